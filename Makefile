@@ -1,0 +1,48 @@
+# The whole project in a few words: `make demo` and `make test` need only Python, pip, make and git.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/ready
+EXTRAS := anthropic,openai,simulator
+
+.PHONY: help demo test check format bench golden clean
+
+help:
+	@echo "make demo    run the main job, offline"
+	@echo "make test    the whole test suite"
+	@echo "make check   format, lint, types, import layers"
+	@echo "make bench   every benchmark, one JSON line each"
+	@echo "make format  rewrite the sources in the house format"
+	@echo "make golden  rewrite the golden files; review the diff"
+	@echo "make clean   remove what make created"
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt 'pip>=25.1'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --editable '.[$(EXTRAS)]'
+	@touch $(READY)
+
+demo: $(READY)
+	@$(BIN)/holdfast demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -n auto
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)
+	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file --json || exit 1; done
+
+golden: $(READY)
+	HOLDFAST_REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis
