@@ -1,0 +1,249 @@
+"""What a model can take and do, as data.
+
+A model's name comes in, in whatever spelling providers and tools use for it; a
+`Capabilities` value goes out. The rest of the code asks these fields and never
+compares model names. A name nobody knows gets conservative limits, and every
+field can be overridden by whoever knows better. What a model costs is in `prices`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+Family = Literal["anthropic", "openai", "simulator", "local", "unknown"]
+ThinkingMode = Literal["adaptive", "enabled", "disabled", "between_tools"]
+
+LONG_WINDOW_TOKENS = 1_000_000  # what a `[1m]` suffix asks for
+PLAIN_WINDOW_TOKENS = 200_000  # the older models' window, and the guess for unknown names
+UNKNOWN_OUTPUT_TOKENS = 32_000  # accepted by every current hosted model
+NEW_TOKENIZER_SCALE = 1.3  # Opus from 4.7 and Sonnet from 5 count about 30 % more tokens
+
+_BUDGETED: frozenset[ThinkingMode] = frozenset({"enabled", "disabled"})
+_ALL_MODES: frozenset[ThinkingMode] = frozenset({"adaptive", "enabled", "disabled"})
+_ADAPTIVE: frozenset[ThinkingMode] = frozenset({"adaptive", "disabled"})
+_ALWAYS_THINKS: frozenset[ThinkingMode] = frozenset({"adaptive"})
+_BETWEEN_TOOLS: frozenset[ThinkingMode] = frozenset({"adaptive", "between_tools"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """One model's limits and abilities; the defaults are the conservative guess."""
+
+    model: str
+    """The canonical name, without dates, suffixes and provider prefixes."""
+    family: Family = "unknown"
+    """Whose API rules apply; `simulator` declares every ability."""
+    window_tokens: int = PLAIN_WINDOW_TOKENS
+    max_output_tokens: int = UNKNOWN_OUTPUT_TOKENS
+    cache_minimum_tokens: int = 4_096
+    """Shorter prefixes are silently not cached; the guess is the largest known minimum."""
+    thinking_modes: frozenset[ThinkingMode] = frozenset({"disabled"})
+    """The `thinking.type` values the model accepts."""
+    binds_thinking: bool = False
+    """Thinking is bound to its exact prefix: editing history invalidates what follows."""
+    keeps_thinking: bool = False
+    """Earlier turns' thinking stays in the prompt; otherwise new user text strips it."""
+    context_management: bool = False
+    """Clears tool uses and thinking on its side when asked to."""
+    compacts_on_demand: bool = False
+    compacts_at_threshold: bool = False
+    cache_edits: bool = False
+    """Deletes tool results inside the cached prefix without breaking it."""
+    global_scope: bool = False
+    """Shares cache entries marked `global` between workspaces."""
+    system_messages: bool = False
+    """Takes `role: system` messages in mid-conversation."""
+    prefill: bool = False
+    """Continues a last assistant message."""
+    forced_tools: bool = True
+    """Takes a `tool_choice` that forces a tool."""
+    overruns_window: bool = True
+    """Accepts input plus max_tokens past the window and stops there, instead of a 400."""
+    image_limit: int = 100
+    tokenizer_scale: float = 1.0
+    """Tokens per o200k token for the same text, roughly."""
+
+
+def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> Capabilities:
+    """Say what the named model can do; `overrides` replaces single fields by name."""
+    name = canonical_name(model)
+    found = _TABLE.get(name) or replace(_UNKNOWN, model=name, family=_guess_family(name))
+    if _is_long(model):
+        found = replace(found, window_tokens=max(found.window_tokens, LONG_WINDOW_TOKENS))
+    if _is_simulated(model):
+        found = _declare_everything(found)
+    return _override(found, overrides) if overrides else found
+
+
+def known_models() -> tuple[str, ...]:
+    """List the canonical names in the table, newest generation of each line first."""
+    return tuple(_TABLE)
+
+
+def canonical_name(model: str) -> str:
+    """Reduce a model's spelling to the name the tables use.
+
+    Provider prefixes, dates, versions, `-latest` and `[1m]` go; dots become dashes.
+    """
+    name = model.strip().lower().removesuffix("[1m]")
+    name = name.rsplit("/", 1)[-1]
+    name = re.sub(r"^(?:[a-z]+\.)*anthropic\.", "", name)
+    name = re.sub(r"(?:-v\d+(?::\d+)?)$", "", name)
+    name = re.sub(r"(?:[-@]\d{8}|[-@]\d{4}-\d{2}-\d{2}|-latest|@default)$", "", name)
+    if name.startswith("claude-"):
+        name = name.replace(".", "-")
+    return _ALIASES.get(name, name)
+
+
+def _is_long(model: str) -> bool:
+    return model.strip().lower().endswith("[1m]")
+
+
+def _is_simulated(model: str) -> bool:
+    lowered = model.strip().lower()
+    return lowered.startswith("simulated/") or lowered == "simulator"
+
+
+def _guess_family(name: str) -> Family:
+    if name.startswith("claude"):
+        return "anthropic"
+    if re.match(r"(?:gpt|o\d)(?:-|$)", name):
+        return "openai"
+    return "unknown"
+
+
+def _declare_everything(found: Capabilities) -> Capabilities:
+    """Add every server-side ability: the simulator has them all."""
+    return replace(
+        found,
+        family="simulator",
+        context_management=True,
+        compacts_on_demand=True,
+        compacts_at_threshold=True,
+        cache_edits=True,
+        global_scope=True,
+        system_messages=True,
+    )
+
+
+def _override(found: Capabilities, overrides: Mapping[str, object]) -> Capabilities:
+    allowed = sorted(field.name for field in fields(Capabilities))
+    for name, value in overrides.items():
+        if name not in allowed:
+            raise ValueError(f"unknown capability {name!r}; one of {', '.join(allowed)}")
+        expected = type(getattr(found, name))
+        if not isinstance(value, expected):
+            raise ValueError(f"capability {name!r} wants {expected.__name__}, got {value!r}")
+    return replace(found, **overrides)  # type: ignore[arg-type]
+
+
+_UNKNOWN = Capabilities(model="unknown")
+
+_OLD = Capabilities(
+    model="",
+    family="anthropic",
+    cache_minimum_tokens=1_024,
+    thinking_modes=_BUDGETED,
+    context_management=True,
+    prefill=True,
+    overruns_window=False,
+)
+"""Claude 4 and 4.1: 200K, earlier thinking stripped, input plus output must fit."""
+
+_FOUR_FIVE = replace(_OLD, max_output_tokens=64_000, overruns_window=True)
+
+_FOUR_SIX = replace(
+    _FOUR_FIVE,
+    window_tokens=LONG_WINDOW_TOKENS,
+    max_output_tokens=128_000,
+    thinking_modes=_ALL_MODES,
+    keeps_thinking=True,
+    compacts_on_demand=True,
+    compacts_at_threshold=True,
+    prefill=False,
+    image_limit=600,
+)
+
+_FOUR_SEVEN = replace(_FOUR_SIX, thinking_modes=_ADAPTIVE, tokenizer_scale=NEW_TOKENIZER_SCALE)
+
+_FIVE = replace(_FOUR_SEVEN, cache_minimum_tokens=512)
+
+_THINKER = replace(_FIVE, thinking_modes=_ALWAYS_THINKS, system_messages=True)
+"""Fable and Mythos: thinking cannot be turned off."""
+
+_GPT = Capabilities(
+    model="",
+    family="openai",
+    window_tokens=1_050_000,
+    max_output_tokens=128_000,
+    cache_minimum_tokens=1_024,
+    image_limit=600,
+)
+
+
+def _row(name: str, like: Capabilities, **changes: object) -> tuple[str, Capabilities]:
+    return name, _override(replace(like, model=name), changes)
+
+
+_TABLE: dict[str, Capabilities] = dict(
+    (
+        # Limits of the 5.2 models are not published; they are taken to be like their 5.1 peers.
+        _row("claude-fable-5-2", _THINKER, binds_thinking=True, forced_tools=False),
+        _row("claude-fable-5-1", _THINKER, binds_thinking=True, forced_tools=False),
+        _row("claude-fable-5", _THINKER),
+        _row("claude-mythos-5-2", _THINKER),
+        _row("claude-mythos-5-1", _THINKER),
+        _row("claude-mythos-5", _THINKER),
+        _row("claude-mythos-preview", _THINKER, cache_minimum_tokens=2_048, system_messages=False),
+        _row("claude-opus-5-5", _THINKER, binds_thinking=True, forced_tools=False),
+        _row("claude-opus-5", _FIVE, system_messages=True),
+        _row("claude-opus-4-8", _FOUR_SEVEN, system_messages=True),
+        _row("claude-opus-4-7", _FOUR_SEVEN, cache_minimum_tokens=2_048),
+        _row("claude-opus-4-6", _FOUR_SIX, cache_minimum_tokens=4_096),
+        _row("claude-opus-4-5", _FOUR_FIVE, cache_minimum_tokens=4_096, keeps_thinking=True),
+        _row("claude-opus-4-1", _OLD),
+        _row("claude-opus-4", _OLD),
+        # Published sources disagree on system messages for Sonnet 5 and Haiku 5.5; a 400 costs
+        # more than the feature, so they start without it.
+        _row(
+            "claude-sonnet-5-5",
+            _FIVE,
+            thinking_modes=_BETWEEN_TOOLS,
+            binds_thinking=True,
+            forced_tools=False,
+        ),
+        _row("claude-sonnet-5", _FOUR_SEVEN),
+        _row("claude-sonnet-4-6", _FOUR_SIX),
+        _row("claude-sonnet-4-5", _FOUR_FIVE),
+        _row("claude-sonnet-4", _OLD, max_output_tokens=64_000),
+        _row("claude-haiku-5-5", _FIVE),
+        _row("claude-haiku-4-5", _FOUR_FIVE, cache_minimum_tokens=4_096),
+        _row(
+            "claude-haiku-3-5",
+            _OLD,
+            cache_minimum_tokens=2_048,
+            max_output_tokens=8_192,
+            thinking_modes=frozenset({"disabled"}),
+        ),
+        _row("gpt-6.1-sol", _GPT),
+        _row("gpt-6-sol", _GPT),
+        _row("gpt-6-luna", _GPT),
+        _row("gpt-6-astra", _GPT),
+        _row("gpt-5.6-sol", _GPT),
+    )
+)
+
+_ALIASES: dict[str, str] = {
+    "fable": "claude-fable-5-1",
+    "mythos": "claude-mythos-5-1",
+    "opus": "claude-opus-5-5",
+    "sonnet": "claude-sonnet-5-5",
+    "haiku": "claude-haiku-5-5",
+    "claude-opus-4-0": "claude-opus-4",
+    "claude-sonnet-4-0": "claude-sonnet-4",
+    "claude-4-opus": "claude-opus-4",
+    "claude-4-sonnet": "claude-sonnet-4",
+    "claude-3-5-haiku": "claude-haiku-3-5",
+}
+"""Short names mean the newest model of the line whose limits are published."""
