@@ -1,0 +1,140 @@
+"""Everything Holdfast raises, and nothing that it merely noticed.
+
+    HoldfastError
+    ├─ ConfigError (ValueError)     which key, which file, what is allowed
+    ├─ TranscriptError              a log or a foreign transcript that cannot be read
+    │   └─ NewerFormat              written by a newer version than this one
+    ├─ StoreError (OSError)         a file could not be read, written or locked
+    │   └─ LogLocked                another process is writing this log
+    ├─ SessionNotFound (LookupError)
+    ├─ ContextOverflow              needed, allowed, what was tried
+    └─ ModelError
+        ├─ PromptTooLong            by how many tokens, if the provider says
+        ├─ ModelUnavailable         overloaded or rate limited; retry after
+        ├─ ModelRefused             it will not answer this
+        ├─ AuthenticationFailed     the key is missing or wrong
+        ├─ StreamBroken             the answer stopped midway
+        └─ RequestRejected          the provider says the request is malformed
+
+What could not go on raises; what went on leaves an entry in the log instead. The last
+clause of each message says what to do.
+"""
+
+from pathlib import Path
+
+
+class HoldfastError(Exception):
+    """Root of the tree; the command line prints its message as one line."""
+
+    exit_code = 1
+
+
+class ConfigError(HoldfastError, ValueError):
+    """A setting has a name or a value that is not allowed."""
+
+    exit_code = 2
+
+
+class TranscriptError(HoldfastError):
+    """A log or a transcript is not what its name says."""
+
+    exit_code = 3
+
+    def __init__(self, path: Path | str, reason: str, *, line: int | None = None) -> None:
+        self.path = str(path)
+        self.line = line
+        self.reason = reason
+        place = self.path if line is None else f"{self.path}:{line}"
+        super().__init__(f"{place}: {reason}")
+
+
+class NewerFormat(TranscriptError):
+    """The file was written by a newer version than this one."""
+
+
+class StoreError(HoldfastError, OSError):
+    """The disk said no; nothing that was acknowledged before is lost."""
+
+    exit_code = 4
+
+
+class LogLocked(StoreError):
+    """A log has one writer, and it is somebody else."""
+
+    def __init__(self, path: Path, holder: str) -> None:
+        self.path = path
+        self.holder = holder
+        super().__init__(
+            f"{path.name} is being written by {holder}; close that session or branch this one"
+        )
+
+
+class SessionNotFound(HoldfastError, LookupError):
+    """No session has that id, or several begin with it."""
+
+    exit_code = 5
+
+
+class ContextOverflow(HoldfastError):
+    """Even the floor does not fit the window."""
+
+    exit_code = 6
+
+
+class ModelError(HoldfastError):
+    """The model's side failed; subclasses say whether trying again can help."""
+
+    exit_code = 7
+
+    def __init__(self, message: str, *, status: int | None = None, request_id: str = "") -> None:
+        self.status = status
+        self.request_id = request_id
+        super().__init__(message)
+
+
+class PromptTooLong(ModelError):
+    """The prompt is over the window; the numbers are there when the provider gave them."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        needed_tokens: int | None = None,
+        allowed_tokens: int | None = None,
+        status: int | None = None,
+        request_id: str = "",
+    ) -> None:
+        self.needed_tokens = needed_tokens
+        self.allowed_tokens = allowed_tokens
+        super().__init__(message, status=status, request_id=request_id)
+
+
+class ModelUnavailable(ModelError):
+    """Overloaded, rate limited or unreachable: the same request may go through later."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after_seconds: float | None = None,
+        status: int | None = None,
+        request_id: str = "",
+    ) -> None:
+        self.retry_after_seconds = retry_after_seconds
+        super().__init__(message, status=status, request_id=request_id)
+
+
+class ModelRefused(ModelError):
+    """The model declined to answer; the same request will be declined again."""
+
+
+class AuthenticationFailed(ModelError):
+    """The key is missing, wrong, or may not use this model."""
+
+
+class StreamBroken(ModelError):
+    """The answer began and then stopped: closed, stalled, or an error event after a 200."""
+
+
+class RequestRejected(ModelError):
+    """The provider calls the request malformed; sending it again cannot help."""

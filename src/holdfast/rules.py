@@ -1,0 +1,124 @@
+"""What the Messages API demands of a list of messages, each demand written once.
+
+A rule knows two things: where a list breaks it (`broken`), and whether cutting a list in
+two before message i would break it (`splits`). The legal cut points are where no rule is
+split; every stage cuts only there. The view holds these rules by construction; the tests
+and the request builder ask here whether it really does.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.messages import Message, ToolResult, ToolUse, is_blank, is_thought
+
+Messages = Sequence[Message]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One demand: its name, where it is broken, and which cuts would break it."""
+
+    name: str
+    broken: Callable[[Messages], Iterator[str]]
+    splits: Callable[[Messages, int], bool]
+
+
+def _uses(message: Message) -> list[str]:
+    return (
+        [b.id for b in message.content if isinstance(b, ToolUse)]
+        if message.role == "assistant"
+        else []
+    )
+
+
+def _answers(message: Message) -> list[str]:
+    return [b.tool_use_id for b in message.content if isinstance(b, ToolResult)]
+
+
+def _unpaired(messages: Messages) -> Iterator[str]:
+    for i, message in enumerate(messages):
+        asked = _uses(message)
+        answered = _answers(messages[i + 1]) if i + 1 < len(messages) else []
+        if asked and sorted(asked) != sorted(answered):
+            yield f"message {i}: tool uses {asked} are answered by {answered}"
+        if _answers(message) and (i == 0 or not _uses(messages[i - 1])):
+            yield f"message {i}: tool results without a tool use before them"
+
+
+def _results_late(messages: Messages) -> Iterator[str]:
+    for i, message in enumerate(messages):
+        flags = [isinstance(block, ToolResult) for block in message.content]
+        if flags != sorted(flags, reverse=True):
+            yield f"message {i}: a tool result comes after other content"
+
+
+def _same_ids(messages: Messages) -> Iterator[str]:
+    seen: set[str] = set()
+    for i, message in enumerate(messages):
+        for id in _uses(message):
+            if id in seen:
+                yield f"message {i}: tool use id {id!r} is used twice"
+            seen.add(id)
+
+
+def _wrong_roles(messages: Messages) -> Iterator[str]:
+    if messages and messages[0].role != "user":
+        yield "message 0: the first message must be the user's"
+    for i in range(1, len(messages)):
+        if messages[i].role == messages[i - 1].role:
+            yield f"message {i}: two {messages[i].role} messages in a row"
+
+
+def _wrong_place(messages: Messages) -> Iterator[str]:
+    for i, message in enumerate(messages):
+        for block in message.content:
+            theirs = is_thought(block) or isinstance(block, ToolUse)
+            if (theirs and message.role == "user") or (
+                isinstance(block, ToolResult) and message.role == "assistant"
+            ):
+                yield f"message {i}: {type(block).__name__} in a message of the {message.role}"
+
+
+def _empty(messages: Messages) -> Iterator[str]:
+    for i, message in enumerate(messages):
+        if not message.content:
+            yield f"message {i}: no content"
+        if any(is_blank(block) for block in message.content):
+            yield f"message {i}: an empty text block"
+
+
+def _bare_thought(messages: Messages) -> Iterator[str]:
+    for i, message in enumerate(messages):
+        if message.content and all(is_thought(block) for block in message.content):
+            yield f"message {i}: thinking without anything it led to"
+
+
+def _never(messages: Messages, i: int) -> bool:
+    return False
+
+
+def _splits_pair(messages: Messages, i: int) -> bool:
+    return 0 < i <= len(messages) and bool(_uses(messages[i - 1]))
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(name="tool uses are answered at once", broken=_unpaired, splits=_splits_pair),
+    Rule(name="tool results come first", broken=_results_late, splits=_never),
+    Rule(name="tool use ids are unique", broken=_same_ids, splits=_never),
+    Rule(name="roles alternate, the user first", broken=_wrong_roles, splits=_never),
+    Rule(name="blocks stand with their role", broken=_wrong_place, splits=_never),
+    Rule(name="nothing is empty", broken=_empty, splits=_never),
+    Rule(name="thinking leads to something", broken=_bare_thought, splits=_never),
+)
+
+
+def violations(messages: Messages) -> list[str]:
+    """List every broken rule in plain words; an empty list is a list the API accepts."""
+    return [f"{rule.name}: {what}" for rule in RULES for what in rule.broken(messages)]
+
+
+def legal_cuts(messages: Messages) -> list[int]:
+    """List the positions before which the list may be cut: where no rule is split."""
+    return [
+        i for i in range(len(messages) + 1) if not any(rule.splits(messages, i) for rule in RULES)
+    ]
