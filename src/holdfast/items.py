@@ -1,0 +1,230 @@
+"""What a view is made of: things spoken on the user's side, and rounds.
+
+A round is one answer of the model with the results of the tools it called, held together,
+so that no cut between items can part a tool use from its result. Each item renders to
+fragments of messages in two projections: `sent` (what goes into the request) and `seen`
+(what the model reads of it; they differ only where the provider removes something itself).
+Items are frozen; a change makes a new one.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from holdfast.entries import How, Ran
+from holdfast.measure import NOTHING, Measure
+from holdfast.messages import (
+    Block,
+    Content,
+    JsonObject,
+    Message,
+    ResultContent,
+    Text,
+    ToolResult,
+    ToolUse,
+    is_blank,
+    is_thought,
+)
+
+Projection: TypeAlias = Literal["sent", "seen"]
+
+NO_RESULT = "No result was recorded: the tool was interrupted before it finished."
+"""Stands in for a result that never came, so that every tool use is answered."""
+
+EMPTY_RESULT = "The tool finished without output."
+"""Stands in for an empty result; some models take an empty one for the end of their turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """A message on the user's side: said, or put there by a compaction."""
+
+    id: int
+    order: int
+    """Where it stands: the number of the first entry it stands for."""
+    content: Content
+    kind: Literal["said", "summary", "line", "restored", "late"] = "said"
+    hidden: bool = False
+    measure: Measure = NOTHING
+
+    def is_asked(self) -> bool:
+        """Say whether the user said this and may wait for an answer."""
+        return self.kind == "said" and not self.hidden
+
+    def fragments(self, projection: Projection) -> Iterator[Message]:
+        """Yield the user's message, without its blank blocks."""
+        content = tuple(block for block in self.content if not is_blank(block))
+        if content:
+            yield Message("user", content)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandIn:
+    """A text shown in place of a result, and why it is there."""
+
+    text: str
+    how: How | Literal["spilled"]
+    measure: Measure = NOTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A tool's result with whatever was decided about it since."""
+
+    id: int
+    tool_use_id: str
+    content: ResultContent
+    is_error: bool = False
+    extra: JsonObject | None = None
+    measure: Measure = NOTHING
+    spilled: StandIn | None = None
+    cleared: StandIn | None = None
+
+    @classmethod
+    def of(cls, entry: Ran) -> "Result":
+        """Take a result as it came."""
+        return cls(
+            id=entry.n,
+            tool_use_id=entry.tool_use_id,
+            content=entry.content,
+            is_error=entry.is_error,
+            extra=entry.extra,
+            measure=entry.measure,
+        )
+
+    def stand_in(self, projection: Projection) -> StandIn | None:
+        """Choose what is shown instead of the content, if anything is."""
+        cleared = self.cleared
+        if cleared is not None and (projection == "seen" or cleared.how == "rewritten"):
+            return cleared
+        return self.spilled
+
+    def block(self, projection: Projection) -> ToolResult:
+        """Render the result as a block."""
+        instead = self.stand_in(projection)
+        return ToolResult(
+            tool_use_id=self.tool_use_id,
+            content=instead.text if instead else _visible(self.content),
+            is_error=self.is_error,
+            extra=self.extra,
+        )
+
+    @property
+    def seen_measure(self) -> Measure:
+        """What of this result weighs on the window."""
+        instead = self.stand_in("seen")
+        return instead.measure if instead else self.measure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One answer of the model and the results of its tools, which no cut can part."""
+
+    id: int
+    order: int
+    response_id: str
+    content: Content
+    results: tuple[Result, ...] = ()
+    model: str = ""
+    stop_reason: str = ""
+    answer_measure: Measure = NOTHING
+    drops_thinking: bool = False
+    """Its thinking was bound to a prefix that has changed since, and is not sent any more."""
+
+    @property
+    def measure(self) -> Measure:
+        """What the answer and its results weigh together."""
+        total = self.answer_measure
+        for result in self.results:
+            total = total + result.seen_measure
+        return total
+
+    def tool_uses(self) -> list[ToolUse]:
+        """List the tools this answer called, in order."""
+        return [block for block in self.content if isinstance(block, ToolUse)]
+
+    def missing(self) -> list[ToolUse]:
+        """List the tool uses that have no result yet."""
+        have = {result.tool_use_id for result in self.results}
+        return [use for use in self.tool_uses() if use.id not in have]
+
+    def result_of(self, tool_use_id: str) -> Result | None:
+        """Find the result of one of its tool uses."""
+        return next((r for r in self.results if r.tool_use_id == tool_use_id), None)
+
+    def fragments(self, projection: Projection) -> Iterator[Message]:
+        """Yield the answer, then the results of its tools in the order they were called."""
+        answer = _answer(self.content, self.drops_thinking)
+        if not answer:
+            return
+        yield Message("assistant", answer)
+        uses = [block for block in answer if isinstance(block, ToolUse)]
+        if uses:
+            results = {result.tool_use_id: result for result in self.results}
+            yield Message("user", tuple(_answered(use, results, projection) for use in uses))
+
+
+Item: TypeAlias = Spoken | Round
+
+
+def late(entry: Ran) -> Spoken:
+    """Tell a result whose place was sent already without it."""
+    lead = Text(text=f"A result came late for tool use {entry.tool_use_id}:")
+    body = (Text(text=entry.content),) if isinstance(entry.content, str) else entry.content
+    return Spoken(
+        id=entry.n,
+        order=entry.n,
+        content=(lead, *body),
+        kind="late",
+        hidden=True,
+        measure=entry.measure,
+    )
+
+
+def _visible(content: ResultContent) -> ResultContent:
+    if isinstance(content, str):
+        return content if content.strip() else EMPTY_RESULT
+    kept = tuple(block for block in content if not is_blank(block))
+    return kept or EMPTY_RESULT
+
+
+def _answer(content: Content, drops_thinking: bool) -> tuple[Block, ...]:
+    """Leave out blanks, and thinking that leads to nothing or is no longer valid."""
+    kept = [block for block in content if not is_blank(block)]
+    if drops_thinking:
+        kept = [block for block in kept if not is_thought(block)]
+    while kept and is_thought(kept[-1]):
+        kept.pop()
+    return tuple(kept)
+
+
+def _answered(use: ToolUse, results: dict[str, Result], projection: Projection) -> ToolResult:
+    result = results.get(use.id)
+    if result is None:
+        return ToolResult(tool_use_id=use.id, content=NO_RESULT, is_error=True)
+    return result.block(projection)
+
+
+OPENING = "(The earlier part of this conversation is not available.)"
+"""A list may not begin with the assistant; this is put first where one would."""
+
+
+def join(messages: list[Message], fragment: Message) -> None:
+    """Add a fragment to a list of messages, merging it with the last if both are of one role."""
+    if not messages:
+        if fragment.role == "assistant":
+            messages.append(Message("user", (Text(text=OPENING),)))
+        messages.append(fragment)
+    elif messages[-1].role == fragment.role:
+        messages[-1] = Message(fragment.role, messages[-1].content + fragment.content)
+    else:
+        messages.append(fragment)
+
+
+def render(items: Iterable[Item], projection: Projection = "sent") -> list[Message]:
+    """Render items to a list of messages that the API accepts."""
+    messages: list[Message] = []
+    for item in items:
+        for fragment in item.fragments(projection):
+            join(messages, fragment)
+    return messages

@@ -1,0 +1,360 @@
+"""The view: what the model sees, folded from the log entry by entry.
+
+`fold(entries)` gives a view; `view.apply(entry)` keeps it up to date in time that depends
+on what the entry touches, not on how long the history is. Here is decided what each kind
+of entry does to the row of items; the row does it. Undo folds again without the undone
+entries and what rests on them: the one case where the whole log is walked.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from holdfast.entries import (
+    AnyEntry,
+    Asked,
+    Began,
+    Cleared,
+    Collapsed,
+    Compacted,
+    Framed,
+    Pinned,
+    Ran,
+    Redone,
+    Replied,
+    Restored,
+    Said,
+    Shaped,
+    Snipped,
+    Spilled,
+    SpokenContent,
+    Switched,
+    Titled,
+    Undone,
+)
+from holdfast.fate import Fate, fate
+from holdfast.items import Item, Result, Round, Spoken, StandIn, late, render
+from holdfast.measure import NOTHING, Measure, measure_content
+from holdfast.messages import Content, Message, Text, ToolUse, Usage, is_thought
+from holdfast.row import Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """The last size a provider reported, and what the view weighed when it was asked."""
+
+    n: int
+    model: str
+    usage: Usage
+    then: Measure
+    """The view's measure before the answer that carried the usage."""
+
+
+class View:
+    """The items the model sees, in order. Read it; only `apply` changes it."""
+
+    def __init__(self, history: list[AnyEntry] | None = None, fate: Fate | None = None) -> None:
+        self.frame: Framed | None = None
+        self.model: str = ""
+        self.title: str = ""
+        self.anchor: Anchor | None = None
+        self.asked: Asked | None = None
+        self.history: list[AnyEntry] = history if history is not None else []
+        """Every entry this view was folded from."""
+        self.fate: Fate = fate or Fate()
+        self._row = Row()
+        self._home: dict[int, int] = {}
+        """For entries that are shown by another's item: that item's order."""
+        self._uses: dict[str, int] = {}
+        self._began: set[str] = set()
+        self._pins: set[int] = set()
+        self._last_round = 0
+        self._sealed = 0
+        """The last round that was sent while some of its results were missing."""
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """What the view consists of, oldest first."""
+        return self._row.items
+
+    @property
+    def total(self) -> Measure:
+        """What everything the model sees weighs, the frame included."""
+        return self._row.measure + self.frame.measure if self.frame else self._row.measure
+
+    def messages(self) -> list[Message]:
+        """Give the messages to send, rendering only what changed since the last time."""
+        return self._row.messages()
+
+    def seen(self) -> list[Message]:
+        """Give the messages as the model reads them."""
+        return render(self.items, "seen")
+
+    def item_of(self, n: int) -> Item | None:
+        """Find the item that shows entry `n`, unless it left the view."""
+        i = self._row.index(self._home.get(n, n))
+        return self.items[i] if i is not None else None
+
+    def round_of(self, tool_use_id: str) -> Round | None:
+        """Find the visible round that called this tool use."""
+        item = self.item_of(self._uses.get(tool_use_id, 0))
+        return item if isinstance(item, Round) else None
+
+    def is_pinned(self, item: Item) -> bool:
+        """Say whether compactions keep this item verbatim."""
+        return item.order in self._pins
+
+    def open_round(self) -> Round | None:
+        """Give the last round if some of its tools have no result yet."""
+        item = self.item_of(self._last_round)
+        return item if isinstance(item, Round) and item.missing() else None
+
+    def interrupted(self) -> list[ToolUse]:
+        """List tool uses that began and never gave a result: interrupted, not to be rerun."""
+        last = self.open_round()
+        return [use for use in last.missing() if use.id in self._began] if last else []
+
+    def compactable(self) -> int:
+        """Count the leading items that a full compaction may cover.
+
+        What the user said last and nobody answered stays, and so does an open round.
+        """
+        end = len(self.items)
+        while end and isinstance(self.items[end - 1], Spoken):
+            end -= 1
+        last = self.items[end - 1] if end else None
+        if isinstance(last, Round) and last.missing():
+            return end - 1
+        tail = self.items[end:]
+        is_waiting = any(isinstance(item, Spoken) and item.is_asked() for item in tail)
+        return end if is_waiting else len(self.items)
+
+    def apply(self, entry: AnyEntry) -> None:
+        """Take one more entry into account."""
+        self.history.append(entry)
+        if isinstance(entry, Undone | Redone):
+            self.__dict__.update(fold(self.history).__dict__)
+        else:
+            self._take(entry)
+
+    def _take(self, entry: AnyEntry) -> None:
+        act = _ACTS.get(type(entry))
+        if act is not None and entry.n not in self.fate.dead:
+            act(self, entry)
+
+    def _said(self, entry: Said) -> None:
+        self._speak(entry, entry.content, "said", hidden=entry.hidden)
+
+    def _restored(self, entry: Restored) -> None:
+        self._speak(entry, entry.content, "restored", hidden=True)
+
+    def _speak(
+        self,
+        entry: Said | Restored,
+        content: SpokenContent,
+        kind: Literal["said", "restored"],
+        *,
+        hidden: bool,
+    ) -> None:
+        self._row.append(
+            Spoken(
+                id=entry.n,
+                order=entry.n,
+                content=content,
+                kind=kind,
+                hidden=hidden,
+                measure=entry.measure,
+            )
+        )
+
+    def _replied(self, entry: Replied) -> None:
+        self.model = entry.model or self.model
+        last = self.item_of(self._last_round)
+        if (
+            isinstance(last, Round)
+            and last.response_id == entry.response_id
+            and last.order != self._sealed
+        ):
+            self._continue_round(last, entry)
+        else:
+            self._begin_round(entry)
+
+    def _begin_round(self, entry: Replied) -> None:
+        if entry.usage and not self.fate.distrusts(entry.n):
+            self.anchor = Anchor(n=entry.n, model=entry.model, usage=entry.usage, then=self.total)
+        self._last_round = entry.n
+        self._row.append(
+            Round(
+                id=entry.n,
+                order=entry.n,
+                response_id=entry.response_id,
+                content=self._claim(entry, entry.n),
+                model=entry.model,
+                stop_reason=entry.stop_reason,
+                answer_measure=entry.measure,
+            )
+        )
+
+    def _continue_round(self, last: Round, entry: Replied) -> None:
+        if entry.usage and self.anchor and self.anchor.n == last.id:
+            self.anchor = replace(self.anchor, usage=entry.usage)
+        self._home[entry.n] = last.order
+        self._put(
+            replace(
+                last,
+                content=last.content + self._claim(entry, last.order),
+                stop_reason=entry.stop_reason or last.stop_reason,
+                answer_measure=last.answer_measure + entry.measure,
+            )
+        )
+
+    def _claim(self, entry: Replied, order: int) -> Content:
+        """Register the tool uses of an answer, leaving out those whose id is taken already."""
+        fresh = []
+        for block in entry.content:
+            if isinstance(block, ToolUse):
+                if self.round_of(block.id) is not None or self._uses.get(block.id) == order:
+                    continue
+                self._uses[block.id] = order
+            fresh.append(block)
+        return tuple(fresh)
+
+    def _began_tool(self, entry: Began) -> None:
+        self._began.add(entry.tool_use_id)
+
+    def _ran(self, entry: Ran) -> None:
+        """Answer a tool use; too late for that, the result is told instead: the past stays as sent."""
+        owner = self.round_of(entry.tool_use_id)
+        if owner is None:
+            return
+        known = owner.result_of(entry.tool_use_id)
+        if known is not None and known.content == entry.content:
+            return
+        if known is not None or owner.order != self._last_round or owner.order == self._sealed:
+            self._row.append(late(entry))
+            return
+        self._home[entry.n] = owner.order
+        self._put(replace(owner, results=(*owner.results, Result.of(entry))))
+
+    def _spilled(self, entry: Spilled) -> None:
+        shown = StandIn(text=entry.text, how="spilled", measure=entry.measure)
+        i = self._change_result(entry.tool_use_id, lambda result: replace(result, spilled=shown))
+        self._drop_thinking(entry, i)
+
+    def _cleared(self, entry: Cleared) -> None:
+        measures = entry.measures or (NOTHING,) * len(entry.ids)
+        touched = []
+        for id, text, measure in zip(entry.ids, entry.texts, measures, strict=False):
+            shown = StandIn(text=text, how=entry.how, measure=measure)
+            touched.append(self._change_result(id, _clear_with(shown)))
+        self._drop_thinking(entry, min((i for i in touched if i is not None), default=None))
+
+    def _snipped(self, entry: Snipped) -> None:
+        still_open = self.open_round()
+        touched = []
+        for n in entry.targets:
+            i = self._row.index(self._home.get(n, n))
+            if i is not None and self.items[i] is not still_open:
+                self._row.splice(i, i + 1, ())
+                touched.append(i)
+        self._drop_thinking(entry, min(touched) - 1 if touched else None)
+
+    def _collapsed(self, entry: Collapsed) -> None:
+        self._stand_for_span(entry, (Text(text=entry.text),), "line")
+
+    def _compacted(self, entry: Compacted) -> None:
+        self._stand_for_span(entry, entry.summary, "summary")
+
+    def _stand_for_span(
+        self, entry: Collapsed | Compacted, content: SpokenContent, kind: Literal["line", "summary"]
+    ) -> None:
+        """Put one item in place of a span; what is pinned in it and an open round at its end stay."""
+        home = self._home.get
+        lo, hi = self._row.span(home(entry.first, entry.first), home(entry.last, entry.last))
+        while lo < hi and self.is_pinned(self.items[lo]):
+            lo += 1
+        if lo < hi and self.items[hi - 1] is self.open_round():
+            hi -= 1
+        if lo >= hi:
+            return
+        kept = [item for item in self.items[lo:hi] if self.is_pinned(item)]
+        order = self.items[lo].order
+        shown = Spoken(id=entry.n, order=order, content=content, kind=kind, measure=entry.measure)
+        self._home[entry.n] = order
+        self._row.splice(lo, hi, [shown, *kept])
+        self._drop_thinking(entry, lo)
+
+    def _pinned(self, entry: Pinned) -> None:
+        orders = {self._home.get(n, n) for n in entry.targets}
+        self._pins = self._pins | orders if entry.on else self._pins - orders
+
+    def _framed(self, entry: Framed) -> None:
+        self.frame = entry
+
+    def _switched(self, entry: Switched) -> None:
+        self.model = entry.model
+
+    def _titled(self, entry: Titled) -> None:
+        self.title = entry.title
+
+    def _asked(self, entry: Asked) -> None:
+        self.asked = entry
+        if self.open_round():
+            self._sealed = self._last_round
+
+    def _put(self, item: Round) -> int:
+        i = self._row.index(item.order)
+        assert i is not None
+        self._row.put(i, item)
+        return i
+
+    def _change_result(self, tool_use_id: str, change: Callable[[Result], Result]) -> int | None:
+        owner = self.round_of(tool_use_id)
+        if owner is None or owner.result_of(tool_use_id) is None:
+            return None
+        results = (change(r) if r.tool_use_id == tool_use_id else r for r in owner.results)
+        return self._put(replace(owner, results=tuple(results)))
+
+    def _drop_thinking(self, entry: Shaped, changed: int | None) -> None:
+        """Drop the thinking of every round after the changed item, where the entry says so."""
+        if not entry.drops_thinking or changed is None:
+            return
+        for item in self.items[changed + 1 :]:
+            if isinstance(item, Round) and not item.drops_thinking:
+                spoken = tuple(block for block in item.content if not is_thought(block))
+                self._put(
+                    replace(item, drops_thinking=True, answer_measure=measure_content(spoken))
+                )
+
+
+def fold(entries: Iterable[AnyEntry]) -> View:
+    """Fold a log into a view."""
+    history = list(entries)
+    view = View(history, fate(history))
+    for entry in history:
+        view._take(entry)
+    return view
+
+
+def _clear_with(shown: StandIn) -> Callable[[Result], Result]:
+    return lambda result: replace(result, cleared=shown)
+
+
+_ACTS: dict[type, Callable[[View, Any], None]] = {
+    Said: View._said,
+    Replied: View._replied,
+    Began: View._began_tool,
+    Ran: View._ran,
+    Spilled: View._spilled,
+    Cleared: View._cleared,
+    Snipped: View._snipped,
+    Collapsed: View._collapsed,
+    Compacted: View._compacted,
+    Restored: View._restored,
+    Pinned: View._pinned,
+    Framed: View._framed,
+    Switched: View._switched,
+    Titled: View._titled,
+    Asked: View._asked,
+}
+"""What each kind of entry does to a view; kinds that are not here leave it as it is."""
