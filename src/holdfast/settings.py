@@ -1,0 +1,198 @@
+"""Every number Holdfast acts on, with its default and its reason, in one place.
+
+Sources, later ones win: the defaults here, `settings.toml` in the home directory, the
+project's `.holdfast/settings.toml`, the environment (`HOLDFAST_GROUP_KEY`). A name or a
+value that is not allowed is an error that says where it stands and what is allowed.
+Budgets in tokens are for a 200K window and shrink with smaller ones; see `window`.
+"""
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_type_hints
+
+from holdfast.errors import ConfigError
+
+Value = bool | int | float | str
+
+
+def _setting(default: Any, why: str, *, low: float | None = None, high: float | None = None) -> Any:
+    return field(default=default, metadata={"why": why, "low": low, "high": high})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowSettings:
+    """Where the lines lie in a model's window."""
+
+    limit_tokens: int = _setting(0, "the model's window; 0 asks the model table", low=0)
+    allow_long: bool = _setting(True, "use windows over 200K where the model has one")
+    reserve_tokens: int = _setting(
+        20_000, "room for a summary to be written; 99.99 % of summaries are under 17,400", low=0
+    )
+    auto: bool = _setting(True, "make room without being asked once the auto line is reached")
+    auto_line: str = _setting(
+        "", "where room is made: '' is the window's own line, '150000' tokens, or '80%'"
+    )
+    auto_window_tokens: int = _setting(
+        0, "treat the window as this large when placing the auto line; 0 is the real one", low=0
+    )
+    auto_buffer_tokens: int = _setting(
+        13_000, "a whole answer can still arrive after the check", low=0
+    )
+    warning_buffer_tokens: int = _setting(20_000, "warn this far before the auto line", low=0)
+    error_buffer_tokens: int = _setting(20_000, "show red this far before the auto line", low=0)
+    blocking_buffer_tokens: int = _setting(
+        3_000, "what a request to make room by hand itself needs", low=0
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaugeSettings:
+    """How the size of the context is estimated between two reports of the provider."""
+
+    calibrate: bool = _setting(True, "learn from each answer's usage what a character weighs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """How sessions are kept."""
+
+    retention_days: int = _setting(
+        30, "sessions untouched for longer are removed by `sessions --prune`; 0 keeps all", low=0
+    )
+    body_limit_bytes: int = _setting(
+        1 << 20, "a result larger than this lies in a file beside the log", low=1_024
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings, by group."""
+
+    window: WindowSettings = field(default_factory=WindowSettings)
+    gauge: GaugeSettings = field(default_factory=GaugeSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One setting as `holdfast config` prints it."""
+
+    name: str
+    value: Value
+    default: Value
+    source: str
+    why: str
+
+
+def home() -> Path:
+    """Where Holdfast keeps its files: `HOLDFAST_HOME`, or a directory in the user's home."""
+    chosen = os.environ.get("HOLDFAST_HOME")
+    return Path(chosen).expanduser() if chosen else Path.home() / ".holdfast"
+
+
+def load_settings(project: Path | None = None) -> Settings:
+    """Read the settings that hold in a project's directory."""
+    return _build({name: value for name, (value, _) in _sources(project).items()})
+
+
+def show_settings(project: Path | None = None) -> list[Shown]:
+    """List every setting with its value and where that comes from."""
+    found = _sources(project)
+    settings = _build({name: value for name, (value, _) in found.items()})
+    return [
+        Shown(
+            name=f"{group}.{spec.name}",
+            value=getattr(getattr(settings, group), spec.name),
+            default=spec.default,
+            source=found.get(f"{group}.{spec.name}", (None, "default"))[1],
+            why=spec.metadata["why"],
+        )
+        for group, spec in _specs()
+    ]
+
+
+def _specs() -> Iterator[tuple[str, "dataclasses.Field[Any]"]]:
+    for group in dataclasses.fields(Settings):
+        for spec in dataclasses.fields(getattr(Settings(), group.name)):
+            yield group.name, spec
+
+
+def _sources(project: Path | None) -> dict[str, tuple[Value, str]]:
+    """Gather named values, each with where it was set last."""
+    files = [home() / "settings.toml"]
+    if project is not None:
+        files.append(project / ".holdfast" / "settings.toml")
+    found: dict[str, tuple[Value, str]] = {}
+    for file in files:
+        if file.is_file():
+            found |= {name: (value, str(file)) for name, value in _read_toml(file)}
+    return found | dict(_environment(os.environ))
+
+
+def _read_toml(file: Path) -> Iterator[tuple[str, Value]]:
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise ConfigError(f"{file}: cannot be read as TOML: {error}; mend or remove it") from error
+    known = dict(_specs())
+    for group, table in tables.items():
+        if group not in known or not isinstance(table, dict):
+            raise ConfigError(f"{file}: no group [{group}]; there are {', '.join(known)}")
+        for key, value in table.items():
+            yield f"{group}.{key}", _checked(group, key, value, str(file))
+
+
+def _environment(variables: Mapping[str, str]) -> Iterator[tuple[str, tuple[Value, str]]]:
+    for group, spec in _specs():
+        variable = f"HOLDFAST_{group}_{spec.name}".upper()
+        if variable in variables:
+            value = _checked(group, spec.name, _parsed(variables[variable], spec.default), variable)
+            yield f"{group}.{spec.name}", (value, variable)
+
+
+def _parsed(text: str, like: Value) -> Value:
+    """Read an environment variable as the type its default has."""
+    if isinstance(like, bool):
+        return {"1": True, "true": True, "0": False, "false": False}.get(text.lower(), text)
+    if isinstance(like, int | float):
+        try:
+            return type(like)(text.replace("_", "").replace(",", ""))
+        except ValueError:
+            return text
+    return text
+
+
+def _checked(group: str, key: str, value: object, where: str) -> Value:
+    specs = {spec.name: spec for name, spec in _specs() if name == group}
+    if key not in specs:
+        raise ConfigError(f"{where}: no setting {group}.{key}; there are {', '.join(specs)}")
+    spec = specs[key]
+    wanted = type(spec.default)
+    if type(value) is not wanted:
+        raise ConfigError(f"{where}: {group}.{key} must be {wanted.__name__}, not {value!r}")
+    low, high = spec.metadata["low"], spec.metadata["high"]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if low is not None and value < low:
+            raise ConfigError(f"{where}: {group}.{key} must be at least {low:,}, not {value:,}")
+        if high is not None and value > high:
+            raise ConfigError(f"{where}: {group}.{key} must be at most {high:,}, not {value:,}")
+    assert isinstance(value, bool | int | float | str)
+    return value
+
+
+def _build(values: Mapping[str, Value]) -> Settings:
+    groups: dict[str, Any] = {}
+    for group, kind in get_type_hints(Settings).items():
+        assert not isinstance(kind, UnionType) and not get_args(kind)
+        chosen = {
+            name.removeprefix(f"{group}."): value
+            for name, value in values.items()
+            if name.startswith(f"{group}.")
+        }
+        groups[group] = kind(**chosen)
+    return Settings(**groups)
