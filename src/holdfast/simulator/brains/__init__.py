@@ -1,0 +1,65 @@
+"""Who answers: the simulator does everything around an answer, a brain gives its content.
+
+A `BrainRequest` goes in, the conversation as the model would read it; an `Answer`
+comes out: plain blocks, unsigned and without ids. Brains may be asynchronous. The ones
+shipped are `scripted`, `echo`, `replay` and `digest`; anything with an `answer` will do.
+"""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from holdfast.simulator.request import JsonObject
+
+Purpose = Literal["message", "summary"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrainRequest:
+    """What the model would read, in the Messages API's shapes."""
+
+    model: str
+    system: tuple[JsonObject, ...]
+    tools: tuple[JsonObject, ...]
+    messages: tuple[JsonObject, ...]
+    """Dictionaries of `role` and `content`, the content always a list of blocks."""
+    max_tokens: int
+    purpose: Purpose = "message"
+    """`summary` when the server itself needs the conversation summarised."""
+    instructions: str | None = None
+    """The client's own summary prompt, if it gave one."""
+    forced_tool: str | None = None
+    """The tool a `tool_choice` demands; `any` when any tool will do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the model would say."""
+
+    blocks: tuple[JsonObject, ...] = ()
+    """Blocks of type text, thinking or tool_use; ids and signatures are added later."""
+    stop_reason: str | None = None
+    """Why it ends; by default `tool_use` if a tool is called, else `end_turn`."""
+
+
+class Brain(Protocol):
+    """Anything that answers. It may raise an `ApiError` to refuse."""
+
+    def answer(self, request: BrainRequest) -> Answer | Awaitable[Answer]:
+        """Answer one request, at once or later."""
+        ...
+
+
+def text(content: str) -> JsonObject:
+    """Make a text block."""
+    return {"type": "text", "text": content}
+
+
+def thinking(content: str) -> JsonObject:
+    """Make a thinking block, not yet signed."""
+    return {"type": "thinking", "thinking": content}
+
+
+def tool_use(name: str, arguments: JsonObject) -> JsonObject:
+    """Make a tool call, without an id yet."""
+    return {"type": "tool_use", "name": name, "input": arguments}

@@ -1,0 +1,27 @@
+"""The time as the simulator sees it: real seconds plus whatever was skipped.
+
+Only the difference to real time is kept, so an hour of idleness is one call. A
+frozen clock moves only when told to, which is what tests want.
+"""
+
+import time
+
+
+class SimulatorClock:
+    """Seconds since the epoch, which callers may move forward."""
+
+    def __init__(self, *, is_frozen: bool = False) -> None:
+        self._frozen_at = time.time() if is_frozen else None
+        self._skipped_seconds = 0.0
+
+    def now(self) -> float:
+        """Tell the simulated time."""
+        real = time.time() if self._frozen_at is None else self._frozen_at
+        return real + self._skipped_seconds
+
+    def advance(self, seconds: float) -> float:
+        """Skip some seconds and tell the new time; time does not run backwards."""
+        if not seconds >= 0 or seconds == float("inf"):
+            raise ValueError(f"cannot advance the clock by {seconds!r} seconds; give 0 or more")
+        self._skipped_seconds += seconds
+        return self.now()

@@ -1,0 +1,190 @@
+"""The rules a message list must keep, with the API's own words for each breach.
+
+Messages come in, nothing comes out, or the first breach is raised as a 400. The rules
+are about order and pairing: roles, empty content, tool uses and their results, system
+messages in mid-conversation. Parameters are for `validate`, markers for `markers`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.capabilities import Capabilities
+from holdfast.simulator.errors import invalid
+from holdfast.simulator.request import JsonObject, Message
+
+MESSAGE_LIMIT = 100_000  # published
+
+
+def check_conversation(messages: Sequence[Message], able: Capabilities, *, compacts: bool) -> None:
+    """Refuse a message list the API would refuse."""
+    if not messages:
+        raise invalid("messages: at least one message is required")
+    if len(messages) > MESSAGE_LIMIT:
+        raise invalid(f"messages: at most {MESSAGE_LIMIT} messages are allowed")
+    _check_roles(messages, able)
+    _check_content(messages)
+    _check_pairs(messages)
+    if not compacts:
+        _check_end(messages[-1], able)
+
+
+def _check_roles(messages: Sequence[Message], able: Capabilities) -> None:
+    for index, message in enumerate(messages):
+        if message.role == "system":
+            _check_system_message(messages, index, able)
+        elif message.role not in ("user", "assistant"):
+            raise invalid(
+                f"messages.{index}.role: Input should be 'user' or 'assistant', "
+                f"got {message.role!r}"
+            )
+    if messages[0].role != "user" and not _opens_with_compaction(messages[0]):
+        raise invalid('messages: first message must use the "user" role')
+
+
+def _check_system_message(messages: Sequence[Message], index: int, able: Capabilities) -> None:
+    """A system message follows a user turn, and is last or followed by the assistant."""
+    if not able.system_messages:
+        raise invalid(f"messages.{index}.role: role 'system' is not supported on this model")
+    before = messages[index - 1] if index else None
+    after = messages[index + 1] if index + 1 < len(messages) else None
+    if before is None or before.role != "user":
+        raise invalid(f"messages.{index}: a system message must follow a user turn")
+    if after is not None and after.role != "assistant":
+        raise invalid(f"messages.{index}: a system message must be last or precede the assistant")
+
+
+def _check_content(messages: Sequence[Message]) -> None:
+    last = len(messages) - 1
+    for index, message in enumerate(messages):
+        if not message.content and not (index == last and message.role == "assistant"):
+            raise invalid(
+                f"messages.{index}: all messages must have non-empty content except for the "
+                "optional final assistant message"
+            )
+        for inner, block in enumerate(message.blocks()):
+            _check_block(block, f"messages.{index}.content.{inner}")
+
+
+def _check_block(block: JsonObject, path: str) -> None:
+    kind = block.get("type")
+    if not isinstance(kind, str):
+        raise invalid(f"{path}.type: Field required")
+    if kind == "text":
+        text = block.get("text")
+        if not isinstance(text, str):
+            raise invalid(f"{path}.text.text: Field required")
+        if not text:
+            if block.get("cache_control"):
+                raise invalid(f"{path}.text: cache_control cannot be set for empty text blocks")
+            raise invalid("messages: text content blocks must be non-empty")
+        if text.isspace():
+            raise invalid("messages: text content blocks must contain non-whitespace text")
+    elif kind == "compaction" and block.get("content") == "":
+        raise invalid(f"{path}.compaction.content: empty string is not allowed")
+    elif kind == "tool_result" and not isinstance(block.get("tool_use_id"), str):
+        raise invalid(f"{path}.tool_result.tool_use_id: Field required")
+
+
+def _check_pairs(messages: Sequence[Message]) -> None:
+    """Every tool use is answered at the head of the very next user turn, once."""
+    seen: set[str] = set()
+    for index, message in enumerate(messages):
+        if message.role == "assistant":
+            asked = _ids(message.blocks(), "tool_use", "id")
+            if repeated := [i for i in asked if i in seen]:
+                raise invalid(f"messages.{index}: `tool_use` ids must be unique: {repeated[0]}")
+            seen.update(asked)
+            if asked:
+                _check_answered(messages, index, asked)
+        elif message.role == "user":
+            _check_expected(messages, index)
+
+
+def _check_answered(messages: Sequence[Message], index: int, asked: Sequence[str]) -> None:
+    if index + 1 < len(messages) and messages[index + 1].role == "assistant":
+        return  # consecutive assistant messages are one turn; the next one is checked
+    answered = set(_leading_results(messages, index + 1))
+    missing = [i for i in asked if i not in answered]
+    if missing:
+        raise invalid(
+            f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately "
+            f"after: {', '.join(missing)}. Each `tool_use` block must have a corresponding "
+            "`tool_result` block in the next message."
+        )
+
+
+def _check_expected(messages: Sequence[Message], index: int) -> None:
+    """Refuse results nobody asked for, and two results for one use."""
+    if isinstance(messages[index].content, str):
+        return
+    results = _ids(messages[index].blocks(), "tool_result", "tool_use_id")
+    if not results:
+        return
+    asked = set(_asked_before(messages, index))
+    for inner, block in enumerate(messages[index].blocks()):
+        name = block.get("tool_use_id")
+        if block.get("type") != "tool_result":
+            continue
+        if name not in asked:
+            raise invalid(
+                f"messages.{index}.content.{inner}: unexpected `tool_use_id` found in "
+                f"`tool_result` blocks: {name}. Each `tool_result` block must have a corresponding "
+                "`tool_use` block in the previous message."
+            )
+        if results.count(str(name)) > 1:
+            raise invalid(
+                f"messages.{index}.content.{inner}: each tool_use must have a single result. "
+                f"Found multiple `tool_result` blocks with id: {name}"
+            )
+
+
+def _leading_results(messages: Sequence[Message], start: int) -> list[str]:
+    """List the results at the head of the user turn that begins at a message."""
+    found: list[str] = []
+    for message in messages[start:]:
+        if message.role != "user":
+            break
+        for block in message.blocks():
+            if block.get("type") != "tool_result":
+                return found
+            found.append(str(block.get("tool_use_id")))
+    return found
+
+
+def _asked_before(messages: Sequence[Message], index: int) -> list[str]:
+    """List the tool uses of the assistant turn before a user message."""
+    asked: list[str] = []
+    cursor = index - 1
+    while cursor >= 0 and messages[cursor].role == "user":
+        cursor -= 1
+    while cursor >= 0 and messages[cursor].role == "assistant":
+        asked += _ids(messages[cursor].blocks(), "tool_use", "id")
+        cursor -= 1
+    return asked
+
+
+def _check_end(last: Message, able: Capabilities) -> None:
+    """Refuse a prefill where there is none, and trailing space where there is."""
+    if last.role != "assistant" or not last.content or _ends_a_turn(last):
+        return
+    if not able.prefill:
+        raise invalid(
+            "This model does not support assistant message prefill. The conversation must end "
+            "with a user message."
+        )
+    block = last.blocks()[-1]
+    if block.get("type") == "text" and str(block["text"]) != str(block["text"]).rstrip():
+        raise invalid("messages: final assistant content cannot end with trailing whitespace")
+
+
+def _ends_a_turn(message: Message) -> bool:
+    """A paused answer (a compaction alone) is resumed by sending it back last."""
+    return message.blocks()[-1].get("type") == "compaction"
+
+
+def _opens_with_compaction(message: Message) -> bool:
+    blocks = message.blocks()
+    return bool(blocks) and blocks[0].get("type") == "compaction"
+
+
+def _ids(blocks: Iterable[JsonObject], kind: str, field: str) -> list[str]:
+    return [str(block.get(field)) for block in blocks if block.get("type") == kind]

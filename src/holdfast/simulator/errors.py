@@ -1,0 +1,57 @@
+"""How the simulated APIs refuse: one exception with the fields both error bodies need.
+
+Rules raise it with the published text; the server turns it into the body of the API
+that was called. Nothing here knows HTTP beyond the status number.
+"""
+
+from typing import Any
+
+ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+"""The Messages API's name for each status."""
+
+
+class ApiError(Exception):
+    """A refusal, with the status and the text a client will see."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str | None = None,
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.code = code
+        self.retry_after_seconds = retry_after_seconds
+
+    @property
+    def type(self) -> str:
+        """Name the error as the Messages API does."""
+        return ERROR_TYPES.get(self.status, "api_error")
+
+    def body(self, request_id: str) -> dict[str, Any]:
+        """Build the Messages API's error body."""
+        error: dict[str, Any] = {"type": self.type, "message": self.message}
+        if self.code is not None:
+            error["details"] = {"error_code": self.code}
+        return {"type": "error", "error": error, "request_id": request_id}
+
+
+def invalid(message: str, code: str | None = None) -> ApiError:
+    """Make the commonest refusal: a 400."""
+    return ApiError(400, message, code=code)

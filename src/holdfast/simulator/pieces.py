@@ -1,0 +1,116 @@
+"""A request taken apart into the pieces a prompt is made of, in the order it is read.
+
+A parsed request comes in; a list of measured pieces goes out: tools, then system,
+then the messages' blocks. Web tools stand at the head of the system tier, because
+switching them keeps the tools' cache and loses the rest. Markers and references are
+taken off a block before it is hashed: they are not part of what the model reads.
+"""
+
+from hashlib import blake2b
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from holdfast.simulator.request import JsonObject, Request
+from holdfast.simulator.tokens import TokenCounter
+
+Tier = Literal["tools", "system", "messages"]
+Lifetime = Literal["5m", "1h"]
+
+DIGEST_BYTES = 16  # 128 bits: no collision in any session anyone will have
+NOT_READ = ("cache_control", "cache_reference")  # fields a model never sees
+WEB_TOOLS = ("web_search_", "web_fetch_")
+
+
+class Marker(NamedTuple):
+    """A `cache_control` on a piece."""
+
+    lifetime: Lifetime
+    is_global: bool
+
+
+class Piece(NamedTuple):
+    """One block of the prompt, measured."""
+
+    tier: Tier
+    role: str
+    block: JsonObject
+    digest: bytes
+    tokens: int
+    marker: Marker | None
+    place: tuple[int, int]
+    """Index of the message (or tool, or system block) and of the block in it, as sent."""
+
+    @property
+    def type(self) -> str:
+        """Name the block's type; tools have none of their own."""
+        return str(self.block.get("type", ""))
+
+    @property
+    def path(self) -> str:
+        """Write the place the way error messages do."""
+        if self.tier == "messages":
+            return f"messages.{self.place[0]}.content.{self.place[1]}"
+        return f"{self.tier}.{self.place[0]}"
+
+
+class Measure:
+    """Makes pieces: hashes and counts blocks for one model."""
+
+    def __init__(self, counter: TokenCounter, scale: float) -> None:
+        self._counter = counter
+        self._scale = scale
+        self._encoder = msgspec.json.Encoder()
+
+    def piece(self, tier: Tier, role: str, block: JsonObject, place: tuple[int, int]) -> Piece:
+        """Measure one block."""
+        marker = read_marker(block.get("cache_control"))
+        read = _without_marks(block)
+        digest = blake2b(
+            self._encoder.encode(read), digest_size=DIGEST_BYTES, person=role.encode()
+        ).digest()
+        tokens = self._counter.block_tokens(read, digest, self._scale)
+        return Piece(tier, role, block, digest, tokens, marker, place)
+
+    def text_tokens(self, text: str) -> int:
+        """Count bare text on this model's scale."""
+        return self._counter.text_tokens(text, self._scale)
+
+
+def take_apart(request: Request, measure: Measure) -> list[Piece]:
+    """List the request's pieces in prompt order, as sent."""
+    tools = list(enumerate(request.tools or ()))
+    pieces = [measure.piece("tools", "tools", t, (i, 0)) for i, t in tools if not is_web_tool(t)]
+    pieces += [measure.piece("system", "web", t, (i, 0)) for i, t in tools if is_web_tool(t)]
+    for index, block in enumerate(request.system_blocks()):
+        pieces.append(measure.piece("system", "system", block, (index, 0)))
+    for index, message in enumerate(request.messages):
+        for inner, block in enumerate(message.blocks()):
+            pieces.append(measure.piece("messages", message.role, block, (index, inner)))
+    return pieces
+
+
+def is_web_tool(tool: JsonObject) -> bool:
+    """Say whether a tool is one of the provider's web tools."""
+    return str(tool.get("type", "")).startswith(WEB_TOOLS)
+
+
+def read_marker(control: object) -> Marker | None:
+    """Read a `cache_control`; no lifetime means five minutes."""
+    if not isinstance(control, dict):
+        return None
+    lifetime: Lifetime = "1h" if control.get("ttl") == "1h" else "5m"
+    return Marker(lifetime, control.get("scope") == "global")
+
+
+def can_be_marked(piece: Piece) -> bool:
+    """Say whether a marker may stand on this piece: not on thinking, edits or empty text."""
+    if piece.type in ("thinking", "redacted_thinking", "cache_edits"):
+        return False
+    return piece.type != "text" or bool(piece.block.get("text"))
+
+
+def _without_marks(block: JsonObject) -> JsonObject:
+    if "cache_control" in block or "cache_reference" in block:
+        return {key: value for key, value in block.items() if key not in NOT_READ}
+    return block

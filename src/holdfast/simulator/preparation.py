@@ -1,0 +1,109 @@
+"""From a request to the prompt a model would read: checks, thinking, compactions, edits.
+
+Pure: a parsed request and its caller come in, a `Prepared` goes out or the API's
+refusal is raised. Nothing is looked up in the cache and nobody is asked; that is the
+`simulation`'s part. Counting tokens needs exactly this and no more.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from holdfast.capabilities import Capabilities, capabilities
+from holdfast.simulator.compaction import adopt_compactions
+from holdfast.simulator.edits import EditContext, apply_edits, edits_of
+from holdfast.simulator.markers import place_markers
+from holdfast.simulator.pieces import Measure, Piece, take_apart
+from holdfast.simulator.prompt import Prompt, chain_prompt, salts_of
+from holdfast.simulator.request import Caller, JsonObject, Request
+from holdfast.simulator.settings import SimulatorSettings
+from holdfast.simulator.signing import Signer
+from holdfast.simulator.thinking import check_thinking, strip_earlier_thinking
+from holdfast.simulator.tokens import TokenCounter
+from holdfast.simulator.validate import check_request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A request that passed, and what the model would read of it."""
+
+    request: Request
+    caller: Caller
+    able: Capabilities
+    measure: Measure
+    sent: Sequence[Piece]
+    """The pieces as sent: thinking and diagnostics compare these."""
+    read: Sequence[Piece]
+    """The pieces after everything the server takes out."""
+    prompt: Prompt
+    original_tokens: int
+    """The prompt's size before context edits."""
+    applied_edits: Sequence[JsonObject]
+    transformations: Sequence[JsonObject]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workbench:
+    """What preparing needs besides the request; lives as long as the simulator."""
+
+    settings: SimulatorSettings
+    counter: TokenCounter
+    signer: Signer
+
+
+def prepare(
+    request: Request, caller: Caller, bench: Workbench, *, is_count: bool = False
+) -> Prepared:
+    """Check a request and assemble its prompt."""
+    settings = bench.settings
+    able = capabilities(request.model)
+    check_request(request, caller, able, settings, is_count=is_count)
+    measure = Measure(bench.counter, able.tokenizer_scale)
+    sent = take_apart(request, measure)
+    marked = place_markers(sent, request, caller, able.cache_minimum_tokens, settings)
+    checked = check_thinking(marked, request, caller, able, settings, bench.signer)
+    adopted = adopt_compactions(checked.pieces, bench.signer)
+    stripped = strip_earlier_thinking(adopted, able)
+    context = EditContext(able=able, settings=settings, measure=measure)
+    edited = apply_edits(stripped, edits_of(request.context_management), context)
+    salts = salts_of(request, edited.pieces, able, settings)
+    return Prepared(
+        request=request,
+        caller=caller,
+        able=able,
+        measure=measure,
+        sent=sent,
+        read=edited.pieces,
+        prompt=chain_prompt(edited.pieces, salts, _deletions(edited.pieces)),
+        original_tokens=sum(piece.tokens for piece in stripped),
+        applied_edits=edited.applied,
+        transformations=checked.transformations,
+    )
+
+
+def messages_of(pieces: Iterable[Piece]) -> tuple[JsonObject, ...]:
+    """Put message pieces together again, consecutive ones of a role as one message."""
+    messages: list[JsonObject] = []
+    for piece in pieces:
+        if piece.tier != "messages" or piece.type == "cache_edits":
+            continue
+        if not messages or messages[-1]["role"] != piece.role:
+            messages.append({"role": piece.role, "content": []})
+        messages[-1]["content"].append(piece.block)
+    return tuple(messages)
+
+
+def _deletions(pieces: Iterable[Piece]) -> frozenset[str]:
+    """Collect the tool uses whose results cache edits delete."""
+    references: dict[object, str] = {}
+    deleted: set[str] = set()
+    for piece in pieces:
+        if piece.type == "tool_result" and "cache_reference" in piece.block:
+            references[piece.block["cache_reference"]] = str(piece.block.get("tool_use_id"))
+        elif piece.type == "cache_edits":
+            edits = piece.block.get("edits") or ()
+            deleted.update(
+                references[edit["cache_reference"]]
+                for edit in edits
+                if edit.get("cache_reference") in references
+            )
+    return frozenset(deleted)

@@ -1,0 +1,135 @@
+"""The prompt as the cache sees it: a chain of hashes with tokens and markers along it.
+
+Measured pieces and the request's settings come in; a `Prompt` goes out. Each position's
+hash covers everything up to and including it, plus what its tier depends on besides
+its text: the model for the tools; citations and speed for the system; tool choice,
+parallel use, images, thinking and effort for the messages. Change one of these and
+that tier and all after it are lost, and nothing before it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import msgspec
+
+from holdfast.capabilities import Capabilities
+from holdfast.simulator.pieces import DIGEST_BYTES, Marker, Piece, Tier
+from holdfast.simulator.request import JsonObject, Request
+from holdfast.simulator.settings import SimulatorSettings
+
+TIERS: tuple[Tier, ...] = ("tools", "system", "messages")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Salts:
+    """What each tier's hashes depend on besides the blocks."""
+
+    tools: bytes
+    system: bytes
+    messages: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """Positions in order; position i is `chain[i]`, with `totals[i]` tokens up to its end."""
+
+    chain: Sequence[bytes]
+    totals: Sequence[int]
+    markers: Sequence[tuple[int, Marker]]
+    """The marked positions, first to last."""
+    deleted: Sequence[tuple[int, int]] = ()
+    """Positions of results deleted by cache edits, with their tokens."""
+
+    @property
+    def total_tokens(self) -> int:
+        """Count the whole prompt."""
+        return self.totals[-1] if self.totals else 0
+
+
+def chain_prompt(pieces: Iterable[Piece], salts: Salts, deleted: frozenset[str]) -> Prompt:
+    """Chain the pieces into a prompt; cache edits alter the chain but take no position."""
+    chain: list[bytes] = []
+    totals: list[int] = []
+    markers: list[tuple[int, Marker]] = []
+    gone: list[tuple[int, int]] = []
+    by_tier: dict[Tier, list[Piece]] = {"tools": [], "system": [], "messages": []}
+    for piece in pieces:
+        by_tier[piece.tier].append(piece)
+    link, total = b"", 0
+    for tier, salt in zip(TIERS, (salts.tools, salts.system, salts.messages), strict=True):
+        link = _link(link, salt)
+        for piece in by_tier[tier]:
+            link = _link(link, piece.digest)
+            if piece.type == "cache_edits":
+                continue
+            total += piece.tokens
+            if piece.marker is not None:
+                markers.append((len(chain), piece.marker))
+            if deleted and piece.block.get("tool_use_id") in deleted:
+                gone.append((len(chain), piece.tokens))
+            chain.append(link)
+            totals.append(total)
+    return Prompt(chain=chain, totals=totals, markers=markers, deleted=gone)
+
+
+def salts_of(
+    request: Request, pieces: Iterable[Piece], able: Capabilities, settings: SimulatorSettings
+) -> Salts:
+    """Derive the tiers' salts from a request's settings."""
+    thinking = _thinking_salt(request, able), _effort_salt(request, settings)
+    ahead = able.model in settings.thinking_ahead_models
+    message_pieces = [piece for piece in pieces if piece.tier == "messages"]
+    has_images = any(_holds(piece.block, "image") for piece in message_pieces)
+    has_citations = any(_cites(piece.block) for piece in message_pieces)
+    return Salts(
+        tools=_salt(able.model, thinking if ahead else None),
+        system=_salt(has_citations, request.speed or "standard"),
+        messages=_salt(_choice_salt(request), has_images, thinking),
+    )
+
+
+def _link(previous: bytes, addition: bytes) -> bytes:
+    return blake2b(previous + addition, digest_size=DIGEST_BYTES).digest()
+
+
+def _salt(*parts: object) -> bytes:
+    return blake2b(msgspec.json.encode(parts), digest_size=DIGEST_BYTES).digest()
+
+
+def _choice_salt(request: Request) -> tuple[str, str, bool]:
+    """Reduce the tool choice to what is rendered: `auto` is the same as none given."""
+    choice = request.tool_choice or {}
+    return (
+        str(choice.get("type", "auto")),
+        str(choice.get("name", "")),
+        bool(choice.get("disable_parallel_tool_use", False)),
+    )
+
+
+def _thinking_salt(request: Request, able: Capabilities) -> tuple[str, int]:
+    """Reduce thinking to mode and budget; leaving it out means the model's default."""
+    default = "disabled" if "disabled" in able.thinking_modes else "adaptive"
+    config = request.thinking or {}
+    return str(config.get("type", default)), int(config.get("budget_tokens") or 0)
+
+
+def _effort_salt(request: Request, settings: SimulatorSettings) -> str:
+    config = request.output_config or {}
+    return str(config.get("effort") or settings.default_effort)
+
+
+def _holds(block: JsonObject, kind: str) -> bool:
+    """Say whether a block is, or a tool result contains, a block of a type."""
+    if block.get("type") == kind:
+        return True
+    content = block.get("content")
+    if not isinstance(content, list):
+        return False
+    return any(isinstance(part, dict) and part.get("type") == kind for part in content)
+
+
+def _cites(block: JsonObject) -> bool:
+    citations = block.get("citations")
+    is_document = block.get("type") == "document"
+    return is_document and isinstance(citations, dict) and bool(citations.get("enabled"))
