@@ -48,7 +48,7 @@ class Entry(
     """Seconds since the epoch."""
 
 
-class Said(Entry, frozen=True, tag="said"):
+class Said(Entry, frozen=True, kw_only=True, tag="said"):
     """A message came in: from the user, or from us on the user's side."""
 
     content: SpokenContent
@@ -60,7 +60,7 @@ class Said(Entry, frozen=True, tag="said"):
     """The message's id in the transcript it was imported from."""
 
 
-class Replied(Entry, frozen=True, tag="replied"):
+class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
     """The model answered; several entries with one `response_id` are one answer in pieces."""
 
     response_id: str
@@ -72,14 +72,14 @@ class Replied(Entry, frozen=True, tag="replied"):
     origin: str = ""
 
 
-class Began(Entry, frozen=True, tag="began"):
+class Began(Entry, frozen=True, kw_only=True, tag="began"):
     """A tool is about to run. Without a `Ran` after it, it was interrupted, never rerun."""
 
     tool_use_id: str
     tool: str = ""
 
 
-class Ran(Entry, frozen=True, tag="ran"):
+class Ran(Entry, frozen=True, kw_only=True, tag="ran"):
     """A tool gave its result."""
 
     tool_use_id: str
@@ -94,7 +94,7 @@ class Ran(Entry, frozen=True, tag="ran"):
     origin: str = ""
 
 
-class Shaped(Entry, frozen=True):
+class Shaped(Entry, frozen=True, kw_only=True):
     """What every entry that changes the view has in common."""
 
     drops_thinking: bool = False
@@ -105,7 +105,7 @@ class Shaped(Entry, frozen=True):
     """One plain line for the user."""
 
 
-class Spilled(Shaped, frozen=True, tag="spilled"):
+class Spilled(Shaped, frozen=True, kw_only=True, tag="spilled"):
     """A result's full text went to disk; `text` stands in for it."""
 
     tool_use_id: str
@@ -116,7 +116,7 @@ class Spilled(Shaped, frozen=True, tag="spilled"):
     measure: Measure = NOTHING
 
 
-class Snipped(Shaped, frozen=True, tag="snipped"):
+class Snipped(Shaped, frozen=True, kw_only=True, tag="snipped"):
     """Messages left the view, whole rounds together."""
 
     targets: tuple[int, ...]
@@ -125,7 +125,7 @@ class Snipped(Shaped, frozen=True, tag="snipped"):
 How: TypeAlias = Literal["rewritten", "edited", "server"]
 
 
-class Cleared(Shaped, frozen=True, tag="cleared"):
+class Cleared(Shaped, frozen=True, kw_only=True, tag="cleared"):
     """Old results were emptied: by us, by an edit in the provider's cache, or by its server."""
 
     ids: tuple[str, ...]
@@ -137,7 +137,7 @@ class Cleared(Shaped, frozen=True, tag="cleared"):
     """The provider gave a count only; the ids are our best guess, oldest first."""
 
 
-class Collapsed(Shaped, frozen=True, tag="collapsed"):
+class Collapsed(Shaped, frozen=True, kw_only=True, tag="collapsed"):
     """A span of finished work is shown as one line."""
 
     first: int
@@ -146,7 +146,7 @@ class Collapsed(Shaped, frozen=True, tag="collapsed"):
     measure: Measure = NOTHING
 
 
-class Compacted(Shaped, frozen=True, tag="compacted"):
+class Compacted(Shaped, frozen=True, kw_only=True, tag="compacted"):
     """A span of history is shown as a summary; pinned messages within it stay."""
 
     first: int
@@ -163,7 +163,7 @@ class Compacted(Shaped, frozen=True, tag="compacted"):
     origin: str = ""
 
 
-class Restored(Shaped, frozen=True, tag="restored"):
+class Restored(Shaped, frozen=True, kw_only=True, tag="restored"):
     """Files, plan, skills and state were brought back after a compaction."""
 
     compaction: int
@@ -171,20 +171,20 @@ class Restored(Shaped, frozen=True, tag="restored"):
     measure: Measure = NOTHING
 
 
-class Pinned(Shaped, frozen=True, tag="pinned"):
+class Pinned(Shaped, frozen=True, kw_only=True, tag="pinned"):
     """Messages are kept verbatim by any later compaction, or no longer are."""
 
     targets: tuple[int, ...]
     on: bool = True
 
 
-class Undone(Entry, frozen=True, tag="undone"):
+class Undone(Entry, frozen=True, kw_only=True, tag="undone"):
     """Fold as if that entry were not there; what rests on it goes with it."""
 
     target: int
 
 
-class Redone(Entry, frozen=True, tag="redone"):
+class Redone(Entry, frozen=True, kw_only=True, tag="redone"):
     """Take an undo back."""
 
     target: int
@@ -198,7 +198,7 @@ class Section(Struct, frozen=True, omit_defaults=True):
     scope: Literal["none", "organisation", "global"] = "none"
 
 
-class Framed(Entry, frozen=True, tag="framed"):
+class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
     """The frame of every request: system sections, tools, instructions, options, as rendered."""
 
     sections: tuple[Section, ...] = ()
@@ -212,14 +212,14 @@ class Framed(Entry, frozen=True, tag="framed"):
     measure: Measure = NOTHING
 
 
-class Switched(Entry, frozen=True, tag="switched"):
+class Switched(Entry, frozen=True, kw_only=True, tag="switched"):
     """From here on another model answers."""
 
     model: str
     reason: str = ""
 
 
-class Asked(Entry, frozen=True, tag="asked"):
+class Asked(Entry, frozen=True, kw_only=True, tag="asked"):
     """A request went out; enough of its shape to say later what moved."""
 
     source: str = "main"
@@ -231,7 +231,7 @@ class Asked(Entry, frozen=True, tag="asked"):
     markers: tuple[int, ...] = ()
 
 
-class Failed(Entry, frozen=True, tag="failed"):
+class Failed(Entry, frozen=True, kw_only=True, tag="failed"):
     """Something went wrong and the session went on."""
 
     what: str
@@ -239,13 +239,13 @@ class Failed(Entry, frozen=True, tag="failed"):
     detail: Json = None
 
 
-class Titled(Entry, frozen=True, tag="titled"):
+class Titled(Entry, frozen=True, kw_only=True, tag="titled"):
     """What people call this session."""
 
     title: str
 
 
-class Imported(Entry, frozen=True, tag="imported"):
+class Imported(Entry, frozen=True, kw_only=True, tag="imported"):
     """Where an imported log came from and what of it has no place in a view."""
 
     format: str

@@ -22,6 +22,7 @@ from holdfast.messages import (
     Text,
     ToolResult,
     ToolUse,
+    Usage,
     is_blank,
     is_thought,
 )
@@ -127,6 +128,7 @@ class Round:
     results: tuple[Result, ...] = ()
     model: str = ""
     stop_reason: str = ""
+    usage: Usage | None = None
     answer_measure: Measure = NOTHING
     drops_thinking: bool = False
     """Its thinking was bound to a prefix that has changed since, and is not sent any more."""

@@ -27,28 +27,28 @@ class _Block(
     """Fields the provider sent that we do not know; they go back as they came."""
 
 
-class Text(_Block, frozen=True, tag="text"):
+class Text(_Block, frozen=True, kw_only=True, tag="text"):
     text: str
 
 
-class Thinking(_Block, frozen=True, tag="thinking"):
+class Thinking(_Block, frozen=True, kw_only=True, tag="thinking"):
     thinking: str
     signature: str = ""
 
 
-class RedactedThinking(_Block, frozen=True, tag="redacted_thinking"):
+class RedactedThinking(_Block, frozen=True, kw_only=True, tag="redacted_thinking"):
     data: str
 
 
-class Image(_Block, frozen=True, tag="image"):
+class Image(_Block, frozen=True, kw_only=True, tag="image"):
     source: JsonObject
 
 
-class Document(_Block, frozen=True, tag="document"):
+class Document(_Block, frozen=True, kw_only=True, tag="document"):
     source: JsonObject
 
 
-class Opaque(_Block, frozen=True, tag="opaque"):
+class Opaque(_Block, frozen=True, kw_only=True, tag="opaque"):
     raw: JsonObject
     """The whole block, untouched."""
 
@@ -56,13 +56,13 @@ class Opaque(_Block, frozen=True, tag="opaque"):
 ResultContent: TypeAlias = str | tuple[Text | Image | Document | Opaque, ...]
 
 
-class ToolUse(_Block, frozen=True, tag="tool_use"):
+class ToolUse(_Block, frozen=True, kw_only=True, tag="tool_use"):
     id: str
     name: str
     input: JsonObject
 
 
-class ToolResult(_Block, frozen=True, tag="tool_result"):
+class ToolResult(_Block, frozen=True, kw_only=True, tag="tool_result"):
     tool_use_id: str
     content: ResultContent = ""
     is_error: bool = False

@@ -110,16 +110,26 @@ def show_settings(project: Path | None = None) -> list[Shown]:
             value=getattr(getattr(settings, group), spec.name),
             default=spec.default,
             source=found.get(f"{group}.{spec.name}", (None, "default"))[1],
-            why=spec.metadata["why"],
+            why=spec.why,
         )
         for group, spec in _specs()
     ]
 
 
-def _specs() -> Iterator[tuple[str, "dataclasses.Field[Any]"]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spec:
+    name: str
+    default: Value
+    why: str
+    low: float | None
+    high: float | None
+
+
+def _specs() -> Iterator[tuple[str, _Spec]]:
+    defaults = Settings()
     for group in dataclasses.fields(Settings):
-        for spec in dataclasses.fields(getattr(Settings(), group.name)):
-            yield group.name, spec
+        for spec in dataclasses.fields(getattr(defaults, group.name)):
+            yield group.name, _Spec(name=spec.name, default=spec.default, **spec.metadata)
 
 
 def _sources(project: Path | None) -> dict[str, tuple[Value, str]]:
@@ -175,7 +185,7 @@ def _checked(group: str, key: str, value: object, where: str) -> Value:
     wanted = type(spec.default)
     if type(value) is not wanted:
         raise ConfigError(f"{where}: {group}.{key} must be {wanted.__name__}, not {value!r}")
-    low, high = spec.metadata["low"], spec.metadata["high"]
+    low, high = spec.low, spec.high
     if isinstance(value, int | float) and not isinstance(value, bool):
         if low is not None and value < low:
             raise ConfigError(f"{where}: {group}.{key} must be at least {low:,}, not {value:,}")

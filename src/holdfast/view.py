@@ -191,6 +191,7 @@ class View:
                 content=self._claim(entry, entry.n),
                 model=entry.model,
                 stop_reason=entry.stop_reason,
+                usage=entry.usage,
                 answer_measure=entry.measure,
             )
         )
@@ -204,6 +205,7 @@ class View:
                 last,
                 content=last.content + self._claim(entry, last.order),
                 stop_reason=entry.stop_reason or last.stop_reason,
+                usage=entry.usage or last.usage,
                 answer_measure=last.answer_measure + entry.measure,
             )
         )

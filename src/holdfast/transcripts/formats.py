@@ -1,0 +1,130 @@
+"""Which format a file is in, and how to read and write it.
+
+The one list of formats. A file is opened plain or gzipped, recognised by its beginning,
+and read as a stream of entries; what cannot be recognised gets one sentence that says what
+was looked for.
+"""
+
+import gzip
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol, cast
+
+from holdfast.entries import AnyEntry
+from holdfast.errors import TranscriptError
+from holdfast.transcripts import anthropic, claude_code, codex, openai, pi
+from holdfast.transcripts.scribe import Account, Scribe
+from holdfast.view import View
+
+SNIFF_BYTES = 64 << 10
+"""Enough for a few records, so that the first odd one does not decide."""
+
+Progress = Callable[[int], None]
+"""Told how many bytes of the file were read so far."""
+
+
+class Format(Protocol):
+    """What each format's module offers."""
+
+    NAME: str
+
+    def sniff(self, first: bytes) -> bool: ...
+    def read(self, lines: Iterator[bytes], scribe: Scribe) -> Iterator[AnyEntry]: ...
+    def write(self, view: View) -> Iterator[bytes]: ...
+
+
+FORMATS: tuple[Format, ...] = tuple(
+    cast(Format, module) for module in (claude_code, codex, pi, anthropic, openai)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A foreign transcript being read: its format, its entries as they come, the account."""
+
+    format: str
+    entries: Iterator[AnyEntry]
+    account: Account
+
+
+def named(name: str) -> Format:
+    """Find a format by its name."""
+    for format in FORMATS:
+        if name == format.NAME:
+            return format
+    known = ", ".join(format.NAME for format in FORMATS)
+    raise TranscriptError(name, f"is not a format; there are {known}")
+
+
+@contextmanager
+def open_transcript(path: Path, progress: Progress | None = None) -> Iterator[Transcript]:
+    """Open a transcript of any known format and stream its entries."""
+    with _opened(path) as raw, _unpacked(raw) as file:
+        first = _peek(path, file)
+        format = _recognise(path, first)
+        scribe = Scribe()
+        entries = _all(format, _lines(path, file, raw, progress), scribe, path)
+        yield Transcript(format.NAME, entries, scribe.account)
+
+
+def _all(format: Format, lines: Iterator[bytes], scribe: Scribe, path: Path) -> Iterator[AnyEntry]:
+    yield from format.read(lines, scribe)
+    yield scribe.imported(format.NAME, str(path))
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except IsADirectoryError:
+        raise TranscriptError(path, "is a directory; name a transcript inside it") from None
+    except FileNotFoundError:
+        raise TranscriptError(path, "does not exist; check the path") from None
+    except PermissionError:
+        raise TranscriptError(path, "may not be read by you; check its permissions") from None
+
+
+@contextmanager
+def _unpacked(raw: IO[bytes]) -> Iterator[IO[bytes]]:
+    is_gzip = raw.read(2) == b"\x1f\x8b"
+    raw.seek(0)
+    if is_gzip:
+        with gzip.open(raw) as file:
+            yield cast(IO[bytes], file)
+    else:
+        yield raw
+
+
+def _peek(path: Path, file: IO[bytes]) -> bytes:
+    try:
+        first = file.read(SNIFF_BYTES)
+        file.seek(0)
+    except (OSError, EOFError) as error:
+        raise TranscriptError(path, f"cannot be unpacked: {error}; fetch it again") from error
+    return first
+
+
+def _recognise(path: Path, first: bytes) -> Format:
+    if not first.strip():
+        raise TranscriptError(path, "is empty; there is nothing to read")
+    if b"\0" in first[:4_096]:
+        raise TranscriptError(path, "is a binary file, not a transcript")
+    for format in FORMATS:
+        if format.sniff(first):
+            return format
+    known = ", ".join(format.NAME for format in FORMATS)
+    raise TranscriptError(path, f"is in no format known here; it should be one of: {known}")
+
+
+def _lines(
+    path: Path, file: IO[bytes], raw: IO[bytes], progress: Progress | None
+) -> Iterator[bytes]:
+    """Yield lines, telling how far the file itself has been read."""
+    try:
+        for line in file:
+            yield line
+            if progress is not None:
+                progress(raw.tell())
+    except (OSError, EOFError) as error:
+        raise TranscriptError(path, f"cannot be read to its end: {error}") from error
