@@ -1,0 +1,1 @@
+"""Other agents' session formats, read and written."""
