@@ -1,0 +1,182 @@
+"""Claude, through the official SDK, and whatever else speaks the Messages API.
+
+A request goes to the SDK's own `create`, so the bytes on the wire are the SDK's; the answer
+is read as raw JSON events, so that what the SDK's types do not know survives. The SDK's
+retries are off: ours decide. Which exception means what is in `translate`, how events become
+blocks in `assemble`.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from holdfast.capabilities import Capabilities, capabilities
+from holdfast.errors import AuthenticationFailed, ModelError, RequestRejected, StreamBroken
+from holdfast.messages import Json, JsonObject
+from holdfast.models.assemble import Assembly
+from holdfast.models.extras import load
+from holdfast.models.protocol import Event, Model, Request
+from holdfast.models.translate import explain, fault_in_stream, translated
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+CONNECT_SECONDS = 5.0
+"""A host that does not take the connection by then is down; the SDK's own default."""
+READ_SECONDS = 600.0
+"""The longest silence on the socket; `steady` usually gives up earlier. The SDK's default."""
+DRAIN_SECONDS = 0.1
+"""The end of a response comes with its last event; a server that keeps it open is not waited for."""
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+NO_KEY = "none"
+"""Sent to servers on this machine, which ask for a key and take any."""
+
+_COUNTED = frozenset(
+    {"messages", "model", "cache_control", "compaction", "context_management", "mcp_servers"}
+    | {"output_config", "speed", "system", "thinking", "tool_choice", "tools"}
+)
+"""What `count_tokens` takes of a request; the rest is about the answer."""
+
+
+class AnthropicModel:
+    """A model behind the Messages API."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_seconds: float = READ_SECONDS,
+        overrides: Mapping[str, object] | None = None,
+        client: "AsyncAnthropic | None" = None,
+    ) -> None:
+        self._name = name
+        self._capabilities = capabilities(name, overrides)
+        self._client = client or _connect(base_url, api_key, timeout_seconds)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        """Send the request and yield the answer as it comes."""
+        assembly = Assembly()
+        with translated(lambda: assembly.has_begun):
+            response = await self._send(request)
+            assembly.request_id = response.headers.get("request-id", "")
+            events = _events(response)
+            try:
+                async for raw in events:
+                    if raw.get("type") == "error":
+                        raise _reported(raw, response, has_begun=assembly.has_begun)
+                    if raw.get("type") == "message_stop":
+                        await _drain(events)
+                    for event in assembly.feed(raw):
+                        yield event
+                for event in assembly.end():
+                    yield event
+            finally:
+                await response.aclose()
+
+    async def count(self, request: Request) -> int | None:
+        """Ask the provider how many tokens the prompt has."""
+        wanted = {key: value for key, value in request.kwargs.items() if key in _COUNTED}
+        endpoint, kwargs = self._route(Request(kwargs=wanted, betas=request.betas), "count_tokens")
+        with translated():
+            counted = await endpoint(**kwargs)
+        return int(counted.input_tokens)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _send(self, request: Request) -> Any:
+        endpoint, kwargs = self._route(request, "create")
+        stream = await endpoint(**kwargs, stream=True)
+        kind = stream.response.headers.get("content-type", "text/event-stream")
+        if not kind.startswith("text/event-stream"):
+            await stream.close()
+            raise RequestRejected(
+                f"the server answered with {kind!r}, not a stream; check base_url"
+            )
+        return stream.response
+
+    def _route(self, request: Request, method: str) -> tuple[Any, JsonObject]:
+        """Choose the SDK's method and fit the request to it; fields it does not know go beside."""
+        space = self._client.beta.messages if request.betas else self._client.messages
+        endpoint = getattr(space, method)
+        known = inspect.signature(endpoint).parameters
+        kwargs = {key: value for key, value in request.kwargs.items() if key in known}
+        beside = {key: value for key, value in request.kwargs.items() if key not in known}
+        if beside:
+            kwargs["extra_body"] = {**kwargs.get("extra_body", {}), **beside}
+        if request.betas:
+            kwargs["betas"] = list(request.betas)
+        return endpoint, kwargs | {"model": wire_name(kwargs["model"])}
+
+
+def wire_name(model: str) -> str:
+    """Take off what only routes or sizes a model: the provider's prefix and `[1m]`."""
+    return model.rsplit("/", 1)[-1].removesuffix("[1m]")
+
+
+def _reported(raw: JsonObject, response: Any, *, has_begun: bool) -> ModelError:
+    """Read an error event that came after a 200."""
+    request_id = response.headers.get("request-id", "")
+    return explain(
+        fault_in_stream(raw, headers=response.headers, request_id=request_id), has_begun=has_begun
+    )
+
+
+async def _events(response: Any) -> AsyncIterator[JsonObject]:
+    """Decode server-sent events to JSON objects, as they come."""
+    async for sse in load("anthropic", extra="anthropic").AsyncStream.raw_events(response):
+        if not sse.data:
+            continue
+        try:
+            event: Json = msgspec.json.decode(sse.data)
+        except msgspec.DecodeError as error:
+            raise StreamBroken(f"an event is not JSON ({error}); send the request again") from error
+        if sse.event == "error" and isinstance(event, dict):
+            event.setdefault("type", "error")
+        yield event if isinstance(event, dict) else {"type": "unknown"}
+
+
+async def _drain(events: AsyncIterator[JsonObject]) -> None:
+    """Read on to the end of the response, so that its connection can be used again."""
+    with suppress(TimeoutError, ModelError), translated(lambda: True):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in events:
+                pass
+
+
+def _connect(base_url: str | None, api_key: str | None, timeout_seconds: float) -> "AsyncAnthropic":
+    sdk = load("anthropic", extra="anthropic")
+    with translated():
+        client: AsyncAnthropic = sdk.AsyncAnthropic(
+            base_url=base_url,
+            api_key=api_key,
+            max_retries=0,
+            timeout=sdk.Timeout(timeout_seconds, connect=CONNECT_SECONDS),
+        )
+    if client.api_key is None and client.auth_token is None and client.credentials is None:
+        if urlsplit(str(client.base_url)).hostname not in LOOPBACK:
+            raise AuthenticationFailed("no key for Claude; set ANTHROPIC_API_KEY")
+        client.api_key = NO_KEY
+    return client
+
+
+if TYPE_CHECKING:
+
+    def _conforms(model: AnthropicModel) -> Model:
+        return model

@@ -1,0 +1,212 @@
+"""The Messages API's stream of JSON events, put together to blocks and a reply.
+
+One decoded event at a time comes in, our own events go out; no I/O and no SDK. Fields,
+block types and delta types we do not know survive. An event that is repeated word for word
+is ignored where that can be told; one that contradicts what came before is `StreamBroken`.
+What an error event means is left to `translate`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from holdfast.errors import StreamBroken
+from holdfast.messages import Block, Json, JsonObject, block_from_wire, usage_from_wire
+from holdfast.models.protocol import (
+    BlockFinished,
+    Event,
+    Finished,
+    Pulse,
+    Reply,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+)
+
+INVALID_INPUT = "INVALID_JSON"
+"""The key under which a tool input that is not a JSON object travels, so that the tool
+rejects it and the model reads what it wrote."""
+
+_REPLY_FIELDS = frozenset(
+    {"id", "type", "role", "content", "model", "usage", "stop_reason", "stop_sequence"}
+    | {"diagnostics", "context_management"}
+)
+_DELTA_FRAME = frozenset({"type", "delta", "usage"})
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A block that is still coming in."""
+
+    raw: JsonObject
+    pieces: dict[str, list[str]] = field(default_factory=dict)
+    """Text per field, joined once at the end: joining as it comes would be quadratic."""
+
+    def add(self, name: str, text: str) -> None:
+        self.pieces.setdefault(name, []).append(text)
+
+    def finish(self) -> Block:
+        raw = dict(self.raw)
+        for name, pieces in self.pieces.items():
+            if name == "partial_json":
+                raw["input"] = parse_input("".join(pieces), otherwise=raw.get("input"))
+            else:
+                raw[name] = (raw.get(name) or "") + "".join(pieces)
+        return block_from_wire(raw)
+
+
+def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
+    """Read a tool's input; text that is no JSON object is kept under `INVALID_INPUT`."""
+    if not text.strip():
+        return otherwise if isinstance(otherwise, dict) else {}
+    try:
+        parsed = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return {INVALID_INPUT: text}
+    return parsed if isinstance(parsed, dict) else {INVALID_INPUT: text}
+
+
+class Assembly:
+    """The state of one answer while it streams in."""
+
+    def __init__(self) -> None:
+        self.request_id = ""
+        """What the provider calls this exchange; known once the headers are."""
+        self._message: JsonObject = {}
+        self._usage: JsonObject = {}
+        self._open: dict[int, _Draft] = {}
+        self._done: dict[int, Block] = {}
+        self._has_finished = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Say whether the provider accepted the request."""
+        return bool(self._message)
+
+    def feed(self, event: JsonObject) -> Sequence[Event]:
+        """Take one event of the wire and answer with what it completes."""
+        if self._has_finished:
+            return ()
+        match event:
+            case {"type": "message_start", "message": dict(message)}:
+                return self._start(message)
+            case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
+                return self._open_block(index, block)
+            case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)}:
+                return self._extend(index, delta)
+            case {"type": "content_block_stop", "index": int(index)}:
+                return self._close_block(index)
+            case {"type": "message_delta"}:
+                return self._conclude(event)
+            case {"type": "message_stop"}:
+                return self.end()
+        return (Pulse(),)
+
+    def end(self) -> Sequence[Event]:
+        """Finish the answer, which must be whole: the stream has nothing more to give."""
+        if self._has_finished:
+            return ()
+        if not self._message.get("stop_reason") or self._open:
+            when = "midway" if self.has_begun else "before the answer began"
+            raise StreamBroken(
+                f"the stream ended {when}; send the request again", request_id=self.request_id
+            )
+        self._has_finished = True
+        return (Finished(reply=self._reply()),)
+
+    def _start(self, message: JsonObject) -> Sequence[Event]:
+        if self.has_begun:
+            if message.get("id") == self._message.get("id"):
+                return (Pulse(),)
+            raise self._contradiction("a second message began inside the first")
+        self._message = dict(message)
+        self._usage = dict(message.get("usage") or {})
+        started = Started(
+            response_id=str(message.get("id") or ""),
+            model=str(message.get("model") or ""),
+            usage=usage_from_wire(self._usage) if self._usage else None,
+        )
+        return (started,)
+
+    def _open_block(self, index: int, block: JsonObject) -> Sequence[Event]:
+        draft = self._open.get(index)
+        if index in self._done or (draft and draft.pieces) or (draft and draft.raw != block):
+            raise self._contradiction(f"block {index} began twice")
+        self._open[index] = _Draft(dict(block))
+        return (Pulse(),)
+
+    def _extend(self, index: int, delta: JsonObject) -> Sequence[Event]:
+        draft = self._open.get(index)
+        if draft is None:
+            raise self._contradiction(f"block {index} grew while it was not open")
+        match delta:
+            case {"type": "text_delta", "text": str(text)}:
+                draft.add("text", text)
+                return (TextDelta(index=index, text=text),)
+            case {"type": "thinking_delta", "thinking": str(text)}:
+                draft.add("thinking", text)
+                return (ThinkingDelta(index=index, text=text),)
+            case {"type": "citations_delta", "citation": citation}:
+                draft.raw["citations"] = [*(draft.raw.get("citations") or ()), citation]
+            case {"type": "signature_delta" | "compaction_delta"}:
+                draft.raw |= {name: value for name, value in delta.items() if name != "type"}
+            case _:
+                _merge(draft, delta)
+        return (Pulse(),)
+
+    def _close_block(self, index: int) -> Sequence[Event]:
+        draft = self._open.pop(index, None)
+        if draft is None:
+            if index in self._done:
+                return (Pulse(),)
+            raise self._contradiction(f"block {index} ended without a beginning")
+        block = self._done[index] = draft.finish()
+        return (BlockFinished(index=index, block=block),)
+
+    def _conclude(self, event: JsonObject) -> Sequence[Event]:
+        if not self.has_begun:
+            raise self._contradiction("the answer ended before it began")
+        beside = {key: value for key, value in event.items() if key not in _DELTA_FRAME}
+        self._message |= _given(event.get("delta")) | _given(beside)
+        self._usage |= _given(event.get("usage"))
+        return (Pulse(),)
+
+    def _reply(self) -> Reply:
+        message = self._message
+        whole = (block_from_wire(raw) for raw in message.get("content") or ())
+        streamed = (self._done[index] for index in sorted(self._done))
+        return Reply(
+            response_id=str(message.get("id") or ""),
+            model=str(message.get("model") or ""),
+            content=(*whole, *streamed),
+            stop_reason=str(message["stop_reason"]),
+            stop_sequence=message.get("stop_sequence"),
+            usage=usage_from_wire(self._usage),
+            diagnostics=message.get("diagnostics"),
+            context_management=message.get("context_management"),
+            request_id=self.request_id,
+            extra={key: value for key, value in message.items() if key not in _REPLY_FIELDS},
+        )
+
+    def _contradiction(self, what: str) -> StreamBroken:
+        return StreamBroken(
+            f"the stream contradicts itself: {what}; send the request again",
+            request_id=self.request_id,
+        )
+
+
+def _given(fields: JsonObject | None) -> JsonObject:
+    """Leave out nulls: they say nothing new about a field that is already known."""
+    return {key: value for key, value in (fields or {}).items() if value is not None}
+
+
+def _merge(draft: _Draft, delta: JsonObject) -> None:
+    """Apply a delta we may not know by its fields: text is appended, anything else replaces."""
+    for name, value in delta.items():
+        if name == "type":
+            continue
+        if isinstance(value, str):
+            draft.add(name, value)
+        else:
+            draft.raw[name] = value

@@ -1,0 +1,141 @@
+"""What every model looks like from outside: a request goes in, a stream of events comes out.
+
+A `Request` holds what the Messages API takes, whoever answers it. Deltas are for showing;
+the truth is in `BlockFinished`, which the loop starts tools from, and in the `Reply` that
+`Finished` carries. Failing is raising: a stream that ends without `Finished` is broken.
+Waiting, trying again and checking the order of events are left to `retry` and `steady`.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from holdfast.capabilities import Capabilities
+from holdfast.errors import ModelError, StreamBroken
+from holdfast.messages import Block, Content, JsonObject, Text, Thinking, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One call, in the words of the Messages API."""
+
+    kwargs: JsonObject
+    """Exactly what `client.messages.create` takes, without `stream`."""
+    betas: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """One whole answer."""
+
+    response_id: str
+    model: str
+    """The model that answered, as it calls itself."""
+    content: Content
+    stop_reason: str
+    usage: Usage
+    stop_sequence: str | None = None
+    diagnostics: JsonObject | None = None
+    """Why the prompt cache missed, when the provider says."""
+    context_management: JsonObject | None = None
+    """What the provider cleared on its side."""
+    request_id: str = ""
+    extra: JsonObject = field(default_factory=dict)
+    """Fields of the message that we do not know; they are kept as they came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The provider accepted the request; the prompt is paid for from here on."""
+
+    response_id: str
+    model: str
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThinkingDelta:
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """Something came over the wire that nobody needs to see: the stream is alive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockFinished:
+    index: int
+    block: Block
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarted:
+    """The attempt failed and another follows: what was shown of this answer is void."""
+
+    attempt: int
+    """The number of the attempt that failed, from 1."""
+    wait_seconds: float
+    error: ModelError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    reply: Reply
+
+
+Event: TypeAlias = (
+    Started | TextDelta | ThinkingDelta | Pulse | BlockFinished | Restarted | Finished
+)
+
+
+class Model(Protocol):
+    """Something that answers requests."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def stream(self, request: Request) -> AsyncIterator[Event]:
+        """Send the request and yield the answer as it comes; failures are `ModelError`s."""
+        ...
+
+    async def count(self, request: Request) -> int | None:
+        """Ask the provider how many tokens the prompt has; None where it cannot say."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections and memory; the model is not used after this."""
+        ...
+
+
+async def collect(events: AsyncIterable[Event]) -> Reply:
+    """Read a stream to its end and give back the whole answer."""
+    async for event in events:
+        if isinstance(event, Finished):
+            return event.reply
+    raise StreamBroken("the stream ended before the answer did; send the request again")
+
+
+def play(reply: Reply) -> Iterator[Event]:
+    """Give a finished answer again as the events it could have come in."""
+    yield Started(response_id=reply.response_id, model=reply.model, usage=reply.usage)
+    for index, block in enumerate(reply.content):
+        match block:
+            case Text(text=text):
+                yield TextDelta(index=index, text=text)
+            case Thinking(thinking=text):
+                yield ThinkingDelta(index=index, text=text)
+            case _:
+                yield Pulse()
+        yield BlockFinished(index=index, block=block)
+    yield Finished(reply=reply)

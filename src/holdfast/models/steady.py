@@ -1,0 +1,125 @@
+"""A stream that is held to its word: in time, in order, each block once, finished at the end.
+
+Any model's events come in; the same events go out, or a typed error as soon as the stream
+stalls, contradicts itself or ends early. A repeated block is dropped here, so that nobody
+downstream starts a tool twice. What to do about an error is left to `retry`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from holdfast.errors import ModelError, ModelUnavailable, StreamBroken
+from holdfast.messages import Block, Content
+from holdfast.models.protocol import BlockFinished, Event, Finished, Started
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to wait for a stream, in seconds."""
+
+    first_event_seconds: float = 600.0
+    """A long prompt is read before the first event; both SDKs wait this long by default."""
+    stall_seconds: float = 120.0
+    """Providers ping every few seconds while they think, so this much silence is a dead line."""
+    answer_seconds: float = 3600.0
+    """The longest answer (128,000 tokens) takes about 45 minutes at 50 tokens a second."""
+
+
+PATIENCE = Patience()
+
+
+async def steady(
+    events: AsyncIterator[Event], patience: Patience = PATIENCE
+) -> AsyncIterator[Event]:
+    """Pass events on while they keep coming and make sense; raise when they stop doing so."""
+    course = _Course()
+    deadline = asyncio.get_running_loop().time() + patience.answer_seconds
+    async with closing(events):
+        while True:
+            limit = patience.stall_seconds if course.has_begun else patience.first_event_seconds
+            event = await _next(events, limit, deadline, has_begun=course.has_begun)
+            if event is None:
+                raise StreamBroken("the stream ended before the answer did; send it again")
+            if course.takes(event):
+                yield event
+            if isinstance(event, Finished):
+                return
+
+
+async def _next(
+    events: AsyncIterator[Event], limit_seconds: float, deadline: float, *, has_begun: bool
+) -> Event | None:
+    """Wait for one event; None at the end of the stream."""
+    clock = asyncio.get_running_loop().time
+    try:
+        async with asyncio.timeout_at(min(clock() + limit_seconds, deadline)):
+            event = await anext(events, None)
+        # events that are already buffered never let the timer run
+        if clock() < deadline or event is None:
+            return event
+    except TimeoutError as error:
+        if clock() < deadline:
+            raise _silence(f"no event for {limit_seconds:g} s", has_begun=has_begun) from error
+    raise _silence("the answer took too long", has_begun=has_begun)
+
+
+def _silence(what: str, *, has_begun: bool) -> ModelError:
+    if has_begun:
+        return StreamBroken(f"{what}; send the request again")
+    return ModelUnavailable(f"{what}; try again later")
+
+
+class _Course:
+    """What has been seen of one answer."""
+
+    def __init__(self) -> None:
+        self._started: Started | None = None
+        self._blocks: dict[int, Block] = {}
+
+    @property
+    def has_begun(self) -> bool:
+        return self._started is not None
+
+    def takes(self, event: Event) -> bool:
+        """Say whether the event is news; raise if it contradicts what came before."""
+        match event:
+            case Started():
+                return self._takes_start(event)
+            case BlockFinished(index=index, block=block):
+                return self._takes_block(index, block)
+            case Finished(reply=reply):
+                if self._blocks and self._content() != reply.content:
+                    raise StreamBroken("the answer differs from its own blocks; send it again")
+        return True
+
+    def _content(self) -> Content:
+        return tuple(self._blocks[index] for index in sorted(self._blocks))
+
+    def _takes_start(self, event: Started) -> bool:
+        if self._started is None:
+            self._started = event
+            return True
+        if self._started.response_id != event.response_id:
+            raise StreamBroken("a second answer began inside the first; send it again")
+        return False
+
+    def _takes_block(self, index: int, block: Block) -> bool:
+        if index not in self._blocks:
+            self._blocks[index] = block
+            return True
+        if self._blocks[index] != block:
+            raise StreamBroken(f"block {index} came twice and differs; send it again")
+        return False
+
+
+@asynccontextmanager
+async def closing(events: AsyncIterator[Event]) -> AsyncIterator[None]:
+    """Close a generator at once, so that its connection does not wait for the collector."""
+    try:
+        yield
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()

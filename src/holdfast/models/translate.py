@@ -1,0 +1,283 @@
+"""Providers' failures in, our error tree out: the one place that knows their wording.
+
+An exception of either SDK, of the HTTP client under them, or an error body that came inside
+a stream becomes a `ModelError` of the right kind, with the numbers and the waiting time the
+provider gave. Classes are told by name, so that neither SDK is imported for it. An exception
+that is not a provider's is given back as None: it is a bug and must be seen as one.
+"""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
+
+from holdfast.errors import (
+    AuthenticationFailed,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    PromptTooLong,
+    RequestRejected,
+    StreamBroken,
+)
+from holdfast.messages import Json
+from holdfast.models.protocol import Reply
+
+_STATUS_OF_TYPE = {
+    "invalid_request_error": 400,
+    "exceed_context_size_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "tokens": 429,
+    "requests": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "unavailable_error": 503,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""What an error event inside a stream would have been as a status."""
+
+_TRANSIENT_CODES = frozenset({"compaction_unavailable", "thread_continue_in_flight"})
+_ACCOUNT_CODES = frozenset({"insufficient_quota", "enforced_spend_limit_reached"})
+_REFUSAL_CODES = frozenset({"content_filter", "content_policy_violation"})
+_REFUSAL_WORDS = re.compile(
+    r"blocked by (?:our )?content filtering|content management policy", re.I
+)
+
+_TOO_LONG_CODES = frozenset(
+    {"context_length_exceeded", "exceed_context_size_error", "request_too_large"}
+)
+_TOO_LONG_WORDS = (
+    re.compile(r"prompt is too long(?:: (?P<needed>\d+) tokens > (?P<allowed>\d+))?", re.I),
+    re.compile(r"exceed context limit: (?P<needed>\d+) \+ (?P<more>\d+) > (?P<allowed>\d+)", re.I),
+    re.compile(
+        r"maximum context length is (?P<allowed>\d+) tokens"
+        r"(?:.*?(?:resulted in|you requested|request has|contains at least) (?P<needed>\d+))?",
+        re.I | re.S,
+    ),
+    re.compile(
+        r"request \((?P<needed>\d+) tokens\) exceeds the available context size \((?P<allowed>\d+)",
+        re.I,
+    ),
+    re.compile(r"prompt \(length (?P<needed>\d+)\) is longer than .*?(?P<allowed>\d+)", re.I),
+    re.compile(r"input token count \((?P<needed>\d+)\) exceeds .*?\((?P<allowed>\d+)\)", re.I),
+    re.compile(
+        r"exceeds the available context size|exceeds the context (?:window|length)"
+        r"|input is too long for requested model|exceeded max context length",
+        re.I,
+    ),
+)
+"""Anthropic, OpenAI and vLLM, llama.cpp, Gemini's chat endpoint, Bedrock, Ollama."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What a provider said when it failed, before we know what it means."""
+
+    status: int | None = None
+    kind: str = ""
+    code: str = ""
+    message: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, Json] = field(default_factory=dict)
+    request_id: str = ""
+
+
+@contextmanager
+def translated(has_begun: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Raise what providers raise inside as our own errors; `has_begun` says what broke."""
+    try:
+        yield
+    except Exception as error:
+        ours = translate(error, has_begun=has_begun())
+        if ours is None or ours is error:
+            raise
+        raise ours from error
+
+
+def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | None:
+    """Find the error of ours for an SDK's exception; None if it is not a provider's."""
+    if isinstance(error, ModelError):
+        return error
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if isinstance(error, UnicodeDecodeError | json.JSONDecodeError):
+        return StreamBroken(f"the provider sent what cannot be read ({error}); send it again")
+    if names & {"CredentialsError", "OAuthError", "SubjectTokenProviderError"}:
+        return AuthenticationFailed(f"no usable credentials: {error}; set the provider's key")
+    if names & {"APIConnectionError", "RequestError"}:
+        return _unreachable(error, is_timeout=_is_timeout(names), has_begun=has_begun)
+    if "APIError" in names:
+        return explain(_fault_of(error), has_begun=has_begun)
+    return None
+
+
+def explain(fault: Fault, *, has_begun: bool = False) -> ModelError:
+    """Say what a provider's failure means; inside an answer, trouble is a broken stream."""
+    meaning = _meaning(fault)
+    if has_begun and isinstance(meaning, ModelUnavailable):
+        broken = StreamBroken(
+            f"the answer stopped midway: {meaning}",
+            status=meaning.status,
+            request_id=fault.request_id,
+        )
+        broken.__cause__ = meaning
+        return broken
+    return meaning
+
+
+def fault_in_stream(
+    body: Json, *, headers: Mapping[str, str] | None = None, request_id: str = ""
+) -> Fault:
+    """Read an error body that came as an event of a stream."""
+    return _read_body(body, status=None, headers=headers or {}, request_id=request_id)
+
+
+def refusal(reply: Reply) -> ModelRefused | None:
+    """Find the error for an answer in which the model declined; its usage is paid all the same."""
+    if reply.stop_reason != "refusal":
+        return None
+    details = reply.extra.get("stop_details") or {}
+    reason = details.get("explanation") or details.get("category") or "no reason given"
+    return ModelRefused(
+        f"the model declined to answer ({reason}); change what is asked",
+        request_id=reply.request_id,
+    )
+
+
+def _meaning(fault: Fault) -> ModelError:
+    status = fault.status or _STATUS_OF_TYPE.get(fault.kind) or _STATUS_OF_TYPE.get(fault.code)
+    said = fault.message or fault.kind or f"status {status}"
+    if too_long := _too_long(fault, status, said):
+        return too_long
+    if fault.code in _TRANSIENT_CODES or (_may_pass(status) and fault.code not in _ACCOUNT_CODES):
+        return ModelUnavailable(
+            f"{_trouble(status)}: {said}; try again later",
+            retry_after_seconds=retry_after_seconds(fault.headers),
+            status=status,
+            request_id=fault.request_id,
+        )
+    kind, text = _verdict(fault, status, said)
+    return kind(text, status=status, request_id=fault.request_id)
+
+
+def _may_pass(status: int | None) -> bool:
+    return status is None or status in {408, 409, 429} or status >= 500
+
+
+def _verdict(fault: Fault, status: int | None, said: str) -> tuple[type[ModelError], str]:
+    """Choose among the failures that sending the same again cannot mend."""
+    if fault.code in _REFUSAL_CODES or _REFUSAL_WORDS.search(fault.message):
+        return ModelRefused, f"the provider blocked this: {said}; change what is asked"
+    if status in {401, 402, 403} or fault.code in _ACCOUNT_CODES:
+        return AuthenticationFailed, f"the provider will not serve this key: {said}; check it"
+    return RequestRejected, f"the provider rejected the request: {said}; correct it"
+
+
+def _trouble(status: int | None) -> str:
+    match status:
+        case 429:
+            return "rate limited"
+        case 529 | 503:
+            return "overloaded"
+        case 408 | 504:
+            return "timed out at the provider"
+    return "the provider failed"
+
+
+def _too_long(fault: Fault, status: int | None, said: str) -> PromptTooLong | None:
+    found = next((hit for words in _TOO_LONG_WORDS if (hit := words.search(fault.message))), None)
+    is_declared = fault.code in _TOO_LONG_CODES or fault.kind in _TOO_LONG_CODES or status == 413
+    if not is_declared and (found is None or status not in {None, 400, 422, 500}):
+        return None
+    numbers = {
+        key: int(value) for key, value in (found.groupdict() if found else {}).items() if value
+    }
+    needed = numbers.get("needed", fault.details.get("n_prompt_tokens"))
+    if needed is not None:
+        needed += numbers.get("more", 0)
+    return PromptTooLong(
+        f"the prompt is too long: {said}; compact the conversation",
+        needed_tokens=needed,
+        allowed_tokens=numbers.get("allowed", fault.details.get("n_ctx")),
+        status=status,
+        request_id=fault.request_id,
+    )
+
+
+def retry_after_seconds(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
+    """Read how long the provider asks to wait: milliseconds, seconds or a date."""
+    known = {name.lower(): value for name, value in headers.items()}
+    try:
+        if "retry-after-ms" in known:
+            return max(0.0, float(known["retry-after-ms"]) / 1000)
+        return max(0.0, float(known["retry-after"]))
+    except KeyError:
+        return None
+    except ValueError:
+        return _seconds_until(known.get("retry-after", ""), time.time() if now is None else now)
+
+
+def _seconds_until(date: str, now: float) -> float | None:
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - now)
+    except ValueError:
+        return None
+
+
+def _is_timeout(names: set[str]) -> bool:
+    return bool(names & {"APITimeoutError", "TimeoutException"})
+
+
+def _unreachable(error: BaseException, *, is_timeout: bool, has_begun: bool) -> ModelError:
+    reason = str(error.__cause__ or error) or type(error).__name__
+    what = "the provider went silent" if is_timeout else f"the connection failed ({reason})"
+    if has_begun:
+        return StreamBroken(f"{what} midway; send the request again")
+    return ModelUnavailable(f"{what}; check the address and the network")
+
+
+def _fault_of(error: BaseException) -> Fault:
+    """Read an SDK's API error, with or without a response."""
+    response = getattr(error, "response", None)
+    status = getattr(error, "status_code", None)
+    fault = _read_body(
+        getattr(error, "body", None),
+        # an error inside a stream is raised with the status of the stream, which is 200
+        status=status if status and status >= 400 else None,
+        headers=dict(response.headers) if response is not None else {},
+        request_id=getattr(error, "request_id", None) or "",
+    )
+    return fault if fault.message else replace(fault, message=str(error))
+
+
+def _read_body(
+    body: Json, *, status: int | None, headers: Mapping[str, str], request_id: str
+) -> Fault:
+    """Find type, code and message in an error body, wrapped in `error` or not."""
+    whole = body if isinstance(body, dict) else {}
+    inner = whole.get("error", whole)
+    if not isinstance(inner, dict):
+        inner = {"message": str(inner)}
+    nested = inner.get("details") if isinstance(inner.get("details"), dict) else {}
+    code = (nested or {}).get("error_code") or inner.get("code")
+    if status is None and isinstance(code, int) and 400 <= code < 600:
+        status = code
+    return Fault(
+        status=status,
+        kind=str(inner.get("type") or ""),
+        code=str(code or ""),
+        message=str(inner.get("message") or (body if isinstance(body, str) else "")),
+        headers=headers,
+        details=inner,
+        request_id=request_id or str(whole.get("request_id") or ""),
+    )
