@@ -129,7 +129,8 @@ def _specs() -> Iterator[tuple[str, _Spec]]:
     defaults = Settings()
     for group in dataclasses.fields(Settings):
         for spec in dataclasses.fields(getattr(defaults, group.name)):
-            yield group.name, _Spec(name=spec.name, default=spec.default, **spec.metadata)
+            default = getattr(getattr(defaults, group.name), spec.name)
+            yield group.name, _Spec(name=spec.name, default=default, **spec.metadata)
 
 
 def _sources(project: Path | None) -> dict[str, tuple[Value, str]]:

@@ -1,0 +1,78 @@
+"""The command line: one file per command, each a thin layer over the library.
+
+Commands are imported when they are asked for, so that `holdfast --help` is quick. What goes
+wrong is one line on stderr that says what to do, with an exit code by kind of error;
+`--debug` shows the traceback.
+"""
+
+import importlib
+import os
+import sys
+
+import click
+
+from holdfast.errors import HoldfastError
+
+COMMANDS = {
+    "config": "every setting, its value and its reason",
+    "context": "what fills the window of a session or a transcript",
+    "demo": "the main job, offline, in a minute",
+    "export": "write a session in another format",
+    "import": "take in a transcript of another agent",
+    "sessions": "list, branch and remove sessions",
+}
+"""Name and one line for each command; its module is `cli/<name>_command.py`."""
+
+
+class _Commands(click.Group):
+    """Finds a command's module by its name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"holdfast.cli.{name}_command")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(
+    cls=_Commands, epilog="Try: holdfast demo", context_settings={"max_content_width": 100}
+)
+@click.version_option(package_name="holdfast", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def cli(debug: bool) -> None:
+    """Keep an LLM agent working past its context window, without losing anything."""
+
+
+def main() -> None:
+    """Run the command line; every expected failure is one line and an exit code."""
+    debug = "--debug" in sys.argv
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("Stopped.", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as leave:
+        sys.exit(leave.exit_code)
+    except KeyboardInterrupt:
+        click.echo("Stopped.", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except HoldfastError as error:
+        if debug:
+            raise
+        click.echo(f"holdfast: {error}", err=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,87 @@
+"""`holdfast sessions`: list sessions; branch, remove and prune them."""
+
+from pathlib import Path
+
+import click
+
+from holdfast.cli.show import ago, json_out, size
+from holdfast.settings import load_settings
+from holdfast.store import FileStore, Found
+from holdfast.titles import title_of
+
+
+@click.command(epilog="Example: holdfast sessions --all")
+@click.option("--all", "everywhere", is_flag=True, help="Of every project, not only this one.")
+@click.option("--branch", metavar="ID", help="Copy a session under a new id.")
+@click.option("--upto", type=int, metavar="N", help="With --branch: up to and including entry N.")
+@click.option("--delete", metavar="ID", help="Remove a session for good.")
+@click.option("--prune", is_flag=True, help="Remove sessions past log.retention_days.")
+@click.option("--yes", is_flag=True, help="Do not ask before removing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+def command(
+    everywhere: bool,
+    branch: str | None,
+    upto: int | None,
+    delete: str | None,
+    prune: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """List the sessions of this project, the newest first."""
+    store = FileStore()
+    if branch:
+        with store.branch(branch, upto=upto) as log:
+            _say({"branched": log.header.session, "from": log.header.parent}, as_json)
+    elif delete:
+        found = store.find(delete)
+        _remove(store, [found], yes, as_json)
+    elif prune:
+        _remove(store, store.expired(load_settings(Path.cwd()).log.retention_days), yes, as_json)
+    else:
+        _list(store.sessions(None if everywhere else Path.cwd()), everywhere, as_json)
+
+
+def _say(facts: dict[str, str], as_json: bool) -> None:
+    if as_json:
+        json_out(facts)
+    else:
+        click.echo("  ".join(f"{key}: {value}" for key, value in facts.items()))
+
+
+def _remove(store: FileStore, doomed: list[Found], yes: bool, as_json: bool) -> None:
+    if doomed and not yes:
+        names = ", ".join(found.id for found in doomed[:5])
+        click.confirm(f"Remove {len(doomed)} sessions for good ({names})?", abort=True, err=True)
+    for found in doomed:
+        store.delete(found.id)
+    if as_json:
+        json_out({"removed": [found.id for found in doomed]})
+    else:
+        click.echo(f"{len(doomed)} sessions removed.")
+
+
+def _list(sessions: list[Found], everywhere: bool, as_json: bool) -> None:
+    if as_json:
+        json_out(
+            [
+                {
+                    "id": found.id,
+                    "title": title_of(found.path),
+                    "modified": found.modified,
+                    "bytes": found.bytes,
+                    "directory": found.header.directory,
+                    "parent": found.header.parent,
+                    "path": str(found.path),
+                }
+                for found in sessions
+            ]
+        )
+        return
+    if not sessions:
+        where = "" if everywhere else " in this project; --all shows every project's"
+        click.echo(f"No sessions{where}.")
+    for found in sessions:
+        place = f"  {found.header.directory}" if everywhere else ""
+        click.echo(
+            f"{found.id}  {ago(found.modified):>14}  {size(found.bytes):>9}  {title_of(found.path)}{place}"
+        )

@@ -1,0 +1,75 @@
+"""How commands show things: numbers, sizes, times, bars, progress, JSON. Text only."""
+
+import dataclasses
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from holdfast.transcripts.formats import Progress
+
+PROGRESS_FLOOR_BYTES = 8 << 20
+"""Files smaller than this are read before anybody looks for a progress bar."""
+
+
+def json_out(value: Any) -> None:
+    """Print one JSON document."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(value)
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+def tokens(count: float) -> str:
+    """Write a number of tokens for people: 950, 12.3K, 1.05M."""
+    if count < 1_000:
+        return f"{count:.0f}"
+    if count < 999_500:
+        return f"{count / 1_000:.1f}K"
+    return f"{count / 1_000_000:.2f}M"
+
+
+def size(bytes: float) -> str:
+    """Write a number of bytes for people."""
+    for unit in ("B", "KB", "MB"):
+        if bytes < 1_000:
+            return f"{bytes:.0f} {unit}" if unit == "B" else f"{bytes:.1f} {unit}"
+        bytes /= 1_000
+    return f"{bytes:.1f} GB"
+
+
+def ago(then: float, now: float | None = None) -> str:
+    """Write how long ago something was."""
+    seconds = max(0.0, (now or time.time()) - then)
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        count = int(seconds // length)
+        if count:
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
+def bar(share: float, width: int = 24) -> str:
+    """Draw a share of the whole as a bar, in eighths of a character."""
+    eighths = round(max(0.0, min(1.0, share)) * width * 8)
+    full, rest = divmod(eighths, 8)
+    drawn = "█" * full + ("▏▎▍▌▋▊▉"[rest - 1] if rest else "")
+    return drawn.ljust(width)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[Progress | None]:
+    """Show how far a large file has been read, where somebody is looking."""
+    total = path.stat().st_size if path.is_file() else 0
+    if total < PROGRESS_FLOOR_BYTES or not sys.stderr.isatty():
+        yield None
+        return
+    with click.progressbar(length=total, label=f"Reading {path.name}", file=sys.stderr) as shown:
+
+        def tell(position: int) -> None:
+            shown.update(position - shown.pos)
+
+        yield tell

@@ -1,0 +1,69 @@
+"""What commands are pointed at: a session's id, a log, or a transcript of another agent."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.cli.show import reading
+from holdfast.entries import AnyEntry, Imported
+from holdfast.errors import SessionNotFound, TranscriptError
+from holdfast.log import Damage, Header, load
+from holdfast.store import FileStore
+from holdfast.transcripts.formats import open_transcript
+from holdfast.view import View, fold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Something with a view, wherever it came from."""
+
+    name: str
+    format: str
+    view: View
+    header: Header | None = None
+    damage: tuple[Damage, ...] = ()
+
+    @property
+    def imported(self) -> Imported | None:
+        """The account of the import, if it was one."""
+        last = [entry for entry in self.view.history[-3:] if isinstance(entry, Imported)]
+        return last[-1] if last else None
+
+
+def open_target(name: str) -> Target:
+    """Find what a name means and read it: a path if there is one, else a session."""
+    path = Path(name)
+    if path.exists():
+        return _from_path(path)
+    try:
+        return _from_log(FileStore().find(name).path)
+    except SessionNotFound:
+        if "/" in name or path.suffix:
+            raise TranscriptError(path, "does not exist; check the path") from None
+        raise
+
+
+def _from_path(path: Path) -> Target:
+    if path.is_file() and _is_log(path):
+        return _from_log(path)
+    with reading(path) as progress, open_transcript(path, progress) as transcript:
+        entries: list[AnyEntry] = list(transcript.entries)
+    return Target(name=path.name, format=transcript.format, view=fold(entries))
+
+
+def _is_log(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(12).startswith(b'{"holdfast":')
+    except PermissionError:
+        return False  # opening it for real says so
+
+
+def _from_log(path: Path) -> Target:
+    loaded = load(path)
+    return Target(
+        name=loaded.header.session,
+        format="holdfast",
+        view=fold(loaded.entries),
+        header=loaded.header,
+        damage=tuple(loaded.damage),
+    )

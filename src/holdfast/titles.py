@@ -1,0 +1,49 @@
+"""What to call a session in a list: its title, or the first words the user said.
+
+Reads the ends of the log, never all of it, so that listing a thousand sessions is quick.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from holdfast.entries import AnyEntry, Said, Titled
+from holdfast.messages import text_of
+
+END_BYTES = 64 << 10
+"""How much of each end of the log is looked at."""
+TITLE_CHARS = 72
+"""Longer ones are cut; a list has one line for each session."""
+
+
+def title_of(path: Path) -> str:
+    """Find a session's title near the ends of its log."""
+    with path.open("rb") as file:
+        head = file.read(END_BYTES).split(b"\n")[1:]
+        file.seek(max(0, path.stat().st_size - END_BYTES))
+        tail = file.read().split(b"\n")[1:]
+    for line in reversed(tail):
+        if isinstance(entry := _entry(line), Titled):
+            return _cut(entry.title)
+    for line in head:
+        if (
+            isinstance(entry := _entry(line), Said)
+            and not entry.hidden
+            and text_of(entry.content).strip()
+        ):
+            return _cut(text_of(entry.content))
+    return "(nothing said yet)"
+
+
+def _entry(line: bytes) -> AnyEntry | None:
+    if not line.startswith((b'{"entry":"said"', b'{"entry":"titled"')):
+        return None
+    try:
+        return msgspec.json.decode(line, type=AnyEntry)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1] + "…"
