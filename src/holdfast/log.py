@@ -35,7 +35,7 @@ _HEADER_LIMIT_BYTES = 64 << 10
 """No header is longer; a file without a line end is not read whole to find that out."""
 
 
-class Header(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Header(Struct, frozen=True, kw_only=True):
     """The first line of a log."""
 
     holdfast: int = VERSION
