@@ -77,7 +77,7 @@ async def _serving(*acts: Act) -> AsyncIterator[Wire]:
             writer.close()
 
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    wire.url = "http://127.0.0.1:{}".format(server.sockets[0].getsockname()[1])
+    wire.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield wire
     finally:

@@ -11,7 +11,6 @@ import inspect
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -19,22 +18,20 @@ from holdfast.capabilities import Capabilities, capabilities
 from holdfast.errors import AuthenticationFailed, ModelError, RequestRejected, StreamBroken
 from holdfast.messages import Json, JsonObject
 from holdfast.models.assemble import Assembly
+from holdfast.models.connection import (
+    CONNECT_SECONDS,
+    DRAIN_SECONDS,
+    NO_KEY,
+    READ_SECONDS,
+    check_is_stream,
+    is_loopback,
+)
 from holdfast.models.extras import load
 from holdfast.models.protocol import Event, Model, Request
 from holdfast.models.translate import explain, fault_in_stream, translated
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
-
-CONNECT_SECONDS = 5.0
-"""A host that does not take the connection by then is down; the SDK's own default."""
-READ_SECONDS = 600.0
-"""The longest silence on the socket; `steady` usually gives up earlier. The SDK's default."""
-DRAIN_SECONDS = 0.1
-"""The end of a response comes with its last event; a server that keeps it open is not waited for."""
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-NO_KEY = "none"
-"""Sent to servers on this machine, which ask for a key and take any."""
 
 _COUNTED = frozenset(
     {"messages", "model", "cache_control", "compaction", "context_management", "mcp_servers"}
@@ -103,12 +100,11 @@ class AnthropicModel:
     async def _send(self, request: Request) -> Any:
         endpoint, kwargs = self._route(request, "create")
         stream = await endpoint(**kwargs, stream=True)
-        kind = stream.response.headers.get("content-type", "text/event-stream")
-        if not kind.startswith("text/event-stream"):
+        try:
+            check_is_stream(stream.response.headers)
+        except RequestRejected:
             await stream.close()
-            raise RequestRejected(
-                f"the server answered with {kind!r}, not a stream; check base_url"
-            )
+            raise
         return stream.response
 
     def _route(self, request: Request, method: str) -> tuple[Any, JsonObject]:
@@ -170,7 +166,7 @@ def _connect(base_url: str | None, api_key: str | None, timeout_seconds: float) 
             timeout=sdk.Timeout(timeout_seconds, connect=CONNECT_SECONDS),
         )
     if client.api_key is None and client.auth_token is None and client.credentials is None:
-        if urlsplit(str(client.base_url)).hostname not in LOOPBACK:
+        if not is_loopback(str(client.base_url)):
             raise AuthenticationFailed("no key for Claude; set ANTHROPIC_API_KEY")
         client.api_key = NO_KEY
     return client

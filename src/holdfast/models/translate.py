@@ -54,6 +54,8 @@ _REFUSAL_WORDS = re.compile(
     r"blocked by (?:our )?content filtering|content management policy", re.I
 )
 
+_NO_CREDENTIALS = frozenset({"CredentialsError", "OAuthError", "SubjectTokenProviderError"})
+
 _TOO_LONG_CODES = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "request_too_large"}
 )
@@ -112,7 +114,8 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, UnicodeDecodeError | json.JSONDecodeError):
         return StreamBroken(f"the provider sent what cannot be read ({error}); send it again")
-    if names & {"CredentialsError", "OAuthError", "SubjectTokenProviderError"}:
+    # OpenAI's SDK raises its bare root class when it finds no key at all
+    if names & _NO_CREDENTIALS or type(error).__name__ == "OpenAIError":
         return AuthenticationFailed(f"no usable credentials: {error}; set the provider's key")
     if names & {"APIConnectionError", "RequestError"}:
         return _unreachable(error, is_timeout=_is_timeout(names), has_begun=has_begun)

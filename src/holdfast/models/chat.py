@@ -1,0 +1,174 @@
+"""A Messages API request said in the words of a chat endpoint.
+
+Keyword arguments of `messages.create` come in, those of `chat.completions.create` go out;
+pure, and the same bytes for the same request. What a chat endpoint has no place for is left
+out only when it steers (cache markers, thinking); content is never dropped: a block without
+a counterpart is written as text. The way back is in `chat_stream`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from holdfast.errors import RequestRejected
+from holdfast.messages import Json, JsonObject
+
+EFFORTS = frozenset({"low", "medium", "high"})
+"""The efforts both worlds know."""
+
+_SAME_NAME = ("temperature", "top_p", "service_tier", "prompt_cache_key", "extra_body")
+_UNSPOKEN = frozenset({"thinking", "redacted_thinking"})
+"""Reasoning is the provider's own; a chat endpoint does not take it back."""
+
+
+def chat_kwargs(kwargs: JsonObject, *, limit_field: str = "max_completion_tokens") -> JsonObject:
+    """Convert a request; `limit_field` is what the endpoint calls the output limit."""
+    chat: JsonObject = {"model": kwargs["model"], "messages": list(_messages(kwargs))}
+    if tools := kwargs.get("tools"):
+        chat["tools"] = [_tool(tool) for tool in tools]
+        chat |= _choice(kwargs.get("tool_choice") or {})
+    if kwargs.get("max_tokens") is not None:
+        chat[limit_field] = kwargs["max_tokens"]
+    if kwargs.get("stop_sequences"):
+        chat["stop"] = list(kwargs["stop_sequences"])
+    chat |= {name: kwargs[name] for name in _SAME_NAME if name in kwargs}
+    return chat | _output(kwargs.get("output_config") or {})
+
+
+def _messages(kwargs: JsonObject) -> Iterator[JsonObject]:
+    system = _blocks(kwargs.get("system"))
+    if system:
+        yield {"role": "system", "content": "\n\n".join(block.get("text", "") for block in system)}
+    for message in kwargs["messages"]:
+        match message["role"]:
+            case "assistant":
+                yield from _assistant(_blocks(message["content"]))
+            case "user":
+                yield from _user(_blocks(message["content"]))
+            case role:
+                yield {"role": role, "content": _joined(_blocks(message["content"]))}
+
+
+def _assistant(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    """One message: its text, then its tool calls; reasoning alone is no message."""
+    said = [block for block in blocks if block["type"] not in _UNSPOKEN | {"tool_use"}]
+    calls = [_call(block) for block in blocks if block["type"] == "tool_use"]
+    if not said and not calls:
+        return
+    message: JsonObject = {"role": "assistant", "content": _joined(said) if said else None}
+    if calls:
+        message["tool_calls"] = calls
+    yield message
+
+
+def _user(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    """Results first, each a message of its own; then what the user said, with all pictures."""
+    results = [block for block in blocks if block["type"] == "tool_result"]
+    rest = [block for block in blocks if block["type"] != "tool_result"]
+    pictures = [
+        part
+        for result in results
+        for part in _blocks(result.get("content"))
+        if part["type"] in {"image", "document"}
+    ]
+    for result in results:
+        yield {"role": "tool", "tool_call_id": result["tool_use_id"], "content": _outcome(result)}
+    if parts := [_part(block) for block in (*pictures, *rest)]:
+        is_plain = all(part["type"] == "text" for part in parts)
+        texts = "\n\n".join(part["text"] for part in parts) if is_plain else ""
+        yield {"role": "user", "content": texts if is_plain else parts}
+
+
+def _outcome(result: JsonObject) -> str:
+    """A tool message is text; pictures follow in the next user message and are announced."""
+    lines = []
+    for part in _blocks(result.get("content")):
+        is_picture = part["type"] in {"image", "document"}
+        lines.append(f"[{part['type']}: see below]" if is_picture else _text(part))
+    text = "\n".join(lines)
+    return f"Error: {text}" if result.get("is_error") else text
+
+
+def _call(block: JsonObject) -> JsonObject:
+    arguments = msgspec.json.encode(block["input"]).decode()
+    return {
+        "id": block["id"],
+        "type": "function",
+        "function": {"name": block["name"], "arguments": arguments},
+    }
+
+
+def _part(block: JsonObject) -> JsonObject:
+    match block:
+        case {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}:
+            return {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{data}"}}
+        case {"type": "image", "source": {"type": "url", "url": url}}:
+            return {"type": "image_url", "image_url": {"url": url}}
+        case {"type": "document", "source": {"type": "base64", "media_type": kind, "data": data}}:
+            name = block.get("title") or "document.pdf"
+            file = {"filename": name, "file_data": f"data:{kind};base64,{data}"}
+            return {"type": "file", "file": file}
+    return {"type": "text", "text": _text(block)}
+
+
+def _text(block: JsonObject) -> str:
+    """Read a block as text; one without a counterpart is written out as JSON."""
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "compaction", "content": str(text)}:
+            return text
+        case {"type": "document", "source": {"type": "text", "data": str(text)}}:
+            return text
+    bare = {key: value for key, value in block.items() if key != "cache_control"}
+    return msgspec.json.encode(bare).decode()
+
+
+def _joined(blocks: Iterable[JsonObject]) -> str:
+    return "\n\n".join(_text(block) for block in blocks)
+
+
+def _blocks(content: Json) -> list[JsonObject]:
+    if content is None:
+        return []
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _tool(tool: JsonObject) -> JsonObject:
+    if "input_schema" not in tool:
+        raise RequestRejected(
+            f"the tool {tool.get('name')!r} runs on Anthropic's side; leave it out for this model"
+        )
+    function: JsonObject = {"name": tool["name"]}
+    if tool.get("description"):
+        function["description"] = tool["description"]
+    function["parameters"] = tool["input_schema"]
+    if "strict" in tool:
+        function["strict"] = tool["strict"]
+    return {"type": "function", "function": function}
+
+
+def _choice(choice: JsonObject) -> JsonObject:
+    chosen: JsonObject = {}
+    match choice.get("type"):
+        case "any":
+            chosen["tool_choice"] = "required"
+        case "tool":
+            function = {"name": choice["name"]}
+            chosen["tool_choice"] = {"type": "function", "function": function}
+        case "auto" | "none" as same:
+            chosen["tool_choice"] = same
+    if choice.get("disable_parallel_tool_use"):
+        chosen["parallel_tool_calls"] = False
+    return chosen
+
+
+def _output(config: JsonObject) -> JsonObject:
+    chosen: JsonObject = {}
+    if config.get("effort") in EFFORTS:
+        chosen["reasoning_effort"] = config["effort"]
+    match config.get("format"):
+        case {"type": "json_schema", "schema": schema}:
+            named = {"name": "answer", "schema": schema, "strict": True}
+            chosen["response_format"] = {"type": "json_schema", "json_schema": named}
+    return chosen

@@ -1,0 +1,185 @@
+"""A chat endpoint's chunks, put together to the same events and reply as Claude's.
+
+Decoded chunks come in one at a time; pure. A text block ends where the next kind begins;
+tool calls end together, when the endpoint says why it stopped, because servers differ in
+how they interleave them. Prompt counts include cached tokens there and exclude them here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from holdfast.errors import StreamBroken
+from holdfast.messages import Block, Content, JsonObject, Text, Thinking, ToolUse, Usage
+from holdfast.models.assemble import parse_input
+from holdfast.models.protocol import (
+    BlockFinished,
+    Event,
+    Finished,
+    Pulse,
+    Reply,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+)
+
+STOP_REASONS = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "content_filter": "refusal",
+}
+
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
+"""vLLM and llama.cpp use the first, Ollama and routers the second."""
+
+
+@dataclass(slots=True)
+class _Speech:
+    kind: Literal["text", "thinking"]
+    pieces: list[str] = field(default_factory=list)
+
+    def finish(self) -> Block:
+        text = "".join(self.pieces)
+        return Text(text=text) if self.kind == "text" else Thinking(thinking=text)
+
+
+@dataclass(slots=True)
+class _Call:
+    id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+    def finish(self, otherwise_id: str) -> Block:
+        text = "".join(self.pieces)
+        return ToolUse(id=self.id or otherwise_id, name=self.name, input=parse_input(text))
+
+
+class ChatAssembly:
+    """The state of one chat answer while it streams in."""
+
+    def __init__(self) -> None:
+        self.request_id = ""
+        self._id = ""
+        self._model = ""
+        self._speech: _Speech | None = None
+        self._calls: list[_Call] = []
+        self._places: dict[int, _Call] = {}
+        self._content: list[Block] = []
+        self._reason = ""
+        self._has_refused = False
+        self._usage = Usage()
+        self._has_begun = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Say whether the endpoint accepted the request."""
+        return self._has_begun
+
+    def feed(self, chunk: JsonObject) -> Sequence[Event]:
+        """Take one chunk and answer with what it completes."""
+        events: list[Event] = [] if self._has_begun else [self._start(chunk)]
+        if chunk.get("usage"):
+            self._usage = usage_from_chat(chunk["usage"])
+        for choice in chunk.get("choices") or ():
+            if choice.get("index"):
+                continue
+            events += self._take(choice.get("delta") or {})
+            if choice.get("finish_reason"):
+                self._reason = choice["finish_reason"]
+        return events or (Pulse(),)
+
+    def end(self) -> Sequence[Event]:
+        """Finish the answer, which must have said why it stopped."""
+        if not self._reason:
+            when = "midway" if self._has_begun else "before the answer began"
+            raise StreamBroken(
+                f"the stream ended {when}; send the request again", request_id=self.request_id
+            )
+        events = [*self._hush()]
+        for number, call in enumerate(self._calls):
+            events += self._add(call.finish(f"call_{self._id}_{number}"))
+        return (*events, Finished(reply=self._reply(tuple(self._content))))
+
+    def _start(self, chunk: JsonObject) -> Event:
+        self._has_begun = True
+        self._id = str(chunk.get("id") or "")
+        self._model = str(chunk.get("model") or "")
+        return Started(response_id=self._id, model=self._model)
+
+    def _take(self, delta: JsonObject) -> list[Event]:
+        events: list[Event] = []
+        for name in _REASONING_FIELDS:
+            if text := delta.get(name):
+                events += self._speak("thinking", text)
+                break
+        if text := delta.get("content"):
+            events += self._speak("text", text)
+        if text := delta.get("refusal"):
+            self._has_refused = True
+            events += self._speak("text", text)
+        for part in delta.get("tool_calls") or ():
+            events += self._hush()
+            self._extend_call(part)
+        return events
+
+    def _speak(self, kind: Literal["text", "thinking"], text: str) -> list[Event]:
+        events = self._hush() if self._speech and self._speech.kind != kind else []
+        if self._speech is None:
+            self._speech = _Speech(kind)
+        self._speech.pieces.append(text)
+        index = len(self._content)
+        delta = TextDelta if kind == "text" else ThinkingDelta
+        return [*events, delta(index=index, text=text)]
+
+    def _hush(self) -> list[Event]:
+        """End the text or reasoning that is open, if any."""
+        speech, self._speech = self._speech, None
+        return self._add(speech.finish()) if speech else []
+
+    def _add(self, block: Block) -> list[Event]:
+        self._content.append(block)
+        return [BlockFinished(index=len(self._content) - 1, block=block)]
+
+    def _extend_call(self, part: JsonObject) -> None:
+        """Add a piece to its call; some servers number every call 0 and tell them by id."""
+        place = part.get("index") or 0
+        call = self._places.get(place)
+        if call is None or (part.get("id") and call.id and part["id"] != call.id):
+            call = self._places[place] = _Call()
+            self._calls.append(call)
+        function = part.get("function") or {}
+        call.id = call.id or part.get("id") or ""
+        call.name = call.name or function.get("name") or ""
+        call.pieces.append(function.get("arguments") or "")
+
+    def _reply(self, content: Content) -> Reply:
+        reason = STOP_REASONS.get(self._reason, self._reason)
+        if self._has_refused:
+            reason = "refusal"
+        elif self._calls and reason == "end_turn":
+            reason = "tool_use"
+        return Reply(
+            response_id=self._id,
+            model=self._model,
+            content=content,
+            stop_reason=reason,
+            usage=self._usage,
+            request_id=self.request_id,
+        )
+
+
+def usage_from_chat(raw: JsonObject) -> Usage:
+    """Read a chat endpoint's usage; its prompt count includes what was cached."""
+    details = raw.get("prompt_tokens_details") or {}
+    read = int(details.get("cached_tokens") or 0)
+    written = int(details.get("cache_write_tokens") or 0)
+    extra = {key: value for key, value in raw.items() if key.endswith("_details") and value}
+    return Usage(
+        input_tokens=max(0, int(raw.get("prompt_tokens") or 0) - read - written),
+        output_tokens=int(raw.get("completion_tokens") or 0),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        extra=extra or None,
+    )
