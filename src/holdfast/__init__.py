@@ -1,1 +1,38 @@
-"""Holdfast keeps an LLM agent working past its context window without losing anything."""
+"""Holdfast keeps an LLM agent working past its context window without losing anything.
+
+The log is what happened, the view is what the model sees: a fold over the log. These are the
+names a program needs; everything else is found by guessing its module.
+"""
+
+from holdfast.context import Context, describe
+from holdfast.errors import HoldfastError
+from holdfast.gauge import gauge_of, replay
+from holdfast.log import Header, Log, load
+from holdfast.rules import violations
+from holdfast.store import FileStore
+from holdfast.tokens import Gauge
+from holdfast.transcripts.formats import open_transcript, read_lines
+from holdfast.transcripts.generate import generate
+from holdfast.view import View, fold
+from holdfast.window import Window, window_for
+
+__all__ = [
+    "Context",
+    "FileStore",
+    "Gauge",
+    "Header",
+    "HoldfastError",
+    "Log",
+    "View",
+    "Window",
+    "describe",
+    "fold",
+    "gauge_of",
+    "generate",
+    "load",
+    "open_transcript",
+    "read_lines",
+    "replay",
+    "violations",
+    "window_for",
+]

@@ -39,9 +39,10 @@ def _entry(line: bytes) -> AnyEntry | None:
     if not line.startswith((b'{"entry":"said"', b'{"entry":"titled"')):
         return None
     try:
-        return msgspec.json.decode(line, type=AnyEntry)
+        entry: AnyEntry = msgspec.json.decode(line, type=AnyEntry)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+    return entry
 
 
 def _cut(text: str) -> str:

@@ -6,7 +6,7 @@ was looked for.
 """
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +67,11 @@ def open_transcript(path: Path, progress: Progress | None = None) -> Iterator[Tr
         scribe = Scribe()
         entries = _all(format, _lines(path, file, raw, progress), scribe, path)
         yield Transcript(format.NAME, entries, scribe.account)
+
+
+def read_lines(lines: Iterable[bytes], name: str) -> Iterator[AnyEntry]:
+    """Read the lines of a transcript whose format is known by name."""
+    return named(name).read(iter(lines), Scribe())
 
 
 def _all(format: Format, lines: Iterator[bytes], scribe: Scribe, path: Path) -> Iterator[AnyEntry]:

@@ -1,0 +1,100 @@
+"""`holdfast context`: what fills the window, by category, with a bar."""
+
+from pathlib import Path
+
+import click
+
+from holdfast.cli.show import bar, json_out, tokens
+from holdfast.cli.target import Target, open_target
+from holdfast.context import Context, Part, describe
+from holdfast.gauge import replay
+from holdfast.settings import load_settings
+from holdfast.window import window_for
+
+INNER_PARTS = 6
+"""How many tools are listed under a category before the rest is summed up."""
+
+
+@click.command(epilog="Example: holdfast context newest")
+@click.argument("target")
+@click.option("--model", help="Judge by this model's window instead of the session's own.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+def command(target: str, model: str | None, as_json: bool) -> None:
+    """Show what fills the window of TARGET: a session's id, `newest`, or a file.
+
+    The size is the last one the provider reported plus an estimate of what came after.
+    """
+    opened = open_target(target)
+    view, gauge = replay(opened.view.history)
+    window = window_for(model or view.model, load_settings(Path.cwd()).window)
+    context = describe(view, gauge, window)
+    if as_json:
+        json_out(
+            {
+                "target": opened.name,
+                "format": opened.format,
+                "items": len(view.items),
+                "messages": len(view.messages()),
+                "context": context,
+                "damage": opened.damage,
+                "imported": opened.imported,
+            }
+        )
+        return
+    for line in lines(opened, context):
+        click.echo(line)
+
+
+def lines(target: Target, context: Context) -> list[str]:
+    """Write the picture as lines of text."""
+    window, used = context.window, context.used_tokens
+    basis = "reported by the provider" if context.is_reported else "estimated"
+    title = f"  {target.view.title}" if target.view.title else ""
+    shown = [
+        f"{target.name}  ({target.format}){title}",
+        f"{context.model or 'unknown model'}   {tokens(used)} of {tokens(window.limit_tokens)} tokens"
+        f" (±{tokens(context.margin_tokens)}, {basis})   {context.percent_left} % left",
+        f"[{bar(used / window.limit_tokens, 60)}]",
+        _marks(context),
+        "",
+    ]
+    for part in context.parts:
+        shown += _part_lines(part, max(used, 1))
+    free = max(0, window.base_tokens - used)
+    shown.append(f"{'free until room is made':<44} {tokens(free):>8}")
+    shown.append(
+        f"{'kept free for the answer and a summary':<44} {tokens(window.limit_tokens - window.base_tokens):>8}"
+    )
+    shown += [f"damaged: line {d.line} of the log ({d.reason})" for d in target.damage]
+    if target.imported and target.imported.malformed:
+        shown.append(f"malformed: {len(target.imported.malformed)} lines of the file were left out")
+    return shown
+
+
+def _marks(context: Context) -> str:
+    window = context.window
+    line = {
+        "ok": "below every line",
+        "warning": "past the warning line",
+        "auto": "past the auto line: room would be made now",
+        "blocking": "past the blocking line: nothing more fits before room is made",
+    }[context.level]
+    return (
+        f"warning {tokens(window.warning_tokens)} · auto {tokens(window.auto_tokens)}"
+        f" · blocking {tokens(window.blocking_tokens)}: {line}"
+    )
+
+
+def _part_lines(part: Part, used: int) -> list[str]:
+    shown = [
+        f"{part.name:<44} {tokens(part.tokens):>8} {part.tokens / used:>6.1%} {part.count:>6,}  {bar(part.tokens / used, 16)}".rstrip()
+    ]
+    for inner in part.parts[:INNER_PARTS]:
+        shown.append(
+            f"  {inner.name[:42]:<42} {tokens(inner.tokens):>8} {inner.tokens / used:>6.1%} {inner.count:>6,}"
+        )
+    rest = part.parts[INNER_PARTS:]
+    if rest:
+        total = sum(inner.tokens for inner in rest)
+        shown.append(f"  {f'{len(rest)} more':<42} {tokens(total):>8} {total / used:>6.1%}")
+    return shown

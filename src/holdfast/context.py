@@ -1,0 +1,154 @@
+"""What fills a window, by category: the data behind `holdfast context`.
+
+A view and its gauge come in; parts with their tokens go out. Parts are estimated block by
+block; what the last usage reports beyond them is the frame, where the log does not hold it.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from holdfast.items import Round, Spoken
+from holdfast.measure import Measure, measure_block, measure_json, measure_text
+from holdfast.messages import Block, Document, Image, Text, ToolUse, is_thought
+from holdfast.tokens import Gauge
+from holdfast.view import View
+from holdfast.window import Level, Window
+
+UNSEEN_FRAME = "system prompt and tools, by the last usage"
+"""What the provider counted and the log does not hold."""
+
+_SPOKEN = {
+    "said": "user messages",
+    "summary": "summaries",
+    "line": "collapsed spans",
+    "restored": "restored context",
+    "late": "late results",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One category: how many things, how many tokens, and of what, if it can be told apart."""
+
+    name: str
+    tokens: int
+    count: int
+    parts: tuple["Part", ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """How full a window is, and with what."""
+
+    model: str
+    used_tokens: int
+    margin_tokens: int
+    """The size is below used plus margin in nineteen of twenty cases."""
+    is_reported: bool
+    """The size rests on a provider's usage, not on estimates alone."""
+    percent_left: int
+    level: Level
+    window: Window
+    parts: tuple[Part, ...]
+
+
+def describe(view: View, gauge: Gauge, window: Window) -> Context:
+    """Say what fills the window."""
+    used, margin = gauge.size_tokens(view.total), gauge.margin_tokens(view.total)
+    parts = _parts(view, gauge)
+    counted = sum(part.tokens for part in parts)
+    has_frame = view.frame is not None and view.frame.sections
+    if gauge.is_anchored and used > counted and not has_frame:
+        parts.insert(0, Part(name=UNSEEN_FRAME, tokens=used - counted, count=1))
+    return Context(
+        model=view.model,
+        used_tokens=used,
+        margin_tokens=margin,
+        is_reported=gauge.is_anchored,
+        percent_left=window.percent_left(used),
+        level=window.level(used + margin),
+        window=window,
+        parts=tuple(parts),
+    )
+
+
+class _Tally:
+    """Measures and counts by category and, within it, by name."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, Measure]] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def add(self, category: str, measure: Measure, name: str = "") -> None:
+        group = self._found.setdefault(category, {})
+        group[name] = group[name] + measure if name in group else measure
+        self._counts[category, name] += 1
+
+    def parts(self, gauge: Gauge) -> list[Part]:
+        return [self._part(category, gauge) for category in self._found]
+
+    def _part(self, category: str, gauge: Gauge) -> Part:
+        inner = [
+            Part(
+                name=name,
+                tokens=round(gauge.calibration.weigh(measure)),
+                count=self._counts[category, name],
+            )
+            for name, measure in self._found[category].items()
+        ]
+        inner.sort(key=lambda part: part.tokens, reverse=True)
+        return Part(
+            name=category,
+            tokens=sum(part.tokens for part in inner),
+            count=sum(part.count for part in inner),
+            parts=tuple(inner) if inner[0].name else (),
+        )
+
+
+def _parts(view: View, gauge: Gauge) -> list[Part]:
+    tally = _Tally()
+    if view.frame is not None:
+        for section in view.frame.sections:
+            tally.add("system prompt", measure_text(section.text), section.name)
+        for tool in view.frame.tools:
+            tally.add("tools", measure_json(tool), str(tool.get("name")))
+        if view.frame.instructions:
+            tally.add("instructions", measure_text(view.frame.instructions))
+    for item in view.items:
+        if isinstance(item, Spoken):
+            _add_spoken(tally, item)
+        else:
+            _add_round(tally, item)
+    return sorted(tally.parts(gauge), key=lambda part: part.tokens, reverse=True)
+
+
+def _add_spoken(tally: _Tally, item: Spoken) -> None:
+    category = "reminders" if item.hidden and item.kind == "said" else _SPOKEN[item.kind]
+    for block in item.content:
+        tally.add(_medium(block) or category, measure_block(block))
+
+
+def _add_round(tally: _Tally, item: Round) -> None:
+    tools: dict[str, str] = {}
+    for block in item.content:
+        if isinstance(block, ToolUse):
+            tools[block.id] = block.name
+            tally.add("tool calls", measure_block(block), block.name)
+        elif is_thought(block):
+            if not item.drops_thinking:
+                tally.add("thinking", measure_block(block))
+        else:
+            tally.add(
+                "answers" if isinstance(block, Text) else "other blocks", measure_block(block)
+            )
+    for result in item.results:
+        name = tools.get(result.tool_use_id, "?")
+        instead = result.stand_in("seen")
+        category = "tool results"
+        if instead is not None:
+            category = "spilled results" if instead.how == "spilled" else "cleared results"
+        tally.add(category, result.seen_measure, name)
+
+
+def _medium(block: Block) -> str:
+    return "images and documents" if isinstance(block, Image | Document) else ""
