@@ -38,19 +38,29 @@ CHUNK_BYTES = 1 << 18
 LETTER, HUMP, DIGIT, MARK, SPACE, LINE, WIDE, FOREIGN = (bytes((1 << bit,)) for bit in range(8))
 CAPITAL = bytes((LETTER[0] | HUMP[0],))
 """A letter that after a small one leaves its second bit, and after another capital none."""
+SYMBOL = bytes((WIDE[0] | FOREIGN[0],))
+"""Both bits survive: what stands left of a character outside ASCII has neither."""
 
 
 def _class_of(byte: int) -> int:
     """Name a UTF-8 byte's class; a byte inside a character has none, so each character begins a run."""
     char = chr(byte)
     if byte >= 0x80:
-        is_wide = 0xE3 <= byte <= 0xED  # kana, CJK and Hangul begin with these
-        return 0 if byte < 0xC0 else WIDE[0] if is_wide else FOREIGN[0]
+        return _class_of_lead(byte) if byte >= 0xC0 else 0
     if char.isalpha():
         return LETTER[0] if char.islower() else CAPITAL[0]
     if char.isdigit():
         return DIGIT[0]
     return {" ": SPACE[0], "\t": SPACE[0], "\n": LINE[0], "\r": LINE[0]}.get(char, MARK[0])
+
+
+def _class_of_lead(byte: int) -> int:
+    """Name the class of a character outside ASCII by the first byte of it."""
+    if 0xE3 <= byte <= 0xED:  # kana, CJK, Hangul
+        return WIDE[0]
+    if 0xC3 <= byte <= 0xE1:  # Latin with accents, Greek, Cyrillic, Arabic, Indic scripts
+        return FOREIGN[0]
+    return SYMBOL[0]
 
 
 _CLASSES = bytes(_class_of(byte) for byte in range(256))
@@ -80,13 +90,17 @@ class Measure(Struct, frozen=True, array_like=True, gc=False):
     wide: int = 0
     """Characters of Chinese, Japanese and Korean."""
     foreign: int = 0
-    """Other characters outside ASCII: accents, Cyrillic, arrows, boxes, emoji."""
+    """Letters of other scripts, and Latin ones with accents."""
+    symbols: int = 0
+    """Dashes, arrows, boxes, emoji."""
     unseen: int = 0
     """Bytes of thought that the provider keeps and shows only in summary, or not at all."""
     blocks: int = 0
     """Blocks of text or thinking."""
     calls: int = 0
-    """Tool calls, each with the frame of its result."""
+    """Tool calls, for the frame around each."""
+    results: int = 0
+    """Tool results, for the frame around each."""
     media_tokens: int = 0
     """Nominal tokens of images and documents."""
 
@@ -103,9 +117,11 @@ class Measure(Struct, frozen=True, array_like=True, gc=False):
             self.lines + other.lines,
             self.wide + other.wide,
             self.foreign + other.foreign,
+            self.symbols + other.symbols,
             self.unseen + other.unseen,
             self.blocks + other.blocks,
             self.calls + other.calls,
+            self.results + other.results,
             self.media_tokens + other.media_tokens,
         )
 
@@ -122,9 +138,11 @@ class Measure(Struct, frozen=True, array_like=True, gc=False):
             self.lines - other.lines,
             self.wide - other.wide,
             self.foreign - other.foreign,
+            self.symbols - other.symbols,
             self.unseen - other.unseen,
             self.blocks - other.blocks,
             self.calls - other.calls,
+            self.results - other.results,
             self.media_tokens - other.media_tokens,
         )
 
@@ -132,6 +150,7 @@ class Measure(Struct, frozen=True, array_like=True, gc=False):
 NOTHING = Measure()
 _ONE_BLOCK = Measure(blocks=1)
 _ONE_CALL = Measure(calls=1)
+_ONE_RESULT = Measure(results=1)
 
 
 def measure_text(text: str) -> Measure:
@@ -163,6 +182,7 @@ def _count(classes: bytes, is_ascii: bool) -> Measure:
         runs(LINE),
         0 if is_ascii else runs(WIDE),
         0 if is_ascii else runs(FOREIGN),
+        0 if is_ascii else runs(SYMBOL),
     )
 
 
@@ -174,7 +194,7 @@ def measure_thinking(text: str, signature_chars: int = 0) -> Measure:
 
 
 def measure_call(name: str, input_json: str) -> Measure:
-    """Count a tool call: its name, its input, and its frame together with its result's."""
+    """Count a tool call: its name, its input as JSON, and the frame around them."""
     return measure_text(name + input_json) + _ONE_CALL
 
 
@@ -183,10 +203,15 @@ def measure_json(value: JsonObject) -> Measure:
     return measure_text(msgspec.json.encode(value).decode())
 
 
+def measure_result(text: str) -> Measure:
+    """Count a tool result that is a plain text, or a text that stands in for one."""
+    return measure_text(text) + _ONE_RESULT
+
+
 def measure_content(content: Iterable[Block] | ResultContent) -> Measure:
-    """Count blocks; a bare string is the content of a tool result."""
+    """Count blocks; a bare string is taken for a tool result, which alone may be one."""
     if isinstance(content, str):
-        return measure_text(content)
+        return measure_result(content)
     total = NOTHING
     for block in content:
         total = total + measure_block(block)
@@ -204,8 +229,10 @@ def measure_block(block: Block) -> Measure:
             return measure_thinking("", len(data))
         case ToolUse(name=name, input=data):
             return measure_call(name, msgspec.json.encode(data).decode())
-        case ToolResult(content=content):
-            return measure_content(content)
+        case ToolResult(content=str(text)):
+            return measure_result(text)
+        case ToolResult(content=blocks):
+            return measure_content(blocks) + _ONE_RESULT
         case Image():
             return Measure(media_tokens=IMAGE_TOKENS)
         case Document(source={"type": "text", "data": str(text)}):
