@@ -1,0 +1,131 @@
+"""Messages API lists: what one would send to Anthropic, or keeps of what was sent.
+
+A file is a request (`messages` with `system`, `tools`, `model` and so on), the bare list of
+messages, or one message per line. Blocks are already in our shape, so everything in them
+survives; of a message's other fields the id, model, stop reason and usage do. Written is a
+request that can be sent as it is, as far as the view knows the model and the output limit.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from holdfast.entries import AnyEntry, Framed, Section, Switched
+from holdfast.messages import (
+    Json,
+    JsonObject,
+    Text,
+    Usage,
+    message_to_wire,
+    usage_from_wire,
+)
+from holdfast.transcripts.dialogue import Dialogue
+from holdfast.transcripts.parts import content_of
+from holdfast.transcripts.provider import provider_of
+from holdfast.transcripts.records import document, message_list
+from holdfast.transcripts.scribe import Account, Scribe
+from holdfast.view import View
+
+NAME = "anthropic"
+
+_FRAME = frozenset({"system", "tools", "model", "max_tokens", "betas", "stream"})
+"""Fields of a request that have a place of their own, or, like streaming, none in a frame."""
+
+
+def sniff(first: bytes) -> bool:
+    """Say whether a file that begins like this is a list of Anthropic's messages."""
+    return provider_of(first) == NAME
+
+
+def read(lines: Iterable[bytes], scribe: Scribe) -> Iterator[AnyEntry]:
+    """Turn a message list into entries."""
+    request, messages = message_list(lines, scribe.account)
+    dialogue = Dialogue(scribe)
+    yield from _frame(request, scribe, dialogue)
+    for number, message in messages:
+        yield from _message(message, number, scribe.account, dialogue)
+
+
+def write(view: View) -> Iterator[bytes]:
+    """Yield a request that shows what the model sees."""
+    return document(_request(view), (message_to_wire(message) for message in view.messages()))
+
+
+def _frame(request: JsonObject, scribe: Scribe, dialogue: Dialogue) -> Iterator[AnyEntry]:
+    if not request:
+        return
+    betas, limit = request.get("betas"), request.get("max_tokens")
+    yield dialogue.framed(
+        _sections(request.get("system"), scribe.account),
+        _tools(request.get("tools"), scribe.account),
+        options={key: value for key, value in request.items() if key not in _FRAME},
+        betas=tuple(str(beta) for beta in betas) if isinstance(betas, list) else (),
+        max_output_tokens=limit if isinstance(limit, int) else 0,
+    )
+    model = request.get("model")
+    if isinstance(model, str) and model:
+        yield scribe.write(Switched(model=model))
+
+
+def _tools(raw: Json, account: Account) -> tuple[JsonObject, ...]:
+    tools = raw if isinstance(raw, list) else []
+    if odd := sum(not isinstance(tool, dict) for tool in tools):
+        account.repaired["tool that is not an object"] += odd
+    return tuple(tool for tool in tools if isinstance(tool, dict))
+
+
+def _sections(system: Json, account: Account) -> tuple[Section, ...]:
+    sections = []
+    for block in content_of(system):
+        if isinstance(block, Text):
+            sections.append(Section(name="system", text=block.text))
+        else:
+            account.repaired["system prompt that is not text"] += 1
+    return tuple(sections)
+
+
+def _message(
+    message: JsonObject, number: int, account: Account, dialogue: Dialogue
+) -> Iterator[AnyEntry]:
+    content = content_of(message.get("content"))
+    origin = str(message.get("id") or "")
+    match message.get("role"):
+        case "assistant":
+            yield from dialogue.replied(
+                content,
+                model=str(message.get("model") or ""),
+                stop_reason=str(message.get("stop_reason") or ""),
+                usage=_usage(message.get("usage"), account),
+                origin=origin,
+            )
+        case "user":
+            yield from dialogue.said(content, origin=origin)
+        case str(role):
+            if role != "system":
+                account.repaired[f"message of the role {role}"] += 1
+            yield from dialogue.said(content, origin=origin, hidden=True)
+        case _:
+            account.malformed.append((number, "a message without a role"))
+
+
+def _usage(raw: Json, account: Account) -> Usage | None:
+    if not isinstance(raw, dict):
+        return None
+    try:
+        return usage_from_wire(raw)
+    except (TypeError, ValueError, AttributeError):
+        account.repaired["usage that cannot be read"] += 1
+        return None
+
+
+def _request(view: View) -> JsonObject:
+    frame = view.frame or Framed()
+    texts = [section.text for section in frame.sections]
+    texts += [frame.instructions] if frame.instructions else []
+    blocks = [{"type": "text", "text": text} for text in texts if text.strip()]
+    fields: JsonObject = {
+        "model": view.model,
+        "max_tokens": frame.max_output_tokens,
+        "system": blocks[0]["text"] if len(blocks) == 1 else blocks,
+        "tools": list(frame.tools),
+        "betas": list(frame.betas),
+    }
+    return {key: value for key, value in fields.items() if value} | frame.options

@@ -1,0 +1,188 @@
+"""A dialogue as other formats tell it: who said what, which tool gave what.
+
+Importers tell what they read, in the order of the file, however broken; entries come out
+that pair up. An answer that comes in pieces becomes one round; results go before what was
+said with them; a tool use id that is taken gets a new one, and its result follows it. What
+was mended is counted in the scribe's account, and what cannot be mended (a result nobody
+asked for) is still in the log.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from holdfast.entries import AnyEntry, Framed, Ran, Section
+from holdfast.measure import measure_content
+from holdfast.messages import (
+    Block,
+    Content,
+    JsonObject,
+    ResultContent,
+    Text,
+    ToolResult,
+    ToolUse,
+    Usage,
+    is_blank,
+)
+from holdfast.transcripts.scribe import Scribe
+
+
+class Dialogue:
+    """Tells a scribe what was said, keeping answers whole and results with their tool uses."""
+
+    def __init__(self, scribe: Scribe) -> None:
+        self._scribe = scribe
+        self._repaired = scribe.account.repaired
+        self._answer = ""
+        """The answer that goes on if another piece comes; empty once something came between."""
+        self._last_answer = ""
+        self._waiting: dict[str, list[str]] = {}
+        """Tool uses of the last answer without a result: the file's id, then ours."""
+        self._ours: dict[str, str] = {}
+        """For each of the file's ids: the one it was given last."""
+        self._taken: set[str] = {""}
+        self._copies: Counter[str] = Counter()
+        self._answered: set[str] = set()
+
+    def framed(
+        self,
+        sections: tuple[Section, ...],
+        tools: tuple[JsonObject, ...] = (),
+        *,
+        options: JsonObject | None = None,
+        betas: tuple[str, ...] = (),
+        max_output_tokens: int = 0,
+        at: float = 0.0,
+    ) -> Framed:
+        """Write the frame that requests were made in."""
+        texts = [section.text for section in sections]
+        texts += [msgspec.json.encode(tool).decode() for tool in tools]
+        frame = Framed(
+            sections=sections,
+            tools=tools,
+            options=options or {},
+            betas=betas,
+            max_output_tokens=max_output_tokens,
+            measure=measure_content([Text(text=text) for text in texts]),
+        )
+        return self._scribe.write(frame, at)
+
+    def said(
+        self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
+    ) -> Iterator[AnyEntry]:
+        """Write what came in on the user's side, the results in it first."""
+        rest = []
+        for block in content:
+            if isinstance(block, ToolResult):
+                yield self._ran(block, at, origin)
+            else:
+                rest.append(block)
+        if self._is_empty(rest, is_all=len(rest) == len(content)):
+            return
+        self._answer = ""
+        yield self._scribe.said(tuple(rest), at=at, origin=origin, hidden=hidden)
+
+    def replied(
+        self,
+        content: Content,
+        *,
+        answer: str = "",
+        at: float = 0.0,
+        model: str = "",
+        stop_reason: str = "",
+        usage: Usage | None = None,
+        origin: str = "",
+    ) -> Iterator[AnyEntry]:
+        """Write an answer; without a name it goes on with the last one if nothing came between."""
+        if usage is None and self._is_empty(content):
+            return
+        yield self._scribe.replied(
+            self._begin(answer),
+            tuple(self._claimed(block) for block in content),
+            at=at,
+            model=model,
+            stop_reason=stop_reason,
+            usage=usage,
+            origin=origin,
+        )
+
+    def ran(
+        self,
+        tool_use_id: str,
+        content: ResultContent,
+        *,
+        at: float = 0.0,
+        is_error: bool = False,
+        extra: JsonObject | None = None,
+        origin: str = "",
+    ) -> Ran:
+        """Write a tool's result beside the use it answers."""
+        ours = self._asker(tool_use_id)
+        self._answered.add(ours)
+        self._answer = ""
+        return self._scribe.ran(ours, content, at=at, is_error=is_error, extra=extra, origin=origin)
+
+    def waiting(self) -> list[str]:
+        """List the file's ids of the last answer's tool uses that have no result."""
+        return [theirs for theirs, ours in self._waiting.items() for _ in ours]
+
+    def _ran(self, block: ToolResult, at: float, origin: str) -> Ran:
+        return self.ran(
+            block.tool_use_id,
+            block.content,
+            at=at,
+            is_error=block.is_error,
+            extra=block.extra,
+            origin=origin,
+        )
+
+    def _is_empty(self, content: Sequence[Block], *, is_all: bool = True) -> bool:
+        """Say whether nothing is left to write, and count it if there never was anything."""
+        if not all(is_blank(block) for block in content):
+            return False
+        if is_all:
+            self._repaired["empty message"] += 1
+        return True
+
+    def _begin(self, answer: str) -> str:
+        """Name the answer that a piece belongs to, apart from the one before unless it goes on."""
+        name = answer or self._answer or f"answer-{self._scribe.last + 1}"
+        if name == self._answer:
+            return name
+        if name == self._last_answer:
+            name = f"{name}-{self._scribe.last + 1}"
+        missing = len(self.waiting())
+        if missing:
+            self._repaired["missing result"] += missing
+        self._waiting.clear()
+        self._answer = self._last_answer = name
+        return name
+
+    def _claimed(self, block: Block) -> Block:
+        """Give a tool use an id of its own."""
+        if not isinstance(block, ToolUse):
+            return block
+        ours = block.id
+        while ours in self._taken:
+            self._copies[block.id] += 1
+            ours = f"{block.id or 'call'}-{self._copies[block.id] + 1}"
+        self._taken.add(ours)
+        self._ours[block.id] = ours
+        self._waiting.setdefault(block.id, []).append(ours)
+        if ours == block.id:
+            return block
+        self._repaired["repeated tool use id"] += 1
+        return msgspec.structs.replace(block, id=ours)
+
+    def _asker(self, theirs: str) -> str:
+        """Find the tool use that a result belongs to."""
+        waiting = self._waiting.get(theirs)
+        if waiting:
+            return waiting.pop(0)
+        ours = self._ours.get(theirs)
+        if ours is None:
+            self._repaired["orphaned result"] += 1
+            return theirs
+        self._repaired["second result" if ours in self._answered else "late result"] += 1
+        return ours

@@ -1,0 +1,130 @@
+"""How blocks lie in the records of other formats, for what those have a place for and what not.
+
+Fields a format does not know stay beside the ones it does, and those that would collide go
+under `extra`; a block it has no shape for is wrapped whole. Reading undoes both, so that
+whatever came in goes out again untouched. Pictures and files travel as data URLs.
+"""
+
+import re
+
+import msgspec
+
+from holdfast.messages import (
+    CLIENT_MARKS,
+    Block,
+    Content,
+    Document,
+    Image,
+    Json,
+    JsonObject,
+    Opaque,
+    ResultContent,
+    Text,
+    block_from_wire,
+    block_to_wire,
+    result_content_from_wire,
+)
+from holdfast.transcripts.scribe import Account
+
+EXTRA = "extra"
+"""Where fields go whose names the format uses for something else."""
+
+WRAPPED = "block"
+"""The type of a part that is one of our blocks, whole, because the format has no shape for it."""
+
+_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+
+
+def with_extra(fields: JsonObject, extra: JsonObject | None, known: frozenset[str]) -> JsonObject:
+    """Put a block's unknown fields beside the known ones, out of their way where names collide."""
+    if not extra:
+        return fields
+    beside = {key: value for key, value in extra.items() if key not in known and key != EXTRA}
+    under = {key: value for key, value in extra.items() if key in known or key == EXTRA}
+    return fields | beside | ({EXTRA: under} if under else {})
+
+
+def extra_of(record: JsonObject, known: frozenset[str]) -> JsonObject | None:
+    """Collect the fields that a format does not know, wherever they were put."""
+    left_out = known | CLIENT_MARKS
+    under = record.get(EXTRA)
+    beside = {key: value for key, value in record.items() if key not in left_out}
+    if isinstance(under, dict):
+        del beside[EXTRA]
+        beside |= under
+    return beside or None
+
+
+def wrap(block: Block) -> JsonObject:
+    """Hold a block that the format has no shape for."""
+    return {"type": WRAPPED, "raw": block_to_wire(block)}
+
+
+def unwrap(part: Json) -> Block:
+    """Take a part that is a wrapped block, or of a type nobody here knows."""
+    if isinstance(part, dict) and part.get("type") == WRAPPED and "raw" in part:
+        part = part["raw"]
+    return block_of(part)
+
+
+def block_of(raw: Json) -> Block:
+    """Make a block of JSON in our own shape; what has none is kept as it is."""
+    try:
+        return block_from_wire(raw)
+    except TypeError:  # a type that is not even a name
+        return Opaque(raw=raw)
+
+
+def content_of(raw: Json) -> Content:
+    """Make content in our own shape of a string, a list of blocks, one block or nothing."""
+    if raw is None:
+        return ()
+    return tuple(block_of(block) for block in (raw if isinstance(raw, list) else [raw]))
+
+
+def result_of(blocks: Content) -> ResultContent:
+    """Make a result's content of blocks, keeping those that cannot stand in one as opaque."""
+    return tuple(
+        block
+        if isinstance(block, Text | Image | Document | Opaque)
+        else Opaque(raw=block_to_wire(block))
+        for block in blocks
+    )
+
+
+def plain_result(raw: Json) -> ResultContent:
+    """Make a result's content of JSON in our own shape."""
+    if isinstance(raw, list):
+        return result_of(content_of(raw))
+    return result_content_from_wire(raw)
+
+
+def data_url(source: JsonObject) -> str | None:
+    """Write a picture's or a file's source as a URL, if one says all there is to it."""
+    match source:
+        case {"type": "base64", "media_type": str(kind), "data": str(data)} if len(source) == 3:
+            url = f"data:{kind};base64,{data}"
+            return url if source_of(url) == source else None
+        case {"type": "url", "url": str(url)} if len(source) == 2:
+            return url if source_of(url) == source else None
+    return None
+
+
+def source_of(url: str) -> JsonObject:
+    """Read the source of a picture or a file from its URL."""
+    data = _DATA_URL.fullmatch(url)
+    if data is None:
+        return {"type": "url", "url": url}
+    return {"type": "base64", "media_type": data[1], "data": data[2]}
+
+
+def arguments_of(text: str, account: Account) -> JsonObject:
+    """Read the arguments of a call, which come as text; text that is no object is kept as it is."""
+    try:
+        value = msgspec.json.decode(text or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        return value
+    account.repaired["arguments that are not an object"] += 1
+    return {"arguments": text}

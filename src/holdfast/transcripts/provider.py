@@ -1,0 +1,98 @@
+"""Whose message list a file holds, told from its beginning.
+
+Both providers' lists look alike until a tool is called. The beginning, cut anywhere, is
+walked token by token for keys and their depth; a key deep inside a tool's input says
+nothing. A list without any mark is taken for Anthropic's, which reads it the same way.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+Provider: TypeAlias = Literal["anthropic", "openai"]
+
+_TOKEN = re.compile(rb'[^"{}\[\]:]*("(?:[^"\\]|\\.)*"|[{}\[\]:])', re.DOTALL)
+_OPENING = b"\xef\xbb\xbf \t\r\n"
+
+_ROLES = frozenset({b"user", b"assistant", b"system", b"developer", b"tool", b"function"})
+_OPENAI_ROLES = frozenset({b"tool", b"function", b"developer"})
+_OPENAI_KEYS = frozenset({b"tool_calls", b"tool_call_id", b"function_call"})
+_OPENAI_PARTS = frozenset({b"image_url", b"input_audio", b"file", b"refusal"})
+_ANTHROPIC_PARTS = frozenset(
+    {b"tool_use", b"tool_result", b"thinking", b"redacted_thinking", b"image", b"document"}
+)
+
+
+class _Field(NamedTuple):
+    depth: int
+    key: bytes
+    value: bytes
+    """What stands at the key if it is a string, else nothing."""
+
+
+def provider_of(first: bytes) -> Provider | None:
+    """Name the provider whose messages these are, or none if they are no messages."""
+    text = first.lstrip(_OPENING)
+    fields = list(_fields(text))
+    depth = _message_depth(text[:1], fields)
+    if depth is None:
+        return None
+    if any(_is_openai(field, depth) for field in fields):
+        return "openai"
+    is_hinted = any(_hints_openai(field, depth) for field in fields)
+    is_ours = any(_is_anthropic(field, depth) for field in fields)
+    return "openai" if is_hinted and not is_ours else "anthropic"
+
+
+def _fields(text: bytes) -> Iterator[_Field]:
+    """Yield each key with its depth and its value if that is a string, as far as the text goes."""
+    depth, at, last, key = 0, 0, b"", b""
+    while token := _TOKEN.match(text, at):
+        at = token.end()
+        piece = token[1]
+        if piece == b":":
+            key = last
+            continue
+        if key:
+            yield _Field(depth, key, piece[1:-1] if piece[:1] == b'"' else b"")
+            key = b""
+        if piece in (b"{", b"["):
+            depth += 1
+        elif piece in (b"}", b"]"):
+            depth -= 1
+        else:
+            last = piece[1:-1]
+
+
+def _message_depth(opening: bytes, fields: list[_Field]) -> int | None:
+    """Find how deep messages lie: on lines of their own, in a list, or in a request."""
+    depths = {field.depth for field in fields if field.key == b"role" and field.value in _ROLES}
+    top = {field.key for field in fields if field.depth == 1}
+    if opening == b"[":
+        return 2 if 2 in depths else None
+    if opening != b"{" or top & {b"holdfast", b"sessionId", b"uuid", b"payload"}:
+        return None
+    if b"messages" in top:
+        return 3 if 3 in depths else None
+    return 1 if 1 in depths else None
+
+
+def _is_openai(field: _Field, depth: int) -> bool:
+    """Say whether only OpenAI's format has this."""
+    if field.depth == depth:
+        return field.key in _OPENAI_KEYS or (field.key == b"role" and field.value in _OPENAI_ROLES)
+    return depth == 3 and field == (3, b"type", b"function")
+
+
+def _hints_openai(field: _Field, depth: int) -> bool:
+    """Say whether OpenAI's format has this, and the other seldom."""
+    if field.depth == depth:
+        return field.key == b"role" and field.value == b"system"
+    return field.depth == depth + 2 and field.key == b"type" and field.value in _OPENAI_PARTS
+
+
+def _is_anthropic(field: _Field, depth: int) -> bool:
+    """Say whether only Anthropic's format has this."""
+    if field.depth == depth + 2 and field.key == b"type":
+        return field.value in _ANTHROPIC_PARTS
+    return field.key == b"input_schema" or (depth == 3 and field[:2] == (1, b"system"))

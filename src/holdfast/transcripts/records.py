@@ -1,0 +1,153 @@
+"""Records of JSON, one per line or all in one document, read so that none goes missing unseen.
+
+Lines come in; numbered objects go out, and what could not be read is written to the account
+with its place and the reason. A list of messages may be a document (a list, or a request
+with `messages` in it) or one message per line; both read alike. Numbers are lines, or
+places in the list where there is only one document. What a record means is its format's
+business.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import chain
+from typing import NamedTuple
+
+import msgspec
+
+from holdfast.messages import Json, JsonObject
+from holdfast.transcripts.scribe import Account
+
+Numbered = Iterator[tuple[int, JsonObject]]
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Unreadable(NamedTuple):
+    """Why a piece of a file is not what it should be."""
+
+    reason: str
+
+
+class MessageList(NamedTuple):
+    """Messages as they come, and the rest of the request they stood in."""
+
+    request: JsonObject
+    messages: Numbered
+
+
+def decoded(text: bytes) -> Json | Unreadable:
+    """Decode JSON, or say what is wrong with it."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Unreadable(f"not JSON: {error}")
+
+
+def records(lines: Iterable[bytes], account: Account) -> Numbered:
+    """Yield the object on each line with the line's number."""
+    yield from _objects(_spoken_lines(lines), account)
+
+
+def message_list(lines: Iterable[bytes], account: Account) -> MessageList:
+    """Find the messages in a document or in lines; lines are read only as they are asked for."""
+    spoken = _spoken_lines(lines)
+    first = next(spoken, None)
+    if first is None:
+        return MessageList({}, iter(()))
+    value = decoded(first[1])
+    if isinstance(value, Unreadable):
+        return _joined([first, *spoken], account)
+    if _is_document(value):
+        return _document(value, spoken, account)
+    return MessageList({}, _objects(chain([first], spoken), account))
+
+
+def seconds(timestamp: Json) -> float:
+    """Read a moment given as text, or as milliseconds since the epoch; zero if it is neither."""
+    if isinstance(timestamp, int | float) and not isinstance(timestamp, bool):
+        return timestamp / 1000
+    if not isinstance(timestamp, str):
+        return 0.0
+    try:
+        moment = datetime.fromisoformat(timestamp)
+    except ValueError:
+        return 0.0
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def moment(at: float) -> str:
+    """Write seconds since the epoch as the text that transcripts use."""
+    text = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def line(record: JsonObject) -> bytes:
+    """Write a record as one line."""
+    return msgspec.json.encode(record) + b"\n"
+
+
+def document(request: JsonObject, messages: Iterable[JsonObject]) -> Iterator[bytes]:
+    """Write a request with its messages as one document, message by message."""
+    head = msgspec.json.encode(request)[:-1]
+    yield head + (b',"messages":[' if request else b'"messages":[')
+    separator = b"\n"
+    for message in messages:
+        yield separator + msgspec.json.encode(message)
+        separator = b",\n"
+    yield b"\n]}\n"
+
+
+def _spoken_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    for number, text in enumerate(lines, 1):
+        text = text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text
+        if text.strip():
+            yield number, text
+
+
+def _objects(lines: Iterable[tuple[int, bytes]], account: Account) -> Numbered:
+    for number, text in lines:
+        account.records += 1
+        yield from _checked(number, decoded(text), account)
+
+
+def _checked(number: int, value: Json | Unreadable, account: Account) -> Numbered:
+    if isinstance(value, dict):
+        yield number, value
+    elif isinstance(value, Unreadable):
+        account.malformed.append((number, value.reason))
+    else:
+        account.malformed.append((number, f"not a record but {type(value).__name__}"))
+
+
+def _is_document(value: Json) -> bool:
+    return isinstance(value, list) or (
+        isinstance(value, dict) and isinstance(value.get("messages"), list)
+    )
+
+
+def _document(value: Json, rest: Iterable[tuple[int, bytes]], account: Account) -> MessageList:
+    for number, _ in rest:
+        account.malformed.append((number, "stands after the end of the document"))
+    if isinstance(value, list):
+        return MessageList({}, _members(value, account))
+    request = {key: field for key, field in value.items() if key != "messages"}
+    return MessageList(request, _members(value["messages"], account))
+
+
+def _members(values: list[Json], account: Account) -> Numbered:
+    for number, value in enumerate(values, 1):
+        account.records += 1
+        yield from _checked(number, value, account)
+
+
+def _joined(lines: list[tuple[int, bytes]], account: Account) -> MessageList:
+    """Take the lines for one document; failing that, for records of which the first is broken."""
+    value = decoded(b"".join(text for _, text in lines))
+    if _is_document(value):
+        return _document(value, (), account)
+    if any(isinstance(decoded(text), dict) for _, text in lines):
+        return MessageList({}, _objects(lines, account))
+    reason = value.reason if isinstance(value, Unreadable) else "not a list of messages"
+    account.records += 1
+    account.malformed.append((lines[0][0], reason))
+    return MessageList({}, iter(()))
