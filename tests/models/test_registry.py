@@ -1,0 +1,61 @@
+"""Tests of which class answers for a name."""
+
+import pytest
+
+from holdfast.errors import ConfigError
+from holdfast.models import open_model
+
+URL = "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("claude-sonnet-5-5", "AnthropicModel"),
+        ("claude-sonnet-5-5[1m]", "AnthropicModel"),
+        ("anthropic/claude-opus-5-5", "AnthropicModel"),
+        ("opus", "AnthropicModel"),
+        ("simulated/claude-opus-5-5", "AnthropicModel"),
+        ("gpt-6-sol", "OpenAIModel"),
+        ("o4-mini", "OpenAIModel"),
+        ("openai/whatever", "OpenAIModel"),
+        ("qwen3:8b", "OpenAIModel"),
+        ("chaos:7:claude-opus-5-5", "ChaosModel"),
+    ],
+)
+async def test_a_name_finds_its_class(name, kind):
+    """The prefix says whose API it is; any other name with an address is a chat endpoint."""
+    model = open_model(name, base_url=URL, api_key="k")
+    assert type(model).__name__ == kind
+    assert model.name == name.removeprefix("chaos:7:")
+    await model.close()
+
+
+def test_a_script_is_opened_by_its_path(tmp_path):
+    """`scripted:` is followed by a path."""
+    path = tmp_path / "talk.txt"
+    path.write_text("text: hi")
+    assert open_model(f"scripted:{path}").name == f"scripted:{path}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mystery",
+        "simulated/claude-opus-5-5",
+        "chaos:claude-opus-5-5",
+        "chaos:7:mystery",
+        "local/none",
+    ],
+)
+def test_a_name_nobody_answers_to_is_a_config_error(name):
+    """The message says what would be right."""
+    with pytest.raises(ConfigError):
+        open_model(name)
+
+
+async def test_capabilities_can_be_overridden():
+    """Whoever knows better says so."""
+    model = open_model("qwen", base_url=URL, overrides={"window_tokens": 4_096})
+    assert model.capabilities.window_tokens == 4_096
+    await model.close()

@@ -1,0 +1,106 @@
+"""Tests of the scripted model."""
+
+import pytest
+
+from holdfast.errors import (
+    ConfigError,
+    ModelRefused,
+    ModelUnavailable,
+    PromptTooLong,
+    RequestRejected,
+    StreamBroken,
+)
+from holdfast.messages import Text, Usage
+from holdfast.models import Request, collect
+from holdfast.models.scripted import ScriptedModel
+
+
+def request(*words):
+    return Request(
+        kwargs={"model": "m", "messages": [{"role": "user", "content": w} for w in words]}
+    )
+
+
+async def test_answers_come_in_order():
+    """Each request gets the next answer."""
+    model = ScriptedModel("text: one\n---\ntext: two")
+    replies = [await collect(model.stream(request("a"))) for _ in range(2)]
+    assert [reply.content for reply in replies] == [(Text(text="one"),), (Text(text="two"),)]
+    assert [reply.stop_reason for reply in replies] == ["end_turn", "end_turn"]
+
+
+async def test_the_end_of_the_script_is_said():
+    """A request too many is an error that says what to do."""
+    model = ScriptedModel("text: one")
+    await collect(model.stream(request("a")))
+    with pytest.raises(RequestRejected, match="over after 1 answers"):
+        await collect(model.stream(request("a")))
+
+
+async def test_made_up_ids_differ_between_conversations_and_never_flap():
+    """The same question gives the same id, another one another id."""
+
+    async def tool_id(*words):
+        reply = await collect(ScriptedModel("tool: Now").stream(request(*words)))
+        assert reply.stop_reason == "tool_use"
+        return reply.content[0].id
+
+    assert await tool_id("a") == await tool_id("a")
+    assert await tool_id("a") != await tool_id("a", "b")
+
+
+async def test_usage_is_given_or_estimated():
+    """A script may say what an answer cost; otherwise it grows with what was sent."""
+    said = await collect(ScriptedModel("text: a\nusage: input=5").stream(request("a")))
+    short = await collect(ScriptedModel("text: a").stream(request("a")))
+    long = await collect(ScriptedModel("text: a").stream(request("a" * 400)))
+    assert said.usage == Usage(input_tokens=5)
+    assert long.usage.input_tokens - short.usage.input_tokens == pytest.approx(100, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ("429", ModelUnavailable),
+        ("529", ModelUnavailable),
+        ("400", RequestRejected),
+        ("broken", StreamBroken),
+        ("refused", ModelRefused),
+        ("too-long", PromptTooLong),
+    ],
+)
+async def test_an_error_alone_fails_the_request(error, kind):
+    """Each scripted failure has the type the real one has."""
+    with pytest.raises(kind):
+        await collect(ScriptedModel(f"error: {error}").stream(request("a")))
+
+
+async def test_an_error_after_blocks_breaks_the_answer():
+    """What came before the error was seen."""
+    seen = []
+    with pytest.raises(StreamBroken):
+        async for event in ScriptedModel("text: a\nerror: 529").stream(request("a")):
+            seen.append(type(event).__name__)
+    assert seen == ["Started", "TextDelta", "BlockFinished"]
+
+
+async def test_too_long_has_its_numbers():
+    """Needed and allowed follow the word."""
+    with pytest.raises(PromptTooLong) as caught:
+        await collect(ScriptedModel("error: too-long 210 200").stream(request("a")))
+    assert (caught.value.needed_tokens, caught.value.allowed_tokens) == (210, 200)
+
+
+async def test_a_script_is_read_from_a_file(tmp_path):
+    """The file's path is part of the name."""
+    path = tmp_path / "talk.txt"
+    path.write_text("text: hi")
+    model = ScriptedModel.from_file(path)
+    assert model.name == f"scripted:{path}"
+    assert await model.count(request("a")) > 0
+
+
+def test_a_missing_script_is_a_config_error(tmp_path):
+    """The error names the path."""
+    with pytest.raises(ConfigError, match="nowhere"):
+        ScriptedModel.from_file(tmp_path / "nowhere.txt")

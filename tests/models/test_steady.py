@@ -1,0 +1,121 @@
+"""Tests of the stream that is held to its word."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from holdfast.errors import ModelUnavailable, StreamBroken
+from holdfast.messages import Text, ToolUse, Usage
+from holdfast.models import BlockFinished, Finished, Reply, Started, TextDelta
+from holdfast.models.protocol import play
+from holdfast.models.steady import Patience, steady
+
+TOOL = ToolUse(id="t", name="Bash", input={"command": "ls"})
+REPLY = Reply(
+    response_id="m1",
+    model="x",
+    content=(Text(text="Hi"), TOOL),
+    stop_reason="tool_use",
+    usage=Usage(),
+)
+EVENTS = list(play(REPLY))
+
+
+async def stream_of(*events):
+    for event in events:
+        yield event
+
+
+async def read(*events, patience=None):
+    stream = stream_of(*events)
+    return [event async for event in (steady(stream, patience) if patience else steady(stream))]
+
+
+async def test_a_good_stream_passes_unchanged():
+    """Nothing is added and nothing is taken."""
+    assert await read(*EVENTS) == EVENTS
+
+
+@pytest.mark.parametrize("at", range(len(EVENTS)))
+async def test_no_block_comes_twice(at):
+    """Whatever event is repeated, each block is finished once and the answer is the same."""
+    passed = await read(*EVENTS[: at + 1], *EVENTS[at:])
+    assert [event.block for event in passed if isinstance(event, BlockFinished)] == [*REPLY.content]
+    assert [event for event in passed if isinstance(event, Finished)] == [EVENTS[-1]]
+
+
+@pytest.mark.parametrize("at", range(len(EVENTS)))
+async def test_an_early_end_is_an_error(at):
+    """A stream that just ends did not finish."""
+    with pytest.raises(StreamBroken, match="ended before"):
+        await read(*EVENTS[:at])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Started(response_id="m2", model="x"),
+        BlockFinished(index=0, block=Text(text="Ho")),
+        Finished(reply=replace(REPLY, content=(TOOL,))),
+    ],
+)
+async def test_a_contradiction_is_an_error(wrong):
+    """A second answer, another block in the same place, an answer unlike its blocks."""
+    with pytest.raises(StreamBroken):
+        await read(*EVENTS[:-1], wrong)
+
+
+async def test_what_follows_the_end_is_not_read():
+    """After `Finished` nothing can change the answer."""
+    assert (await read(*EVENTS, TextDelta(index=9, text="x")))[-1] == EVENTS[-1]
+
+
+async def waiting(*events):
+    for event in events:
+        yield event
+    await asyncio.Event().wait()
+
+
+async def test_silence_midway_breaks_the_stream():
+    """An answer that began and stalls is broken."""
+    with pytest.raises(StreamBroken, match=r"no event for 0\.05 s"):
+        async for _ in steady(waiting(*EVENTS[:2]), Patience(stall_seconds=0.05)):
+            pass
+
+
+async def test_silence_at_first_is_unavailability():
+    """A model that does not begin can be asked again."""
+    with pytest.raises(ModelUnavailable, match=r"no event for 0\.05 s"):
+        async for _ in steady(waiting(), Patience(first_event_seconds=0.05)):
+            pass
+
+
+async def endless():
+    yield EVENTS[0]
+    while True:
+        yield TextDelta(index=0, text="x")
+
+
+async def test_an_endless_answer_ends_though_it_never_pauses():
+    """The limit of an answer holds even when no event ever waits."""
+    with pytest.raises(StreamBroken, match="took too long"):
+        async for _ in steady(endless(), Patience(answer_seconds=0.05)):
+            pass
+
+
+async def test_leaving_early_closes_the_stream_inside():
+    """A caller who stops reading does not leave a connection open."""
+    closed = []
+
+    async def inside():
+        try:
+            yield EVENTS[0]
+            await asyncio.Event().wait()
+        finally:
+            closed.append(True)
+
+    stream = steady(inside())
+    await anext(stream)
+    await stream.aclose()
+    assert closed == [True]
