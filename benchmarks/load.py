@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -21,7 +22,7 @@ import orjson
 from holdfast.log import Header, load, write_log
 from holdfast.transcripts.formats import open_transcript
 from holdfast.transcripts.generate import write_large
-from holdfast.view import fold
+from holdfast.view import View, fold
 
 RUNS = 5
 RECORD_SHARE = 0.44
@@ -37,7 +38,7 @@ def prepare(directory: Path, megabytes: int) -> Path:
     return log
 
 
-def timed(work) -> float:
+def timed(work: Callable[[], object]) -> float:
     gc.collect()
     start = time.perf_counter()
     kept = work()
@@ -51,7 +52,7 @@ def plain(path: Path) -> list:
         return [orjson.loads(line) for line in file]
 
 
-def ours(path: Path):
+def ours(path: Path) -> View:
     return fold(load(path).entries)
 
 
@@ -59,7 +60,9 @@ def peak_mb(code: str, path: Path) -> float:
     """Measure the peak memory of a piece of code in a process of its own."""
     script = f"import sys; from pathlib import Path; path = Path(sys.argv[1]); {code}"
     script += "; print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
-    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, check=True
+    )
     return round(float(done.stdout) / 1000, 1)
 
 
@@ -91,7 +94,9 @@ def import_peak(directory: Path, megabytes: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("files", nargs="*", type=Path, help="logs to load instead of a generated one")
+    parser.add_argument(
+        "files", nargs="*", type=Path, help="logs to load instead of a generated one"
+    )
     parser.add_argument("--mb", type=int, default=100)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -6,7 +6,7 @@ names a program needs; everything else is found by guessing its module.
 
 from holdfast.context import Context, describe
 from holdfast.errors import HoldfastError
-from holdfast.gauge import gauge_of, replay
+from holdfast.gauge import Follower, replay
 from holdfast.log import Header, Log, load
 from holdfast.rules import violations
 from holdfast.store import FileStore
@@ -19,6 +19,7 @@ from holdfast.window import Window, window_for
 __all__ = [
     "Context",
     "FileStore",
+    "Follower",
     "Gauge",
     "Header",
     "HoldfastError",
@@ -27,7 +28,6 @@ __all__ = [
     "Window",
     "describe",
     "fold",
-    "gauge_of",
     "generate",
     "load",
     "open_transcript",

@@ -135,7 +135,7 @@ def _add_round(tally: _Tally, item: Round) -> None:
             tools[block.id] = block.name
             tally.add("tool calls", measure_block(block), block.name)
         elif is_thought(block):
-            if not item.drops_thinking:
+            if not item.hides_thinking("seen"):
                 tally.add("thinking", measure_block(block))
         else:
             tally.add(

@@ -1,16 +1,16 @@
 """The gauge of a view: its size by the last usage it holds, and what its answers teach.
 
-A view comes in; a `Gauge` anchored at its last answer goes out, in constant time. `replay`
-walks a history and learns from every answer on the way, as a live session does; what was
-learnt is kept per model under the home directory, so that the next session starts with it.
+A `Follower` goes along with a view and learns from every answer that carries usage; `replay`
+does so over a history. What was learnt is kept per model under the home directory, so that
+the next session starts with it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 
-from holdfast.entries import AnyEntry
+from holdfast.entries import AnyEntry, Replied
 from holdfast.items import Round
 from holdfast.measure import NOTHING
 from holdfast.settings import home
@@ -19,41 +19,60 @@ from holdfast.tokens import Calibration, Gauge
 from holdfast.view import Anchor, View
 
 
-def gauge_of(view: View, calibration: Calibration | None = None) -> Gauge:
-    """Give the gauge of a view, anchored at its last answer with usage, if it has one."""
-    model = view.anchor.model if view.anchor else view.model
-    gauge = Gauge(calibration=calibration or Calibration.fresh(model))
-    return _answered(gauge, view.anchor, view) if view.anchor else gauge
+class Follower:
+    """A gauge that goes along with a living view: ask it after each change."""
+
+    def __init__(self, recall: Callable[[str], Calibration] = Calibration.fresh) -> None:
+        self._recall = recall
+        """Gives what is known about a model when its first answer comes."""
+        self.calibrations: dict[str, Calibration] = {}
+        """What was learnt here, by model."""
+        self._anchor: Anchor | None = None
+        self._before: Gauge | None = None
+        """The gauge before the last answer: while that comes in pieces, each is judged anew."""
+        self._gauge: Gauge | None = None
+
+    def follow(self, view: View) -> Gauge:
+        """Learn from the view's last answer and give the gauge."""
+        anchor = view.anchor
+        if anchor is None:
+            return self._gauge or Gauge(calibration=self._calibration(view.model))
+        if anchor is not self._anchor or self._gauge is None:
+            if self._anchor is None or anchor.n != self._anchor.n:
+                self._before = self._gauge
+            self._anchor = anchor
+            self._gauge = self._answered(self._before, anchor, view)
+            self.calibrations[anchor.model] = self._gauge.calibration
+        return self._gauge
+
+    def _answered(self, gauge: Gauge | None, anchor: Anchor, view: View) -> Gauge:
+        """Tell the gauge what an answer reported."""
+        if gauge is None:
+            gauge = Gauge(calibration=self._calibration(anchor.model))
+        elif gauge.calibration.model != anchor.model:
+            gauge = gauge.switched(self._calibration(anchor.model))
+        item = view.item_of(anchor.n)
+        answer = item if isinstance(item, Round) else None
+        return gauge.answered(
+            prompt_tokens=anchor.usage.prompt_tokens,
+            before=anchor.then,
+            reply=answer.answer_measure if answer else NOTHING,
+            output_tokens=anchor.usage.output_tokens if answer else 0,
+            is_final=bool(answer and answer.stop_reason),
+        )
+
+    def _calibration(self, model: str) -> Calibration:
+        return self.calibrations.get(model) or self._recall(model)
 
 
-def replay(entries: Iterable[AnyEntry], gauge: Gauge | None = None) -> tuple[View, Gauge]:
+def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tuple[View, Gauge]:
     """Fold a history and learn from each answer on the way."""
-    view = View()
-    pending: Anchor | None = None
+    view, follower = View(), follower or Follower()
     for entry in entries:
-        before = pending
         view.apply(entry)
-        pending = view.anchor
-        if before and pending and pending.n != before.n:
-            gauge = _answered(gauge or Gauge.fresh(before.model), before, view)
-    if pending:
-        gauge = _answered(gauge or Gauge.fresh(pending.model), pending, view)
-    return view, gauge or Gauge.fresh(view.model)
-
-
-def _answered(gauge: Gauge, anchor: Anchor, view: View) -> Gauge:
-    """Tell the gauge what an answer reported."""
-    if gauge.calibration.model != anchor.model:
-        gauge = gauge.switched(load_calibration(anchor.model))
-    item = view.item_of(anchor.n)
-    answer = item if isinstance(item, Round) else None
-    return gauge.answered(
-        prompt_tokens=anchor.usage.prompt_tokens,
-        before=anchor.then,
-        reply=answer.answer_measure if answer else NOTHING,
-        output_tokens=anchor.usage.output_tokens if answer else 0,
-        is_final=bool(answer and answer.stop_reason),
-    )
+        if isinstance(entry, Replied):
+            follower.follow(view)
+    return view, follower.follow(view)
 
 
 def load_calibration(model: str) -> Calibration:

@@ -132,6 +132,8 @@ class Round:
     answer_measure: Measure = NOTHING
     drops_thinking: bool = False
     """Its thinking was bound to a prefix that has changed since, and is not sent any more."""
+    is_past: bool = False
+    """It belongs to an earlier turn of a model that is not shown the thinking of those."""
 
     @property
     def measure(self) -> Measure:
@@ -140,6 +142,10 @@ class Round:
         for result in self.results:
             total = total + result.seen_measure
         return total
+
+    def hides_thinking(self, projection: Projection) -> bool:
+        """Say whether its thinking is left out of this projection."""
+        return self.drops_thinking or (projection == "seen" and self.is_past)
 
     def tool_uses(self) -> list[ToolUse]:
         """List the tools this answer called, in order."""
@@ -156,7 +162,7 @@ class Round:
 
     def fragments(self, projection: Projection) -> Iterator[Message]:
         """Yield the answer, then the results of its tools in the order they were called."""
-        answer = _answer(self.content, self.drops_thinking)
+        answer = _answer(self.content, self.hides_thinking(projection))
         if not answer:
             return
         yield Message("assistant", answer)
@@ -190,10 +196,10 @@ def _visible(content: ResultContent) -> ResultContent:
     return kept or EMPTY_RESULT
 
 
-def _answer(content: Content, drops_thinking: bool) -> tuple[Block, ...]:
+def _answer(content: Content, hides_thinking: bool) -> tuple[Block, ...]:
     """Leave out blanks, and thinking that leads to nothing or is no longer valid."""
     kept = [block for block in content if not is_blank(block)]
-    if drops_thinking:
+    if hides_thinking:
         kept = [block for block in kept if not is_thought(block)]
     while kept and is_thought(kept[-1]):
         kept.pop()

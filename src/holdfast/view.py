@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from holdfast.capabilities import capabilities
 from holdfast.entries import (
     AnyEntry,
     Asked,
@@ -143,7 +144,18 @@ class View:
             act(self, entry)
 
     def _said(self, entry: Said) -> None:
+        if not entry.hidden and not capabilities(self.model).keeps_thinking:
+            self._end_turn()
         self._speak(entry, entry.content, "said", hidden=entry.hidden)
+
+    def _end_turn(self) -> None:
+        """Put the thinking of the turn that ends behind us: this model is not shown it again."""
+        for i in range(len(self.items) - 1, -1, -1):
+            item = self.items[i]
+            if isinstance(item, Round):
+                if item.is_past:
+                    break
+                self._row.put(i, replace(_without_thinking(item), is_past=True))
 
     def _restored(self, entry: Restored) -> None:
         self._speak(entry, entry.content, "restored", hidden=True)
@@ -336,6 +348,14 @@ def fold(entries: Iterable[AnyEntry]) -> View:
     for entry in history:
         view._take(entry)
     return view
+
+
+def _without_thinking(item: Round) -> Round:
+    """Weigh an answer as if it had no thinking."""
+    spoken = tuple(block for block in item.content if not is_thought(block))
+    if len(spoken) == len(item.content):
+        return item
+    return replace(item, answer_measure=measure_content(spoken))
 
 
 def _clear_with(shown: StandIn) -> Callable[[Result], Result]:

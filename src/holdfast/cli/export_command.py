@@ -15,7 +15,7 @@ from holdfast.transcripts.formats import FORMATS, named
 @click.option(
     "--to",
     "format",
-    type=click.Choice([format.NAME for format in FORMATS]),
+    type=click.Choice(FORMATS),
     default="anthropic",
     show_default=True,
     help="The format to write.",

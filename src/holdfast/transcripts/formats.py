@@ -6,6 +6,7 @@ was looked for.
 """
 
 import gzip
+import importlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from typing import IO, Protocol, cast
 
 from holdfast.entries import AnyEntry
 from holdfast.errors import TranscriptError
-from holdfast.transcripts import anthropic, claude_code, codex, openai, pi
 from holdfast.transcripts.scribe import Account, Scribe
 from holdfast.view import View
 
@@ -35,9 +35,8 @@ class Format(Protocol):
     def write(self, view: View) -> Iterator[bytes]: ...
 
 
-FORMATS: tuple[Format, ...] = tuple(
-    cast(Format, module) for module in (claude_code, codex, pi, anthropic, openai)
-)
+FORMATS = ("claude-code", "codex", "pi", "anthropic", "openai")
+"""Names in the order they are tried; the most particular first. Modules load when needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,10 @@ class Transcript:
 
 def named(name: str) -> Format:
     """Find a format by its name."""
-    for format in FORMATS:
-        if name == format.NAME:
-            return format
-    known = ", ".join(format.NAME for format in FORMATS)
-    raise TranscriptError(name, f"is not a format; there are {known}")
+    if name not in FORMATS:
+        raise TranscriptError(name, f"is not a format; there are {', '.join(FORMATS)}")
+    module = importlib.import_module(f"holdfast.transcripts.{name.replace('-', '_')}")
+    return cast(Format, module)
 
 
 @contextmanager
@@ -115,11 +113,12 @@ def _recognise(path: Path, first: bytes) -> Format:
         raise TranscriptError(path, "is empty; there is nothing to read")
     if b"\0" in first[:4_096]:
         raise TranscriptError(path, "is a binary file, not a transcript")
-    for format in FORMATS:
-        if format.sniff(first):
+    for name in FORMATS:
+        if (format := named(name)).sniff(first):
             return format
-    known = ", ".join(format.NAME for format in FORMATS)
-    raise TranscriptError(path, f"is in no format known here; it should be one of: {known}")
+    raise TranscriptError(
+        path, f"is in no format known here; it should be one of: {', '.join(FORMATS)}"
+    )
 
 
 def _lines(

@@ -1,0 +1,135 @@
+"""What the spine costs per appended message, and whether that grows with the history.
+
+For each size a session of that many messages is built; then messages of real shape (5 KB in
+the mean) are appended one by one: measured, written to the log, folded into the view, and
+the context's size taken. `sizes` holds p50 and p99 in ms, and the p99 of CPU time alone, which
+other processes do not disturb; `growth_exponent` is the slope of log p50 over log size. Syncing to disk happens once per turn and is timed apart.
+
+    python benchmarks/turn_overhead.py [--sizes 100 1000 10000 100000] [--json]
+"""
+
+import argparse
+import gc
+import itertools
+import json
+import math
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from holdfast.entries import AnyEntry, Ran, Replied, Said
+from holdfast.gauge import Follower
+from holdfast.log import Header, Log
+from holdfast.measure import measure_content
+from holdfast.messages import Text, ToolUse, Usage
+from holdfast.view import View
+
+MEAN_BYTES = 5_000
+APPENDS = 2_000
+"""Timed appends per size, enough for a p99 of twenty."""
+WORDS = Path(__file__).read_text(encoding="utf-8").split()
+
+
+def texts(seed: int) -> list[str]:
+    """Make texts of skewed length, 5 KB in the mean, that share no tail."""
+    rng = random.Random(seed)
+    made = []
+    for _ in range(500):
+        size = min(60_000, int(rng.expovariate(1 / MEAN_BYTES)) + 20)
+        words = rng.choices(WORDS, k=size // 6 + 1)
+        made.append(" ".join(words)[:size])
+    return made
+
+
+def messages(seed: int) -> Iterator[Callable[[], AnyEntry]]:
+    """Yield entries as a session makes them: said, then replied and ran, over and over."""
+    bodies = itertools.cycle(texts(seed))
+    for i in itertools.count():
+        if i % 20 == 0:
+            yield lambda: Said(
+                content=(text := Text(text=next(bodies)),), measure=measure_content((text,))
+            )
+        id = f"toolu_{seed}_{i}"
+        yield lambda i=i, id=id: answer(i, id, next(bodies))
+        yield lambda id=id: result(id, next(bodies))
+
+
+def answer(i: int, id: str, body: str) -> Replied:
+    content = (
+        Text(text=body),
+        ToolUse(id=id, name="Read", input={"file_path": f"src/file_{i}.py"}),
+    )
+    usage = Usage(input_tokens=10, cache_read_tokens=50_000 + i, output_tokens=200)
+    return Replied(
+        response_id=f"msg_{i}",
+        model="claude-opus-4-6",
+        content=content,
+        usage=usage,
+        stop_reason="tool_use",
+        measure=measure_content(content),
+    )
+
+
+def result(id: str, body: str) -> Ran:
+    return Ran(tool_use_id=id, content=body, measure=measure_content(body))
+
+
+def run(size: int, directory: Path) -> dict:
+    """Build a session of `size` messages and time appends to it."""
+    view, gauge = View(), Follower()
+    stream = messages(size)
+    path = directory / f"{size}.jsonl"
+    with Log.create(path, Header(session="bench")) as log:
+        for make in itertools.islice(stream, size):
+            view.apply(log.append(make()))
+        log.entries.clear()  # a writer need not hold what the view holds
+        gc.collect()
+        times, busy, syncs = [], [], []
+        for make in itertools.islice(stream, APPENDS):
+            start, began = time.perf_counter_ns(), time.thread_time_ns()
+            view.apply(log.append(make()))
+            gauge.follow(view).size_tokens(view.total)
+            times.append((time.perf_counter_ns() - start) / 1e6)
+            busy.append((time.thread_time_ns() - began) / 1e6)
+        for make in itertools.islice(stream, 20):
+            view.apply(log.append(make()))
+            start = time.perf_counter_ns()
+            log.sync()
+            syncs.append((time.perf_counter_ns() - start) / 1e6)
+    path.unlink()
+    return {
+        "p50_ms": round(statistics.median(times), 4),
+        "p99_ms": round(sorted(times)[int(len(times) * 0.99)], 4),
+        "p99_cpu_ms": round(sorted(busy)[int(len(busy) * 0.99)], 4),
+        "sync_ms": round(statistics.median(syncs), 3),
+    }
+
+
+def exponent(sizes: dict[int, dict]) -> float:
+    """Fit p50 = c · size^k and give k."""
+    xs = [math.log(size) for size in sizes]
+    ys = [math.log(found["p50_ms"]) for found in sizes.values()]
+    return round(statistics.linear_regression(xs, ys).slope, 4) if len(xs) > 1 else 0.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1_000, 10_000, 100_000])
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        run(100, Path(name))  # warm up
+        sizes = {size: run(size, Path(name)) for size in options.sizes}
+    if not options.json:
+        for size, found in sizes.items():
+            print(
+                f"{size:>9,} messages  p50 {found['p50_ms']:.3f} ms  p99 {found['p99_ms']:.3f} ms"
+            )
+    print(json.dumps({"sizes": sizes, "growth_exponent": exponent(sizes)}))
+
+
+if __name__ == "__main__":
+    main()
