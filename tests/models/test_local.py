@@ -1,0 +1,88 @@
+"""Tests of the local model; those that run one need the extra and the weights."""
+
+import os
+from contextlib import asynccontextmanager
+
+import pytest
+
+from holdfast.errors import ConfigError, PromptTooLong
+from holdfast.models import Request, collect
+from holdfast.models.local import Engine, LocalModel
+from holdfast.models.weights import install
+
+WANTED = os.environ.get("HOLDFAST_TEST_OPTIONAL") == "1"
+optional = [
+    pytest.mark.optional,
+    pytest.mark.skipif(not WANTED, reason="HOLDFAST_TEST_OPTIONAL=1 runs a local model"),
+    pytest.mark.timeout(600),
+]
+
+
+def real(test):
+    for mark in optional:
+        test = mark(test)
+    return test
+
+
+@asynccontextmanager
+async def smollm2():
+    pytest.importorskip("xllamacpp")
+    install("smollm2")
+    model = LocalModel("local/smollm2", engine=Engine(context_tokens=2_048))
+    try:
+        yield model
+    finally:
+        await model.close()
+
+
+def request(*messages):
+    kwargs = {"model": "local/smollm2", "max_tokens": 8, "system": "Answer briefly."}
+    return Request(kwargs={**kwargs, "messages": list(messages)})
+
+
+def said(role, text):
+    return {"role": role, "content": [{"type": "text", "text": text}]}
+
+
+QUESTION = said(
+    "user", " ".join(f"Item {n} is in box {n % 7}." for n in range(40)) + " Where is 4?"
+)
+
+
+def test_a_model_that_is_not_installed_says_how_to(monkeypatch, tmp_path):
+    """The error is the command that mends it."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match="holdfast model install smollm2"):
+        LocalModel("local/smollm2")
+
+
+@real
+async def test_the_second_turn_evaluates_only_what_is_new():
+    """The prefix cache is real: the first turn's tokens are read, not evaluated again."""
+    async with smollm2() as model:
+        first = await collect(model.stream(request(QUESTION)))
+        answer = said("assistant", first.content[0].text)
+        second = await collect(model.stream(request(QUESTION, answer, said("user", "And 5?"))))
+    known = first.usage.prompt_tokens + first.usage.output_tokens
+    assert first.usage.input_tokens > 400
+    assert second.usage.cache_read_tokens >= known - 2
+    assert second.usage.input_tokens < 40
+
+
+@real
+async def test_a_prompt_over_the_window_has_its_numbers():
+    """llama.cpp says how many tokens were too many."""
+    async with smollm2() as model:
+        with pytest.raises(PromptTooLong) as caught:
+            await collect(model.stream(request(said("user", "word " * 3000))))
+    assert caught.value.needed_tokens > caught.value.allowed_tokens == 2_048
+
+
+@real
+async def test_the_model_counts_with_its_own_tokenizer():
+    """The count and the usage agree."""
+    async with smollm2() as model:
+        asked = request(QUESTION)
+        counted = await model.count(asked)
+        reply = await collect(model.stream(asked))
+    assert counted == reply.usage.prompt_tokens

