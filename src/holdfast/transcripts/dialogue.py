@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from holdfast.entries import AnyEntry, Framed, Ran, Section
+from holdfast.entries import AnyEntry, Compacted, Framed, Ran, Section, SpokenContent
 from holdfast.measure import measure_content
 from holdfast.messages import (
     Block,
@@ -44,6 +44,8 @@ class Dialogue:
         self._taken: set[str] = {""}
         self._copies: Counter[str] = Counter()
         self._answered: set[str] = set()
+        self._first = 0
+        """The first entry that brought a message."""
 
     def framed(
         self,
@@ -81,6 +83,7 @@ class Dialogue:
         if self._is_empty(rest, is_all=len(rest) == len(content)):
             return
         self._answer = ""
+        self._first = self._first or self._scribe.last + 1
         yield self._scribe.said(tuple(rest), at=at, origin=origin, hidden=hidden)
 
     def replied(
@@ -97,6 +100,7 @@ class Dialogue:
         """Write an answer; without a name it goes on with the last one if nothing came between."""
         if usage is None and self._is_empty(content):
             return
+        self._first = self._first or self._scribe.last + 1
         yield self._scribe.replied(
             self._begin(answer),
             tuple(self._claimed(block) for block in content),
@@ -122,6 +126,34 @@ class Dialogue:
         self._answered.add(ours)
         self._answer = ""
         return self._scribe.ran(ours, content, at=at, is_error=is_error, extra=extra, origin=origin)
+
+    def compacted(
+        self,
+        summary: SpokenContent,
+        *,
+        last: int | None = None,
+        before_tokens: int = 0,
+        at: float = 0.0,
+        origin: str = "",
+    ) -> Iterator[AnyEntry]:
+        """Write that all up to entry `last`, or up to here, is shown as a summary from now on."""
+        end = self._scribe.last if last is None else last
+        if not self._first or end < self._first:
+            self._repaired["summary of nothing"] += 1
+            yield from self.said(summary, at=at, origin=origin, hidden=True)
+            return
+        self._answer = ""
+        entry = Compacted(
+            first=self._first,
+            last=end,
+            summary=summary,
+            by="import",
+            kept=(end + 1, self._scribe.last) if end < self._scribe.last else None,
+            before_tokens=before_tokens,
+            measure=measure_content(summary),
+            origin=origin,
+        )
+        yield self._scribe.write(entry, at)
 
     def waiting(self) -> list[str]:
         """List the file's ids of the last answer's tool uses that have no result."""

@@ -6,9 +6,11 @@ whatever came in goes out again untouched. Pictures and files travel as data URL
 """
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
+from holdfast.entries import SpokenContent
 from holdfast.messages import (
     CLIENT_MARKS,
     Block,
@@ -18,11 +20,9 @@ from holdfast.messages import (
     Json,
     JsonObject,
     Opaque,
-    ResultContent,
     Text,
     block_from_wire,
     block_to_wire,
-    result_content_from_wire,
 )
 from holdfast.transcripts.scribe import Account
 
@@ -82,21 +82,14 @@ def content_of(raw: Json) -> Content:
     return tuple(block_of(block) for block in (raw if isinstance(raw, list) else [raw]))
 
 
-def result_of(blocks: Content) -> ResultContent:
-    """Make a result's content of blocks, keeping those that cannot stand in one as opaque."""
+def spoken(blocks: Iterable[Block]) -> SpokenContent:
+    """Make content for the user's side, keeping blocks that cannot stand there as opaque ones."""
     return tuple(
         block
         if isinstance(block, Text | Image | Document | Opaque)
         else Opaque(raw=block_to_wire(block))
         for block in blocks
     )
-
-
-def plain_result(raw: Json) -> ResultContent:
-    """Make a result's content of JSON in our own shape."""
-    if isinstance(raw, list):
-        return result_of(content_of(raw))
-    return result_content_from_wire(raw)
 
 
 def data_url(source: JsonObject) -> str | None:

@@ -45,12 +45,37 @@ def decoded(text: bytes) -> Json | Unreadable:
 
 def records(lines: Iterable[bytes], account: Account) -> Numbered:
     """Yield the object on each line with the line's number."""
-    yield from _objects(_spoken_lines(lines), account)
+    yield from objects(spoken_lines(lines), account)
+
+
+def spoken_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Number the lines and leave out the blank ones."""
+    for number, text in enumerate(lines, 1):
+        text = text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text
+        if text.strip():
+            yield number, text
+
+
+def objects(lines: Iterable[tuple[int, bytes]], account: Account) -> Numbered:
+    """Yield the object on each numbered line."""
+    for number, text in lines:
+        account.records += 1
+        yield from checked(number, decoded(text), account)
+
+
+def checked(number: int, value: Json | Unreadable, account: Account) -> Numbered:
+    """Yield a value that is an object; write any other to the account."""
+    if isinstance(value, dict):
+        yield number, value
+    elif isinstance(value, Unreadable):
+        account.malformed.append((number, value.reason))
+    else:
+        account.malformed.append((number, f"not a record but {type(value).__name__}"))
 
 
 def message_list(lines: Iterable[bytes], account: Account) -> MessageList:
     """Find the messages in a document or in lines; lines are read only as they are asked for."""
-    spoken = _spoken_lines(lines)
+    spoken = spoken_lines(lines)
     first = next(spoken, None)
     if first is None:
         return MessageList({}, iter(()))
@@ -59,7 +84,7 @@ def message_list(lines: Iterable[bytes], account: Account) -> MessageList:
         return _joined([first, *spoken], account)
     if _is_document(value):
         return _document(value, spoken, account)
-    return MessageList({}, _objects(chain([first], spoken), account))
+    return MessageList({}, objects(chain([first], spoken), account))
 
 
 def seconds(timestamp: Json) -> float:
@@ -97,28 +122,6 @@ def document(request: JsonObject, messages: Iterable[JsonObject]) -> Iterator[by
     yield b"\n]}\n"
 
 
-def _spoken_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    for number, text in enumerate(lines, 1):
-        text = text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text
-        if text.strip():
-            yield number, text
-
-
-def _objects(lines: Iterable[tuple[int, bytes]], account: Account) -> Numbered:
-    for number, text in lines:
-        account.records += 1
-        yield from _checked(number, decoded(text), account)
-
-
-def _checked(number: int, value: Json | Unreadable, account: Account) -> Numbered:
-    if isinstance(value, dict):
-        yield number, value
-    elif isinstance(value, Unreadable):
-        account.malformed.append((number, value.reason))
-    else:
-        account.malformed.append((number, f"not a record but {type(value).__name__}"))
-
-
 def _is_document(value: Json) -> bool:
     return isinstance(value, list) or (
         isinstance(value, dict) and isinstance(value.get("messages"), list)
@@ -137,7 +140,7 @@ def _document(value: Json, rest: Iterable[tuple[int, bytes]], account: Account) 
 def _members(values: list[Json], account: Account) -> Numbered:
     for number, value in enumerate(values, 1):
         account.records += 1
-        yield from _checked(number, value, account)
+        yield from checked(number, value, account)
 
 
 def _joined(lines: list[tuple[int, bytes]], account: Account) -> MessageList:
@@ -146,7 +149,7 @@ def _joined(lines: list[tuple[int, bytes]], account: Account) -> MessageList:
     if _is_document(value):
         return _document(value, (), account)
     if any(isinstance(decoded(text), dict) for _, text in lines):
-        return MessageList({}, _objects(lines, account))
+        return MessageList({}, objects(lines, account))
     reason = value.reason if isinstance(value, Unreadable) else "not a list of messages"
     account.records += 1
     account.malformed.append((lines[0][0], reason))

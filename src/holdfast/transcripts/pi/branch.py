@@ -1,0 +1,71 @@
+"""The branch of a pi session that is active: from the root to the last entry.
+
+Newer sessions are trees, and which branch is active is known only at the end of the file.
+So lines are held as bytes, two ids read from each, and only those on the branch are decoded
+again. What hangs beside the branch is counted; entries that cannot be read are too.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.transcripts.records import Numbered, Unreadable, checked, decoded
+from holdfast.transcripts.scribe import Account
+
+OFF_BRANCH = "entry of another branch"
+
+
+class _Head(Struct):
+    id: str
+    parentId: str | None = None
+    type: str = ""
+
+
+class _Held(NamedTuple):
+    number: int
+    parent: str | None
+    line: bytes
+
+
+_decoder = msgspec.json.Decoder(_Head)
+
+
+def active_branch(lines: Iterable[tuple[int, bytes]], account: Account) -> Numbered:
+    """Yield the entries from the root to the last one, each with its line's number."""
+    held: dict[str, _Held] = {}
+    last: str | None = None
+    for number, line in lines:
+        account.records += 1
+        head = _head(line)
+        if isinstance(head, Unreadable):
+            account.malformed.append((number, head.reason))
+        elif head.type == "session":
+            account.skipped["session"] += 1
+        else:
+            account.repaired.update(["repeated entry id"] if head.id in held else [])
+            held[head.id] = _Held(number, head.parentId, line)
+            last = head.id
+    for entry in _path(held, last, account):
+        yield from checked(entry.number, decoded(entry.line), account)
+
+
+def _head(line: bytes) -> _Head | Unreadable:
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Unreadable(f"not an entry of a session: {error}")
+
+
+def _path(held: dict[str, _Held], last: str | None, account: Account) -> Iterable[_Held]:
+    path = []
+    while last is not None and last in held:
+        entry = held.pop(last)  # taken out, so that a circle ends
+        path.append(entry)
+        last = entry.parent
+    if last is not None:
+        account.repaired["parent that is not there"] += 1
+    if held:
+        account.skipped[OFF_BRANCH] += len(held)
+    return reversed(path)

@@ -1,0 +1,244 @@
+"""Read a session of the pi coding agent, entry by entry, into entries of ours.
+
+Old sessions are a line of records and are streamed; newer ones are trees, of which the
+active branch is read. A compaction covers what lies before the entry it keeps first; an
+answer that failed or was stopped is not sent again by pi, so it is kept as `Failed`. What
+pi notes for itself (labels, thinking levels, results' details, costs) is not in the view.
+Wrapped around summaries and commands is our wording, not pi's.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from holdfast.entries import AnyEntry, Failed, Switched, Titled
+from holdfast.messages import (
+    Block,
+    Content,
+    Image,
+    Json,
+    JsonObject,
+    RedactedThinking,
+    ResultContent,
+    Text,
+    Thinking,
+    ToolUse,
+    Usage,
+)
+from holdfast.transcripts.dialogue import Dialogue
+from holdfast.transcripts.parts import extra_of, spoken, unwrap
+from holdfast.transcripts.pi.branch import active_branch
+from holdfast.transcripts.records import Numbered, decoded, objects, seconds, spoken_lines
+from holdfast.transcripts.scribe import Account, Scribe
+
+TREE_VERSION = 2
+"""Since this version entries have ids and parents."""
+
+TEXT_FIELDS = frozenset({"type", "text"})
+IMAGE_FIELDS = frozenset({"type", "data", "mimeType"})
+THINKING_FIELDS = frozenset({"type", "thinking", "thinkingSignature", "redacted"})
+CALL_FIELDS = frozenset({"type", "id", "name", "arguments", "partialJson"})
+RESULT_FIELDS = frozenset(
+    {"role", "toolCallId", "toolName", "content", "details", "isError", "timestamp", "isText"}
+)
+
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "toolUse": "tool_use"}
+_BROKEN_OFF = ("error", "aborted")
+_USAGE = ("input", "output", "cacheRead", "cacheWrite")
+
+
+def sniff(first: bytes) -> bool:
+    """Say whether a file that begins like this is a pi session."""
+    header = decoded(first.split(b"\n", 1)[0])
+    return (
+        isinstance(header, dict)
+        and header.get("type") == "session"
+        and isinstance(header.get("id"), str)
+    )
+
+
+def read(lines: Iterable[bytes], scribe: Scribe) -> Iterator[AnyEntry]:
+    """Turn the lines of a session into entries."""
+    reader = _Reader(scribe)
+    for index, (number, record) in enumerate(_entries(lines, scribe.account)):
+        reader.place(index, record)
+        yield from reader.record(record, number)
+
+
+def _entries(lines: Iterable[bytes], account: Account) -> Numbered:
+    """Yield the header, then the entries that are in force."""
+    numbered = spoken_lines(lines)
+    first = next(numbered, None)
+    if first is None:
+        return
+    yield from objects([first], account)
+    if _is_tree(decoded(first[1])):
+        yield from active_branch(numbered, account)
+    else:
+        yield from objects(numbered, account)
+
+
+def _is_tree(header: Json) -> bool:
+    version = header.get("version") if isinstance(header, dict) else None
+    return isinstance(version, int) and version >= TREE_VERSION
+
+
+class _Reader:
+    """What must be remembered from one entry to the next."""
+
+    def __init__(self, scribe: Scribe) -> None:
+        self._scribe = scribe
+        self._account = scribe.account
+        self._dialogue = Dialogue(scribe)
+        self._starts: dict[str | int, int] = {}
+        """For each entry, by its id and by its place: the number of the first entry made of it."""
+
+    def place(self, index: int, record: JsonObject) -> None:
+        """Note where a compaction would cut that keeps this entry first."""
+        self._starts[index] = self._scribe.last + 1
+        if id := record.get("id"):
+            self._starts[str(id)] = self._scribe.last + 1
+
+    def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
+        """Turn one entry of the session into entries of ours."""
+        at = seconds(record.get("timestamp"))
+        match record:
+            case {"type": "message", "message": dict(message)}:
+                yield from self._message(message, at, str(record.get("id") or f"line-{number}"))
+            case {"type": "custom_message", "content": content}:
+                yield from self._told(content, at, is_shown=record.get("display"))
+            case {"type": "branch_summary", "summary": str(summary)}:
+                yield from self._told(summary, at)
+            case {"type": "compaction", "summary": str(summary)}:
+                yield from self._compacted(record, summary, at)
+            case {"type": "session" | "model_change", "modelId": str(model)}:
+                yield self._scribe.write(Switched(model=model), at)
+            case {"type": "session_info", "name": str(name)}:
+                yield self._scribe.write(Titled(title=name), at)
+            case {"type": str(kind)} if kind not in ("message", "compaction"):
+                self._account.skipped[kind] += 1
+            case _:
+                self._account.malformed.append((number, "an entry without its content"))
+
+    def _compacted(self, record: JsonObject, summary: str, at: float) -> Iterator[AnyEntry]:
+        first_kept = record.get("firstKeptEntryId", record.get("firstKeptEntryIndex"))
+        start = self._starts.get(first_kept) if isinstance(first_kept, str | int) else None
+        tokens = record.get("tokensBefore")
+        yield from self._dialogue.compacted(
+            (Text(text=summary),),
+            last=start - 1 if start else None,
+            before_tokens=tokens if isinstance(tokens, int) else 0,
+            at=at,
+            origin=str(record.get("id") or ""),
+        )
+
+    def _message(self, message: JsonObject, at: float, origin: str) -> Iterator[AnyEntry]:
+        at = at or seconds(message.get("timestamp"))
+        match message:
+            case {"role": "assistant"}:
+                yield from self._answered(message, at, origin)
+            case {"role": "toolResult"}:
+                yield self._ran(message, at, origin)
+            case {"role": "user"}:
+                yield from self._dialogue.said(
+                    _content(message.get("content")), at=at, origin=origin
+                )
+            case {"role": "bashExecution", "excludeFromContext": True}:
+                self._account.skipped["command kept from the model"] += 1
+            case {"role": "bashExecution"}:
+                yield from self._told(_command(message), at)
+            case {"role": "branchSummary" | "compactionSummary", "summary": str(summary)}:
+                yield from self._told(summary, at)
+            case _:
+                content = message.get("content")
+                yield from self._told(content, at, is_shown=message.get("display"))
+
+    def _told(self, content: Json, at: float, *, is_shown: Json = False) -> Iterator[AnyEntry]:
+        """Write what the user did not say, though it stands on that side."""
+        yield from self._dialogue.said(_content(content), at=at, hidden=is_shown is not True)
+
+    def _answered(self, message: JsonObject, at: float, origin: str) -> Iterator[AnyEntry]:
+        reason = str(message.get("stopReason") or "")
+        if reason in _BROKEN_OFF:
+            error = str(message.get("errorMessage") or reason)
+            yield self._scribe.write(Failed(what="answer", error=error, detail=message), at)
+            return
+        yield from self._dialogue.replied(
+            _content(message.get("content")),
+            answer=origin,
+            at=at,
+            model=str(message.get("model") or ""),
+            stop_reason=_STOP_REASONS.get(reason, reason),
+            usage=_usage(message.get("usage")),
+            origin=origin,
+        )
+
+    def _ran(self, message: JsonObject, at: float, origin: str) -> AnyEntry:
+        content = spoken(_content(message.get("content")))
+        is_text = isinstance(message.get("content"), str) or message.get("isText") is True
+        match content:
+            case (Text(text=text, extra=None),) if is_text:
+                result: ResultContent = text
+            case _:
+                result = content
+        return self._dialogue.ran(
+            str(message.get("toolCallId") or ""),
+            result,
+            at=at,
+            is_error=message.get("isError") is True,
+            extra=extra_of(message, RESULT_FIELDS),
+            origin=origin,
+        )
+
+
+def _content(raw: Json) -> Content:
+    if raw is None:
+        return ()
+    return tuple(_block(part) for part in (raw if isinstance(raw, list) else [raw]))
+
+
+def _block(part: Json) -> Block:
+    match part:
+        case {"type": "text", "text": str(text)}:
+            return Text(text=text, extra=extra_of(part, TEXT_FIELDS))
+        case {"type": "thinking", "redacted": True, "thinkingSignature": str(data)}:
+            return RedactedThinking(data=data, extra=extra_of(part, THINKING_FIELDS))
+        case {"type": "thinking", "thinking": str(text)}:
+            signature = part.get("thinkingSignature")
+            return Thinking(
+                thinking=text,
+                signature=signature if isinstance(signature, str) else "",
+                extra=extra_of(part, THINKING_FIELDS),
+            )
+        case {"type": "toolCall", "id": str(id), "name": str(name), "arguments": dict(arguments)}:
+            return ToolUse(id=id, name=name, input=arguments, extra=extra_of(part, CALL_FIELDS))
+        case {"type": "image", "data": str(data), "mimeType": str(kind)}:
+            source = {"type": "base64", "media_type": kind, "data": data}
+            return Image(source=source, extra=extra_of(part, IMAGE_FIELDS))
+    return unwrap(part)
+
+
+def _command(message: JsonObject) -> str:
+    """Tell a command that the user ran beside the conversation."""
+    lines = [f"The user ran this command: {message.get('command')}"]
+    if output := message.get("output"):
+        lines.append(f"It printed:\n{output}")
+    if message.get("cancelled"):
+        lines.append("It was stopped before it ended.")
+    elif code := message.get("exitCode"):
+        lines.append(f"It ended with exit code {code}.")
+    if message.get("truncated") and (path := message.get("fullOutputPath")):
+        lines.append(f"Not all of its output is shown; the rest is in {path}.")
+    return "\n".join(lines)
+
+
+def _usage(raw: Json) -> Usage | None:
+    """Read token counts; pi counts the uncached input apart, as we do."""
+    counts = [raw.get(name) if isinstance(raw, dict) else None for name in _USAGE]
+    fresh, answer, cached, written = (max(n, 0) if isinstance(n, int) else 0 for n in counts)
+    if not fresh + answer + cached + written:
+        return None
+    return Usage(
+        input_tokens=fresh,
+        output_tokens=answer,
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+    )
