@@ -42,7 +42,7 @@ bench: $(READY)
 	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file --json || exit 1; done
 
 golden: $(READY)
-	HOLDFAST_REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden
+	HOLDFAST_REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden tests/test_docs.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -12,7 +12,6 @@ from holdfast.rules import violations
 from holdfast.store import FileStore
 from holdfast.tokens import Gauge
 from holdfast.transcripts.formats import open_transcript, read_lines
-from holdfast.transcripts.generate import generate
 from holdfast.view import View, fold
 from holdfast.window import Window, window_for
 
@@ -28,7 +27,6 @@ __all__ = [
     "Window",
     "describe",
     "fold",
-    "generate",
     "load",
     "open_transcript",
     "read_lines",

@@ -1,5 +1,6 @@
 """`holdfast export`: write what a model sees of a session in another format."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -29,10 +30,9 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     target = open_target(session)
     lines = named(format).write(target.view)
     if out is None:
-        stream = click.get_binary_stream("stdout")
         for line in lines:
-            stream.write(line)
-        stream.flush()
+            sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
         return
     try:
         with out.open("xb") as file:

@@ -1,0 +1,193 @@
+"""The commands, run as a user runs them: as processes, with real files."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from holdfast.cli import COMMANDS
+from holdfast.transcripts.generate import write, write_large
+
+
+def holdfast(*words, cwd=None, **options):
+    """Run a command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=60,
+        **options,
+    )
+
+
+@pytest.fixture
+def transcript(tmp_path):
+    """A made-up session with a compaction, as a file."""
+    path = tmp_path / "session.jsonl"
+    write(path, 3, 150, compactions=1, malformed=2)
+    return path
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_explains_itself_with_an_example(name):
+    """`--help` says what a command does and shows one call."""
+    done = holdfast(name, "--help")
+    assert done.returncode == 0
+    assert "Example: " in done.stdout
+    assert "--json" in done.stdout
+
+
+def test_context_of_a_file_shows_what_fills_the_window(transcript):
+    """The picture names the categories, the lines and the malformed lines."""
+    done = holdfast("context", transcript)
+    assert done.returncode == 0, done.stderr
+    for word in ("tool results", "thinking", "auto 167.0K", "% left", "malformed: 2 lines"):
+        assert word in done.stdout
+
+
+def test_context_as_json_adds_up(transcript):
+    """The parts sum up to the whole, whose size is the provider's."""
+    found = json.loads(holdfast("context", transcript, "--json").stdout)
+    context = found["context"]
+    assert context["is_reported"]
+    assert sum(part["tokens"] for part in context["parts"]) == context["used_tokens"]
+    assert context["window"]["auto_tokens"] == 167_000
+
+
+def test_a_gzipped_transcript_is_read_like_a_plain_one(transcript, tmp_path):
+    """Compression makes no difference."""
+    packed = tmp_path / "session.jsonl.gz"
+    packed.write_bytes(gzip.compress(transcript.read_bytes()))
+    one, other = (
+        json.loads(holdfast("context", path, "--json").stdout) for path in (transcript, packed)
+    )
+    assert one["context"] == other["context"]
+
+
+def test_import_list_context_export_and_import_again(transcript, tmp_path):
+    """A session can be taken in, found, looked at, written out, and taken in again."""
+    taken = json.loads(holdfast("import", transcript, "--json", cwd=tmp_path).stdout)
+    assert taken["format"] == "claude-code"
+    assert len(taken["malformed"]) == 2
+    listed = json.loads(holdfast("sessions", "--json", cwd=tmp_path).stdout)
+    assert [found["id"] for found in listed] == [taken["session"]]
+    before = json.loads(holdfast("context", taken["session"], "--json").stdout)
+    for format in ("anthropic", "claude-code"):
+        out = tmp_path / f"out.{format}"
+        assert holdfast("export", "newest", "--to", format, "--out", out).returncode == 0
+        after = json.loads(holdfast("context", out, "--json").stdout)
+        assert after["messages"] == before["messages"]
+
+
+def test_export_goes_to_stdout_and_never_overwrites(transcript, tmp_path):
+    """Without --out it is a stream; with it, a file that was not there before."""
+    done = holdfast("export", transcript, "--to", "anthropic")
+    assert json.loads(done.stdout)["messages"]
+    refused = holdfast("export", transcript, "--to", "anthropic", "--out", transcript)
+    assert refused.returncode == 4
+    assert "not overwritten" in refused.stderr
+
+
+def test_sessions_can_be_branched_and_deleted(transcript, tmp_path):
+    """A branch is a session of its own; deleting asks unless told not to."""
+    id = json.loads(holdfast("import", transcript, "--json", cwd=tmp_path).stdout)["session"]
+    branched = json.loads(holdfast("sessions", "--branch", id, "--upto", 20, "--json").stdout)
+    assert branched["from"] == id
+    asked = holdfast("sessions", "--delete", id, input="n\n")
+    assert asked.returncode == 130
+    assert holdfast("sessions", "--delete", id, "--yes").returncode == 0
+    left = json.loads(holdfast("sessions", "--all", "--json").stdout)
+    assert [found["id"] for found in left] == [branched["branched"]]
+
+
+def test_config_names_every_setting_its_source_and_its_reason():
+    """A value from the environment says so."""
+    done = holdfast("config", env=os.environ | {"HOLDFAST_WINDOW_AUTO_LINE": "80%"})
+    assert 'auto_line = "80%"  (from HOLDFAST_WINDOW_AUTO_LINE)' in done.stdout
+    assert "# " in done.stdout
+
+
+def test_demo_runs_and_computes_its_figures():
+    """The demo ends well, breaks no rule, and undo brings messages back."""
+    found = json.loads(holdfast("demo", "--records", 200, "--json").stdout)
+    assert found["violations"] == []
+    assert found["undo"]["messages_after"] > found["undo"]["messages_before"]
+
+
+BAD_FILES = {
+    "not-json.jsonl": b"this is prose\nand more of it\n",
+    "binary.bin": bytes(range(256)) * 20,
+    "empty.jsonl": b"",
+    "newer.jsonl": b'{"holdfast":99,"session":"x"}\n',
+    "cut.gz": gzip.compress(b"x" * 9_000)[:40],
+}
+
+
+@pytest.mark.parametrize("name", sorted(BAD_FILES))
+@pytest.mark.parametrize("command", ["context", "import", "export"])
+def test_bad_input_gets_one_clear_line(tmp_path, name, command):
+    """What cannot be read is refused in one line with a non-zero exit, and no traceback."""
+    path = tmp_path / name
+    path.write_bytes(BAD_FILES[name])
+    done = holdfast(command, path)
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert name in done.stderr
+    assert path.read_bytes() == BAD_FILES[name]
+
+
+@pytest.mark.parametrize("target", ["nothing-here.jsonl", "no-such-session", "."])
+def test_missing_targets_say_what_to_do(target, tmp_path):
+    """A path that is not there, an id nobody has, a directory."""
+    done = holdfast("context", target, cwd=tmp_path)
+    assert done.returncode in (3, 5)
+    assert len(done.stderr.splitlines()) == 1
+    assert ";" in done.stderr
+
+
+def test_an_unknown_setting_is_an_error_that_names_the_file(tmp_path):
+    """A typing mistake in settings is not ignored."""
+    (tmp_path / ".holdfast").mkdir()
+    (tmp_path / ".holdfast" / "settings.toml").write_text("[window]\nautoline = '80%'\n")
+    done = holdfast("config", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no setting window.autoline" in done.stderr
+
+
+def test_a_closed_pipe_is_no_error(transcript):
+    """`holdfast export … | head -1` ends quietly."""
+    done = subprocess.run(
+        f"{sys.executable} -m holdfast export {transcript} --to claude-code | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    assert done.stdout.count("\n") == 1
+
+
+def test_interrupting_an_import_leaves_nothing_behind(tmp_path):
+    """Ctrl-C stops a long import with one word, and no half session stays."""
+    path = tmp_path / "large.jsonl"
+    write_large(path, 1, 40_000_000)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "import", str(path)],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    time.sleep(0.9)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert err.strip() == "Stopped."
+    assert holdfast("sessions", "--all", "--json").stdout.strip() == "[]"
