@@ -21,12 +21,12 @@ from holdfast.messages import (
     ToolUse,
 )
 from holdfast.rules import violations
-from holdfast.transcripts import anthropic, openai, pi
+from holdfast.transcripts import anthropic, codex, openai, pi
 from holdfast.transcripts.openai.write import NO_PICTURE
 from holdfast.transcripts.scribe import Scribe
 from holdfast.view import View, fold
 
-LOSSLESS = [anthropic, pi]
+LOSSLESS = [anthropic, codex, pi]
 ALL = [*LOSSLESS, openai]
 
 

@@ -1,0 +1,277 @@
+"""Read a Codex rollout, record by record, into entries.
+
+The conversation is in the response items; events repeat it for the screen and are counted,
+except those that say something else: usage, a rollback, a title. An answer comes in several
+items and its usage before, between or after them, so one round is held until the next
+begins. A rollback becomes `Snipped`. A compaction becomes `Compacted`: the messages that
+replace history up to the model's first word are its summary, the rest is told again; where
+a file does not record them, the newest user messages and the summary are taken, as the
+client does. Rollouts of the first versions, with bare items, are read too.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from holdfast.entries import AnyEntry, Said, Section, Snipped, Switched, Titled
+from holdfast.items import NO_RESULT
+from holdfast.messages import Block, Content, Json, JsonObject, Opaque, Text, Usage, text_of
+from holdfast.transcripts.codex.items import (
+    CONTEXT_ITEMS,
+    OUTPUT_ITEMS,
+    RESULT_FIELDS,
+    UNSENT_ITEMS,
+    answer_of,
+    content_of,
+    result_of,
+)
+from holdfast.transcripts.dialogue import Dialogue
+from holdfast.transcripts.parts import extra_of, spoken
+from holdfast.transcripts.records import decoded, records, seconds
+from holdfast.transcripts.scribe import Scribe
+
+KEPT_USER_CHARS = 80_000
+"""An old compaction keeps 20,000 tokens of user messages, counted as four characters each."""
+
+_KINDS = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+
+_CONTEXT_OPENINGS = (
+    "<environment_context>",
+    "<user_instructions>",
+    "<permissions instructions>",
+    "<collaboration_mode>",
+    "<turn_aborted>",
+    "<user_shell_command>",
+    "<skill>",
+    "# AGENTS.md instructions",
+)
+"""How messages begin that the client says in the user's place."""
+
+
+def sniff(first: bytes) -> bool:
+    """Say whether a file that begins like this is a Codex rollout."""
+    record = decoded(first.split(b"\n", 1)[0])
+    if not isinstance(record, dict):
+        return False
+    if "payload" in record:
+        return str(record.get("type")) in _KINDS
+    return "type" not in record and {"id", "timestamp", "instructions"} <= record.keys()
+
+
+def read(lines: Iterable[bytes], scribe: Scribe) -> Iterator[AnyEntry]:
+    """Turn the lines of a rollout into entries."""
+    reader = _Reader(scribe)
+    for number, record in records(lines, scribe.account):
+        yield from reader.record(record, number)
+    yield from reader.flush()
+
+
+@dataclass(slots=True)
+class _Round:
+    """An answer and its results, held until the next begins."""
+
+    at: float
+    content: list[Block] = field(default_factory=list)
+    results: list[tuple[JsonObject, float]] = field(default_factory=list)
+    usage: Usage | None = None
+
+
+class _Reader:
+    """What must be remembered from one record to the next."""
+
+    def __init__(self, scribe: Scribe) -> None:
+        self._scribe = scribe
+        self._account = scribe.account
+        self._dialogue = Dialogue(scribe)
+        self._model = ""
+        self._round: _Round | None = None
+        self._usage: Usage | None = None
+        """Came before the answer it belongs to."""
+        self._total: Json = None
+        self._turns: list[int] = []
+        """Where the user's turns since the last compaction begin."""
+        self._asked: list[str] = []
+        """What the user said last, as much of it as an old compaction keeps."""
+        self._is_framed = False
+
+    def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
+        """Turn one record into whatever entries it stands for."""
+        at = seconds(record.get("timestamp"))
+        match record:
+            case {"type": "response_item", "payload": dict(item)}:
+                yield from self._item(item, at)
+            case {"type": "event_msg", "payload": dict(event)}:
+                yield from self._event(event, at)
+            case {"type": "compacted", "payload": dict(compaction)}:
+                yield from self._compacted(compaction, at)
+            case {"type": "session_meta", "payload": dict(meta)}:
+                yield from self._framed(meta, at)
+            case {"type": "turn_context", "payload": {"model": str(model)}} if model != self._model:
+                yield from self._switched(model, at)
+            case {"type": str(kind), "payload": _}:
+                self._account.skipped[kind] += 1
+            case {"record_type": str(kind)}:
+                self._account.skipped[kind] += 1
+            case {"type": str()}:
+                yield from self._item(record, at)
+            case {"instructions": _}:
+                yield from self._framed(record, at)
+            case _:
+                self._account.malformed.append((number, "a record without a type"))
+
+    def flush(self) -> Iterator[AnyEntry]:
+        """Write the round that was held."""
+        held, self._round = self._round, None
+        if held is None:
+            return
+        yield from self._dialogue.replied(
+            tuple(held.content), at=held.at, model=self._model, usage=held.usage
+        )
+        for item, at in held.results:
+            yield self._ran(item, at)
+
+    def _framed(self, meta: JsonObject, at: float) -> Iterator[AnyEntry]:
+        instructions = meta.get("base_instructions") or meta.get("instructions")
+        text = instructions.get("text") if isinstance(instructions, dict) else instructions
+        if self._is_framed or not isinstance(text, str):
+            self._account.skipped["session_meta"] += 1
+            return
+        self._is_framed = True
+        yield self._dialogue.framed((Section(name="instructions", text=text),), at=at)
+
+    def _switched(self, model: str, at: float) -> Iterator[AnyEntry]:
+        yield from self.flush()
+        self._model = model
+        yield self._scribe.write(Switched(model=model), at)
+
+    def _item(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
+        kind = str(item.get("type"))
+        if kind in UNSENT_ITEMS:
+            self._account.skipped[kind] += 1
+        elif kind in OUTPUT_ITEMS:
+            if self._round is None:
+                yield self._ran(item, at)
+            else:
+                self._round.results.append((item, at))
+        elif _is_users(item):
+            yield from self.flush()
+            yield from self._said(item, at)
+        else:
+            if self._round is not None and self._round.results:
+                yield from self.flush()
+            if self._round is None:
+                self._round = _Round(at, usage=self._usage)
+                self._usage = None
+            self._round.content += answer_of(item, self._account)
+
+    def _said(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
+        content = _spoken(item)
+        is_asked = item.get("role") == "user" and not _is_context(content)
+        for entry in self._dialogue.said(content, at=at, hidden=not is_asked):
+            if is_asked and isinstance(entry, Said):
+                self._turns.append(entry.n)
+                self._asked = _newest([*self._asked, text_of(content)])
+            yield entry
+
+    def _ran(self, item: JsonObject, at: float) -> AnyEntry:
+        content, is_error = result_of(item)
+        return self._dialogue.ran(
+            str(item.get("call_id") or ""),
+            content,
+            at=at,
+            is_error=is_error,
+            extra=extra_of(item, RESULT_FIELDS),
+        )
+
+    def _event(self, event: JsonObject, at: float) -> Iterator[AnyEntry]:
+        match event:
+            case {"type": "token_count"}:
+                self._counted(event.get("info"))
+            case {"type": "thread_rolled_back", "num_turns": int(turns)} if turns > 0:
+                yield from self._rolled_back(turns, at)
+            case {"type": "thread_name_updated", "thread_name": str(title)}:
+                yield self._scribe.write(Titled(title=title), at)
+            case _:
+                self._account.skipped[f"event {event.get('type')}"] += 1
+
+    def _counted(self, info: Json) -> None:
+        """Give usage to the answer it was counted for; a repeated count says nothing new."""
+        last = info.get("last_token_usage") if isinstance(info, dict) else None
+        usage = _usage(last) if isinstance(last, dict) else None
+        if usage is None or info.get("total_token_usage") == self._total:
+            self._account.skipped["event token_count"] += 1
+            return
+        self._total = info.get("total_token_usage")
+        held = self._round
+        if held is not None and (held.usage is None or not held.results):
+            held.usage = usage
+        else:
+            self._usage = usage
+
+    def _rolled_back(self, turns: int, at: float) -> Iterator[AnyEntry]:
+        yield from self.flush()
+        if turns > len(self._turns):
+            self._account.repaired["rollback past what is there"] += 1
+        gone = self._turns[-turns:]
+        del self._turns[-turns:], self._asked[-turns:]
+        if not gone:
+            return
+        for waiting in self._dialogue.waiting():  # an open round could not leave the view
+            yield self._dialogue.ran(waiting, NO_RESULT, at=at, is_error=True)
+        targets = tuple(range(gone[0], self._scribe.last + 1))
+        yield self._scribe.write(Snipped(targets=targets, why="The user went back."), at)
+
+    def _compacted(self, compaction: JsonObject, at: float) -> Iterator[AnyEntry]:
+        yield from self.flush()
+        history = compaction.get("replacement_history")
+        items = [i for i in history if isinstance(i, dict)] if isinstance(history, list) else []
+        message = str(compaction.get("message") or "")
+        lead = next((i for i, item in enumerate(items) if not _is_users(item)), len(items))
+        blocks = [block for item in items[:lead] for block in _spoken(item)]
+        summary = spoken(blocks) or ((Text(text=message),) if message else ())
+        if history is None:
+            summary = (*(Text(text=text) for text in self._asked), *summary)
+        self._turns.clear()
+        self._usage = None
+        yield from self._dialogue.compacted(summary, at=at)
+        for item in items[lead:]:
+            yield from self._item(item, at)
+
+
+def _newest(texts: list[str]) -> list[str]:
+    """Leave the last texts that fit into what a compaction keeps."""
+    left_chars, start = KEPT_USER_CHARS, len(texts)
+    while start and len(texts[start - 1]) <= left_chars:
+        start -= 1
+        left_chars -= len(texts[start])
+    return texts[start:]
+
+
+def _is_users(item: JsonObject) -> bool:
+    kind = str(item.get("type"))
+    return kind in CONTEXT_ITEMS or (kind == "message" and item.get("role") != "assistant")
+
+
+def _spoken(item: JsonObject) -> Content:
+    return content_of(item.get("content")) if item.get("type") == "message" else (Opaque(raw=item),)
+
+
+def _is_context(content: Content) -> bool:
+    return text_of(content).startswith(_CONTEXT_OPENINGS)
+
+
+def _usage(raw: JsonObject) -> Usage | None:
+    """Read token counts; what was cached is inside the input here, and apart from it in ours."""
+    names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
+    whole, cached, written, answer = (
+        raw[name] if isinstance(raw.get(name), int) else 0 for name in names
+    )
+    if not whole + answer:
+        return None
+    thought = raw.get("reasoning_output_tokens")
+    return Usage(
+        input_tokens=max(whole - cached - written, 0),
+        output_tokens=answer,
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+        extra={"reasoning_output_tokens": thought} if thought else None,
+    )
