@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.errors import ConfigError, PromptTooLong
+from holdfast.errors import ConfigError, ModelError, PromptTooLong
 from holdfast.models import Request, collect
 from holdfast.models.local import Engine, LocalModel
 from holdfast.models.weights import install
@@ -24,11 +24,18 @@ def real(test):
     return test
 
 
-@asynccontextmanager
-async def smollm2():
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Install the model once, in a home that outlives the single test's."""
     pytest.importorskip("xllamacpp")
-    install("smollm2")
-    model = LocalModel("local/smollm2", engine=Engine(context_tokens=2_048))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOLDFAST_HOME", str(tmp_path_factory.mktemp("weights")))
+        return install("smollm2")
+
+
+@asynccontextmanager
+async def smollm2(path):
+    model = LocalModel("local/smollm2", path=path, engine=Engine(context_tokens=2_048))
     try:
         yield model
     finally:
@@ -57,9 +64,9 @@ def test_a_model_that_is_not_installed_says_how_to(monkeypatch, tmp_path):
 
 
 @real
-async def test_the_second_turn_evaluates_only_what_is_new():
+async def test_the_second_turn_evaluates_only_what_is_new(path):
     """The prefix cache is real: the first turn's tokens are read, not evaluated again."""
-    async with smollm2() as model:
+    async with smollm2(path) as model:
         first = await collect(model.stream(request(QUESTION)))
         answer = said("assistant", first.content[0].text)
         second = await collect(model.stream(request(QUESTION, answer, said("user", "And 5?"))))
@@ -70,18 +77,30 @@ async def test_the_second_turn_evaluates_only_what_is_new():
 
 
 @real
-async def test_a_prompt_over_the_window_has_its_numbers():
+async def test_a_file_that_is_no_model_is_a_model_error(tmp_path):
+    """What llama.cpp cannot load is said, not crashed on."""
+    pytest.importorskip("xllamacpp")
+    junk = tmp_path / "junk.gguf"
+    junk.write_bytes(b"junk")
+    model = LocalModel("local/smollm2", path=junk)
+    with pytest.raises(ModelError, match=r"junk\.gguf"):
+        await collect(model.stream(request(QUESTION)))
+    await model.close()
+
+
+@real
+async def test_a_prompt_over_the_window_has_its_numbers(path):
     """llama.cpp says how many tokens were too many."""
-    async with smollm2() as model:
+    async with smollm2(path) as model:
         with pytest.raises(PromptTooLong) as caught:
             await collect(model.stream(request(said("user", "word " * 3000))))
     assert caught.value.needed_tokens > caught.value.allowed_tokens == 2_048
 
 
 @real
-async def test_the_model_counts_with_its_own_tokenizer():
+async def test_the_model_counts_with_its_own_tokenizer(path):
     """The count and the usage agree."""
-    async with smollm2() as model:
+    async with smollm2(path) as model:
         asked = request(QUESTION)
         counted = await model.count(asked)
         reply = await collect(model.stream(asked))

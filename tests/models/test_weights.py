@@ -58,6 +58,7 @@ def test_slices_are_put_together_and_checked(tiny):
     assert path.read_bytes() == WHOLE
     assert installed_path("tiny") == path
     assert [entry.name for entry in path.parent.iterdir()] == ["tiny.gguf"]
+    assert (path.parent.stat().st_mode & 0o777, path.stat().st_mode & 0o777) == (0o700, 0o600)
 
 
 def test_an_installed_model_is_not_downloaded_again(tiny):

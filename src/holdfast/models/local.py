@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.capabilities import Capabilities, capabilities
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, ModelError
 from holdfast.models.anthropic import AnthropicModel
 from holdfast.models.extras import load
 from holdfast.models.protocol import Event, Model, Request
@@ -122,7 +122,12 @@ class LocalModel:
         params.api_keys = [self._key]
         params.ui = False
         params.verbosity = 0
-        return self._runtime.Server(params)
+        try:
+            return self._runtime.Server(params)
+        except RuntimeError as error:
+            raise ModelError(
+                f"llama.cpp cannot run {self._path.name}: {error} Check memory and the file"
+            ) from error
 
 
 def _abilities(

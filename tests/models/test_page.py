@@ -1,0 +1,36 @@
+"""Tests that the page about models says what is true."""
+
+import re
+from pathlib import Path
+
+from holdfast.models.registry import known_prefixes
+from holdfast.models.script import read_script
+
+PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+
+
+def examples(kind):
+    return re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_the_example_runs(capsys):
+    """What a reader copies works as it stands."""
+    (example,) = examples("python")
+    exec(compile(example, "models.md", "exec"), {})
+    assert capsys.readouterr().out == "Hello. 12 tokens\n"
+
+
+def test_the_script_is_of_the_language():
+    """The page's script can be read."""
+    script = next(text for text in PAGE.split("```\n") if text.startswith("think:"))
+    assert [answer.error for answer in read_script(script)] == [
+        None,
+        "429 retry-after=2",
+        "broken",
+        None,
+    ]
+
+
+def test_every_way_to_name_a_model_is_on_the_page():
+    """A prefix nobody can find is not there."""
+    assert [prefix for prefix in known_prefixes() if f"`{prefix}" not in PAGE] == []
