@@ -3,6 +3,7 @@
 import json
 from contextlib import asynccontextmanager
 
+import anthropic
 import pytest
 
 from holdfast.errors import (
@@ -311,6 +312,20 @@ async def test_a_connection_is_used_again(serving, say):
         await collect(steady(model.stream(REQUEST)))
         await collect(steady(model.stream(REQUEST)))
     assert (len(wire.bodies), wire.connections) == (2, 1)
+
+
+async def test_a_client_of_the_callers_is_used_and_left_open(serving, say):
+    """Its retries are off for us, and closing the model does not close it."""
+    async with (
+        serving(say.status(529, OVERLOADED), say.whole(*ANSWER)) as wire,
+        anthropic.AsyncAnthropic(base_url=wire.url, api_key="k") as client,
+    ):
+        model = AnthropicModel("claude-sonnet-5-5", client=client)
+        with pytest.raises(ModelUnavailable):
+            await collect(model.stream(REQUEST))
+        assert len(wire.bodies) == 1
+        await model.close()
+        assert (await collect(model.stream(REQUEST))).content == CONTENT
 
 
 async def test_counting_sends_only_the_prompt(serving, say):

@@ -2,6 +2,7 @@
 
 from contextlib import asynccontextmanager
 
+import openai
 import pytest
 
 from holdfast.errors import (
@@ -196,6 +197,21 @@ async def test_garbage_is_a_typed_error(serving, say, data):
     async with serving(say.raw(data)) as wire:
         with pytest.raises(ModelError):
             await ask(wire)
+
+
+async def test_a_client_of_the_callers_is_used_and_left_open(serving, say):
+    """Its retries are off for us, and closing the model does not close it."""
+    answer = say.whole(*ANSWER, name=False, done=True)
+    async with (
+        serving(say.status(503, "busy"), answer) as wire,
+        openai.AsyncOpenAI(base_url=wire.url, api_key="k") as client,
+    ):
+        model = OpenAIModel("gpt-6-sol", client=client)
+        with pytest.raises(ModelUnavailable):
+            await collect(model.stream(REQUEST))
+        assert len(wire.bodies) == 1
+        await model.close()
+        assert (await collect(model.stream(REQUEST))).content == CONTENT
 
 
 async def test_such_endpoints_do_not_count(serving, say):

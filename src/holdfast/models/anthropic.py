@@ -33,6 +33,9 @@ from holdfast.models.translate import explain, fault_in_stream, translated
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
+PREFIXES = ("anthropic/", "simulated/", "local/")
+"""What names begin with when they say who serves the Messages API."""
+
 _COUNTED = frozenset(
     {"messages", "model", "cache_control", "compaction", "context_management", "mcp_servers"}
     | {"output_config", "speed", "system", "thinking", "tool_choice", "tools"}
@@ -55,7 +58,12 @@ class AnthropicModel:
     ) -> None:
         self._name = name
         self._capabilities = capabilities(name, overrides)
-        self._client = client or _connect(base_url, api_key, timeout_seconds)
+        self._is_shared = client is not None
+        self._client = (
+            client.with_options(max_retries=0)
+            if client is not None
+            else _connect(base_url, api_key, timeout_seconds)
+        )
 
     @property
     def name(self) -> str:
@@ -94,8 +102,9 @@ class AnthropicModel:
         return int(counted.input_tokens)
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
+        """Close the connections, unless they are the caller's."""
+        if not self._is_shared:
+            await self._client.close()
 
     async def _send(self, request: Request) -> Any:
         endpoint, kwargs = self._route(request, "create")
@@ -123,7 +132,9 @@ class AnthropicModel:
 
 def wire_name(model: str) -> str:
     """Take off what only routes or sizes a model: the provider's prefix and `[1m]`."""
-    return model.rsplit("/", 1)[-1].removesuffix("[1m]")
+    for prefix in PREFIXES:
+        model = model.removeprefix(prefix)
+    return model.removesuffix("[1m]")
 
 
 def _reported(raw: JsonObject, response: Any, *, has_begun: bool) -> ModelError:

@@ -49,7 +49,12 @@ class OpenAIModel:
     ) -> None:
         self._name = name
         self._capabilities = capabilities(name, overrides)
-        self._client = client or _connect(base_url, api_key, timeout_seconds)
+        self._is_shared = client is not None
+        self._client = (
+            client.with_options(max_retries=0)
+            if client is not None
+            else _connect(base_url, api_key, timeout_seconds)
+        )
         is_openai = urlsplit(str(self._client.base_url)).hostname == OPENAI_HOST
         self._limit_field = "max_completion_tokens" if is_openai else "max_tokens"
 
@@ -81,8 +86,9 @@ class OpenAIModel:
         return None
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
+        """Close the connections, unless they are the caller's."""
+        if not self._is_shared:
+            await self._client.close()
 
     def _convert(self, request: Request) -> JsonObject:
         kwargs = {**request.kwargs, "model": request.kwargs["model"].removeprefix(PREFIX)}
