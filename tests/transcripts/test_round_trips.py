@@ -86,16 +86,18 @@ thoughts = st.builds(
     extras,
 ) | st.builds(lambda data: {"type": "redacted_thinking", "data": data}, words)
 uses = st.builds(
-    lambda id, name, data, extra: extra
-    | {"type": "tool_use", "id": id, "name": name, "input": data},
+    lambda id, name, data, extra: (
+        extra | {"type": "tool_use", "id": id, "name": name, "input": data}
+    ),
     ids,
     names,
     st.dictionaries(names, values, max_size=2),
     extras.map(lambda extra: {k: v for k, v in extra.items() if k not in ("id", "name")}),
 )
 results = st.builds(
-    lambda id, content, error, extra: extra
-    | {"type": "tool_result", "tool_use_id": id, "content": content, "is_error": error},
+    lambda id, content, error, extra: (
+        extra | {"type": "tool_result", "tool_use_id": id, "content": content, "is_error": error}
+    ),
     ids,
     words | st.lists(texts | images | documents | strange, max_size=3),
     st.booleans(),

@@ -110,7 +110,8 @@ def _usage(raw: Json, account: Account) -> Usage | None:
     if not isinstance(raw, dict):
         return None
     try:
-        return usage_from_wire(raw)
+        usage = usage_from_wire(raw)
+        return usage if usage.total_tokens else None
     except (TypeError, ValueError, AttributeError):
         account.repaired["usage that cannot be read"] += 1
         return None

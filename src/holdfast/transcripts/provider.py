@@ -2,7 +2,7 @@
 
 Both providers' lists look alike until a tool is called. The beginning, cut anywhere, is
 walked token by token for keys and their depth; a key deep inside a tool's input says
-nothing. A list without any mark is taken for Anthropic's, which reads it the same way.
+nothing. A request may be cut before its messages begin: prompts and tools are long. A list without any mark is taken for Anthropic's, which reads it the same way.
 """
 
 import re
@@ -13,6 +13,9 @@ Provider: TypeAlias = Literal["anthropic", "openai"]
 
 _TOKEN = re.compile(rb'[^"{}\[\]:]*("(?:[^"\\]|\\.)*"|[{}\[\]:])', re.DOTALL)
 _OPENING = b"\xef\xbb\xbf \t\r\n"
+
+_CUT = b""
+"""The key of a last field that says the text ends in the middle."""
 
 _ROLES = frozenset({b"user", b"assistant", b"system", b"developer", b"tool", b"function"})
 _OPENAI_ROLES = frozenset({b"tool", b"function", b"developer"})
@@ -62,6 +65,10 @@ def _fields(text: bytes) -> Iterator[_Field]:
             depth -= 1
         else:
             last = piece[1:-1]
+    if key:
+        yield _Field(depth, key, b"")
+    if depth:
+        yield _Field(depth, _CUT, b"")
 
 
 def _message_depth(opening: bytes, fields: list[_Field]) -> int | None:
@@ -74,14 +81,17 @@ def _message_depth(opening: bytes, fields: list[_Field]) -> int | None:
         return None
     if b"messages" in top:
         return 3 if 3 in depths else None
+    if top & {b"system", b"tools"} and fields[-1].key == _CUT:
+        return 3
     return 1 if 1 in depths else None
 
 
 def _is_openai(field: _Field, depth: int) -> bool:
     """Say whether only OpenAI's format has this."""
-    if field.depth == depth:
-        return field.key in _OPENAI_KEYS or (field.key == b"role" and field.value in _OPENAI_ROLES)
-    return depth == 3 and field == (3, b"type", b"function")
+    if depth == 3 and field == (3, b"type", b"function"):
+        return True
+    is_role = field.key == b"role" and field.value in _OPENAI_ROLES
+    return field.depth == depth and (is_role or field.key in _OPENAI_KEYS)
 
 
 def _hints_openai(field: _Field, depth: int) -> bool:

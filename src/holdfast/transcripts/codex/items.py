@@ -38,7 +38,7 @@ UNSENT_ITEMS = frozenset({"ghost_snapshot", "compaction_trigger"})
 """Items that are never sent to a model."""
 
 _CLIENTS_OWN = frozenset({"type", "id", "status", "internal_chat_message_metadata_passthrough"})
-CALL_FIELDS = _CLIENTS_OWN | {"name", "arguments", "input", "call_id"}
+CALL_FIELDS = _CLIENTS_OWN | {"name", "arguments", "input", "action", "execution", "call_id"}
 RESULT_FIELDS = _CLIENTS_OWN | {"name", "call_id", "output", "is_error", "tools", "execution"}
 THINKING_FIELDS = _CLIENTS_OWN | {"summary", "content", "encrypted_content", "redacted"}
 TEXT_FIELDS = frozenset({"type", "text"})

@@ -1,0 +1,253 @@
+"""Anthropic message lists: requests, bare lists and lines; broken ones; what is written."""
+
+import json
+
+import pytest
+
+from holdfast.entries import AnyEntry, Framed, Replied, Said, Section, Switched
+from holdfast.items import NO_RESULT, OPENING
+from holdfast.messages import Message, Opaque, Text, ToolResult, ToolUse, Usage
+from holdfast.rules import violations
+from holdfast.transcripts import anthropic
+from holdfast.transcripts.scribe import Account, Scribe
+from holdfast.view import View, fold
+
+HELLO = {"role": "user", "content": "hi"}
+
+
+def use(id: str, **fields: object) -> dict[str, object]:
+    return {"type": "tool_use", "id": id, "name": "f", "input": {}, **fields}
+
+
+def result(id: str, content: object = "ok") -> dict[str, object]:
+    return {"type": "tool_result", "tool_use_id": id, "content": content}
+
+
+def imported(document: object) -> tuple[list[AnyEntry], Account, View]:
+    scribe = Scribe()
+    entries = list(anthropic.read([json.dumps(document).encode()], scribe))
+    return entries, scribe.account, fold(entries)
+
+
+def roles(view: View) -> list[str]:
+    return [message.role for message in view.messages()]
+
+
+def test_a_request_brings_its_frame():
+    """System, tools, limits and other parameters become the frame, the model a switch."""
+    tool = {"name": "f", "input_schema": {"type": "object"}}
+    system = [{"type": "text", "text": "A", "cache_control": {"type": "ephemeral"}}, "B"]
+    entries, _, view = imported(
+        {
+            "model": "claude-sonnet-5-5",
+            "max_tokens": 8000,
+            "system": system,
+            "tools": [tool],
+            "thinking": {"type": "adaptive"},
+            "stream": True,
+            "messages": [HELLO],
+        }
+    )
+    assert [type(entry) for entry in entries] == [Framed, Switched, Said]
+    frame = view.frame
+    assert frame is not None
+    assert frame.sections == (
+        Section(name="system", text="A"),
+        Section(name="system", text="B"),
+    )
+    assert (frame.tools, frame.max_output_tokens) == ((tool,), 8000)
+    assert frame.options == {"thinking": {"type": "adaptive"}}
+    assert view.model == "claude-sonnet-5-5"
+
+
+def test_a_request_that_is_written_is_the_one_that_was_read():
+    """What can be sent stays what was sent, but for shorthand and streaming."""
+    request = {
+        "model": "claude-sonnet-5-5",
+        "max_tokens": 8000,
+        "system": "Be brief.",
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+        "betas": ["b-1"],
+        "thinking": {"type": "adaptive"},
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+    }
+    _, _, view = imported(request)
+    assert json.loads(b"".join(anthropic.write(view))) == request
+
+
+def test_an_empty_view_is_written_as_no_messages():
+    """There is nothing to say, and that is a document too."""
+    assert json.loads(b"".join(anthropic.write(View()))) == {"messages": []}
+
+
+@pytest.mark.parametrize("indent", [None, 2], ids=["one line", "indented"])
+def test_a_document_may_lie_on_one_line_or_many(indent: int | None):
+    """Indented or not, a list of messages reads the same."""
+    text = json.dumps([HELLO, {"role": "assistant", "content": "yo"}], indent=indent)
+    view = fold(anthropic.read(text.encode().splitlines(keepends=True), Scribe()))
+    assert roles(view) == ["user", "assistant"]
+
+
+def test_one_message_per_line_is_a_list_too():
+    """Lines are read one by one, broken ones counted with their numbers."""
+    scribe = Scribe()
+    lines = [
+        json.dumps(HELLO).encode() + b"\n",
+        b"\n",
+        b'{"role": "assis\n',
+        b'{"content": "nobody"}\n',
+        b'{"role": "assistant", "content": "yo"}\n',
+    ]
+    view = fold(anthropic.read(lines, scribe))
+    assert roles(view) == ["user", "assistant"]
+    assert [number for number, _ in scribe.account.malformed] == [3, 4]
+    assert scribe.account.records == 4
+
+
+def test_lines_are_read_as_they_are_asked_for():
+    """A long list does not have to fit into memory."""
+    taken = []
+
+    def lines():
+        for number in range(100):
+            taken.append(number)
+            yield json.dumps(HELLO).encode() + b"\n"
+
+    next(iter(anthropic.read(lines(), Scribe())))
+    assert len(taken) == 1
+
+
+def test_a_document_cut_short_is_one_malformed_record():
+    """Half a document is told once, not line by line."""
+    scribe = Scribe()
+    text = json.dumps([HELLO] * 3, indent=2).encode()[:-20]
+    assert list(anthropic.read(text.splitlines(keepends=True), scribe)) == []
+    assert [number for number, _ in scribe.account.malformed] == [1]
+
+
+def test_members_that_are_no_messages_are_counted_by_place():
+    """The rest of the list is read."""
+    _, account, view = imported([HELLO, 5, "x", {"role": None}])
+    assert [number for number, _ in account.malformed] == [2, 3, 4]
+    assert len(view.messages()) == 1
+
+
+def test_unknown_blocks_and_fields_survive():
+    """What nobody told us about goes out as it came in; a cache marker is no content."""
+    strange = {"type": "server_thing", "deep": {"a": [1]}}
+    marked = {"type": "text", "text": "hi", "citations": [], "cache_control": {"type": "x"}}
+    _, _, view = imported([{"role": "user", "content": [strange, marked]}])
+    assert view.messages()[0].content == (
+        Opaque(raw=strange),
+        Text(text="hi", extra={"citations": []}),
+    )
+    written = json.loads(b"".join(anthropic.write(view)))
+    del marked["cache_control"]
+    assert written["messages"][0]["content"] == [strange, marked]
+
+
+def test_neighbours_of_one_role_are_one_answer():
+    """Two pieces of an answer share the results that follow them."""
+    entries, account, view = imported(
+        [
+            HELLO,
+            {"role": "assistant", "content": [use("t1")]},
+            {"role": "assistant", "content": [use("t2")]},
+            {"role": "user", "content": [result("t2"), result("t1")]},
+        ]
+    )
+    assert not account.repaired
+    assert view.messages()[2].content == (
+        ToolResult(tool_use_id="t1", content="ok"),
+        ToolResult(tool_use_id="t2", content="ok"),
+    )
+    assert len({entry.response_id for entry in entries if isinstance(entry, Replied)}) == 1
+
+
+def test_a_missing_result_is_filled_in_and_told_late():
+    """The use is answered at once, the real result where it came."""
+    _, account, view = imported(
+        [
+            HELLO,
+            {"role": "assistant", "content": [use("t1")]},
+            {"role": "user", "content": "and?"},
+            {"role": "assistant", "content": "wait"},
+            {"role": "user", "content": [result("t1", "slow")]},
+        ]
+    )
+    assert account.repaired == {"missing result": 1, "late result": 1}
+    assert view.messages()[2].content[0] == ToolResult(
+        tool_use_id="t1", content=NO_RESULT, is_error=True
+    )
+    assert Text(text="slow") in view.messages()[4].content
+
+
+def test_a_repeated_id_gets_a_new_one_with_its_result():
+    """Servers that number calls from one in each answer lose nothing."""
+    rounds = [
+        {"role": "assistant", "content": [use("call_0")]},
+        {"role": "user", "content": [result("call_0", "first")]},
+        {"role": "assistant", "content": [use("call_0")]},
+        {"role": "user", "content": [result("call_0", "second")]},
+    ]
+    _, account, view = imported([HELLO, *rounds])
+    assert account.repaired == {"repeated tool use id": 1}
+    assert view.messages()[3:] == [
+        Message("assistant", (ToolUse(id="call_0-2", name="f", input={}),)),
+        Message("user", (ToolResult(tool_use_id="call_0-2", content="second"),)),
+    ]
+
+
+def test_an_assistant_first_gets_an_opening():
+    """The API wants the user first."""
+    _, _, view = imported([{"role": "assistant", "content": "yo"}])
+    assert view.messages()[0] == Message("user", (Text(text=OPENING),))
+
+
+@pytest.mark.parametrize("content", ["", " \n", [], None, [{"type": "text", "text": ""}]])
+def test_an_empty_message_is_counted(content: object):
+    """It says nothing, so nothing is written, and the account knows."""
+    entries, account, _ = imported([{"role": "user", "content": content}])
+    assert entries == []
+    assert account.repaired == {"empty message": 1}
+
+
+def test_other_roles_are_told_on_the_users_side():
+    """A system message in the middle is heard; a role nobody knows is counted besides."""
+    entries, account, _ = imported(
+        [{"role": "system", "content": "mind"}, {"role": "robot", "content": "beep"}]
+    )
+    assert [entry.hidden for entry in entries if isinstance(entry, Said)] == [True, True]
+    assert account.repaired == {"message of the role robot": 1}
+
+
+def test_a_stored_answer_brings_its_usage():
+    """Answers kept as the API gave them have ids, models and counts."""
+    usage = {"input_tokens": 5, "cache_read_input_tokens": 90, "output_tokens": 7}
+    entries, account, _ = imported(
+        [
+            HELLO,
+            {
+                "role": "assistant",
+                "id": "msg_1",
+                "model": "m",
+                "stop_reason": "end_turn",
+                "content": "yo",
+                "usage": usage,
+            },
+            {"role": "assistant", "content": "more", "usage": {"input_tokens": []}},
+            {"role": "assistant", "content": "more", "usage": {"input_tokens": "x"}},
+        ]
+    )
+    reply = entries[1]
+    assert isinstance(reply, Replied)
+    assert (reply.origin, reply.model, reply.stop_reason) == ("msg_1", "m", "end_turn")
+    assert reply.usage == Usage(input_tokens=5, cache_read_tokens=90, output_tokens=7)
+    assert account.repaired == {"usage that cannot be read": 1}
+
+
+def test_a_block_whose_type_is_no_name_survives():
+    """Even what no provider could have sent is kept."""
+    _, _, view = imported([{"role": "user", "content": [{"type": ["x"]}]}])
+    assert view.messages() == [Message("user", (Opaque(raw={"type": ["x"]}),))]
+    assert violations(view.messages()) == []

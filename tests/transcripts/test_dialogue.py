@@ -1,0 +1,79 @@
+"""A dialogue told out of order: answers stay whole, results find their uses."""
+
+from holdfast.entries import AnyEntry, Ran, Replied
+from holdfast.messages import Text, ToolResult, ToolUse
+from holdfast.transcripts.dialogue import Dialogue
+from holdfast.transcripts.scribe import Scribe
+
+
+def use(id: str) -> ToolUse:
+    return ToolUse(id=id, name="f", input={})
+
+
+def ids(entries: list[AnyEntry]) -> list[str]:
+    return [block.id for e in entries if isinstance(e, Replied) for block in e.content
+            if isinstance(block, ToolUse)]  # fmt: skip
+
+
+def test_the_same_id_twice_in_one_answer_takes_results_in_order():
+    """Each of the two uses gets the result that came for it."""
+    scribe = Scribe()
+    dialogue = Dialogue(scribe)
+    entries = list(dialogue.replied((use("a"), use("a"))))
+    results = [dialogue.ran("a", "1"), dialogue.ran("a", "2")]
+    assert ids(entries) == ["a", "a-2"]
+    assert [(ran.tool_use_id, ran.content) for ran in results] == [("a", "1"), ("a-2", "2")]
+
+
+def test_a_result_prefers_the_last_answer():
+    """An id left open earlier does not catch the result of its namesake."""
+    scribe = Scribe()
+    dialogue = Dialogue(scribe)
+    list(dialogue.replied((use("a"),)))
+    list(dialogue.said((Text(text="and?"),)))
+    list(dialogue.replied((use("a"),)))
+    assert dialogue.ran("a", "x").tool_use_id == "a-2"
+    assert scribe.account.repaired == {"missing result": 1, "repeated tool use id": 1}
+
+
+def test_a_new_id_never_takes_one_that_is_there():
+    """What was made up earlier counts as taken."""
+    dialogue = Dialogue(Scribe())
+    entries = [e for id in ("a", "a", "a-2", "a") for e in dialogue.replied((use(id),))]
+    assert ids(entries) == ["a", "a-2", "a-2-2", "a-3"]
+
+
+def test_a_second_result_is_counted():
+    """The view tells it late; the account says why."""
+    scribe = Scribe()
+    dialogue = Dialogue(scribe)
+    list(dialogue.replied((use("a"),)))
+    dialogue.ran("a", "1")
+    dialogue.ran("a", "2")
+    assert scribe.account.repaired == {"second result": 1}
+
+
+def test_results_go_before_what_was_said_with_them():
+    """In one message of the user, the answer to the tool comes first."""
+    dialogue = Dialogue(Scribe())
+    list(dialogue.replied((use("a"),)))
+    said = list(dialogue.said((Text(text="and"), ToolResult(tool_use_id="a", content="x"))))
+    assert [type(entry).__name__ for entry in said] == ["Ran", "Said"]
+
+
+def test_an_answer_named_like_the_last_is_another_one():
+    """A name used again after something came between does not reach back."""
+    dialogue = Dialogue(Scribe())
+    first = list(dialogue.replied((Text(text="1"),), answer="m"))
+    between = list(dialogue.said((Text(text="?"),)))
+    second = list(dialogue.replied((Text(text="2"),), answer="m"))
+    names = [e.response_id for e in first + between + second if isinstance(e, Replied)]
+    assert names == ["m", "m-3"]
+
+
+def test_what_waits_is_known():
+    """Uses without a result are listed until one comes."""
+    dialogue = Dialogue(Scribe())
+    list(dialogue.replied((use("a"), use("b"))))
+    assert isinstance(dialogue.ran("a", ""), Ran)
+    assert dialogue.waiting() == ["b"]
