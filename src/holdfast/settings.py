@@ -70,12 +70,47 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSettings:
+    """How long an agent works by itself."""
+
+    output_tokens: int = _setting(
+        8_000, "99 % of answers are under 5,000; asking for more reserves more", low=1
+    )
+    escalated_output_tokens: int = _setting(
+        64_000, "asked for once when an answer was cut off at the first limit", low=1
+    )
+    output_recoveries: int = _setting(
+        3, "how often a cut answer is resumed before it is left as it is", low=0, high=20
+    )
+    max_turns: int = _setting(0, "answers with tool calls per run; 0 is no limit", low=0)
+    parallel_tools: int = _setting(10, "tools that change nothing run side by side", low=1, high=64)
+    stop_blocks: int = _setting(
+        8, "how often in a row stop hooks may keep the agent going", low=0, high=1_000
+    )
+    budget_continuations: int = _setting(
+        50, "how often a token budget may ask for more work in one run", low=0, high=1_000
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetSettings:
+    """What may be spent before a run ends cleanly; 0 is no limit."""
+
+    max_usd: float = _setting(0.0, "dollars per session", low=0)
+    max_tokens: int = _setting(0, "tokens per session, read and written", low=0)
+    max_usd_per_day: float = _setting(0.0, "dollars per day over all sessions", low=0)
+    max_tokens_per_day: int = _setting(0, "tokens per day over all sessions", low=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings, by group."""
 
     window: WindowSettings = field(default_factory=WindowSettings)
     gauge: GaugeSettings = field(default_factory=GaugeSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    loop: LoopSettings = field(default_factory=LoopSettings)
+    budget: BudgetSettings = field(default_factory=BudgetSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

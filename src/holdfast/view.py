@@ -69,7 +69,11 @@ class View:
         self._uses: dict[str, int] = {}
         self._began: set[str] = set()
         self._pins: set[int] = set()
+        self._is_chosen = False
+        """The model was chosen by an entry; what answers call themselves does not change it."""
         self._last_round = 0
+        self._before_round: Measure = NOTHING
+        """What the view weighed before the last round began."""
         self._sealed = 0
         """The last round that was sent while some of its results were missing."""
 
@@ -180,7 +184,8 @@ class View:
         )
 
     def _replied(self, entry: Replied) -> None:
-        self.model = entry.model or self.model
+        if not self._is_chosen:
+            self.model = entry.model or self.model
         last = self.item_of(self._last_round)
         if (
             isinstance(last, Round)
@@ -192,9 +197,9 @@ class View:
             self._begin_round(entry)
 
     def _begin_round(self, entry: Replied) -> None:
-        if entry.usage and not self.fate.distrusts(entry.n):
-            self.anchor = Anchor(n=entry.n, model=entry.model, usage=entry.usage, then=self.total)
         self._last_round = entry.n
+        self._before_round = self.total
+        self._anchor_at(entry)
         self._row.append(
             Round(
                 id=entry.n,
@@ -209,8 +214,7 @@ class View:
         )
 
     def _continue_round(self, last: Round, entry: Replied) -> None:
-        if entry.usage and self.anchor and self.anchor.n == last.id:
-            self.anchor = replace(self.anchor, usage=entry.usage)
+        self._anchor_at(entry)
         self._home[entry.n] = last.order
         self._put(
             replace(
@@ -221,6 +225,13 @@ class View:
                 answer_measure=last.answer_measure + entry.measure,
             )
         )
+
+    def _anchor_at(self, entry: Replied) -> None:
+        """Take the size an answer reports, as that of the view before its first piece."""
+        if entry.usage and not self.fate.distrusts(entry.n):
+            self.anchor = Anchor(
+                n=self._last_round, model=entry.model, usage=entry.usage, then=self._before_round
+            )
 
     def _claim(self, entry: Replied, order: int) -> Content:
         """Register the tool uses of an answer, leaving out those whose id is taken already."""
@@ -307,6 +318,7 @@ class View:
 
     def _switched(self, entry: Switched) -> None:
         self.model = entry.model
+        self._is_chosen = True
 
     def _titled(self, entry: Titled) -> None:
         self.title = entry.title

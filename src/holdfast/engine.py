@@ -1,0 +1,161 @@
+"""The path of a turn: `prepare` before the call, `settle` after it. Read this first.
+
+The engine owns the log and the view folded from it; whatever happens goes through `record`,
+which writes first and folds then. `prepare` lets every stage look at the view and append what
+it decides, then builds the request. Stages are plain functions in a tuple; which model answers
+and who runs the tools is somebody else's business.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from holdfast.cache.request import Wire, build
+from holdfast.entries import AnyEntry, Asked, Framed, Ran, Replied, Said, Snipped, Switched
+from holdfast.gauge import Follower, load_calibration, save_calibration
+from holdfast.log import Log
+from holdfast.measure import measure_content
+from holdfast.messages import Content, ResultContent, Text, ToolUse
+from holdfast.models.protocol import Reply, Request
+from holdfast.settings import Settings
+from holdfast.view import View, fold
+from holdfast.window import Window, window_for
+
+NOT_RUN = "The tool was not run: the session ended before it began."
+INTERRUPTED = "The tool was interrupted: the session ended while it ran. It was not run again."
+
+Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
+"""Looks at the engine's view and records what it decides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fullness:
+    """How full the context is, and how full it may be."""
+
+    used_tokens: int
+    margin_tokens: int
+    window: Window
+
+    @property
+    def is_blocked(self) -> bool:
+        """Say whether nothing more may be sent before room is made."""
+        return self.window.level(self.used_tokens + self.margin_tokens) == "blocking"
+
+
+class Engine:
+    """A session's log, its view, and the path between them."""
+
+    def __init__(self, log: Log, settings: Settings, stages: Sequence[Stage] = ()) -> None:
+        self.log = log
+        self.settings = settings
+        self.stages = tuple(stages)
+        self.view: View = fold(log.entries)
+        log.entries.clear()  # the view's history holds them
+        self._follower = Follower(load_calibration)
+        self._wire = Wire()
+
+    @property
+    def model(self) -> str:
+        """The model that answers from here on."""
+        return self.view.model
+
+    @property
+    def frame(self) -> Framed:
+        """What every request begins with."""
+        return self.view.frame or Framed()
+
+    def record(self, entry: AnyEntry) -> AnyEntry:
+        """Write an entry to the log, then take it into the view."""
+        written = self.log.append(entry)
+        self.log.entries.clear()
+        self.view.apply(written)
+        return written
+
+    def say(self, content: str | Content, *, hidden: bool = False) -> AnyEntry:
+        """Take in what the user says, before anything is sent."""
+        blocks = (Text(text=content),) if isinstance(content, str) else content
+        entry = Said(content=blocks, hidden=hidden, measure=measure_content(blocks))  # type: ignore[arg-type]
+        return self.record(entry)
+
+    def take_result(
+        self,
+        tool_use_id: str,
+        content: ResultContent,
+        *,
+        is_error: bool = False,
+        seconds: float = 0.0,
+    ) -> AnyEntry:
+        """Take in a tool's result."""
+        return self.record(
+            Ran(
+                tool_use_id=tool_use_id,
+                content=content,
+                is_error=is_error,
+                seconds=seconds,
+                measure=measure_content(content),
+            )
+        )
+
+    def repair(self) -> list[ToolUse]:
+        """Answer the tool uses that a dead process left open; none is run again."""
+        last = self.view.open_round()
+        missing = last.missing() if last else []
+        began = {use.id for use in self.view.interrupted()}
+        for use in missing:
+            text = INTERRUPTED if use.id in began else NOT_RUN
+            self.take_result(use.id, text, is_error=True)
+        return missing
+
+    def fullness(self) -> Fullness:
+        """Measure the context against the model's window."""
+        gauge, total = self._follower.follow(self.view), self.view.total
+        return Fullness(
+            used_tokens=gauge.size_tokens(total),
+            margin_tokens=gauge.margin_tokens(total),
+            window=window_for(self.model, self.settings.window),
+        )
+
+    def switch(self, model: str, reason: str) -> Fullness:
+        """Let another model answer from here on; say how full its window is then."""
+        self.record(Switched(model=model, reason=reason))
+        return self.fullness()
+
+    def retract(self, numbers: Sequence[int], why: str) -> None:
+        """Take messages out of the view, with the reason."""
+        self.record(Snipped(targets=tuple(numbers), why=why))
+
+    async def prepare(self, *, max_output_tokens: int, source: str = "main") -> Request:
+        """Run every stage, build the request and note that it goes out."""
+        for stage in self.stages:
+            await stage(self)
+        messages = self._wire.messages(self.view.messages())
+        request = build(self.frame, messages, model=self.model, max_output_tokens=max_output_tokens)
+        self.record(Asked(source=source, chain_length=len(messages)))
+        return request
+
+    def settle(self, reply: Reply) -> AnyEntry:
+        """Write down a whole answer, and do what follows every answer."""
+        entry = self.record(
+            Replied(
+                response_id=reply.response_id,
+                model=reply.model,
+                content=reply.content,  # type: ignore[arg-type]
+                stop_reason=reply.stop_reason,
+                usage=reply.usage,
+                measure=measure_content(reply.content),
+            )
+        )
+        self.settled()
+        return entry
+
+    def settled(self) -> None:
+        """Learn from the last answer's usage, and make the turn safe on disk."""
+        self._follower.follow(self.view)
+        self.log.sync()
+
+    def close(self) -> None:
+        """Keep what was learnt and let the log go."""
+        if self.settings.gauge.calibrate:
+            for calibration in self._follower.calibrations.values():
+                save_calibration(calibration)
+        self.log.close()

@@ -1,0 +1,69 @@
+"""A provider's finished answer, in whatever shape a caller holds it, as a `Reply`.
+
+Takes the SDKs' objects (or anything with `model_dump`), plain dicts, and our own replies; a
+chat completion is told by its `choices`. Callers with a loop of their own hand these in.
+"""
+
+from collections.abc import Mapping
+
+from holdfast.errors import RequestRejected
+from holdfast.messages import Json, JsonObject, Text, ToolUse, content_from_wire, usage_from_wire
+from holdfast.models.assemble import parse_input
+from holdfast.models.chat_stream import usage_from_chat
+from holdfast.models.protocol import Reply
+
+_STOPS = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
+}
+
+
+def reply_from(response: object) -> Reply:
+    """Read an answer; what is none is refused with what was expected."""
+    if isinstance(response, Reply):
+        return response
+    raw = _plain(response)
+    if isinstance(raw.get("choices"), list):
+        return _from_chat(raw)
+    if raw.get("role") != "assistant" or "content" not in raw:
+        raise RequestRejected(
+            f"settle was given {type(response).__name__}, not an answer; hand in what "
+            "messages.create or chat.completions.create returned"
+        )
+    return Reply(
+        response_id=str(raw.get("id") or ""),
+        model=str(raw.get("model") or ""),
+        content=content_from_wire(raw["content"]),
+        stop_reason=str(raw.get("stop_reason") or ""),
+        usage=usage_from_wire(raw.get("usage") or {}),
+        diagnostics=raw.get("diagnostics"),
+        context_management=raw.get("context_management"),
+    )
+
+
+def _plain(response: object) -> JsonObject:
+    dump = getattr(response, "model_dump", None)
+    value: Json = dump(mode="json", exclude_unset=True) if dump else response
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _from_chat(raw: JsonObject) -> Reply:
+    choice = raw["choices"][0]
+    message = choice["message"]
+    content: list[Text | ToolUse] = []
+    if message.get("content"):
+        content.append(Text(text=message["content"]))
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        content.append(
+            ToolUse(id=call["id"], name=function["name"], input=parse_input(function["arguments"]))
+        )
+    return Reply(
+        response_id=str(raw.get("id") or ""),
+        model=str(raw.get("model") or ""),
+        content=tuple(content),
+        stop_reason=_STOPS.get(str(choice.get("finish_reason")), str(choice.get("finish_reason"))),
+        usage=usage_from_chat(raw.get("usage") or {}),
+    )

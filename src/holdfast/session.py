@@ -1,0 +1,180 @@
+"""A session: what a program holds that manages its own loop, or lets ours run.
+
+    session = Session.open(model="claude-sonnet-5-5", system=SYSTEM, tools=TOOLS)
+    session.user("Fix the login bug")
+    request = await session.prepare()
+    response = await client.messages.create(**request.kwargs)
+    await session.settle(response)
+    session.tool_result(block.id, output)        # and prepare again
+
+`prepare` gives keyword arguments for the client of the model's own provider. `failed` takes the
+exception a call raised and answers "retry" once that can help, or raises ours.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from holdfast.capabilities import capabilities
+from holdfast.engine import Engine, Fullness
+from holdfast.entries import Framed, Section, Switched
+from holdfast.errors import ModelError
+from holdfast.log import Log
+from holdfast.measure import measure_json, measure_text
+from holdfast.messages import (
+    Content,
+    JsonObject,
+    ResultContent,
+    content_from_wire,
+    result_content_from_wire,
+)
+from holdfast.models.chat import chat_kwargs
+from holdfast.models.protocol import Request
+from holdfast.models.responses import reply_from
+from holdfast.models.retry import RETRIES, wait_seconds
+from holdfast.models.translate import translate
+from holdfast.settings import Settings, load_settings
+from holdfast.store import FileStore, Store
+from holdfast.view import View
+
+
+class Session:
+    """One conversation that is kept, measured and never lost."""
+
+    def __init__(self, log: Log, settings: Settings, *, max_tokens: int = 0) -> None:
+        self.engine = Engine(log, settings)
+        self._max_tokens = max_tokens
+        self._attempt = 0
+        self._dice = random.Random()
+        self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+        """How `failed` waits; tests put in one that does not."""
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        model: str,
+        system: str | Sequence[Section] = "",
+        tools: Iterable[JsonObject] = (),
+        max_tokens: int = 0,
+        options: JsonObject | None = None,
+        directory: Path | None = None,
+        store: Store | None = None,
+        settings: Settings | None = None,
+    ) -> Self:
+        """Begin a session for a model, with the system prompt and tools of every request.
+
+        `max_tokens` is the output limit per answer (0: a sane one); `options` are request
+        parameters such as thinking, which stay the same for the whole session.
+        """
+        directory = directory or Path.cwd()
+        log = (store or FileStore()).create(directory=directory)
+        session = cls(log, settings or load_settings(directory), max_tokens=max_tokens)
+        session.engine.record(Switched(model=model, reason="opened"))
+        session.engine.record(frame(system, tools, options or {}))
+        return session
+
+    @classmethod
+    def resume(
+        cls,
+        id: str = "newest",
+        *,
+        max_tokens: int = 0,
+        store: Store | None = None,
+        settings: Settings | None = None,
+    ) -> Self:
+        """Go on with a session; tools that a dead process left open count as interrupted."""
+        log = (store or FileStore()).open(id)
+        directory = Path(log.header.directory or ".")
+        session = cls(log, settings or load_settings(directory), max_tokens=max_tokens)
+        session.engine.repair()
+        return session
+
+    @property
+    def id(self) -> str:
+        """What to resume it by."""
+        return self.engine.log.header.session
+
+    @property
+    def view(self) -> View:
+        """What the model sees."""
+        return self.engine.view
+
+    def user(self, content: str | list[JsonObject] | Content) -> None:
+        """Take in what the user says; it is in the log before anything is sent."""
+        blocks = content_from_wire(content) if isinstance(content, list) else content
+        self.engine.say(blocks)
+
+    def tool_result(
+        self, id: str, output: str | list[JsonObject] | ResultContent, *, is_error: bool = False
+    ) -> None:
+        """Take in the result of a tool the model called."""
+        self.engine.take_result(id, result_content_from_wire(output), is_error=is_error)
+
+    def fullness(self) -> Fullness:
+        """Say how full the context is."""
+        return self.engine.fullness()
+
+    async def prepare(self) -> Request:
+        """Make room where that is due, and give the arguments of the next call."""
+        able = capabilities(self.engine.model)
+        limit = self._max_tokens or min(
+            self.engine.settings.loop.output_tokens, able.max_output_tokens
+        )
+        request = await self.engine.prepare(max_output_tokens=limit)
+        if able.family == "openai":
+            return Request(kwargs=chat_kwargs(request.kwargs))
+        return request
+
+    async def settle(self, response: object) -> None:
+        """Take in an answer: the SDK's object, a dict, or a stream that has a final message."""
+        final = getattr(response, "get_final_message", None)
+        if final is not None:
+            response = final()
+            if isinstance(response, Awaitable):
+                response = await response
+        self._attempt = 0
+        self.engine.settle(reply_from(response))
+
+    async def failed(self, error: BaseException) -> Literal["retry"]:
+        """Wait out what passes and answer "retry"; raise, as one of ours, what does not."""
+        ours = error if isinstance(error, ModelError) else translate(error)
+        if ours is None:
+            raise error
+        self._attempt += 1
+        wait = wait_seconds(ours, self._attempt, RETRIES, self._dice)
+        if wait is None:
+            raise ours from error
+        await self.sleep(wait)
+        return "retry"
+
+    def close(self) -> None:
+        """Keep what was learnt and let the log go."""
+        self.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def frame(
+    system: str | Sequence[Section], tools: Iterable[JsonObject], options: JsonObject
+) -> Framed:
+    """Freeze what every request of a session begins with."""
+    sections = (Section(name="system", text=system),) if isinstance(system, str) else tuple(system)
+    sections = tuple(section for section in sections if section.text.strip())
+    listed = tuple(tools)
+    weight = measure_text("\n".join(section.text for section in sections))
+    for tool in listed:
+        weight = weight + measure_json(tool)
+    return Framed(sections=sections, tools=listed, options=options, measure=weight)
