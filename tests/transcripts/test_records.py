@@ -50,3 +50,11 @@ def test_a_document_is_written_piece_by_piece():
     """It is whole JSON, with or without anything beside the messages."""
     assert b"".join(document({}, [])) == b'{"messages":[\n]}\n'
     assert b"".join(document({"a": 1}, [{}, {}])) == b'{"a":1,"messages":[\n{},\n{}\n]}\n'
+
+
+def test_a_broken_first_line_does_not_spoil_the_others():
+    """Lines keep their numbers when the file turns out not to be one document."""
+    account = Account()
+    lines = [b'{"role": "us\n', b"\n", b'{"role":"user"}', b"{}"]
+    assert list(message_list(lines, account).messages) == [(3, {"role": "user"}), (4, {})]
+    assert [number for number, _ in account.malformed] == [1]

@@ -35,7 +35,7 @@ class MessageList(NamedTuple):
     messages: Numbered
 
 
-def decoded(text: bytes) -> Json | Unreadable:
+def decoded(text: bytes | bytearray) -> Json | Unreadable:
     """Decode JSON, or say what is wrong with it."""
     try:
         return msgspec.json.decode(text)
@@ -56,7 +56,7 @@ def spoken_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
             yield number, text
 
 
-def objects(lines: Iterable[tuple[int, bytes]], account: Account) -> Numbered:
+def objects(lines: Iterable[tuple[int, bytes | bytearray]], account: Account) -> Numbered:
     """Yield the object on each numbered line."""
     for number, text in lines:
         account.records += 1
@@ -75,13 +75,14 @@ def checked(number: int, value: Json | Unreadable, account: Account) -> Numbered
 
 def message_list(lines: Iterable[bytes], account: Account) -> MessageList:
     """Find the messages in a document or in lines; lines are read only as they are asked for."""
-    spoken = spoken_lines(lines)
+    source = iter(lines)
+    spoken = spoken_lines(source)
     first = next(spoken, None)
     if first is None:
         return MessageList({}, iter(()))
     value = decoded(first[1])
     if isinstance(value, Unreadable):
-        return _joined([first, *spoken], account)
+        return _joined(first, source, account)
     if _is_document(value):
         return _document(value, spoken, account)
     return MessageList({}, objects(chain([first], spoken), account))
@@ -143,14 +144,19 @@ def _members(values: list[Json], account: Account) -> Numbered:
         yield from checked(number, value, account)
 
 
-def _joined(lines: list[tuple[int, bytes]], account: Account) -> MessageList:
+def _joined(first: tuple[int, bytes], rest: Iterator[bytes], account: Account) -> MessageList:
     """Take the lines for one document; failing that, for records of which the first is broken."""
-    value = decoded(b"".join(text for _, text in lines))
+    number, text = first
+    whole = bytearray(text.rstrip(b"\n"))
+    for text in rest:  # one buffer, so that a large document is not held twice
+        whole += b"\n" + text.rstrip(b"\n")
+    value = decoded(whole)
     if _is_document(value):
         return _document(value, (), account)
+    lines = list(enumerate(whole.split(b"\n"), number))
     if any(isinstance(decoded(text), dict) for _, text in lines):
-        return MessageList({}, objects(lines, account))
+        return MessageList({}, objects(((n, text) for n, text in lines if text.strip()), account))
     reason = value.reason if isinstance(value, Unreadable) else "not a list of messages"
     account.records += 1
-    account.malformed.append((lines[0][0], reason))
+    account.malformed.append((number, reason))
     return MessageList({}, iter(()))
