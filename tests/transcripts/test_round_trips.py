@@ -1,6 +1,7 @@
 """Any message list, however broken, imports to a view the API accepts, and exports losslessly."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import msgspec
@@ -22,6 +23,7 @@ from holdfast.messages import (
 )
 from holdfast.rules import violations
 from holdfast.transcripts import anthropic, codex, openai, pi
+from holdfast.transcripts.formats import open_transcript
 from holdfast.transcripts.openai.write import NO_PICTURE
 from holdfast.transcripts.scribe import Scribe
 from holdfast.view import View, fold
@@ -145,6 +147,16 @@ def test_junk_is_counted_not_raised(module: ModuleType, junk: list[bytes]):
     scribe = Scribe()
     view = fold(module.read([line.replace(b"\n", b"") + b"\n" for line in junk], scribe))
     assert violations(view.messages()) == []
+
+
+def test_recorded_transcripts_come_back_from_every_format(recorded: Path):
+    """Sessions people had are exported and imported again without a difference."""
+    with open_transcript(recorded) as transcript:
+        view = fold(transcript.entries)
+    for module in LOSSLESS:
+        assert imported(module, list(module.write(view))).messages() == view.messages()
+    held = [held_by_openai(message) for message in view.messages()]
+    assert imported(openai, list(openai.write(view))).messages() == held
 
 
 def held_by_openai(message: Message) -> Message:
