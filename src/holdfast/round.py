@@ -223,13 +223,19 @@ class _Runner:
     _waiting: "deque[_Job]" = field(default_factory=deque)
     _running: "list[_Job]" = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_spoiled: bool = False
+    """A command failed: what was asked for beside it is pointless."""
 
     def submit(self, use: ToolUse) -> None:
         """Queue a call, and start it if nothing stands against it."""
         tool = self.toolbox.tools.get(use.name)
         is_safe = tool is None or tool.is_read_only(use.input)
-        self._waiting.append(_Job(use, tool, is_safe))
         self.count += 1
+        job = _Job(use, tool, is_safe)
+        if self._is_spoiled:
+            self._give_up(job, SIBLING_FAILED)
+            return
+        self._waiting.append(job)
         self._start_ready()
 
     async def finish(self) -> AsyncIterator[ToolBegan | ToolRan]:
@@ -249,7 +255,7 @@ class _Runner:
             job.task.cancel()
         tasks = [job.task for job in self._running if job.task]
         while self._waiting:
-            self._give_up(self._waiting.popleft())
+            self._give_up(self._waiting.popleft(), STOPPED)
         if tasks:
             await asyncio.wait(tasks)
 
@@ -297,18 +303,16 @@ class _Runner:
         return await self.toolbox.after(use, tool, outcome)
 
     def _stop_siblings(self) -> None:
-        """A failed command makes what was asked for beside it pointless."""
+        self._is_spoiled = True
         for job in self._running:
             job.stopped_because = SIBLING_FAILED
             assert job.task is not None
             job.task.cancel()
         while self._waiting:
-            job = self._waiting.popleft()
-            job.stopped_because = SIBLING_FAILED
-            self._give_up(job)
+            self._give_up(self._waiting.popleft(), SIBLING_FAILED)
 
-    def _give_up(self, job: _Job) -> None:
-        self._finish(job, Outcome(content=job.stopped_because, is_error=True), 0.0)
+    def _give_up(self, job: _Job, why: str) -> None:
+        self._finish(job, Outcome(content=why, is_error=True), 0.0)
 
     def _finish(self, job: _Job, outcome: Outcome, seconds: float) -> None:
         self.record(
