@@ -1,0 +1,187 @@
+"""Bash: run a command line, wait for it or not, and say how it ended.
+
+The working directory lasts from one command to the next; variables and functions do not.
+Output comes back as it was printed, both streams in order. Time-outs, floods, signals and
+processes left behind are told in words. The process itself is the business of `shell`.
+"""
+
+import asyncio
+import signal
+import uuid
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.tools.commands import is_read_only_command
+from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from holdfast.tools.shell import Launch, Running, shell_arguments
+from holdfast.tools.workplace import Workplace
+
+LIMIT_CHARS = 30_000
+"""Longer output is spilled: a test run's report fits, a build log does not."""
+DEFAULT_TIMEOUT_SECONDS = 120
+"""Most builds and test runs end in two minutes."""
+MAX_TIMEOUT_SECONDS = 600
+"""Who needs longer runs it in the background."""
+COMMAND_BYTES = 100_000
+"""A kernel takes 128 KiB as one argument."""
+REPORT_SECONDS = 1.0
+"""How often progress is told."""
+
+
+class BashInput(Input, frozen=True, kw_only=True):
+    """What Bash takes."""
+
+    command: Annotated[str, Meta(description="The command line, as for `bash -c`.", min_length=1)]
+    description: Annotated[str, Meta(description="What it does, in five to ten words.")] = ""
+    timeout: Annotated[
+        int,
+        Meta(description="Milliseconds to wait, 120000 by default, at most 600000.", ge=1),
+    ] = DEFAULT_TIMEOUT_SECONDS * 1_000
+    run_in_background: Annotated[
+        bool, Meta(description="Do not wait; look at it later with BashOutput.")
+    ] = False
+
+
+async def bash(given: BashInput, workplace: Workplace) -> Outcome:
+    """Run a command line."""
+    if len(given.command.encode()) > COMMAND_BYTES:
+        raise Refused("The command is too long for one line. Write it to a file and run that.")
+    if not workplace.directory.is_dir():
+        gone, workplace.directory = workplace.directory, workplace.root
+        raise Refused(f"{gone} is gone. The working directory is {workplace.root} again.")
+    name = uuid.uuid4().hex[:12]
+    # Where a background command ends up moves nobody.
+    landing = Path("/dev/null" if given.run_in_background else workplace.scratch / f"at-{name}")
+    workplace.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+    running = await workplace.shells.start(
+        Launch(
+            arguments=shell_arguments(given.command, landing),
+            directory=workplace.directory,
+            variables=workplace.variables,
+            output=workplace.scratch / f"output-{name}.txt",
+            is_filed=given.run_in_background,
+        )
+    )
+    if given.run_in_background:
+        return _sent_back(given, running, workplace)
+    try:
+        return await _waited(given, running, landing, workplace)
+    finally:
+        landing.unlink(missing_ok=True)
+
+
+def _sent_back(given: BashInput, running: Running, workplace: Workplace) -> Outcome:
+    shell = workplace.shells.send_back(running, given.command)
+    said = (
+        f"Runs in the background as {shell.id}. BashOutput brings what it prints, KillShell "
+        f"ends it; its output also goes to {running.capture.file}."
+    )
+    return Outcome(content=said, note=f"started {shell.id}: {_short(given.command)}")
+
+
+async def _waited(
+    given: BashInput, running: Running, landing: Path, workplace: Workplace
+) -> Outcome:
+    limit_seconds = min(given.timeout / 1_000, MAX_TIMEOUT_SECONDS)
+    try:
+        is_over = await _watch(running, limit_seconds, workplace)
+    except asyncio.CancelledError:
+        await workplace.shells.stop(running)
+        raise
+    if not is_over:
+        await workplace.shells.stop(running)
+        return _timed_out(running, limit_seconds)
+    await workplace.shells.finish(running)
+    remarks = [*_moved(landing, workplace), *_left_over(running)]
+    return _ended(given.command, running, remarks)
+
+
+async def _watch(running: Running, limit_seconds: float, workplace: Workplace) -> bool:
+    """Wait for the end, telling the last line of output now and then."""
+    waited = 0.0
+    while waited < limit_seconds:
+        step = min(REPORT_SECONDS, limit_seconds - waited)
+        if await running.wait(step):
+            return True
+        waited += step
+        workplace.report(running.capture.last_line())
+    return False
+
+
+def _timed_out(running: Running, limit_seconds: float) -> Outcome:
+    said = f"Stopped after {limit_seconds:g} s without an end."
+    advice = "Give it more time with `timeout`, or run it in the background."
+    return Outcome(
+        content=_joined(running.capture.text(), f"{said} {advice}"), is_error=True, note=said
+    )
+
+
+def _ended(command: str, running: Running, remarks: list[str]) -> Outcome:
+    status = running.status
+    assert status is not None
+    text = running.capture.text()
+    if running.is_flood:
+        printed = f"{running.capture.total_bytes:,} bytes"
+        remarks = [f"Stopped: it had printed {printed} and went on.", *remarks]
+    elif status:
+        remarks = [_how_it_failed(status), *remarks]
+    elif not text.strip():
+        remarks = ["It succeeded and printed nothing.", *remarks]
+    note = f"{_short(command)}: {_how_it_failed(status) if status else 'ok'}"
+    return Outcome(
+        content=_joined(text, *remarks), is_error=status != 0, exit_status=status, note=note
+    )
+
+
+def _how_it_failed(status: int) -> str:
+    if status >= 0:
+        return f"Exit status {status}."
+    try:
+        return f"Ended by {signal.Signals(-status).name}."
+    except ValueError:
+        return f"Ended by signal {-status}."
+
+
+def _moved(landing: Path, workplace: Workplace) -> list[str]:
+    """Follow the command to the directory it went to, unless that is not ours."""
+    try:
+        reached = Path(landing.read_text(encoding="utf-8").removesuffix("\n"))
+    except (OSError, UnicodeDecodeError):
+        return []
+    if reached == workplace.directory.resolve() or not reached.is_dir():
+        return []
+    if not workplace.is_within(reached):
+        return [f"{reached} is outside the working directories; still in {workplace.directory}."]
+    workplace.directory = reached
+    return [f"The working directory is now {reached}."]
+
+
+def _left_over(running: Running) -> list[str]:
+    if not running.left_over:
+        return []
+    count = "1 process" if running.left_over == 1 else f"{running.left_over} processes"
+    return [f"It left {count} running, now ended; use run_in_background for such."]
+
+
+def _joined(text: str, *remarks: str) -> str:
+    """Put what we have to say after what the command said."""
+    said = "\n".join(f"[{remark}]" for remark in remarks)
+    return "\n".join(part for part in (text.rstrip("\n"), said) if part)
+
+
+def _short(command: str) -> str:
+    line = command.strip().partition("\n")[0]
+    return line if len(line) <= 60 else f"{line[:59]}…"
+
+
+BASH: Tool = make_tool(
+    "Bash",
+    BashInput,
+    bash,
+    kind="shell",
+    command_input="command",
+    is_read_only=lambda given: not given.run_in_background and is_read_only_command(given.command),
+    limit_chars=LIMIT_CHARS,
+)

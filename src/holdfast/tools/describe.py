@@ -1,0 +1,154 @@
+"""What is known of tools by their names alone: our own, and those of other common agents.
+
+A name comes in, from an imported transcript or somebody else's tools; a `Described` goes
+out that says what sort of tool it is, which inputs name a path or a command, and whether
+its output can be had again. A table and nothing else: what is not in it is of kind "other",
+and a tool of that kind is never cleared. Whoever has such a tool declares it in a line.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from holdfast.tools.protocol import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """What the stages need to know of a tool."""
+
+    kind: Kind = "other"
+    path_inputs: tuple[str, ...] = ()
+    command_input: str = ""
+    is_repeatable: bool = False
+    """Whether the same call would bring the same output, as long as nothing was changed."""
+
+
+UNKNOWN = Described()
+
+_FETCH = Described(kind="fetch", is_repeatable=True)
+_ASK = Described(kind="ask")
+_OUTPUT = Described(kind="shell")
+
+
+def _read(*paths: str) -> Described:
+    return Described(kind="read", path_inputs=paths, is_repeatable=True)
+
+
+def _search(*paths: str) -> Described:
+    return Described(kind="search", path_inputs=paths, is_repeatable=True)
+
+
+def _write(*paths: str) -> Described:
+    return Described(kind="write", path_inputs=paths)
+
+
+def _shell(command: str, *paths: str) -> Described:
+    return Described(kind="shell", command_input=command, path_inputs=paths)
+
+
+HOLDFAST: Mapping[str, Described] = {
+    "Bash": _shell("command"),
+    "BashOutput": _OUTPUT,
+    "Edit": _write("file_path"),
+    "EnterPlan": UNKNOWN,
+    "ExitPlan": _ASK,
+    "Glob": _search("path"),
+    "Grep": _search("path"),
+    "KillShell": _OUTPUT,
+    "Read": _read("file_path"),
+    "Skill": UNKNOWN,
+    "TodoWrite": UNKNOWN,
+    "WebFetch": _FETCH,
+    "Write": _write("file_path"),
+}
+
+CLAUDE_CODE: Mapping[str, Described] = {
+    "AskUserQuestion": _ASK,
+    "ExitPlanMode": _ASK,
+    "KillBash": _OUTPUT,
+    "LS": _search("path"),
+    "LSP": _search("filePath"),
+    "MultiEdit": _write("file_path"),
+    "NotebookEdit": _write("notebook_path"),
+    "NotebookRead": _read("notebook_path"),
+    "PowerShell": _shell("command"),
+    "ReadMcpResourceTool": _FETCH,
+    "TaskOutput": _OUTPUT,
+    "WebSearch": _FETCH,
+}
+
+CODEX: Mapping[str, Described] = {
+    "apply_patch": _write(),
+    "container.exec": _shell("command", "workdir"),
+    "exec_command": _shell("cmd", "workdir"),
+    "grep_files": _search("path"),
+    "list_dir": _search("dir_path"),
+    "local_shell": _shell("command", "workdir"),
+    "read_file": _read("file_path", "path", "target_file"),
+    "request_user_input": _ASK,
+    "shell": _shell("command", "workdir"),
+    "shell_command": _shell("command", "workdir"),
+    "unified_exec": _shell("command"),
+    "view_image": _read("path"),
+    "web_search": _FETCH,
+    "write_stdin": _OUTPUT,
+}
+"""`apply_patch` names its paths inside the patch, where no input says so."""
+
+PI: Mapping[str, Described] = {
+    "bash": _shell("command"),
+    "edit": _write("path", "file_path"),
+    "find": _search("path"),
+    "grep": _search("path"),
+    "ls": _search("path"),
+    "read": _read("path", "file_path"),
+    "write": _write("path", "file_path"),
+}
+
+GENERIC: Mapping[str, Described] = {
+    "cat": _read("path"),
+    "codebase_search": _search("target_directories"),
+    "create_file": _write("path", "file_path"),
+    "delete_file": _write("path", "file_path"),
+    "edit_file": _write("path", "file_path", "target_file"),
+    "execute_bash": _shell("command"),
+    "execute_command": _shell("command"),
+    "fetch": _FETCH,
+    "file_search": _search("path"),
+    "get_file_contents": _read("path"),
+    "glob": _search("path"),
+    "glob_files": _search("path"),
+    "grep_search": _search("path"),
+    "list_directory": _search("path"),
+    "list_files": _search("path"),
+    "multi_edit": _write("path", "file_path"),
+    "open_file": _read("path"),
+    "patch": _write("path"),
+    "read_files": _read("paths", "path"),
+    "read_many_files": _read("paths"),
+    "replace": _write("path", "file_path"),
+    "replace_in_file": _write("path"),
+    "ripgrep": _search("path"),
+    "run_command": _shell("command", "cwd"),
+    "run_shell_command": _shell("command", "directory"),
+    "run_terminal_cmd": _shell("command"),
+    "run_terminal_command": _shell("command"),
+    "search": _search("path"),
+    "search_file_content": _search("path"),
+    "search_files": _search("path"),
+    "str_replace": _write("path"),
+    "terminal": _shell("command"),
+    "view_file": _read("path", "file_path"),
+    "web_fetch": _FETCH,
+    "webfetch": _FETCH,
+    "write_file": _write("path", "file_path"),
+    "write_to_file": _write("path"),
+}
+"""What several agents and tool servers call the same things."""
+
+KNOWN: Mapping[str, Described] = {**GENERIC, **PI, **CODEX, **CLAUDE_CODE, **HOLDFAST}
+
+
+def description_of(tool_name: str) -> Described:
+    """Say what a tool of this name is; other people's tool servers come undescribed."""
+    return KNOWN.get(tool_name, UNKNOWN)

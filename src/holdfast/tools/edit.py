@@ -1,0 +1,103 @@
+"""Edit: put one text in place of another in a file that was read.
+
+The old text must be there exactly, and once unless all are meant; nothing else in the file
+moves: encoding, byte order mark, line ends, mode. The file must be what the agent last saw.
+The answer is short, for the model knows what it wrote.
+"""
+
+import re
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from holdfast.tools.source import Source
+from holdfast.tools.target import Target, open_target
+from holdfast.tools.workplace import Workplace
+
+LISTED_PLACES = 10
+"""Of several matches, so many are named by line."""
+
+
+class EditInput(Input, frozen=True, kw_only=True):
+    """What Edit takes."""
+
+    file_path: Annotated[str, Meta(description="The file, absolute or from the working directory.")]
+    old_string: Annotated[
+        str, Meta(description="The text to replace, exactly as in the file; empty for a new file.")
+    ]
+    new_string: Annotated[str, Meta(description="The text to put in its place.")]
+    replace_all: Annotated[bool, Meta(description="Replace every place, not just one.")] = False
+
+
+async def edit(given: EditInput, workplace: Workplace) -> Outcome:
+    """Replace a text in a file."""
+    old, new = (text.replace("\r\n", "\n") for text in (given.old_string, given.new_string))
+    target = open_target(workplace.resolve(given.file_path), workplace)
+    if not old:
+        return _created(target, new, workplace)
+    if old == new:
+        raise Refused("old_string and new_string are the same; there is nothing to do.")
+    source = target.known(given.file_path)
+    spans = _spans(source.text, old, given)
+    changed = source.replaced(spans, new)
+    target.store(changed, workplace)
+    return Outcome(content=_said(given, source, spans, new), note=_note(target, spans, old, new))
+
+
+def _created(target: Target, text: str, workplace: Workplace) -> Outcome:
+    if target.source is not None and target.source.raw:
+        raise Refused(f"{target.path} is not empty: an empty old_string only makes a new file.")
+    target.store((target.source or Source("")).rewritten(text), workplace)
+    return Outcome(content=f"Wrote {target.path}.", note=f"created {target.path.name}")
+
+
+def _spans(text: str, old: str, given: EditInput) -> list[tuple[int, int]]:
+    """Find the places to change, or say why none or not one."""
+    starts = [match.start() for match in re.finditer(re.escape(old), text)]
+    if not starts:
+        raise Refused(_not_found(text, old, given.file_path))
+    if len(starts) > 1 and not given.replace_all:
+        places = ", ".join(str(_line_at(text, start)) for start in starts[:LISTED_PLACES])
+        raise Refused(
+            f"old_string is in {given.file_path} {len(starts)} times (lines {places}). Give more "
+            "of the text around the one you mean, or set replace_all."
+        )
+    return [(start, start + len(old)) for start in starts]
+
+
+def _not_found(text: str, old: str, path: str) -> str:
+    """Say that a text is not there, and what is there instead, as far as a glance tells."""
+    said = f"old_string is not in {path}."
+    if re.match(r" *\d+\t", old):
+        return f"{said} Leave out the line numbers that Read puts before each line."
+    wanted = next((line.strip() for line in old.split("\n") if line.strip()), "")
+    lines = [n for n, line in enumerate(text.split("\n"), 1) if wanted and wanted == line.strip()]
+    if not lines:
+        return f"{said} Read the part you mean again and copy it exactly."
+    places = ", ".join(map(str, lines[:LISTED_PLACES]))
+    return (
+        f"{said} Its first line, apart from blanks, is line {places}; what follows there or the "
+        "indentation differs. Read that part again and copy it exactly."
+    )
+
+
+def _said(given: EditInput, source: Source, spans: list[tuple[int, int]], new: str) -> str:
+    first = _line_at(source.text, spans[0][0])
+    if len(spans) > 1:
+        return f"Edited {given.file_path}: {len(spans)} places, the first in line {first}."
+    last = first + new.removesuffix("\n").count("\n")
+    where = f"line {first}" if first == last else f"lines {first} to {last}"
+    return f"Edited {given.file_path}: {where}."
+
+
+def _note(target: Target, spans: list[tuple[int, int]], old: str, new: str) -> str:
+    removed, added = (len(spans) * len(text.splitlines()) for text in (old, new))
+    return f"edited {target.path.name}: −{removed} +{added} lines"
+
+
+def _line_at(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+EDIT: Tool = make_tool("Edit", EditInput, edit, kind="write", path_inputs=("file_path",))

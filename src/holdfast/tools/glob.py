@@ -1,0 +1,62 @@
+"""Glob: find files by their names, newest first.
+
+What `.gitignore` files leave out is left out here, too. Where to look is the path alone, so
+that whoever decides about paths sees it.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.tools.globs import glob_expression
+from holdfast.tools.grep import existing, newest_first, too_long
+from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from holdfast.tools.scan import Query
+from holdfast.tools.search import find_names
+from holdfast.tools.workplace import Workplace
+
+MAX_FILES = 100
+"""Who finds more has asked too widely."""
+
+
+class GlobInput(Input, frozen=True, kw_only=True):
+    """What Glob takes."""
+
+    pattern: Annotated[str, Meta(description="Like `**/*.py` or `src/*.{ts,tsx}`.", min_length=1)]
+    path: Annotated[str, Meta(description="Where to look; the working directory by default.")] = ""
+
+
+async def glob(given: GlobInput, workplace: Workplace) -> Outcome:
+    """Find files by name."""
+    if given.pattern.startswith(("/", "~", "../")):
+        raise Refused("A pattern counts from `path`: give the directory there.")
+    top = existing(given.path, workplace)
+    if not top.is_dir():
+        raise Refused(f"{given.path} is a file; name a directory to look in.")
+    try:
+        query = Query(path=str(top), wanted=glob_expression(given.pattern))
+        names = await find_names(query, workplace.variables)
+    except TimeoutError:
+        raise Refused(too_long(str(top))) from None
+    except re.error as error:
+        raise Refused(f"{given.pattern!r} is no pattern: {error}.") from None
+    found = newest_first(query, names)
+    return _outcome(given, found, workplace)
+
+
+def _outcome(given: GlobInput, found: list[Path], workplace: Workplace) -> Outcome:
+    if not found:
+        where = given.path or "the working directory"
+        return Outcome(content=f"No file in {where} is like {given.pattern}.", note="no file")
+    lines = [workplace.shown(path) for path in found[:MAX_FILES]]
+    if len(found) > MAX_FILES:
+        lines.append(f"[The {MAX_FILES} newest of {len(found):,} files; ask more narrowly.]")
+    note = f"{len(found):,} file{'s' if len(found) != 1 else ''}"
+    return Outcome(content="\n".join(lines), note=note)
+
+
+GLOB: Tool = make_tool(
+    "Glob", GlobInput, glob, kind="search", path_inputs=("path",), is_read_only=True
+)

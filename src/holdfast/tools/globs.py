@@ -1,0 +1,107 @@
+"""Patterns for paths, as `.gitignore` files and people write them, made into expressions.
+
+`*` and `?` stay within a name, `**` crosses directories, `[a-z]` is a set. A pattern with a
+slash in it starts at the top, one without fits a name at any depth. Braces are for people
+only. Loaded alone by the search process: imports nothing but the standard library.
+"""
+
+import re
+
+_NAMED_SETS = {
+    "[:alnum:]": "a-zA-Z0-9",
+    "[:alpha:]": "a-zA-Z",
+    "[:blank:]": " \\t",
+    "[:digit:]": "0-9",
+    "[:lower:]": "a-z",
+    "[:punct:]": "!-/:-@\\[-`{-~",
+    "[:space:]": "\\s",
+    "[:upper:]": "A-Z",
+    "[:word:]": "\\w",
+    "[:xdigit:]": "0-9a-fA-F",
+}
+
+MAX_ALTERNATIVES = 256
+"""Braces within braces multiply; nobody means more than this."""
+
+
+def path_expression(pattern: str) -> str:
+    """Write a pattern, taken from the top, as an expression for a whole path."""
+    written = ""
+    place = 0
+    while place < len(pattern):
+        piece, place = _piece(pattern, place)
+        written += piece
+    return written
+
+
+def _piece(pattern: str, place: int) -> tuple[str, int]:
+    """Translate what stands at a place; give it and the place after it."""
+    at_start = place == 0 or pattern[place - 1] == "/"
+    if at_start and pattern.startswith("**/", place):
+        return "(?:[^/]+/)*", place + 3
+    if at_start and pattern[place:] == "**":
+        return ".+", place + 2
+    char = pattern[place]
+    if char == "*":
+        end = place + 1
+        while pattern[end : end + 1] == "*":
+            end += 1
+        return "[^/]*", end
+    if char == "?":
+        return "[^/]", place + 1
+    if char == "[":
+        return _set(pattern, place)
+    if char == "\\" and place + 1 < len(pattern):
+        return re.escape(pattern[place + 1]), place + 2
+    return re.escape(char), place + 1
+
+
+def _set(pattern: str, place: int) -> tuple[str, int]:
+    """Translate a set; one that is never closed is a plain bracket."""
+    end = place + 1
+    is_not = pattern[end : end + 1] in ("!", "^")
+    end += is_not
+    inner = ""
+    first = end
+    while end < len(pattern) and (pattern[end] != "]" or end == first):
+        name = next((name for name in _NAMED_SETS if pattern.startswith(name, end)), "")
+        if name:
+            inner += _NAMED_SETS[name]
+            end += len(name)
+            continue
+        if pattern[end] == "\\" and end + 1 < len(pattern):
+            end += 1
+            inner += re.escape(pattern[end])
+        else:
+            inner += "\\" + pattern[end] if pattern[end] in "[]\\^&~|" else pattern[end]
+        end += 1
+    if end >= len(pattern):
+        return "\\[", place + 1
+    return f"(?!/)[{'^' if is_not else ''}{inner}]", end + 1
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """Write `a.{b,c}` out as `a.b` and `a.c`."""
+    done: list[str] = []
+    waiting = [pattern]
+    while waiting and len(done) + len(waiting) <= MAX_ALTERNATIVES:
+        current = waiting.pop(0)
+        inner = re.search(r"\{([^{}]*)\}", current)
+        if inner is None:
+            done.append(current)
+            continue
+        head, tail = current[: inner.start()], current[inner.end() :]
+        waiting += [head + choice + tail for choice in inner[1].split(",")]
+    return done + waiting
+
+
+def glob_expression(pattern: str) -> str:
+    """Write a person's pattern as an expression for a whole relative path."""
+    choices = []
+    for choice in expand_braces(pattern):
+        from_top = choice.removeprefix("./")
+        if "/" in from_top:
+            choices.append(path_expression(from_top.removeprefix("/")))
+        else:
+            choices.append(f"(?:.*/)?{path_expression(from_top)}")
+    return "|".join(f"(?:{choice})" for choice in choices)

@@ -1,0 +1,246 @@
+"""Grep: find a pattern in the files that count, as names, lines or counts.
+
+Names come newest first, lines file by file under the file's name, so that a path is paid
+for once. Never more than asked for, and always with the word that there is more. The
+search itself is in `search`.
+"""
+
+import contextlib
+from asyncio import timeout
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from holdfast.tools.globs import glob_expression
+from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from holdfast.tools.scan import Query
+from holdfast.tools.search import SEARCH_SECONDS, Gap, Line, find_lines, find_names
+from holdfast.tools.workplace import Workplace
+
+LIMIT_CHARS = 20_000
+"""Longer results are spilled: who finds that much has to look closer anyway."""
+HEAD_LIMIT = 250
+"""Lines or files, unless told otherwise."""
+LINE_CHARS = 500
+"""A longer line is minified code or data; the match is named, not shown whole."""
+MAX_CONTEXT_LINES = 100
+"""Who wants more around a match reads the file."""
+
+_TYPES = {
+    "c": "*.{c,h}",
+    "cpp": "*.{cc,cpp,cxx,h,hh,hpp,hxx}",
+    "cs": "*.cs",
+    "css": "*.{css,scss,sass,less}",
+    "go": "*.go",
+    "html": "*.{html,htm}",
+    "java": "*.java",
+    "js": "*.{js,cjs,mjs,jsx}",
+    "json": "*.{json,jsonl}",
+    "kotlin": "*.{kt,kts}",
+    "md": "*.{md,markdown,mdx}",
+    "php": "*.php",
+    "py": "*.{py,pyi}",
+    "ruby": "*.{rb,gemspec,rake}",
+    "rust": "*.rs",
+    "sh": "*.{sh,bash,zsh}",
+    "sql": "*.sql",
+    "swift": "*.swift",
+    "toml": "*.toml",
+    "ts": "*.{ts,cts,mts,tsx}",
+    "txt": "*.txt",
+    "xml": "*.{xml,xsd,xsl}",
+    "yaml": "*.{yaml,yml}",
+}
+"""What people mean by a kind of file."""
+
+ContextLines = Annotated[int, Meta(ge=0, le=MAX_CONTEXT_LINES)]
+
+
+class GrepInput(Input, frozen=True, kw_only=True):
+    """What Grep takes."""
+
+    pattern: Annotated[str, Meta(description="A regular expression.", min_length=1)]
+    path: Annotated[
+        str, Meta(description="A directory or file; the working directory by default.")
+    ] = ""
+    glob: Annotated[str, Meta(description="Only files like this: `*.py`, `src/**/*.{ts,tsx}`.")] = (
+        ""
+    )
+    type: Annotated[str, Meta(description="Only files of a kind: py, js, ts, go, rust, md …")] = ""
+    output_mode: Annotated[
+        Literal["files_with_matches", "content", "count"],
+        Meta(description="File names (default), lines, or matching lines per file."),
+    ] = "files_with_matches"
+    ignore_case: Annotated[bool, Meta(description="Ignore case.")] = field(name="-i", default=False)
+    with_numbers: Annotated[bool, Meta(description="Line numbers, on by default.")] = field(
+        name="-n", default=True
+    )
+    before: Annotated[ContextLines, Meta(description="Lines before each match.")] = field(
+        name="-B", default=0
+    )
+    after: Annotated[ContextLines, Meta(description="Lines after each match.")] = field(
+        name="-A", default=0
+    )
+    around: Annotated[ContextLines, Meta(description="Lines before and after.")] = field(
+        name="-C", default=0
+    )
+    multiline: Annotated[bool, Meta(description="Let the pattern cross lines.")] = False
+    head_limit: Annotated[
+        int, Meta(description="How many lines or files to give, 250 by default.", ge=1)
+    ] = HEAD_LIMIT
+    offset: Annotated[int, Meta(description="How many to skip first.", ge=0)] = 0
+
+
+async def grep(given: GrepInput, workplace: Workplace) -> Outcome:
+    """Find a pattern."""
+    top = existing(given.path, workplace)
+    query = _query(given, top)
+    try:
+        match given.output_mode:
+            case "files_with_matches":
+                return await _names(given, query, workplace)
+            case "content":
+                return await _content(given, query, workplace)
+            case "count":
+                return await _counts(given, query, workplace)
+    except TimeoutError:
+        raise Refused(too_long(given.path or ".")) from None
+
+
+def existing(path: str, workplace: Workplace) -> Path:
+    """Resolve where to search, and refuse what is not there."""
+    top = workplace.resolve(path) if path else workplace.directory
+    if not top.exists():
+        raise Refused(f"{path} does not exist. The working directory is {workplace.directory}.")
+    return top
+
+
+def too_long(path: str) -> str:
+    """Say that a search was given up."""
+    return f"Searching {path} took over {SEARCH_SECONDS:g} s. Name a smaller path or a glob."
+
+
+def _query(given: GrepInput, top: Path) -> Query:
+    if given.type and given.type not in _TYPES:
+        raise Refused(f"No kind of file is called {given.type!r}; there are {', '.join(_TYPES)}.")
+    # Both must fit: the kind as a condition in front of the pattern for the path.
+    kind = rf"(?=(?:{glob_expression(_TYPES[given.type])})\Z)" if given.type else ""
+    wanted = glob_expression(given.glob) if given.glob else ".*" if kind else ""
+    return Query(
+        path=str(top),
+        pattern=given.pattern,
+        wanted=f"{kind}(?:{wanted})" if wanted else "",
+        only_names=given.output_mode == "files_with_matches",
+        ignore_case=given.ignore_case,
+        is_multiline=given.multiline,
+        before=max(given.before, given.around) if given.output_mode == "content" else 0,
+        after=max(given.after, given.around) if given.output_mode == "content" else 0,
+    )
+
+
+async def _names(given: GrepInput, query: Query, workplace: Workplace) -> Outcome:
+    found = newest_first(query, await find_names(query, workplace.variables))
+    if not found:
+        return _nothing(given)
+    chosen = found[given.offset : given.offset + given.head_limit]
+    lines = [workplace.shown(path) for path in chosen]
+    if len(chosen) < len(found):
+        lines.append(f"[{len(chosen)} of {len(found):,} files.]")
+    return Outcome(content="\n".join(lines), note=f"{_count(len(found), 'file')} with a match")
+
+
+async def _content(given: GrepInput, query: Query, workplace: Workplace) -> Outcome:
+    end = given.offset + given.head_limit
+    rows: list[Line | Gap] = []
+    async with timeout(SEARCH_SECONDS):
+        async with contextlib.aclosing(find_lines(query, workplace.variables)) as found:
+            async for row in found:
+                rows.append(row)
+                if len(rows) > end:
+                    break
+    if not rows:
+        return _nothing(given)
+    shown = _rendered(rows[given.offset : end], given, query, workplace)
+    if len(rows) > end:
+        shown.append(f"[There is more; go on with offset {end}, or narrow the search.]")
+    matches = sum(isinstance(row, Line) and row.is_match for row in rows[given.offset : end])
+    return Outcome(content="\n".join(shown), note=_count(matches, "matching line"))
+
+
+def _rendered(
+    rows: Iterable[Line | Gap], given: GrepInput, query: Query, workplace: Workplace
+) -> list[str]:
+    """Write lines under the name of their file; a search in one file needs no name."""
+    shown: list[str] = []
+    path = Path(query.path).name if query.is_file else ""
+    for row in rows:
+        if isinstance(row, Gap):
+            shown.append("--")
+            continue
+        if row.path != path:
+            path = row.path
+            if shown and shown[-1] == "--":
+                shown.pop()
+            heading = workplace.shown(query.file(path))
+            shown += ["", heading] if shown else [heading]
+        mark = ":" if row.is_match else "-"
+        number = f"{row.number}{mark}" if given.with_numbers else ""
+        shown.append(number + _cut(row.text))
+    return shown
+
+
+def _cut(text: str) -> str:
+    if len(text) <= LINE_CHARS:
+        return text
+    return f"{text[:LINE_CHARS]}… [long line]"
+
+
+async def _counts(given: GrepInput, query: Query, workplace: Workplace) -> Outcome:
+    counts: Counter[str] = Counter()
+    async with timeout(SEARCH_SECONDS):
+        async with contextlib.aclosing(find_lines(query, workplace.variables)) as found:
+            async for row in found:
+                if isinstance(row, Line):
+                    counts[row.path] += 1
+    if not counts:
+        return _nothing(given)
+    listed = [
+        f"{workplace.shown(query.file(path))}:{count}" for path, count in sorted(counts.items())
+    ]
+    chosen = listed[given.offset : given.offset + given.head_limit]
+    total = f"[{counts.total():,} matching lines in {_count(len(counts), 'file')}.]"
+    return Outcome(content="\n".join([*chosen, total]), note=total.strip("[.]"))
+
+
+def newest_first(query: Query, names: Iterable[str]) -> list[Path]:
+    """Sort files by when they were changed, the latest first, then by name."""
+    dated: list[tuple[int, str, Path]] = []
+    for name in names:
+        path = query.file(name)
+        with contextlib.suppress(OSError):  # gone since it was found
+            dated.append((-path.stat().st_mtime_ns, str(path), path))
+    return [path for _, _, path in sorted(dated)]
+
+
+def _nothing(given: GrepInput) -> Outcome:
+    said = f"Nothing matches {given.pattern!r} in {given.path or 'the working directory'}"
+    told = f"{said} (files like {given.glob})" if given.glob else said
+    return Outcome(content=f"{told}.", note="no match")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+GREP: Tool = make_tool(
+    "Grep",
+    GrepInput,
+    grep,
+    kind="search",
+    path_inputs=("path",),
+    is_read_only=True,
+    limit_chars=LIMIT_CHARS,
+)

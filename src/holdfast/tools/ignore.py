@@ -1,0 +1,122 @@
+"""Which files of a tree count: the walk that leaves out what `.gitignore` files name.
+
+A directory comes in; paths of regular files go out, in the order of their names, links not
+followed, version control's own directories left out. A rule further down outweighs one
+further up, the last in a file the ones before it; what lies in a left-out directory cannot
+be brought back. Loaded alone by the search process.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.tools.globs import path_expression
+
+VERSION_CONTROL = frozenset({".bzr", ".git", ".hg", ".jj", ".sl", ".svn"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of a `.gitignore` file."""
+
+    expression: re.Pattern[str]
+    """For a path from the file's directory."""
+    is_exception: bool
+    only_directories: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The lines of one file, with the directory they count from."""
+
+    base: str
+    """Absolute, with a slash at the end."""
+    rules: tuple[Rule, ...]
+
+    def verdict(self, path: str, is_directory: bool) -> bool | None:
+        """Say whether an absolute path is left out, kept for sure, or not spoken of."""
+        below = path.removeprefix(self.base)
+        for rule in reversed(self.rules):
+            if rule.only_directories and not is_directory:
+                continue
+            if rule.expression.fullmatch(below):
+                return not rule.is_exception
+        return None
+
+
+def parse_rule(line: str) -> Rule | None:
+    """Read one line; blank ones, comments and nonsense are no rule."""
+    line = re.sub(r"(?<!\\)[ \t]+$", "", line.rstrip("\r\n"))
+    if not line or line.startswith("#"):
+        return None
+    is_exception = line.startswith("!")
+    pattern = line[1:] if is_exception else line
+    only_directories = pattern.endswith("/")
+    pattern = pattern.rstrip("/") if only_directories else pattern
+    if not pattern:
+        return None
+    anywhere = "" if "/" in pattern else "(?:.*/)?"
+    try:
+        expression = re.compile(anywhere + path_expression(pattern.removeprefix("/")), re.DOTALL)
+    except re.error:
+        return None
+    return Rule(expression, is_exception, only_directories)
+
+
+def rules_in(file: Path, base: Path) -> Rules | None:
+    """Read a file of rules, if there is one."""
+    try:
+        text = file.read_text(encoding="utf-8-sig", errors="surrogateescape")
+    except OSError:
+        return None
+    rules = tuple(rule for rule in map(parse_rule, text.split("\n")) if rule)
+    return Rules(f"{base}/".replace("//", "/"), rules) if rules else None
+
+
+def rules_above(directory: Path) -> tuple[Rules, ...]:
+    """Gather the rules that hold in a directory from above it, the weightiest last."""
+    found: list[Rules | None] = []
+    for place in (directory, *directory.parents):
+        if place != directory:
+            found.append(rules_in(place / ".gitignore", place))
+        if (place / ".git").exists():
+            found.append(rules_in(place / ".git" / "info" / "exclude", place))
+            break
+    return tuple(rules for rules in reversed(found) if rules)
+
+
+def walk(directory: Path) -> Iterator[str]:
+    """List the files of a tree that count, from its top."""
+    directory = directory.absolute()
+    yield from _walk(str(directory), "", rules_above(directory))
+
+
+def _walk(top: str, below: str, above: tuple[Rules, ...]) -> Iterator[str]:
+    here = Path(top, below)
+    own = rules_in(here / ".gitignore", here)
+    rules = (*above, own) if own else above
+    try:
+        with os.scandir(here) as entries:
+            listed = sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return  # unreadable or just removed: there is nothing to list
+    for entry in listed:
+        is_directory = entry.is_dir(follow_symlinks=False)
+        if entry.name in VERSION_CONTROL or is_ignored(entry.path, is_directory, rules):
+            continue
+        path = f"{below}/{entry.name}" if below else entry.name
+        if is_directory:
+            yield from _walk(top, path, rules)
+        elif entry.is_file(follow_symlinks=False):
+            yield path
+
+
+def is_ignored(path: str, is_directory: bool, rules: tuple[Rules, ...]) -> bool:
+    """Say whether a path is left out by these rules, the weightiest last."""
+    for file in reversed(rules):
+        verdict = file.verdict(path, is_directory)
+        if verdict is not None:
+            return verdict
+    return False

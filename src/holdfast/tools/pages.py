@@ -1,0 +1,126 @@
+"""Lines of a file as a model reads them: numbered, cut to size, with the word how to go on.
+
+A text, or a file too large for one, and a range come in; a `Page` goes out. A page has at
+most so many lines and so many tokens; a line that is too long is cut. The large file is
+read in pieces and no more of it than needed, so that neither its size nor the length of a
+line costs memory.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+
+from holdfast.tools.workplace import Workplace
+
+LINE_CHARS = 2_000
+"""Longer lines are data or minified code, of which more does not help."""
+CHUNK_BYTES = 1 << 20
+"""Pieces in which a large file is skipped over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some lines of a file, ready to be shown."""
+
+    text: str
+    lines: range
+    """Which lines these are, from 1."""
+
+
+def page_of_text(text: str, first: int, limit: int, max_tokens: int, workplace: Workplace) -> Page:
+    """Show lines of a text that is in memory."""
+    if not text:
+        return Page(text="[The file is empty.]", lines=range(1, 1))
+    every = text.removesuffix("\n").split("\n")
+    if first > len(every):
+        said = f"[The file has {len(every):,} lines; there is no line {first:,}.]"
+        return Page(text=said, lines=range(first, first))
+    chosen = [_cut(line) for line in every[first - 1 : first - 1 + limit]]
+    kept = _fitting(chosen, first, max_tokens, workplace.count_tokens)
+    last = first + len(kept) - 1
+    remark = ""
+    if last < len(every):
+        remark = f"\n[Lines {first:,} to {last:,} of {len(every):,}; go on with offset {last + 1}.]"
+    return Page(text="\n".join(kept) + remark, lines=range(first, last + 1))
+
+
+def page_of_large(
+    path: Path, first: int, limit: int, max_tokens: int, workplace: Workplace
+) -> Page:
+    """Show lines of a file that is not read whole."""
+    with path.open("rb") as file:
+        if not _skip_lines(file, first - 1):
+            said = f"[The file has fewer than {first:,} lines.]"
+            return Page(text=said, lines=range(first, first))
+        chosen, has_more = _take_lines(file, limit)
+    kept = _fitting(chosen, first, max_tokens, workplace.count_tokens)
+    last = first + len(kept) - 1
+    remark = ""
+    if has_more or len(kept) < len(chosen):
+        remark = f"\n[Lines {first:,} to {last:,}; there are more: go on with offset {last + 1}.]"
+    return Page(text="\n".join(kept) + remark, lines=range(first, last + 1))
+
+
+def _cut(line: str, unread_bytes: int = 0) -> str:
+    """Shorten a line that is too long, and say by how much."""
+    if len(line) <= LINE_CHARS and not unread_bytes:
+        return line
+    return f"{line[:LINE_CHARS]}… [{len(line) - LINE_CHARS + unread_bytes:,} more characters]"
+
+
+def _fitting(
+    lines: Sequence[str], first: int, max_tokens: int, count: Callable[[str], int]
+) -> list[str]:
+    """Number as many lines as the budget allows, but at least one."""
+    written = [f"{number:>6}\t{line}" for number, line in enumerate(lines, start=first)]
+    if count("\n".join(written)) <= max_tokens:
+        return written
+    low, high = 1, len(written)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count("\n".join(written[:middle])) <= max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return written[:low]
+
+
+def _skip_lines(file: BufferedReader, count: int) -> bool:
+    """Go past so many lines; say whether there is anything after them."""
+    while count > 0:
+        piece = file.read(CHUNK_BYTES)
+        if not piece:
+            return False
+        found = piece.count(b"\n")
+        if found >= count:
+            place = -1
+            for _ in range(count):
+                place = piece.index(b"\n", place + 1)
+            file.seek(place + 1 - len(piece), 1)
+            break
+        count -= found
+    return bool(file.peek(1))
+
+
+def _take_lines(file: BufferedReader, limit: int) -> tuple[list[str], bool]:
+    """Take so many lines, of each no more than can be shown; say whether more follow."""
+    lines: list[str] = []
+    while len(lines) < limit:
+        line = file.readline(4 * LINE_CHARS)
+        if not line:
+            return lines, False
+        unread_bytes = 0 if line.endswith(b"\n") else _rest_of_line(file)
+        shown = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
+        lines.append(_cut(shown, unread_bytes))
+    return lines, bool(file.peek(1))
+
+
+def _rest_of_line(file: BufferedReader) -> int:
+    """Go past what is left of a long line; say how many bytes that was."""
+    passed = 0
+    while piece := file.readline(CHUNK_BYTES):
+        passed += len(piece)
+        if piece.endswith(b"\n"):
+            break
+    return passed

@@ -1,0 +1,74 @@
+"""EnterPlan and ExitPlan: think first, in a file, and change things once it is approved.
+
+Entering names the file in which the plan grows, one per session; leaving writes it down and
+hands it over. That nothing else is changed meanwhile, and that a person approves before the
+leaving runs, is the permissions' business. A fork cannot enter: nobody would be asked.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.tools.atomic import replace_content
+from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from holdfast.tools.workplace import Plan, Workplace
+
+
+class EnterPlanInput(Input, frozen=True, kw_only=True):
+    """EnterPlan takes nothing."""
+
+
+class ExitPlanInput(Input, frozen=True, kw_only=True):
+    """What ExitPlan takes."""
+
+    plan: Annotated[
+        str, Meta(description="The plan, in Markdown; leave out what already is in the plan file.")
+    ] = ""
+
+
+async def enter_plan(_given: EnterPlanInput, workplace: Workplace) -> Outcome:
+    """Begin to plan."""
+    if workplace.is_fork:
+        raise Refused("Only the main session plans: nobody could approve a plan here.")
+    file = plan_file(workplace)
+    workplace.plan = Plan(is_on=True, file=file)
+    begun = " A plan from before is in it." if file.exists() else ""
+    said = (
+        f"Planning. Look around, change nothing but {file}, in which the plan grows.{begun} "
+        "Hand it over with ExitPlan."
+    )
+    return Outcome(content=said, note="planning")
+
+
+async def exit_plan(given: ExitPlanInput, workplace: Workplace) -> Outcome:
+    """Hand the plan over and go back to work."""
+    if not workplace.plan.is_on:
+        raise Refused("Nothing is being planned. Begin with EnterPlan.")
+    file = workplace.plan.file or plan_file(workplace)
+    if given.plan.strip():
+        _write(file, given.plan)
+    plan = file.read_text(encoding="utf-8") if file.exists() else ""
+    if not plan.strip():
+        raise Refused(f"There is no plan yet: write it to {file}, or give it here.")
+    workplace.plan = Plan(is_on=False, file=file)
+    said = f"The plan is approved and lies in {file}. Carry it out.\n\n{plan}"
+    return Outcome(content=said, note=f"plan approved: {file.name}")
+
+
+def plan_file(workplace: Workplace) -> Path:
+    """Name the session's plan file."""
+    name = re.sub(r"[^\w-]+", "-", workplace.session).strip("-") or "session"
+    return workplace.home / "plans" / f"{name}.md"
+
+
+def _write(file: Path, plan: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    before = file.stat() if file.exists() else None
+    replace_content(file, plan.rstrip().encode() + b"\n", before)
+    file.chmod(0o600)
+
+
+ENTER_PLAN: Tool = make_tool("EnterPlan", EnterPlanInput, enter_plan, kind="other")
+EXIT_PLAN: Tool = make_tool("ExitPlan", ExitPlanInput, exit_plan, kind="ask")

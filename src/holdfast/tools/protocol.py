@@ -1,0 +1,165 @@
+"""The shape of a tool: what it is called, what it takes, what it does and what comes out.
+
+A tool is declared once, from the type of its input and an async function; the JSON Schema
+that a model sees and the check of what a model sends are both made from that type. Whatever
+a tool cannot do comes out as a result that says so: only cancellation passes through. Who
+may run what, in which order, and what becomes of a long result is decided elsewhere.
+"""
+
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.messages import Json, JsonObject, ResultContent
+from holdfast.tools.workplace import Workplace
+
+Kind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
+
+LIMIT_CHARS = 50_000
+"""A longer result is spilled: about 12,000 tokens, a sixteenth of a 200K window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one run of a tool came to."""
+
+    content: ResultContent
+    """What the model reads."""
+    is_error: bool = False
+    exit_status: int | None = None
+    """Of a command that ended by itself; a signal is its negative number."""
+    note: str = ""
+    """One line for the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool as the loop, the permissions and the stages see it."""
+
+    name: str
+    description: str
+    input_schema: JsonObject
+    kind: Kind
+    path_inputs: tuple[str, ...]
+    """Inputs that name a file or a directory."""
+    command_input: str
+    """The input that is a shell command, or nothing."""
+    is_read_only: Callable[[JsonObject], bool]
+    """Whether this call changes nothing, so that it may run beside others."""
+    limit_chars: int | None
+    """Longer results are spilled; None is never."""
+    run: Callable[[JsonObject, Workplace], Awaitable[Outcome]]
+
+    def definition(self) -> JsonObject:
+        """Give the tool as a request lists it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "input_schema": self.input_schema,
+        }
+
+
+class Refused(Exception):
+    """The tool will not or cannot do this; the message is what the model reads."""
+
+
+class Input(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every tool's input has in common: an input nobody knows is told, not ignored."""
+
+
+Taken = TypeVar("Taken", bound=Input)
+
+
+def make_tool(
+    name: str,
+    takes: type[Taken],
+    does: Callable[[Taken, Workplace], Awaitable[Outcome]],
+    *,
+    kind: Kind,
+    path_inputs: tuple[str, ...] = (),
+    command_input: str = "",
+    is_read_only: Callable[[Taken], bool] | bool = False,
+    limit_chars: int | None = LIMIT_CHARS,
+) -> Tool:
+    """Declare a tool from its input type and what it does."""
+
+    async def run(given: JsonObject, workplace: Workplace) -> Outcome:
+        try:
+            return await does(_taken(name, takes, given), workplace)
+        except Refused as refusal:
+            return Outcome(content=str(refusal), is_error=True, note=_first_line(str(refusal)))
+        except OSError as error:
+            said = f"{name} failed: {_reason(error)}."
+            return Outcome(content=said, is_error=True, note=said)
+
+    def changes_nothing(given: JsonObject) -> bool:
+        if isinstance(is_read_only, bool):
+            return is_read_only
+        try:
+            return is_read_only(_taken(name, takes, given))
+        except Refused:
+            return True  # a call that will be refused changes nothing
+
+    return Tool(
+        name=name,
+        description=prompt(name),
+        input_schema=schema_of(takes),
+        kind=kind,
+        path_inputs=path_inputs,
+        command_input=command_input,
+        is_read_only=changes_nothing,
+        limit_chars=limit_chars,
+        run=run,
+    )
+
+
+def prompt(name: str) -> str:
+    """Read what a model is told about a tool."""
+    return (
+        (files("holdfast.tools") / "prompts" / f"{name.lower()}.md")
+        .read_text(encoding="utf-8")
+        .strip()
+    )
+
+
+def schema_of(takes: type[Struct]) -> JsonObject:
+    """Make the JSON Schema of an input type, written out without references."""
+    schema = msgspec.json.schema(takes)
+    parts = schema.pop("$defs", {})
+    written: JsonObject = _inlined(schema, parts)
+    return written
+
+
+def _inlined(node: Json, parts: JsonObject) -> Json:
+    if isinstance(node, list):
+        return [_inlined(item, parts) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _inlined(parts[node["$ref"].rpartition("/")[2]], parts)
+    # The title only repeats the class's name, its description our own docstring.
+    names = {"title", "description"} if node.get("type") == "object" else set()
+    return {key: _inlined(value, parts) for key, value in node.items() if key not in names}
+
+
+def _taken(name: str, takes: type[Taken], given: JsonObject) -> Taken:
+    """Check an input; numbers and booleans written as text are taken for what they say."""
+    try:
+        return msgspec.convert(given, takes, strict=False)
+    except msgspec.ValidationError as error:
+        raise Refused(f"{name} was called with a wrong input: {error}.") from None
+
+
+def _reason(error: OSError) -> str:
+    """Say an operating system's error in words, with the path if it names one."""
+    words = os.strerror(error.errno).lower() if error.errno else str(error)
+    return f"{words}: {error.filename}" if error.filename else words
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]

@@ -1,0 +1,191 @@
+"""A stand-in for ripgrep: the same few things, in the same output, where it is missing.
+
+Run as a process of its own, because a pattern can keep Python busy for hours and only a
+process can be stopped. A `Query` comes in as JSON; what ripgrep would print goes out, a
+path, a zero byte, a line number and `:` or `-` before each line. Imports nothing but the
+standard library and two neighbours, so that it starts quickly.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from holdfast.tools.ignore import walk
+from holdfast.tools.source import NotText, decode
+
+SEARCHED_BYTES = 64 << 20
+"""Larger files are data, not text to search; ripgrep is told the same."""
+
+Write = Callable[[bytes], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What to look for, and where."""
+
+    path: str
+    """A directory, or one file."""
+    pattern: str = ""
+    """Empty lists the files themselves."""
+    wanted: str = ""
+    """An expression that a path from `path` must fit; empty takes all."""
+    only_names: bool = False
+    ignore_case: bool = False
+    is_multiline: bool = False
+    before: int = 0
+    after: int = 0
+
+    @property
+    def is_file(self) -> bool:
+        """Whether one file is searched, which counts whatever `.gitignore` says."""
+        return not Path(self.path).is_dir()
+
+    @property
+    def directory(self) -> Path:
+        """Where the names in the answer count from."""
+        return Path(self.path).parent if self.is_file else Path(self.path)
+
+    def file(self, name: str) -> Path:
+        """Give the file of a name in the answer."""
+        return self.directory / name
+
+    def to_json(self) -> str:
+        """Write the query for the process that answers it."""
+        return json.dumps(asdict(self))
+
+
+def main(arguments: list[str], write: Write) -> int:
+    """Answer one query; exit as ripgrep does: 0 found, 1 nothing, 2 not understood."""
+    query = Query(**json.loads(arguments[0]))
+    try:
+        wanted = re.compile(query.wanted, re.DOTALL)
+        pattern = compile_pattern(query) if query.pattern else None
+    except re.error as error:
+        sys.stderr.write(str(error))
+        return 2
+    found = False
+    for path in _paths(query):
+        if query.wanted and not wanted.fullmatch(path):
+            continue
+        found = _answer(query, pattern, path, found, write) or found
+    return 0 if found else 1
+
+
+def compile_pattern(query: Query) -> re.Pattern[str]:
+    """Compile a pattern, taking the few things that ripgrep writes otherwise."""
+    pattern = query.pattern
+    for theirs, ours in ((r"\<", r"\b(?=\w)"), (r"\>", r"\b(?<=\w)"), (r"\z", r"\Z")):
+        pattern = re.sub(rf"(?<!\\)((?:\\\\)*){re.escape(theirs)}", _with(ours), pattern)
+    for name, chars in (("alpha", "a-zA-Z"), ("digit", "0-9"), ("alnum", "a-zA-Z0-9")):
+        pattern = pattern.replace(f"[:{name}:]", chars)
+    pattern = pattern.replace("[:space:]", r"\s").replace("[:word:]", r"\w")
+    flags = re.IGNORECASE if query.ignore_case else 0
+    return re.compile(pattern, flags | re.MULTILINE | (re.DOTALL if query.is_multiline else 0))
+
+
+def _with(ours: str) -> Callable[[re.Match[str]], str]:
+    return lambda match: match[1] + ours
+
+
+def _paths(query: Query) -> Iterator[str]:
+    return iter((Path(query.path).name,)) if query.is_file else walk(query.directory)
+
+
+def _answer(
+    query: Query, pattern: re.Pattern[str] | None, path: str, is_later: bool, write: Write
+) -> bool:
+    """Print what one file has to say; say whether it had anything."""
+    name = path.encode("utf-8", "surrogateescape")
+    if pattern is None:
+        write(name + b"\0")
+        return True
+    text = _text(query.file(path))
+    lines = text.split("\n") if text else []
+    if lines and not lines[-1]:
+        lines.pop()
+    matched = matched_lines(text, lines, pattern, query)
+    if not matched:
+        return False
+    if query.only_names:
+        write(name + b"\0")
+        return True
+    _print(name, lines, matched, query, is_later, write)
+    return True
+
+
+def _text(file: Path) -> str:
+    try:
+        if file.stat().st_size > SEARCHED_BYTES:
+            return ""
+        return decode(file.read_bytes()).text
+    except (OSError, NotText):
+        return ""
+
+
+def matched_lines(
+    text: str, lines: list[str], pattern: re.Pattern[str], query: Query
+) -> dict[int, None]:
+    """List the lines, from 1, in which the pattern is found, in order."""
+    if query.is_multiline:
+        return _spanned_lines(text, pattern, query.only_names)
+    if _is_local(pattern.pattern) and not pattern.search(text):
+        return {}  # one look over the whole text is quicker than one for each line
+    found: dict[int, None] = {}
+    for number, line in enumerate(lines, start=1):
+        if pattern.search(line):
+            found[number] = None
+            if query.only_names:
+                break
+    return found
+
+
+def _is_local(pattern: str) -> bool:
+    """Say whether a match within a line is surely also a match within the whole text."""
+    return not re.search(r"\(\?|\\[ABZ]", pattern)
+
+
+def _spanned_lines(text: str, pattern: re.Pattern[str], only_first: bool) -> dict[int, None]:
+    found: dict[int, None] = {}
+    place, number = 0, 1
+    for match in pattern.finditer(text):
+        if match.start() == len(text) and text:
+            break  # an empty match past the last newline is in no line
+        number += text.count("\n", place, match.start())
+        place = match.start()
+        last = max(match.start(), match.end() - 1)
+        found.update(dict.fromkeys(range(number, number + text.count("\n", place, last) + 1)))
+        if only_first:
+            break
+    return found
+
+
+def _print(
+    name: bytes,
+    lines: list[str],
+    matched: dict[int, None],
+    query: Query,
+    is_later: bool,
+    write: Write,
+) -> None:
+    """Print matches with the lines around them, a separator where lines are left out."""
+    has_context = bool(query.before or query.after)
+    shown: dict[int, None] = {}
+    for number in matched:
+        first, last = max(1, number - query.before), min(len(lines), number + query.after)
+        shown.update(dict.fromkeys(range(first, last + 1)))
+    previous = 0
+    for number in shown:
+        is_gap = number != previous + 1 if previous else is_later
+        if has_context and is_gap:
+            write(b"--\n")
+        mark = b":" if number in matched else b"-"
+        line = lines[number - 1].encode("utf-8", "surrogatepass")
+        write(name + b"\0" + str(number).encode() + mark + line + b"\n")
+        previous = number
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], sys.stdout.buffer.write))

@@ -1,0 +1,204 @@
+"""Searching files: ripgrep where it is installed, our stand-in where it is not.
+
+A `Query` comes in; names, or lines with their numbers, go out one by one. Both programs
+print the same, both are processes that end with the search, with its time, or when nobody
+wants more of it. What is binary and which paths are wanted is decided here, for both alike;
+how the result looks is left to the tools.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.tools.protocol import Refused
+from holdfast.tools.scan import SEARCHED_BYTES, Query
+from holdfast.tools.source import SNIFFED_BYTES, is_binary
+
+SEARCH_SECONDS = 30.0
+"""Time enough for a large tree without ripgrep; then the search was too wide."""
+RECORD_BYTES = 1 << 16
+"""Of one printed line; the rest of a longer one is skipped."""
+CHUNK_BYTES = 1 << 16
+"""A pipe holds as much."""
+
+_LOADER = """
+import sys, types
+package = types.ModuleType("holdfast")
+package.__path__ = [sys.argv[1]]
+sys.modules["holdfast"] = package
+from holdfast.tools import scan
+sys.exit(scan.main(sys.argv[2:], sys.stdout.buffer.write))
+"""
+"""Loads the stand-in without the rest of the package, which takes five times as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a file that matched, or that stands beside one that did."""
+
+    path: str
+    number: int
+    text: str
+    is_match: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Lines were left out between two that are shown."""
+
+
+class _NotUnderstood(Exception):
+    """The program cannot read the pattern."""
+
+
+async def find_names(query: Query, variables: Mapping[str, str]) -> list[str]:
+    """List the files that count, or those that hold the pattern, in no particular order."""
+    names: list[str] = []
+    async with asyncio.timeout(SEARCH_SECONDS):
+        async with contextlib.aclosing(_records(query, b"\0", variables)) as records:
+            async for record in records:
+                names.append(record.decode("utf-8", "surrogateescape"))
+    return [name for name in names if _is_wanted(query, name)]
+
+
+async def find_lines(
+    query: Query, variables: Mapping[str, str]
+) -> AsyncGenerator[Line | Gap, None]:
+    """Give matching lines and those around them, file by file in the order of names."""
+    path, is_wanted, has_gap, has_any = "", False, False, False
+    async with contextlib.aclosing(_records(query, b"\n", variables)) as records:
+        async for record in records:
+            name, zero, rest = record.partition(b"\0")
+            if not zero:
+                has_gap = True
+                continue
+            line = _line(name.decode("utf-8", "surrogateescape"), rest)
+            if line is None:
+                continue
+            if line.path != path:
+                path, is_wanted = line.path, _is_wanted(query, line.path)
+            if not is_wanted:
+                continue
+            if has_gap and has_any:
+                yield Gap()
+            has_gap, has_any = False, True
+            yield line
+
+
+def _line(path: str, rest: bytes) -> Line | None:
+    parts = re.match(rb"(\d+)([:-])", rest)
+    if parts is None:
+        return None
+    return Line(path, int(parts[1]), _decoded(rest[parts.end() :]), parts[2] == b":")
+
+
+def _decoded(line: bytes) -> str:
+    """Read a line as the file it is from is read; one that was cut may end within a character."""
+    line = line.removesuffix(b"\r")
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        is_cut = error.start > len(line) - 4 and len(line) > RECORD_BYTES // 2
+        return line[: error.start].decode("utf-8") if is_cut else line.decode("latin-1")
+
+
+def _is_wanted(query: Query, path: str) -> bool:
+    if query.wanted and not re.fullmatch(query.wanted, path, re.DOTALL):
+        return False
+    if not query.pattern:
+        return True
+    try:
+        with query.file(path).open("rb") as opened:
+            return not is_binary(opened.read(SNIFFED_BYTES))
+    except OSError:
+        return False
+
+
+async def _records(
+    query: Query, end: bytes, variables: Mapping[str, str]
+) -> AsyncGenerator[bytes, None]:
+    """Run ripgrep, or the stand-in if there is none or it cannot read the pattern."""
+    ripgrep = shutil.which("rg", path=variables.get("PATH"))
+    if ripgrep:
+        try:
+            async with contextlib.aclosing(_run(_ripgrep(ripgrep, query), query, end)) as records:
+                async for record in records:
+                    yield record.removeprefix(b"./")
+            return
+        except _NotUnderstood:
+            pass  # look-around and the like: Python's expressions have it
+    package = Path(__file__).parent.parent
+    arguments = [sys.executable, "-P", "-c", _LOADER, str(package), query.to_json()]
+    try:
+        async with contextlib.aclosing(_run(arguments, query, end)) as records:
+            async for record in records:
+                yield record
+    except _NotUnderstood as error:
+        raise Refused(f"{query.pattern!r} is not a regular expression: {error}.") from None
+
+
+def _ripgrep(program: str, query: Query) -> list[str]:
+    """Write a query as arguments of ripgrep that make it do what the stand-in does."""
+    arguments = [program, "--no-config", "--no-messages", "--color=never", "--hidden", "--null"]
+    arguments += ["--no-ignore-dot", "--no-ignore-global", "--no-require-git", "--glob=!.git"]
+    arguments += [f"--glob=!{name}" for name in (".bzr", ".hg", ".jj", ".sl", ".svn")]
+    arguments += [f"--max-filesize={SEARCHED_BYTES}"]
+    target = Path(query.path).name if query.is_file else "."
+    if not query.pattern:
+        return [*arguments, "--files", "--", target]
+    arguments += ["--text", "--crlf", "--no-heading", "--line-number", "--with-filename"]
+    arguments += ["--files-with-matches"] if query.only_names else ["--sort=path"]
+    arguments += ["--ignore-case"] if query.ignore_case else []
+    arguments += ["--multiline", "--multiline-dotall"] if query.is_multiline else []
+    arguments += [f"--before-context={query.before}"] if query.before else []
+    arguments += [f"--after-context={query.after}"] if query.after else []
+    return [*arguments, f"--regexp={query.pattern}", "--", target]
+
+
+async def _run(arguments: list[str], query: Query, end: bytes) -> AsyncGenerator[bytes, None]:
+    """Run a search and give what it prints, piece by piece; it ends with the caller's interest."""
+    process = await asyncio.create_subprocess_exec(
+        *arguments,
+        cwd=query.directory,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    try:
+        async for record in _split(process.stdout, end):
+            yield record
+        complaint = (await process.stderr.read(RECORD_BYTES)).decode("utf-8", "replace").strip()
+        if await process.wait() and complaint:
+            raise _NotUnderstood(complaint.splitlines()[-1])
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        await process.communicate()  # what is still in the pipes, so that they close
+
+
+async def _split(stream: asyncio.StreamReader, end: bytes) -> AsyncGenerator[bytes, None]:
+    """Cut a stream at a byte; what is too long for a record is skipped, not kept."""
+    rest, is_over = b"", False
+    while piece := await stream.read(CHUNK_BYTES):
+        *whole, last = (rest + piece).split(end)
+        for record in whole:
+            if not is_over:
+                yield record[:RECORD_BYTES]
+            is_over = False
+        rest = last
+        if len(rest) > RECORD_BYTES:
+            if not is_over:
+                yield rest[:RECORD_BYTES]
+            rest, is_over = b"", True
+    if rest and not is_over:
+        yield rest

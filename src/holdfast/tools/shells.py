@@ -1,0 +1,94 @@
+"""The commands of one session: those that are waited for and those in the background.
+
+Every command of a session is started and ended here, so that closing the session, or its
+death, ends them all. A background command has a short id and an output file; what was
+already given of its output is remembered.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from holdfast.tools.lifeline import Lifeline
+from holdfast.tools.shell import Launch, Running, start
+
+GIVEN_BYTES = 1 << 20
+"""The most that one look at a background command brings; older output stays in its file."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Background:
+    """A command that runs while the agent goes on."""
+
+    id: str
+    command: str
+    running: Running
+    ending: "asyncio.Task[None]"
+    """Waits for the command to end and then for its group."""
+    given_bytes: int = 0
+    is_stopped: bool = False
+
+    def news(self) -> str:
+        """Give the output that came since the last look."""
+        capture = self.running.capture
+        capture.flush()
+        with capture.file.open("rb") as file:
+            file.seek(self.given_bytes)
+            new = file.read()
+        self.given_bytes += len(new)
+        if len(new) <= GIVEN_BYTES:
+            return new.decode("utf-8", "replace")
+        skipped = f"[{len(new) - GIVEN_BYTES:,} bytes before this are in {capture.file}]\n"
+        return skipped + new[-GIVEN_BYTES:].decode("utf-8", "replace")
+
+
+@dataclass(slots=True)
+class Shells:
+    """The commands of one session."""
+
+    background: dict[str, Background] = field(default_factory=dict)
+    _lifeline: Lifeline = field(default_factory=Lifeline)
+    _foreground: set[Running] = field(default_factory=set)
+    _count: int = 0
+
+    async def start(self, launch: Launch) -> Running:
+        """Start a command that this session answers for."""
+        running = await start(launch)
+        self._lifeline.hold(running.group)
+        self._foreground.add(running)
+        return running
+
+    async def finish(self, running: Running) -> None:
+        """End whatever a command has left and forget it."""
+        try:
+            await running.finish()
+        finally:
+            self._release(running)
+
+    async def stop(self, running: Running) -> None:
+        """End a command and its whole group."""
+        try:
+            await running.stop()
+        finally:
+            self._release(running)
+
+    def send_back(self, running: Running, command: str) -> Background:
+        """Let a command go on in the background, under a name."""
+        self._count += 1
+        id = f"shell-{self._count}"
+        ending = asyncio.create_task(self._see_off(running), name=id)
+        self.background[id] = Background(id=id, command=command, running=running, ending=ending)
+        return self.background[id]
+
+    async def stop_all(self) -> None:
+        """End every command, and let the watcher go."""
+        await asyncio.gather(*(self.stop(running) for running in tuple(self._foreground)))
+        await asyncio.gather(*(shell.ending for shell in self.background.values()))
+        self._lifeline.close()
+
+    async def _see_off(self, running: Running) -> None:
+        await running.wait(None)
+        await self.finish(running)
+
+    def _release(self, running: Running) -> None:
+        self._lifeline.release(running.group)
+        self._foreground.discard(running)

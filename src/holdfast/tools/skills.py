@@ -1,0 +1,123 @@
+"""Skills on disk: directories with a `SKILL.md` that tells how something is done.
+
+Directories come in; the skills in them go out, each with its name and description from the
+front matter, a project's before a user's of the same name. `listing` writes what a model is
+told of them within a budget: every name, and of the descriptions as much as fits.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+DESCRIPTION_CHARS = 1_536
+"""Of one skill; who needs more says it in the body."""
+LISTING_CHARS = 8_000
+"""For all descriptions together: about one hundredth of a 200K window."""
+SHORTEST_CHARS = 40
+"""A description cut below this says nothing; then only the names are listed."""
+BODY_BYTES = 256 << 10
+"""A larger file is no instruction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """How something is done."""
+
+    name: str
+    description: str
+    body: str
+    directory: Path
+    fields: Mapping[str, str]
+    """The whole front matter."""
+
+
+def find_skills(places: Iterable[Path]) -> tuple[Skill, ...]:
+    """Gather the skills in some directories, the first of a name winning, sorted by name."""
+    found: dict[str, Skill] = {}
+    for place in places:
+        for file in sorted(place.glob("*/SKILL.md")):
+            skill = _load(file)
+            if skill is not None:
+                found.setdefault(skill.name, skill)
+    return tuple(found[name] for name in sorted(found))
+
+
+def _load(file: Path) -> Skill | None:
+    """Read one skill; what is unreadable or far too large is none."""
+    try:
+        if file.stat().st_size > BODY_BYTES:
+            return None
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return None
+    fields, body = front_matter(text)
+    return Skill(
+        name=fields.get("name") or file.parent.name,
+        description=fields.get("description") or _first_words(body),
+        body=body.strip(),
+        directory=file.parent,
+        fields=fields,
+    )
+
+
+def front_matter(text: str) -> tuple[dict[str, str], str]:
+    """Split a file into the fields between its `---` lines and the rest."""
+    found = re.match(r"---[ \t]*\r?\n(.*?)(?:^|\r?\n)---[ \t]*(?:\r?\n|\Z)", text, re.DOTALL | re.M)
+    if found is None:
+        return {}, text
+    return _fields(found[1].splitlines()), text[found.end() :]
+
+
+def _fields(lines: list[str]) -> dict[str, str]:
+    """Read `key: value` lines; indented lines go on with the value above."""
+    fields: dict[str, list[str]] = {}
+    key = ""
+    for line in lines:
+        named = re.match(r"([\w-]+):(?:\s+(.*))?$", line)
+        if named:
+            key = named[1]
+            value = (named[2] or "").strip()
+            fields[key] = [] if re.fullmatch(r"[|>][+-]?", value) else [value]
+        elif key and line.startswith((" ", "\t", "-")):
+            fields[key].append(line.strip())
+    return {key: _unquoted(" ".join(filter(None, parts))) for key, parts in fields.items()}
+
+
+def _unquoted(value: str) -> str:
+    quoted = re.fullmatch(r"\"(.*)\"|'(.*)'", value, re.DOTALL)
+    return (quoted[1] or quoted[2] or "") if quoted else value
+
+
+def _first_words(body: str) -> str:
+    lines = (line.strip("# ").strip() for line in body.splitlines())
+    return next((line for line in lines if line), "")
+
+
+def listing(skills: Iterable[Skill], budget_chars: int = LISTING_CHARS) -> str:
+    """Write the skills a model may use, one line each, within a budget."""
+    skills = tuple(skills)
+    if not skills:
+        return ""
+    room = (budget_chars - sum(len(skill.name) + 4 for skill in skills)) // len(skills)
+    longest = min(DESCRIPTION_CHARS, _share(skills, budget_chars, room))
+    return "\n".join(_line(skill, longest) for skill in skills)
+
+
+def _share(skills: tuple[Skill, ...], budget_chars: int, room: int) -> int:
+    """Find the length at which descriptions are cut so that all fit; short ones leave room."""
+    lengths = sorted(min(len(skill.description), DESCRIPTION_CHARS) for skill in skills)
+    left = budget_chars - sum(len(skill.name) + 4 for skill in skills)
+    for index, length in enumerate(lengths):
+        share = left // (len(lengths) - index)
+        if length > share:
+            return share if share >= SHORTEST_CHARS else 0
+        left -= length
+    return max(room, lengths[-1])
+
+
+def _line(skill: Skill, longest: int) -> str:
+    description = " ".join(skill.description.split())
+    if len(description) > longest:
+        description = f"{description[: longest - 1]}…" if longest else ""
+    return f"- {skill.name}: {description}" if description else f"- {skill.name}"

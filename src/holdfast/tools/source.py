@@ -1,0 +1,119 @@
+"""A text file taken apart into what a model sees and what it must not be able to lose.
+
+Bytes come in; text with `\n` line ends goes out, with the encoding, the byte order mark and
+the line ends remembered. Changes are made to the bytes' own text at mapped places, so what
+was not touched comes back byte for byte, mixed line ends and all. What is no text is told
+apart here; what to do about it is left to the tools.
+"""
+
+import codecs
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+
+SNIFFED_BYTES = 8_192
+"""A zero byte this early makes a file binary; the same measure as git's."""
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+class NotText(Exception):
+    """The bytes are no text in any encoding we know."""
+
+
+class NotEncodable(Exception):
+    """The new text has characters that the file's encoding lacks."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text file's content."""
+
+    raw: str
+    """As stored: line ends untouched, mark removed."""
+    encoding: str = "utf-8"
+    mark: bytes = b""
+
+    @cached_property
+    def text(self) -> str:
+        """What a model sees: every line ends in a plain newline."""
+        return self.raw.replace("\r\n", "\n")
+
+    @cached_property
+    def line_end(self) -> str:
+        """How most lines end."""
+        windows = self.raw.count("\r\n")
+        return "\r\n" if windows * 2 > self.raw.count("\n") else "\n"
+
+    @property
+    def ends_with_newline(self) -> bool:
+        """Whether the last line is finished."""
+        return self.raw.endswith("\n")
+
+    def replaced(self, spans: list[tuple[int, int]], new: str) -> "Source":
+        """Put new text in place of spans of `text`, and touch nothing else."""
+        stored = self._as_stored(new)
+        parts: list[str] = []
+        end = 0
+        for start, stop in spans:
+            parts += (self.raw[end : self._stored_at(start)], stored)
+            end = self._stored_at(stop)
+        return Source("".join((*parts, self.raw[end:])), self.encoding, self.mark)
+
+    def rewritten(self, text: str) -> "Source":
+        """Put a whole new text in, with this file's line ends and final newline."""
+        if self.ends_with_newline and text and not text.endswith("\n"):
+            text += "\n"
+        return Source(self._as_stored(text), self.encoding, self.mark)
+
+    def to_bytes(self) -> bytes:
+        """Give the bytes to store."""
+        try:
+            return self.mark + self.raw.encode(self.encoding)
+        except UnicodeEncodeError as error:
+            lacking = error.object[error.start : error.end][:8]
+            raise NotEncodable(f"{lacking!r} cannot be written in {self.encoding}") from None
+
+    @cached_property
+    def _returns(self) -> list[int]:
+        """Where in `text` a carriage return was left out, in ascending order."""
+        found = re.finditer("\r\n", self.raw)
+        return [match.start() - index for index, match in enumerate(found)]
+
+    def _stored_at(self, place: int) -> int:
+        # A place at a newline stands before its carriage return.
+        return place + bisect_left(self._returns, place)
+
+    def _as_stored(self, text: str) -> str:
+        if self.line_end == "\n" or "\r\n" in text:
+            return text
+        return text.replace("\n", "\r\n")
+
+
+def decode(content: bytes) -> Source:
+    """Read a file's bytes as text, or say that they are none."""
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            try:
+                return Source(content[len(mark) :].decode(encoding), encoding, mark)
+            except UnicodeDecodeError:
+                raise NotText from None
+    if is_binary(content):
+        raise NotText
+    try:
+        return Source(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        # Every byte is a character of Latin-1, so that at least nothing is lost.
+        return Source(content.decode("latin-1"), "latin-1")
+
+
+def is_binary(content: bytes) -> bool:
+    """Say whether the beginning of a file looks like no text."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return False
+    return b"\0" in content[:SNIFFED_BYTES]

@@ -1,0 +1,44 @@
+"""TodoWrite: the list of what is to be done, written whole each time.
+
+At most one thing is in progress, so that everybody can see what the agent is at.
+"""
+
+from collections import Counter
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from holdfast.tools.workplace import Todo, Workplace
+
+
+class TodoWriteInput(Input, frozen=True, kw_only=True):
+    """What TodoWrite takes."""
+
+    todos: Annotated[tuple[Todo, ...], Meta(description="The whole list, in order.")]
+
+
+async def todo_write(given: TodoWriteInput, workplace: Workplace) -> Outcome:
+    """Replace the list."""
+    counts = Counter(todo.status for todo in given.todos)
+    if counts["in_progress"] > 1:
+        raise Refused(
+            f"{counts['in_progress']} todos are in progress; at most one may be. "
+            "The list was not changed."
+        )
+    if any(not todo.content.strip() for todo in given.todos):
+        raise Refused("A todo says nothing. The list was not changed.")
+    workplace.todos = given.todos
+    said = (
+        f"{counts['completed']} done, {counts['in_progress']} in progress, "
+        f"{counts['pending']} to do"
+    )
+    return Outcome(content=f"Todos: {said}.", note=_current(given.todos) or said)
+
+
+def _current(todos: tuple[Todo, ...]) -> str:
+    at = [todo.activeForm or todo.content for todo in todos if todo.status == "in_progress"]
+    return at[0] if at else ""
+
+
+TODO_WRITE: Tool = make_tool("TodoWrite", TodoWriteInput, todo_write, kind="other")

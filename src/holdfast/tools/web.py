@@ -1,0 +1,108 @@
+"""WebFetch: read a page from the web as text.
+
+An address comes in; what a reader sees of the page goes out. A redirect within the same
+host is followed; one to another host is told, so that whoever decides about hosts can
+decide about that one. What comes back is somebody else's text, and is marked as such.
+"""
+
+import re
+from typing import Annotated
+from urllib.parse import urljoin, urlsplit
+
+from msgspec import Meta
+
+from holdfast.tools.fetch import FETCH_BYTES, Fetched, NotFetched, fetch
+from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from holdfast.tools.readable import readable_text
+from holdfast.tools.workplace import Workplace
+
+MAX_REDIRECTS = 5
+"""Within one host; more is a circle."""
+MAX_CHARS = 100_000
+"""About as much as a model can use of one page; the rest is left out and counted."""
+
+_TEXTUAL = re.compile(r"text/|application/([\w.-]+\+)?(json|xml|yaml|toml|javascript|ecmascript)")
+
+
+class WebFetchInput(Input, frozen=True, kw_only=True):
+    """What WebFetch takes."""
+
+    url: Annotated[str, Meta(description="The address, with http:// or https://.")]
+
+
+async def web_fetch(given: WebFetchInput, workplace: Workplace) -> Outcome:
+    """Read a page."""
+    address = _checked(given.url)
+    for _ in range(MAX_REDIRECTS + 1):
+        workplace.report(f"loading {address}")
+        answer = await _asked(address)
+        if not answer.location:
+            return _shown(address, answer)
+        target = urljoin(address, answer.location)
+        if _place(target) != _place(address):
+            said = f"{address} redirects to {target}, on another host. Fetch that if you want it."
+            return Outcome(content=said, note=f"redirect to {urlsplit(target).hostname}")
+        address = target
+    raise Refused(f"{given.url} redirects more than {MAX_REDIRECTS} times.")
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url.strip())
+        host = parts.hostname
+    except ValueError as error:
+        raise Refused(f"{url!r} is no address: {error}.") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise Refused(f"{url!r} is no web address; it must begin with http:// or https://.")
+    return url.strip()
+
+
+def _place(address: str) -> tuple[str, str | None, int | None]:
+    """Name the server; going from http to https on it is no move."""
+    parts = urlsplit(address)
+    standard = {"http": 80, "https": 443}.get(parts.scheme)
+    port = None if parts.port in (None, standard) else parts.port
+    scheme = parts.scheme if parts.scheme not in ("http", "https") else ""
+    return scheme, parts.hostname, port
+
+
+async def _asked(address: str) -> Fetched:
+    try:
+        return await fetch(address)
+    except NotFetched as error:
+        raise Refused(f"{address} could not be loaded: {error}.") from None
+
+
+def _shown(address: str, answer: Fetched) -> Outcome:
+    kind = answer.media_type.partition(";")[0].strip().lower()
+    if kind and not _TEXTUAL.match(kind):
+        size = f"over {FETCH_BYTES:,}" if answer.is_cut else f"{len(answer.body):,}"
+        raise Refused(f"{address} is {kind}, {size} bytes, and not text. Load it with Bash.")
+    text = _decoded(answer)
+    if "html" in kind or (not kind and "<html" in text[:1_000].lower()):
+        text = readable_text(text, address)
+    remarks = [f"[{address}: status {answer.status}.]"] if answer.status >= 400 else []
+    if len(text) > MAX_CHARS:
+        remarks.append(f"[{len(text) - MAX_CHARS:,} more characters are left out.]")
+        text = text[:MAX_CHARS]
+    if answer.is_cut:
+        remarks.append(f"[Only the first {FETCH_BYTES:,} bytes were loaded.]")
+    return Outcome(
+        content="\n".join([text or "[The page has no text.]", *remarks]),
+        is_error=answer.status >= 400,
+        note=f"{urlsplit(address).hostname}: {answer.status}, {len(text):,} characters",
+    )
+
+
+def _decoded(answer: Fetched) -> str:
+    """Read the body in the encoding that the server or the page names."""
+    named = re.search(r"charset=[\"']?([\w-]+)", answer.media_type, re.IGNORECASE)
+    in_page = re.search(rb"charset=[\"']?([\w-]+)", answer.body[:2_048], re.IGNORECASE)
+    encoding = named[1] if named else in_page[1].decode("ascii") if in_page else "utf-8"
+    try:
+        return answer.body.decode(encoding, "replace")
+    except LookupError:
+        return answer.body.decode("utf-8", "replace")
+
+
+WEB_FETCH: Tool = make_tool("WebFetch", WebFetchInput, web_fetch, kind="fetch", is_read_only=True)
