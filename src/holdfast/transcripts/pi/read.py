@@ -88,6 +88,7 @@ class _Reader:
         self._scribe = scribe
         self._account = scribe.account
         self._dialogue = Dialogue(scribe)
+        self._model = ""
         self._starts: dict[str | int, int] = {}
         """For each entry, by its id and by its place: the number of the first entry made of it."""
 
@@ -110,7 +111,7 @@ class _Reader:
             case {"type": "compaction", "summary": str(summary)}:
                 yield from self._compacted(record, summary, at)
             case {"type": "session" | "model_change", "modelId": str(model)}:
-                yield self._scribe.write(Switched(model=model), at)
+                yield from self._switched(model, at)
             case {"type": "session_info", "name": str(name)}:
                 yield self._scribe.write(Titled(title=name), at)
             case {"type": str(kind)} if kind not in ("message", "compaction"):
@@ -161,15 +162,24 @@ class _Reader:
             error = str(message.get("errorMessage") or reason)
             yield self._scribe.write(Failed(what="answer", error=error, detail=message), at)
             return
+        model = str(message.get("model") or "")
+        if self._model and model:
+            yield from self._switched(model, at)
         yield from self._dialogue.replied(
             _content(message.get("content")),
             answer=origin,
             at=at,
-            model=str(message.get("model") or ""),
+            model=model,
             stop_reason=_STOP_REASONS.get(reason, reason),
             usage=_usage(message.get("usage")),
             origin=origin,
         )
+
+    def _switched(self, model: str, at: float) -> Iterator[AnyEntry]:
+        """Write that another model answers: pi goes by what was chosen and by who answered."""
+        if model != self._model:
+            self._model = model
+            yield self._scribe.write(Switched(model=model), at)
 
     def _ran(self, message: JsonObject, at: float, origin: str) -> AnyEntry:
         content = spoken(_content(message.get("content")))
