@@ -40,6 +40,13 @@ class Spent(Struct, frozen=True, kw_only=True):
             + self.output_tokens
         )
 
+    def __sub__(self, other: "Spent") -> "Spent":
+        return self + other.times(-1)
+
+    def times(self, factor: int) -> "Spent":
+        """Count the same several times, or take it away."""
+        return Spent(**{name: factor * getattr(self, name) for name in self.__struct_fields__})
+
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(
             usd=self.usd + other.usd,

@@ -17,6 +17,7 @@ COMMANDS = {
     "config": "every setting, its value and its reason",
     "context": "what fills the window of a session or a transcript",
     "demo": "the main job, offline, in a minute",
+    "explain": "turn by turn, what was done to the context and what it saved",
     "export": "write a session in another format",
     "import": "take in a transcript of another agent",
     "sessions": "list, branch and remove sessions",

@@ -1,0 +1,71 @@
+"""A session told turn by turn."""
+
+from holdfast.entries import Compacted, Failed, Replied, Said, Snipped, Switched, Undone
+from holdfast.explain import explain
+from holdfast.measure import measure_content
+from holdfast.messages import Text, ToolUse, Usage
+from holdfast.transcripts.formats import read_lines
+from holdfast.transcripts.generate import generate
+
+
+def said(n, text="word " * 500):
+    content = (Text(text=text),)
+    return Said(n=n, content=content, measure=measure_content(content))
+
+
+def replied(n, id, *blocks, read=0):
+    usage = Usage(input_tokens=100, cache_read_tokens=read, output_tokens=10)
+    return Replied(n=n, response_id=id, model="claude-opus-4-6", content=blocks, usage=usage)
+
+
+def test_a_turn_runs_from_one_thing_said_to_the_next():
+    """Answers, calls and money belong to the turn they came in."""
+    use = ToolUse(id="t", name="Read", input={})
+    turns = explain(
+        [said(1, "first"), replied(2, "a", use), replied(3, "b", read=900), said(4, "second")]
+    )
+    assert [turn.said for turn in turns] == ["first", "second"]
+    assert turns[0].answers == 2
+    assert turns[0].calls == {"Read": 1}
+    assert turns[0].spent.cache_read_tokens == 900
+
+
+def test_pieces_of_one_answer_are_paid_for_once():
+    """Usage that is repeated on each piece counts as one answer's."""
+    [turn] = explain([said(1), replied(2, "a"), replied(3, "a"), replied(4, "a")])
+    assert turn.answers == 1
+    assert turn.spent.input_tokens == 100
+
+
+def test_every_act_is_told_with_what_it_saved():
+    """A compaction saves, its undo adds again, the rest is told without a figure."""
+    summary = (Text(text="short"),)
+    cut = Compacted(n=3, first=1, last=2, summary=summary, measure=measure_content(summary))
+    turns = explain(
+        [
+            said(1),
+            said(2),
+            cut,
+            Undone(n=4, target=3),
+            Switched(n=5, model="x"),
+            Failed(n=6, what="api", error="529"),
+        ]
+    )
+    acts = turns[-1].acts
+    assert [act.kind for act in acts] == ["compacted", "undone", "switched", "failed"]
+    assert acts[0].saved_tokens > 500
+    assert acts[1].saved_tokens == -acts[0].saved_tokens
+
+
+def test_what_a_snip_says_is_kept():
+    """The reason an entry carries is shown."""
+    turns = explain([said(1), said(2), Snipped(n=3, targets=(1,), why="the user went back")])
+    assert turns[-1].acts[0].text == "1 messages left the view: the user went back"
+
+
+def test_the_whole_of_a_made_up_session_is_told():
+    """Sizes run on from turn to turn."""
+    turns = explain(read_lines(generate(2, 200, compactions=1), "claude-code"))
+    assert sum(turn.calls.total() for turn in turns) > 20
+    assert all(a.tokens_after == b.tokens_before for a, b in zip(turns, turns[1:], strict=False))
+    assert any(act.kind == "compacted" for turn in turns for act in turn.acts)
