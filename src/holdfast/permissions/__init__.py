@@ -1,0 +1,40 @@
+"""Who may do what: rules, modes, and the question in between.
+
+`Gate` stands before every tool; `decide` is the pure judgement behind it; a strict reading
+of shell commands (`is_read_only_command`) is the ground both stand on.
+"""
+
+from holdfast.permissions.call import Call, Described, examine
+from holdfast.permissions.decide import Decision, Mode, decide
+from holdfast.permissions.gate import Answer, Ask, Denial, Gate, Question, combine
+from holdfast.permissions.load import Permissions, load_permissions
+from holdfast.permissions.places import Places
+from holdfast.permissions.readonly import is_read_only_command
+from holdfast.permissions.rules import Rule, Rules, parse_rule, parse_rules
+from holdfast.permissions.sources import Section, read_sections, trust
+
+__all__ = [
+    "Answer",
+    "Ask",
+    "Call",
+    "Decision",
+    "Denial",
+    "Described",
+    "Gate",
+    "Mode",
+    "Permissions",
+    "Places",
+    "Question",
+    "Rule",
+    "Rules",
+    "Section",
+    "combine",
+    "decide",
+    "examine",
+    "is_read_only_command",
+    "load_permissions",
+    "parse_rule",
+    "parse_rules",
+    "read_sections",
+    "trust",
+]

@@ -1,0 +1,64 @@
+"""What a shell command is made of, once it has been read.
+
+Plain values only: `shell` makes them out of text, and `readonly`, `danger`, `inner`,
+`places` and `rules` look at them. A script that carries a doubt can be searched for what is
+forbidden, but nothing good can be proved about it.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Doubt: TypeAlias = Literal[
+    "unreadable", "odd character", "expansion", "substitution", "group", "background", "heredoc"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """One word with its quotes removed; expansions stand in it as they were written."""
+
+    text: str
+    is_literal: bool = True
+    has_glob: bool = False
+    is_quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redirect:
+    """Where a command's input comes from or its output goes."""
+
+    operator: str
+    target: Word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One simple command: assignments before it, its words, its redirections."""
+
+    words: tuple[Word, ...]
+    assignments: tuple[str, ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+    reads_pipe: bool = False
+
+    @property
+    def name(self) -> str:
+        """The first word as it stands, or nothing for a bare assignment or redirection."""
+        return self.words[0].text if self.words else ""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The words after the name."""
+        return tuple(word.text for word in self.words[1:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """All commands found in a text, in reading order, and what could not be read."""
+
+    commands: tuple[Command, ...]
+    doubts: frozenset[Doubt]
+
+
+def names(text: str) -> frozenset[str]:
+    """Make a set of the words in a text; the tables of commands read better that way."""
+    return frozenset(text.split())
