@@ -1,5 +1,7 @@
 """A session told turn by turn."""
 
+import itertools
+
 from holdfast.entries import Compacted, Failed, Replied, Said, Snipped, Switched, Undone
 from holdfast.explain import explain
 from holdfast.measure import measure_content
@@ -67,5 +69,5 @@ def test_the_whole_of_a_made_up_session_is_told():
     """Sizes run on from turn to turn."""
     turns = explain(read_lines(generate(2, 200, compactions=1), "claude-code"))
     assert sum(turn.calls.total() for turn in turns) > 20
-    assert all(a.tokens_after == b.tokens_before for a, b in zip(turns, turns[1:], strict=False))
+    assert all(a.tokens_after == b.tokens_before for a, b in itertools.pairwise(turns))
     assert any(act.kind == "compacted" for turn in turns for act in turn.acts)

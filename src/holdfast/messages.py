@@ -125,7 +125,8 @@ def block_from_wire(raw: Json) -> Block:
         return Text(text=raw)
     if not isinstance(raw, dict):
         return Opaque(raw={"type": "unknown", "value": raw})
-    kind = _KNOWN.get(raw.get("type", ""))
+    tag = raw.get("type")
+    kind = _KNOWN.get(tag) if isinstance(tag, str) else None
     if kind is None:
         return Opaque(raw=raw)
     fields = _FIELDS[raw["type"]]
