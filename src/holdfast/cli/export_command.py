@@ -8,7 +8,7 @@ import click
 from holdfast.cli.show import json_out
 from holdfast.cli.target import open_target
 from holdfast.errors import StoreError
-from holdfast.transcripts.formats import FORMATS, named
+from holdfast.transcripts.formats import FORMATS, losses, named
 
 
 @click.command(epilog="Example: holdfast export newest --to anthropic > request.json")
@@ -29,6 +29,10 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     """Write what the model sees of SESSION (an id, its beginning, `newest`, or a file)."""
     target = open_target(session)
     lines = named(format).write(target.view)
+    lost = losses(format, target.view)
+    if lost:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in lost.most_common())
+        click.echo(f"left out, because {format} cannot hold it: {kinds}", err=True)
     if out is None:
         for line in lines:
             sys.stdout.buffer.write(line)
@@ -42,6 +46,14 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     except OSError as error:
         raise StoreError(f"{out}: {error.strerror}; choose a place that can be written") from error
     if as_json:
-        json_out({"session": target.name, "format": format, "file": str(out), "bytes": written})
+        json_out(
+            {
+                "session": target.name,
+                "format": format,
+                "file": str(out),
+                "bytes": written,
+                "left_out": lost,
+            }
+        )
     else:
         click.echo(f"{out}: {len(target.view.messages())} messages, {written:,} bytes")

@@ -7,6 +7,7 @@ was looked for.
 
 import gzip
 import importlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,6 +55,12 @@ def named(name: str) -> Format:
         raise TranscriptError(name, f"is not a format; there are {', '.join(FORMATS)}")
     module = importlib.import_module(f"holdfast.transcripts.{name.replace('-', '_')}")
     return cast(Format, module)
+
+
+def losses(name: str, view: View) -> Counter[str]:
+    """Count what of a view a format cannot hold; most hold everything."""
+    count = getattr(named(name), "losses", None)
+    return count(view) if count else Counter()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ are not base64 (a note stands there instead), and, in one answer, the place of w
 between tool calls (it is put before them). All else reads back the same.
 """
 
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -49,6 +50,13 @@ def write(view: View, account: Account | None = None) -> Iterator[bytes]:
     frame = view.frame or Framed()
     messages = (wire for message in view.messages() for wire in writer.message(message))
     return document(_request(view.model, frame), chain(_system(frame), messages))
+
+
+def losses(view: View) -> Counter[str]:
+    """Count what an export of this view leaves out."""
+    account = Account()
+    deque(write(view, account), maxlen=0)
+    return account.skipped
 
 
 class _Writer:
