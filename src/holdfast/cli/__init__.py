@@ -17,9 +17,11 @@ COMMANDS = {
     "config": "every setting, its value and its reason",
     "context": "what fills the window of a session or a transcript",
     "demo": "the main job, offline, in a minute",
+    "doctor": "what works here, and the fix for what does not",
     "explain": "turn by turn, what was done to the context and what it saved",
     "export": "write a session in another format",
     "import": "take in a transcript of another agent",
+    "model": "list models, install local ones, try one",
     "sessions": "list, branch and remove sessions",
 }
 """Name and one line for each command; its module is `cli/<name>_command.py`."""
