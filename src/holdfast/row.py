@@ -1,14 +1,16 @@
 """A row of items: in order, with its running measure, rendered only where it changed.
 
 The view decides what an entry does; the row does it. Items stand by their `order`, the
-number of the first entry each stands for, so a place is found by bisection. Every change
-costs time in what it touches.
+number of the first entry each stands for, so a place is found by bisection; the row also
+knows by which item an entry and a tool use are shown. Every change costs time in what it
+touches.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
-from holdfast.items import Item, join
+from holdfast.items import Item, Result, Round, join
 from holdfast.measure import NOTHING, Measure
 from holdfast.messages import Message
 
@@ -19,10 +21,24 @@ class Row:
     def __init__(self) -> None:
         self.items: list[Item] = []
         self.measure: Measure = NOTHING
+        self.home: dict[int, int] = {}
+        """For entries that are shown by another's item: that item's order."""
+        self.uses: dict[str, int] = {}
+        """For each tool use: the order of the round that called it last."""
         self._orders: list[int] = []
         self._messages: list[Message] = []
         self._before: list[tuple[int, Message | None]] = []
         """For each rendered item: how many messages stood before it, and the last of them."""
+
+    def item_of(self, n: int) -> Item | None:
+        """Find the item that shows entry `n`, unless it left the row."""
+        i = self.index(self.home.get(n, n))
+        return self.items[i] if i is not None else None
+
+    def round_of(self, tool_use_id: str) -> Round | None:
+        """Find the round that called this tool use, unless it left the row."""
+        item = self.item_of(self.uses.get(tool_use_id, 0))
+        return item if isinstance(item, Round) else None
 
     def index(self, order: int) -> int | None:
         """Find where the item of this order stands."""
@@ -44,6 +60,21 @@ class Row:
         self.measure = self.measure - self.items[i].measure + item.measure
         self.items[i] = item
         self._forget(i)
+
+    def replace(self, item: Item) -> int:
+        """Put an item in the place of the one with its order; say where that is."""
+        i = self.index(item.order)
+        assert i is not None, "only what is in the row can be replaced"
+        self.put(i, item)
+        return i
+
+    def change_result(self, tool_use_id: str, change: Callable[[Result], Result]) -> int | None:
+        """Change one tool's result; say where its round is, if there is such a result."""
+        owner = self.round_of(tool_use_id)
+        if owner is None or owner.result_of(tool_use_id) is None:
+            return None
+        results = (change(r) if r.tool_use_id == tool_use_id else r for r in owner.results)
+        return self.replace(replace(owner, results=tuple(results)))
 
     def splice(self, lo: int, hi: int, items: Sequence[Item]) -> None:
         """Replace a range of items by others."""

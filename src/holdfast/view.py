@@ -8,6 +8,7 @@ entries and what rests on them: the one case where the whole log is walked.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from typing import Any, Literal
 
 from holdfast.capabilities import capabilities
@@ -35,8 +36,8 @@ from holdfast.entries import (
 )
 from holdfast.fate import Fate, fate
 from holdfast.items import Item, Result, Round, Spoken, StandIn, late, render
-from holdfast.measure import NOTHING, Measure, measure_content
-from holdfast.messages import Content, Message, Text, ToolUse, Usage, is_thought
+from holdfast.measure import NOTHING, Measure
+from holdfast.messages import Content, Message, Text, ToolUse, Usage
 from holdfast.row import Row
 
 
@@ -64,9 +65,6 @@ class View:
         """Every entry this view was folded from."""
         self.fate: Fate = fate or Fate()
         self._row = Row()
-        self._home: dict[int, int] = {}
-        """For entries that are shown by another's item: that item's order."""
-        self._uses: dict[str, int] = {}
         self._began: set[str] = set()
         self._pins: set[int] = set()
         self._is_chosen = False
@@ -97,13 +95,11 @@ class View:
 
     def item_of(self, n: int) -> Item | None:
         """Find the item that shows entry `n`, unless it left the view."""
-        i = self._row.index(self._home.get(n, n))
-        return self.items[i] if i is not None else None
+        return self._row.item_of(n)
 
     def round_of(self, tool_use_id: str) -> Round | None:
         """Find the visible round that called this tool use."""
-        item = self.item_of(self._uses.get(tool_use_id, 0))
-        return item if isinstance(item, Round) else None
+        return self._row.round_of(tool_use_id)
 
     def is_pinned(self, item: Item) -> bool:
         """Say whether compactions keep this item verbatim."""
@@ -139,8 +135,10 @@ class View:
         self.history.append(entry)
         if isinstance(entry, Undone | Redone):
             self.__dict__.update(fold(self.history).__dict__)
-        else:
-            self._take(entry)
+            return
+        if isinstance(entry, Shaped):
+            self.fate = self.fate.joined_by(entry)
+        self._take(entry)
 
     def _take(self, entry: AnyEntry) -> None:
         act = _ACTS.get(type(entry))
@@ -159,7 +157,7 @@ class View:
             if isinstance(item, Round):
                 if item.is_past:
                     break
-                self._row.put(i, replace(_without_thinking(item), is_past=True))
+                self._row.put(i, replace(item.without_thinking(), is_past=True))
 
     def _restored(self, entry: Restored) -> None:
         self._speak(entry, entry.content, "restored", hidden=True)
@@ -189,6 +187,7 @@ class View:
         last = self.item_of(self._last_round)
         if (
             isinstance(last, Round)
+            and entry.response_id
             and last.response_id == entry.response_id
             and last.order != self._sealed
         ):
@@ -215,22 +214,22 @@ class View:
 
     def _continue_round(self, last: Round, entry: Replied) -> None:
         self._anchor_at(entry)
-        self._home[entry.n] = last.order
-        self._put(
-            replace(
-                last,
-                content=last.content + self._claim(entry, last.order),
-                stop_reason=entry.stop_reason or last.stop_reason,
-                usage=entry.usage or last.usage,
-                answer_measure=last.answer_measure + entry.measure,
-            )
+        self._row.home[entry.n] = last.order
+        grown = replace(
+            last,
+            content=last.content + self._claim(entry, last.order),
+            stop_reason=entry.stop_reason or last.stop_reason,
+            usage=entry.usage or last.usage,
+            answer_measure=last.answer_measure + entry.measure,
         )
+        self._row.replace(grown.without_thinking() if grown.hides_thinking("seen") else grown)
 
     def _anchor_at(self, entry: Replied) -> None:
         """Take the size an answer reports, as that of the view before its first piece."""
-        if entry.usage and not self.fate.distrusts(entry.n):
+        usage = entry.usage
+        if usage and usage.prompt_tokens and not self.fate.distrusts(self._last_round):
             self.anchor = Anchor(
-                n=self._last_round, model=entry.model, usage=entry.usage, then=self._before_round
+                n=self._last_round, model=entry.model, usage=usage, then=self._before_round
             )
 
     def _claim(self, entry: Replied, order: int) -> Content:
@@ -238,9 +237,9 @@ class View:
         fresh = []
         for block in entry.content:
             if isinstance(block, ToolUse):
-                if self.round_of(block.id) is not None or self._uses.get(block.id) == order:
+                if self.round_of(block.id) is not None or self._row.uses.get(block.id) == order:
                     continue
-                self._uses[block.id] = order
+                self._row.uses[block.id] = order
             fresh.append(block)
         return tuple(fresh)
 
@@ -258,12 +257,14 @@ class View:
         if known is not None or owner.order != self._last_round or owner.order == self._sealed:
             self._row.append(late(entry))
             return
-        self._home[entry.n] = owner.order
-        self._put(replace(owner, results=(*owner.results, Result.of(entry))))
+        self._row.home[entry.n] = owner.order
+        self._row.replace(replace(owner, results=(*owner.results, Result.of(entry))))
 
     def _spilled(self, entry: Spilled) -> None:
         shown = StandIn(text=entry.text, how="spilled", measure=entry.measure)
-        i = self._change_result(entry.tool_use_id, lambda result: replace(result, spilled=shown))
+        i = self._row.change_result(
+            entry.tool_use_id, lambda result: replace(result, spilled=shown)
+        )
         self._drop_thinking(entry, i)
 
     def _cleared(self, entry: Cleared) -> None:
@@ -271,14 +272,14 @@ class View:
         touched = []
         for id, text, measure in zip(entry.ids, entry.texts, measures, strict=False):
             shown = StandIn(text=text, how=entry.how, measure=measure)
-            touched.append(self._change_result(id, _clear_with(shown)))
+            touched.append(self._row.change_result(id, methodcaller("clear", shown)))
         self._drop_thinking(entry, min((i for i in touched if i is not None), default=None))
 
     def _snipped(self, entry: Snipped) -> None:
         still_open = self.open_round()
         touched = []
         for n in entry.targets:
-            i = self._row.index(self._home.get(n, n))
+            i = self._index_of(n)
             if i is not None and self.items[i] is not still_open:
                 self._row.splice(i, i + 1, ())
                 touched.append(i)
@@ -294,8 +295,7 @@ class View:
         self, entry: Collapsed | Compacted, content: SpokenContent, kind: Literal["line", "summary"]
     ) -> None:
         """Put one item in place of a span; what is pinned in it and an open round at its end stay."""
-        home = self._home.get
-        lo, hi = self._row.span(home(entry.first, entry.first), home(entry.last, entry.last))
+        lo, hi = self._row.span(self._order_of(entry.first), self._order_of(entry.last))
         while lo < hi and self.is_pinned(self.items[lo]):
             lo += 1
         if lo < hi and self.items[hi - 1] is self.open_round():
@@ -305,12 +305,12 @@ class View:
         kept = [item for item in self.items[lo:hi] if self.is_pinned(item)]
         order = self.items[lo].order
         shown = Spoken(id=entry.n, order=order, content=content, kind=kind, measure=entry.measure)
-        self._home[entry.n] = order
+        self._row.home[entry.n] = order
         self._row.splice(lo, hi, [shown, *kept])
         self._drop_thinking(entry, lo)
 
     def _pinned(self, entry: Pinned) -> None:
-        orders = {self._home.get(n, n) for n in entry.targets}
+        orders = {item.order for n in entry.targets if (item := self.item_of(n))}
         self._pins = self._pins | orders if entry.on else self._pins - orders
 
     def _framed(self, entry: Framed) -> None:
@@ -328,18 +328,16 @@ class View:
         if self.open_round():
             self._sealed = self._last_round
 
-    def _put(self, item: Round) -> int:
-        i = self._row.index(item.order)
-        assert i is not None
-        self._row.put(i, item)
-        return i
+    def _index_of(self, n: int) -> int | None:
+        """Find where entry `n` is shown; what took over its place does not show it."""
+        home = self._row.home.get(n, n)
+        i = self._row.index(home)
+        return i if i is not None and self.items[i].id in (n, home) else None
 
-    def _change_result(self, tool_use_id: str, change: Callable[[Result], Result]) -> int | None:
-        owner = self.round_of(tool_use_id)
-        if owner is None or owner.result_of(tool_use_id) is None:
-            return None
-        results = (change(r) if r.tool_use_id == tool_use_id else r for r in owner.results)
-        return self._put(replace(owner, results=tuple(results)))
+    def _order_of(self, n: int) -> int:
+        """Say where an entry stands: with the item that shows it, else by its own number."""
+        item = self.item_of(n)
+        return item.order if item else n
 
     def _drop_thinking(self, entry: Shaped, changed: int | None) -> None:
         """Drop the thinking of every round after the changed item, where the entry says so."""
@@ -347,10 +345,7 @@ class View:
             return
         for item in self.items[changed + 1 :]:
             if isinstance(item, Round) and not item.drops_thinking:
-                spoken = tuple(block for block in item.content if not is_thought(block))
-                self._put(
-                    replace(item, drops_thinking=True, answer_measure=measure_content(spoken))
-                )
+                self._row.replace(replace(item.without_thinking(), drops_thinking=True))
 
 
 def fold(entries: Iterable[AnyEntry]) -> View:
@@ -360,18 +355,6 @@ def fold(entries: Iterable[AnyEntry]) -> View:
     for entry in history:
         view._take(entry)
     return view
-
-
-def _without_thinking(item: Round) -> Round:
-    """Weigh an answer as if it had no thinking."""
-    spoken = tuple(block for block in item.content if not is_thought(block))
-    if len(spoken) == len(item.content):
-        return item
-    return replace(item, answer_measure=measure_content(spoken))
-
-
-def _clear_with(shown: StandIn) -> Callable[[Result], Result]:
-    return lambda result: replace(result, cleared=shown)
 
 
 _ACTS: dict[type, Callable[[View, Any], None]] = {
