@@ -188,14 +188,15 @@ def document(cites):
 
 
 sizes = st.sampled_from([3, 40, 300, 700])
+places = st.sampled_from([0, 1, 2, 3, -1, -1, -1, -2, -20, 5, 11, 29])
 
 
 @st.composite
 def session_steps(draw):
     """A random session: growth, edits, settings, waits and requests, in any order."""
-    kinds = ("say", "say", "many", "loop", "edit", "cut", "set", "wait", "send", "send", "send")
+    kinds = ("say", "many", "loop", "edit", "cut", *["wait"] * 3, *["send"] * 6)
     steps = []
-    for _ in range(draw(st.integers(4, 18))):
+    for _ in range(draw(st.integers(4, 25))):
         kind = draw(st.sampled_from(kinds))
         steps.append((kind, draw(_arguments(kind))))
     return [*steps, ("send", draw(_arguments("send")))]
@@ -206,22 +207,21 @@ def _arguments(kind):
         case "say":
             return st.tuples(sizes, sizes, st.booleans(), st.integers(0, 3))
         case "many":
-            return st.tuples(st.integers(17, 23), st.integers(0, 3))
+            return st.tuples(st.integers(16, 20), st.integers(0, 1))
         case "loop":
             return st.tuples(sizes, st.booleans())
         case "edit" | "cut":
             return st.integers(0, 30)
-        case "set":
-            return st.sampled_from(SWITCHES)
         case "wait":
-            return st.sampled_from([1, 120, 299, 300, 301, 1000, 3599, 3600, 4000])
+            return st.sampled_from([1, 200, 200, 299, 300, 301, 2000, 3599, 3600])
         case _:
             return st.tuples(
-                st.lists(st.integers(0, 60), max_size=4, unique=True),
+                st.lists(places, max_size=4, unique=True),
                 st.integers(0, 4),
                 st.sampled_from([None, None, "5m", "1h"]),
                 st.booleans(),
                 st.sampled_from(["a", "a", "a", "b"]),
+                st.lists(st.sampled_from(SWITCHES), max_size=1),
             )
 
 
@@ -242,11 +242,11 @@ class Session:
 
     def __init__(self):
         self.messages = [{"role": "user", "content": [{"type": "text", "text": words(400, "0")}]}]
-        self.set = {"model": "claude-opus-5", "tools": 1, "system": 1}
+        self.set = {"model": "claude-opus-5", "tools": 1, "system": 2, "cites": False}
         self.uses = 0
 
     def step(self, kind, arguments):
-        """Grow, edit or cut the history, or change a setting; it always ends with the user."""
+        """Grow, edit or cut the history; it always ends with the user."""
         match kind:
             case "say":
                 answer, question, thinks, salt = arguments
@@ -274,8 +274,6 @@ class Session:
             case "cut":
                 keep = 1 + 2 * (arguments % ((len(self.messages) + 1) // 2))
                 self.messages = self.messages[:keep]
-            case "set":
-                self.set[arguments[0]] = arguments[1]
 
     def add(self, role, content):
         """Append a message."""
@@ -312,8 +310,7 @@ class Session:
         messages = copy.deepcopy(self.messages)
         if self.set.get("image"):
             messages[0]["content"].append(copy.deepcopy(IMAGE))
-        if "cites" in self.set:
-            messages[0]["content"].append(document(self.set["cites"]))
+        messages[0]["content"].append(document(self.set["cites"]))
         return messages
 
     def parameters(self, body):
@@ -346,7 +343,8 @@ def test_both_implementations_bill_alike(steps):
         elif kind != "send":
             session.step(kind, arguments)
         else:
-            marks, long_count, automatic, is_answered_at_once, workspace = arguments
+            marks, long_count, automatic, is_answered_at_once, workspace, switches = arguments
+            session.set.update(switches)
             body = session.body(marks, long_count, automatic)
             expected, make_readable = naive.ask(body, workspace, now)
             request = parse_request(json.dumps(body).encode())

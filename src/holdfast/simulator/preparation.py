@@ -81,14 +81,20 @@ def prepare(
 
 
 def messages_of(pieces: Iterable[Piece]) -> tuple[JsonObject, ...]:
-    """Put message pieces together again, consecutive ones of a role as one message."""
+    """Put message pieces together again, consecutive ones of a role as one message.
+
+    A compaction is shown as what a model reads of it: the summary, said by the user.
+    """
     messages: list[JsonObject] = []
     for piece in pieces:
         if piece.tier != "messages" or piece.type == "cache_edits":
             continue
-        if not messages or messages[-1]["role"] != piece.role:
-            messages.append({"role": piece.role, "content": []})
-        messages[-1]["content"].append(piece.block)
+        role, block = piece.role, piece.block
+        if piece.type == "compaction":
+            role, block = "user", {"type": "text", "text": str(piece.block.get("content"))}
+        if not messages or messages[-1]["role"] != role:
+            messages.append({"role": role, "content": []})
+        messages[-1]["content"].append(block)
     return tuple(messages)
 
 

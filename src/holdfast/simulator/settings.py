@@ -62,7 +62,9 @@ class SimulatorSettings:
     """Characters per streamed delta: about a dozen tokens, as providers batch them."""
     stalled_seconds: float = 3_600.0
     """How long a stalled stream stays silent; longer than any client's patience."""
-    remembered_requests: int = 2_000
-    """Requests kept for statistics and diagnostics; totals cover all."""
+    remembered_requests: int = 10_000
+    """Requests listed one by one in the statistics; the totals cover all."""
+    remembered_fingerprints: int = 500
+    """Requests that diagnostics can still compare with; about 24 bytes per block each."""
     secret: bytes = b"holdfast simulator"
     """Signs thinking and compactions; shared by default so that a restart still knows them."""

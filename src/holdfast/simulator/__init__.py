@@ -1,0 +1,22 @@
+"""A local service that speaks the providers' APIs, with a faithful prompt cache.
+
+`running` serves from a thread for tests and demonstrations, `serve` blocks for the
+command line. What it answers comes from a brain; what it charges, refuses and caches
+follows the published rules. Everything else is importable from its own module.
+"""
+
+from holdfast.simulator.brains import Answer, Brain, BrainRequest
+from holdfast.simulator.clock import SimulatorClock
+from holdfast.simulator.server import Running, running, serve
+from holdfast.simulator.settings import SimulatorSettings
+
+__all__ = [
+    "Answer",
+    "Brain",
+    "BrainRequest",
+    "Running",
+    "SimulatorClock",
+    "SimulatorSettings",
+    "running",
+    "serve",
+]

@@ -1,0 +1,154 @@
+"""From what a brain said to what the API returns: limits, ids, signatures, counts.
+
+An `Answer` and the prepared request come in; a `Finished` goes out. The brain may say
+too much: output is cut at max_tokens, at a stop sequence, or at the end of the window,
+and the stop reason says which.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.simulator.brains import Answer
+from holdfast.simulator.pieces import Measure
+from holdfast.simulator.preparation import Prepared
+from holdfast.simulator.request import JsonObject, Request
+from holdfast.simulator.signing import Signer
+from holdfast.simulator.thinking import digest, link_conversation, seal_thinking
+from holdfast.simulator.tokens import decode, encode
+
+ID_CHARS = 24  # as long as the providers' own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """An answer ready to be sent."""
+
+    blocks: list[JsonObject]
+    stop_reason: str
+    stop_sequence: str | None
+    output_tokens: int
+    thinking_tokens: int
+
+
+def finish(answer: Answer, prepared: Prepared, prompt_tokens: int, signer: Signer) -> Finished:
+    """Cut, sign and count an answer."""
+    request, able = prepared.request, prepared.able
+    blocks = [block for block in answer.blocks if _is_wanted(block, request)]
+    reason = answer.stop_reason or natural_reason(blocks)
+    blocks, sequence = stop_at_sequence(blocks, request.stop_sequences or ())
+    if sequence is not None:
+        reason = "stop_sequence"
+    room = able.window_tokens - prompt_tokens
+    limit = request.max_tokens or 0
+    fitted = fit(blocks, min(limit, room), prepared.measure)
+    if fitted.is_cut:
+        reason = "max_tokens" if limit <= room else "model_context_window_exceeded"
+        sequence = None
+    return Finished(
+        blocks=_completed(fitted.blocks, prepared, signer),
+        stop_reason=reason,
+        stop_sequence=sequence,
+        output_tokens=fitted.tokens,
+        thinking_tokens=fitted.thinking_tokens,
+    )
+
+
+def block_text(block: JsonObject) -> str:
+    """Give the text an output block is counted by."""
+    match block.get("type"):
+        case "thinking":
+            return str(block.get("thinking", ""))
+        case "tool_use":
+            return f"{block.get('name')} {block.get('input')}"
+        case _:
+            return str(block.get("text", ""))
+
+
+@dataclass(slots=True, kw_only=True)
+class Fitted:
+    """Blocks taken so far while fitting an answer into its limit."""
+
+    blocks: list[JsonObject]
+    tokens: int = 0
+    thinking_tokens: int = 0
+    is_cut: bool = False
+
+
+def fit(blocks: Sequence[JsonObject], limit: int, measure: Measure) -> Fitted:
+    """Take blocks while they fit; cut the text that does not, and leave a cut tool call out."""
+    fitted = Fitted(blocks=[])
+    for block in blocks:
+        cost = measure.text_tokens(block_text(block)) + 1
+        if fitted.tokens + cost <= limit:
+            fitted.blocks.append(block)
+        else:
+            fitted.is_cut = True
+            cost = max(limit - fitted.tokens, 0)
+            if block.get("type") == "text" and cost > 0:
+                text = decode(encode(str(block["text"]))[:cost])
+                if text.strip():
+                    fitted.blocks.append({**block, "text": text})
+        fitted.tokens += cost
+        fitted.thinking_tokens += cost if block.get("type") == "thinking" else 0
+        if fitted.is_cut:
+            break
+    return fitted
+
+
+def _is_wanted(block: JsonObject, request: Request) -> bool:
+    """Leave thinking out where it is switched off."""
+    is_off = (request.thinking or {}).get("type") == "disabled"
+    return not (is_off and block.get("type") == "thinking")
+
+
+def natural_reason(blocks: Sequence[JsonObject]) -> str:
+    """Say why an answer ends that nothing cut short."""
+    return "tool_use" if any(b.get("type") == "tool_use" for b in blocks) else "end_turn"
+
+
+def stop_at_sequence(
+    blocks: Sequence[JsonObject], sequences: Sequence[str]
+) -> tuple[list[JsonObject], str | None]:
+    """Cut at the first stop sequence in a text, whichever comes first."""
+    for index, block in enumerate(blocks):
+        if block.get("type") != "text":
+            continue
+        text = str(block["text"])
+        found = [(text.find(s), s) for s in sequences if s and s in text]
+        if found:
+            position, sequence = min(found)
+            head = [*blocks[:index]]
+            if position:
+                head.append({**block, "text": text[:position]})
+            return head, sequence
+    return list(blocks), None
+
+
+def _completed(
+    blocks: Sequence[JsonObject], prepared: Prepared, signer: Signer
+) -> list[JsonObject]:
+    """Give tool calls their ids and thinking its signature."""
+    if not any(block.get("type") in ("tool_use", "thinking") for block in blocks):
+        return list(blocks)
+    links = link_conversation(prepared.sent, signer)
+    named = [
+        {**block, "id": block.get("id") or _tool_id(links.end, index), "type": "tool_use"}
+        if block.get("type") == "tool_use"
+        else _displayed(block, prepared.request)
+        for index, block in enumerate(blocks)
+    ]
+    able, workspace = prepared.able, prepared.caller.workspace
+    return seal_thinking(named, links, able.model, workspace, signer)
+
+
+def _tool_id(link: bytes, index: int) -> str:
+    """Derive an id from the conversation: stable for a test, unique within a session."""
+    return f"toolu_{(digest(link + bytes([index % 256])).hex())[:ID_CHARS]}"
+
+
+def _displayed(block: JsonObject, request: Request) -> JsonObject:
+    """Empty a thinking block's text where the request does not want to see it."""
+    is_hidden = (request.thinking or {}).get("display") == "omitted"
+    if is_hidden and block.get("type") == "thinking":
+        return {**block, "thinking": ""}
+    return block

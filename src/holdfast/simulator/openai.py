@@ -1,0 +1,246 @@
+"""The chat-completions endpoint: the same brains and clock, another provider's rules.
+
+A body comes in, a `ChatReply` with its encoded chunks goes out. Prompts are cached
+automatically by prefix; usage counts the cached tokens inside the prompt's, as that
+API does. Only what an agent needs is here: text, images by count, tools, streams.
+"""
+
+import uuid
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+import msgspec
+
+from holdfast.capabilities import Capabilities, capabilities, known_models
+from holdfast.prices import cost
+from holdfast.simulator.answers import ID_CHARS, Fitted, fit, natural_reason, stop_at_sequence
+from holdfast.simulator.brains import BrainRequest
+from holdfast.simulator.chat_shapes import (
+    chat_message,
+    check_chat,
+    conversation_of,
+    system_of,
+    tools_of,
+)
+from holdfast.simulator.errors import ApiError, invalid
+from holdfast.simulator.faults import Fault
+from holdfast.simulator.pieces import Measure
+from holdfast.simulator.prefix_cache import MINIMUM_TOKENS, PrefixMatch
+from holdfast.simulator.request import Caller, JsonObject
+from holdfast.simulator.simulation import Simulation
+from holdfast.simulator.stats import Record
+from holdfast.simulator.stream import slices
+from holdfast.simulator.tokens import encode
+
+FINISH_REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
+CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
+OVERFLOW = (
+    "Your input exceeds the context window of this model. Please adjust your input and try again."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatReply:
+    """A complete chat response, not yet sent."""
+
+    chunks: list[bytes]
+    is_stream: bool
+    match: PrefixMatch
+    record: Record
+
+
+class ChatEndpoint:
+    """Chat completions over a simulation."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._encoded: dict[bytes, array[int]] = {}
+
+    async def create(self, body: JsonObject, caller: Caller) -> ChatReply:
+        """Answer a chat request, or raise that API's refusal."""
+        started = self._simulation.clock.now()
+        able = self._checked(body)
+        tokens = self._tokens(body)
+        match = self._simulation.prefixes.look_up(
+            f"{caller.workspace}|{able.model}", tokens, started
+        )
+        if match.prompt_tokens > able.window_tokens:
+            raise invalid(OVERFLOW, "context_length_exceeded")
+        limit = body.get("max_completion_tokens") or body.get("max_tokens")
+        room = min(int(limit or able.max_output_tokens), able.window_tokens - match.prompt_tokens)
+        request = _brain_request(body, room)
+        answer = await self._simulation.ask(request)
+        stop = body.get("stop") or ()
+        spoken = [block for block in answer.blocks if block["type"] != "thinking"]
+        cut, _ = stop_at_sequence(spoken, [stop] if isinstance(stop, str) else list(stop))
+        fitted = fit(cut, room, Measure(self._simulation.bench.counter, able.tokenizer_scale))
+        reason = "max_tokens" if fitted.is_cut else answer.stop_reason or natural_reason(cut)
+        return self._reply(body, caller, able, match, fitted, reason, started)
+
+    def begin(self, reply: ChatReply, fault: Fault | None) -> None:
+        """Note that a response's first byte leaves."""
+        self._simulation.prefixes.commit(reply.match, self._simulation.clock.now())
+        self._simulation.stats.add(replace(reply.record, fault=fault.name if fault else None))
+
+    def _checked(self, body: JsonObject) -> Capabilities:
+        for name in ("model", "messages"):
+            if name not in body:
+                raise invalid(
+                    f"Missing required parameter: '{name}'.", "missing_required_parameter"
+                )
+        able = capabilities(str(body["model"]))
+        is_known = able.model in known_models() or able.family == "simulator"
+        if not is_known and not self._simulation.settings.accepts_unknown_models:
+            raise ApiError(404, f"The model `{body['model']}` does not exist")
+        check_chat(body["messages"])
+        return able
+
+    def _tokens(self, body: JsonObject) -> "array[int]":
+        """Encode tools and messages, each remembered by its digest."""
+        tokens = array("I")
+        for part in (*(body.get("tools") or ()), *body["messages"]):
+            raw = msgspec.json.encode(part)
+            key = blake2b(raw, digest_size=16).digest()
+            if key not in self._encoded:
+                if len(self._encoded) >= self._simulation.settings.token_memo_blocks:
+                    self._encoded.clear()
+                self._encoded[key] = array("I", encode(raw.decode()))
+            tokens.extend(self._encoded[key])
+        return tokens
+
+    def _reply(
+        self,
+        body: JsonObject,
+        caller: Caller,
+        able: Capabilities,
+        match: PrefixMatch,
+        fitted: Fitted,
+        reason: str,
+        started: float,
+    ) -> ChatReply:
+        fresh = match.prompt_tokens - match.cached_tokens
+        is_written = able.model in known_models() and match.prompt_tokens >= MINIMUM_TOKENS
+        written = fresh if is_written else 0
+        blocks = [
+            {**b, "id": b.get("id") or f"call_{uuid.uuid4().hex[:ID_CHARS]}"}
+            if b["type"] == "tool_use"
+            else b
+            for b in fitted.blocks
+        ]
+        completion: JsonObject = {
+            "id": f"chatcmpl-{uuid.uuid4().hex[:ID_CHARS]}",
+            "object": "chat.completion",
+            "created": int(started),
+            "model": body["model"],
+            "choices": [
+                {
+                    "index": 0,
+                    "message": chat_message(blocks),
+                    "finish_reason": FINISH_REASONS.get(reason, "stop"),
+                    "logprobs": None,
+                }
+            ],
+            "usage": _usage(match, written, fitted.tokens),
+        }
+        record = Record(
+            endpoint="chat/completions",
+            model=str(body["model"]),
+            workspace=caller.workspace,
+            at=started,
+            status=200,
+            stop_reason=reason,
+            message_id=completion["id"],
+            read_tokens=match.cached_tokens,
+            write_5m_tokens=written,
+            uncached_tokens=fresh - written,
+            output_tokens=fitted.tokens,
+            cost=cost(
+                str(body["model"]),
+                read_tokens=match.cached_tokens,
+                write_5m_tokens=written,
+                uncached_tokens=fresh - written,
+                output_tokens=fitted.tokens,
+            ),
+        )
+        is_stream = bool(body.get("stream"))
+        size = self._simulation.settings.delta_chars
+        options = body.get("stream_options") or {}
+        chunks = (
+            list(_stream(completion, size, shows_usage=bool(options.get("include_usage"))))
+            if is_stream
+            else [msgspec.json.encode(completion)]
+        )
+        return ChatReply(chunks=chunks, is_stream=is_stream, match=match, record=record)
+
+
+def openai_error(error: ApiError) -> JsonObject:
+    """Build that API's error body."""
+    kind = "server_error" if error.status >= 500 else "invalid_request_error"
+    code = error.code or CODES.get(error.status)
+    param = "messages" if code == "context_length_exceeded" else None
+    return {"error": {"message": error.message, "type": kind, "param": param, "code": code}}
+
+
+def with_error_event(chunks: list[bytes], fault: Fault) -> list[bytes]:
+    """End a stream with an error, as that API does after a 200."""
+    return [*chunks[: fault.after_events], _data(openai_error(fault.error()))]
+
+
+def _brain_request(body: JsonObject, room: int) -> BrainRequest:
+    choice = body.get("tool_choice")
+    forced = "any" if choice == "required" else None
+    if isinstance(choice, dict):
+        forced = (choice.get("function") or {}).get("name")
+    return BrainRequest(
+        model=str(body["model"]),
+        system=system_of(body["messages"]),
+        tools=tools_of(body.get("tools") or ()),
+        messages=conversation_of(body["messages"]),
+        max_tokens=room,
+        forced_tool=forced,
+    )
+
+
+def _usage(match: PrefixMatch, written: int, output: int) -> JsonObject:
+    return {
+        "prompt_tokens": match.prompt_tokens,
+        "completion_tokens": output,
+        "total_tokens": match.prompt_tokens + output,
+        "prompt_tokens_details": {
+            "cached_tokens": match.cached_tokens,
+            "cache_write_tokens": written,
+        },
+        "completion_tokens_details": {"reasoning_tokens": 0},
+    }
+
+
+def _stream(completion: JsonObject, size: int, *, shows_usage: bool) -> Iterator[bytes]:
+    """Tell a completion as chunks: role, content, tool calls, finish, usage, DONE."""
+    shared = {key: completion[key] for key in ("id", "created", "model")}
+    choice = completion["choices"][0]
+    message = choice["message"]
+
+    def chunk(delta: JsonObject, finish: str | None = None) -> bytes:
+        choices = [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]
+        return _data({**shared, "object": "chat.completion.chunk", "choices": choices})
+
+    yield chunk({"role": "assistant", "content": ""})
+    for text in slices(message["content"] or "", size):
+        yield chunk({"content": text})
+    for index, call in enumerate(message.get("tool_calls") or ()):
+        function = call["function"]
+        opening = {**call, "function": {**function, "arguments": ""}, "index": index}
+        yield chunk({"tool_calls": [opening]})
+        for part in slices(function["arguments"], size):
+            yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    yield chunk({}, choice["finish_reason"])
+    if shows_usage:
+        last = {"object": "chat.completion.chunk", "choices": [], "usage": completion["usage"]}
+        yield _data({**shared, **last})
+    yield b"data: [DONE]\n\n"
+
+
+def _data(body: JsonObject) -> bytes:
+    return b"data: %s\n\n" % msgspec.json.encode(body)

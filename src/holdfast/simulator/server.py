@@ -1,0 +1,306 @@
+"""The HTTP server: headers and bodies in, the simulated APIs' responses out.
+
+Routes, authentication, faults and error bodies are here; what a request means is in
+`simulation` and `openai`. `serve` blocks, for the command line; `running` serves from
+a thread on a free loopback port, for tests, benchmarks and demonstrations.
+"""
+
+import asyncio
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from holdfast.simulator.brains import Brain
+from holdfast.simulator.brains.echo import EchoBrain
+from holdfast.simulator.clock import SimulatorClock
+from holdfast.simulator.control import advance, control
+from holdfast.simulator.errors import ApiError, invalid
+from holdfast.simulator.faults import Fault
+from holdfast.simulator.models import DEFAULT_PAGE, find_model, model_list
+from holdfast.simulator.openai import ChatEndpoint, openai_error, with_error_event
+from holdfast.simulator.request import Caller, JsonObject, parse_object, parse_request
+from holdfast.simulator.settings import SimulatorSettings
+from holdfast.simulator.simulation import Outcome, Simulation
+from holdfast.simulator.stats import Record
+from holdfast.simulator.stream import Event, message_events
+from holdfast.simulator.wire import Headers, WireResponse
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8787  # free on most machines; any other will do
+START_SECONDS = 10.0  # longer than any start we have seen
+JSON_TYPE = b"application/json"
+STREAM_TYPE = b"text/event-stream; charset=utf-8"
+FAULT_HEADER = "x-simulator-fault"
+ADVANCE_HEADER = "x-simulator-advance-seconds"
+
+Endpoint = Callable[[HttpRequest], Awaitable[ASGIApp]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A simulator that is being served."""
+
+    url: str
+    simulation: Simulation
+
+
+def application(simulation: Simulation) -> Starlette:
+    """Build the ASGI application around a simulation."""
+    server = _Server(simulation)
+    return Starlette(
+        routes=[
+            Route("/v1/messages", server.guarded(server.messages), methods=["POST"]),
+            Route(
+                "/v1/messages/count_tokens", server.guarded(server.count_tokens), methods=["POST"]
+            ),
+            Route(
+                "/v1/chat/completions", server.guarded(server.chat, is_chat=True), methods=["POST"]
+            ),
+            Route("/v1/models", server.guarded(server.models)),
+            Route("/v1/models/{name:path}", server.guarded(server.model)),
+            Route("/simulator/{action}", server.guarded(server.control), methods=["GET", "POST"]),
+            Route("/{path:path}", server.guarded(server.unknown), methods=["GET", "POST"]),
+        ]
+    )
+
+
+def serve(
+    host: str = DEFAULT_HOST,
+    port: int = DEFAULT_PORT,
+    brain: Brain | None = None,
+    settings: SimulatorSettings | None = None,
+) -> None:
+    """Serve until interrupted."""
+    simulation = Simulation(brain or EchoBrain(), settings)
+    uvicorn.Server(_config(simulation, host, port)).run()
+
+
+@contextmanager
+def running(
+    brain: Brain | None = None,
+    settings: SimulatorSettings | None = None,
+    clock: SimulatorClock | None = None,
+) -> Iterator[Running]:
+    """Serve from a thread on a free loopback port until the block ends."""
+    simulation = Simulation(brain or EchoBrain(), settings, clock)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.bind((DEFAULT_HOST, 0))
+    server = uvicorn.Server(_config(simulation, DEFAULT_HOST, 0))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    try:
+        _await_start(server, thread)
+        yield Running(
+            url=f"http://{DEFAULT_HOST}:{listener.getsockname()[1]}", simulation=simulation
+        )
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join(START_SECONDS)
+        listener.close()
+
+
+def _config(simulation: Simulation, host: str, port: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        application(simulation),
+        host=host,
+        port=port,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_level="critical",  # a connection broken on purpose is not an error worth a traceback
+        timeout_graceful_shutdown=1,
+    )
+
+
+def _await_start(server: uvicorn.Server, thread: threading.Thread) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not server.started:
+        if not thread.is_alive() or time.monotonic() > deadline:
+            raise RuntimeError("the simulator did not start")
+        time.sleep(0.002)
+
+
+class _Server:
+    """The endpoints, over one simulation."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._chat = ChatEndpoint(simulation)
+
+    def guarded(self, endpoint: Endpoint, *, is_chat: bool = False) -> Endpoint:
+        """Turn refusals and breakdowns of an endpoint into the API's error bodies."""
+
+        async def guard(http: HttpRequest) -> ASGIApp:
+            try:
+                return await endpoint(http)
+            except ApiError as error:
+                return self._refusal(http, error, is_chat=is_chat)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                # A body of the wrong inner shape; the API would name the field, we name the trouble.
+                problem = invalid(f"invalid request: {type(error).__name__}: {error}")
+                return self._refusal(http, problem, is_chat=is_chat)
+
+        return guard
+
+    async def messages(self, http: HttpRequest) -> ASGIApp:
+        """Create a message, whole or streamed."""
+        fault = self._before(http)
+        request = parse_request(await self._body(http))
+        outcome = await self._simulation.create(request, self._caller(http))
+        await asyncio.sleep(self._simulation.settings.first_byte_delay_seconds)
+        if request.stream:
+            return self._streamed(outcome, fault)
+        body = msgspec.json.encode(outcome.message)
+        return self._sent([body], outcome, fault, is_stream=False)
+
+    async def count_tokens(self, http: HttpRequest) -> ASGIApp:
+        """Count a message's tokens."""
+        self._before(http)
+        request = parse_request(await self._body(http))
+        return _json(self._simulation.count(request, self._caller(http)))
+
+    async def chat(self, http: HttpRequest) -> ASGIApp:
+        """Create a chat completion, whole or streamed."""
+        fault = self._before(http)
+        body = parse_object(await self._body(http))
+        caller = self._caller(http, needs_version=False)
+        reply = await self._chat.create(body, caller)
+        chunks = reply.chunks
+        if reply.is_stream and fault is not None and fault.stream == "error_event":
+            chunks = with_error_event(chunks, fault)
+        return WireResponse(
+            chunks,
+            headers=_headers(STREAM_TYPE if reply.is_stream else JSON_TYPE),
+            begin=lambda: self._chat.begin(reply, fault),
+            fault=fault,
+            is_stream=reply.is_stream,
+            stalled_seconds=self._simulation.settings.stalled_seconds,
+        )
+
+    async def models(self, http: HttpRequest) -> ASGIApp:
+        """List the models."""
+        self._caller(http, needs_version=False)
+        limit = int(http.query_params.get("limit", DEFAULT_PAGE))
+        return _json(model_list(limit, http.query_params.get("after_id")))
+
+    async def model(self, http: HttpRequest) -> ASGIApp:
+        """Describe one model."""
+        self._caller(http, needs_version=False)
+        return _json(find_model(http.path_params["name"], self._simulation.settings))
+
+    async def control(self, http: HttpRequest) -> ASGIApp:
+        """Move the clock, plan faults, read statistics, start over."""
+        body = await http.body()
+        order = parse_object(body) if body else {}
+        return _json(control(self._simulation, http.path_params["action"], order))
+
+    async def unknown(self, http: HttpRequest) -> ASGIApp:
+        """Say what this is at the root, and 404 elsewhere."""
+        if http.path_params["path"] == "":
+            return _json({"name": "holdfast simulator"})
+        raise ApiError(404, f"Not found: {http.url.path}")
+
+    def _before(self, http: HttpRequest) -> Fault | None:
+        """Move the clock if asked, and refuse if a fault says so."""
+        seconds = http.headers.get(ADVANCE_HEADER)
+        if seconds is not None:
+            advance(self._simulation, seconds)
+        fault = self._simulation.faults.take(http.headers.get(FAULT_HEADER))
+        if fault is not None and fault.stream is None:
+            raise fault.error()
+        return fault
+
+    async def _body(self, http: HttpRequest) -> bytes:
+        body = await http.body()
+        if len(body) > self._simulation.settings.max_body_bytes:
+            raise ApiError(413, "Request exceeds the maximum size")
+        return body
+
+    def _caller(self, http: HttpRequest, *, needs_version: bool = True) -> Caller:
+        """Read who asks: the key is the workspace."""
+        settings, headers = self._simulation.settings, http.headers
+        bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
+        key = headers.get("x-api-key") or bearer
+        if not key and settings.requires_key:
+            raise ApiError(401, "x-api-key header is required")
+        version = headers.get("anthropic-version")
+        if version is None and needs_version and settings.requires_version:
+            raise invalid("anthropic-version: header is required")
+        owner = f"{key}|{headers.get('anthropic-workspace-id', '')}"
+        betas = ",".join(headers.getlist("anthropic-beta")).split(",")
+        return Caller(
+            workspace=blake2b(owner.encode(), digest_size=6).hexdigest(),
+            version=version or "2026-10-21",
+            betas=frozenset(beta.strip() for beta in betas if beta.strip()),
+        )
+
+    def _streamed(self, outcome: Outcome, fault: Fault | None) -> ASGIApp:
+        events = list(message_events(outcome, self._simulation.settings.delta_chars))
+        if fault is not None and fault.stream == "error_event":
+            error = fault.error().body(_request_id())
+            events = [*events[: fault.after_events], Event("error", error)]
+        return self._sent([event.encoded() for event in events], outcome, fault, is_stream=True)
+
+    def _sent(
+        self, chunks: list[bytes], outcome: Outcome, fault: Fault | None, *, is_stream: bool
+    ) -> ASGIApp:
+        simulation = self._simulation
+
+        def begin() -> None:
+            simulation.begin(outcome)
+            simulation.record(outcome, fault.name if fault else None)
+
+        return WireResponse(
+            chunks,
+            headers=_headers(STREAM_TYPE if is_stream else JSON_TYPE),
+            begin=begin,
+            fault=fault,
+            is_stream=is_stream,
+            stalled_seconds=simulation.settings.stalled_seconds,
+        )
+
+    def _refusal(self, http: HttpRequest, error: ApiError, *, is_chat: bool) -> Response:
+        request_id = _request_id()
+        body = openai_error(error) if is_chat else error.body(request_id)
+        headers = {"request-id": request_id}
+        if error.retry_after_seconds is not None:
+            headers["retry-after"] = f"{error.retry_after_seconds:g}"
+        if http.url.path.startswith("/v1/"):
+            self._simulation.stats.add(
+                Record(
+                    endpoint=http.url.path.removeprefix("/v1/"),
+                    model="",
+                    workspace="",
+                    at=self._simulation.clock.now(),
+                    status=error.status,
+                    fault=error.type,
+                )
+            )
+        return _json(body, error.status, headers)
+
+
+def _request_id() -> str:
+    return f"req_{uuid.uuid4().hex[:24]}"
+
+
+def _headers(content_type: bytes) -> Headers:
+    return [(b"content-type", content_type), (b"request-id", _request_id().encode())]
+
+
+def _json(body: JsonObject, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    own = {"request-id": _request_id(), **(headers or {})}
+    return Response(msgspec.json.encode(body), status, own, media_type="application/json")
