@@ -1,0 +1,205 @@
+"""What the agent's loop adds to a turn, beside the model's time and the SDK's own.
+
+A session of 1,000 messages is built; then turns of one tool call each are played with a model
+that answers at once, so that all the time is ours: preparing, recording, running the tool,
+settling. `sdk_ms_p50` is what the official SDK needs for the same request over a transport
+that answers at once: building, encoding, parsing the answer.
+
+    python benchmarks/loop.py [--messages 1000] [--turns 200] [--json]
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from holdfast.capabilities import Capabilities, capabilities
+from holdfast.loop import Loop
+from holdfast.messages import Text, ToolUse, Usage
+from holdfast.models.protocol import Event, Reply, Request, play
+from holdfast.round import Toolbox
+from holdfast.session import Session
+from holdfast.settings import LoopSettings, Settings
+from holdfast.spending import Purse
+from holdfast.tools.protocol import Outcome, Tool
+from holdfast.tools.workplace import Workplace
+
+MODEL = "claude-opus-4-6"
+RESULT = "a line of output that a tool gave\n" * 60
+
+
+class InstantModel:
+    """Answers at once with a tool call, and remembers when it was asked."""
+
+    name = MODEL
+
+    def __init__(self, turns: int) -> None:
+        self.asked: list[float] = []
+        self.answered: list[float] = []
+        self.last: Request | None = None
+        self._turns = turns
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return capabilities(MODEL)
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        self.asked.append(time.perf_counter())
+        self.last = request
+        n = len(self.asked)
+        use = ToolUse(id=f"toolu_{n}", name="Read", input={"file_path": f"src/{n}.py"})
+        content = (Text(text="Let me look."), use) if n < self._turns else (Text(text="Done."),)
+        reply = Reply(
+            response_id=f"msg_{n}",
+            model=MODEL,
+            content=content,
+            stop_reason="tool_use" if n < self._turns else "end_turn",
+            usage=Usage(input_tokens=20, cache_read_tokens=40_000 + n, output_tokens=30),
+        )
+        self.answered.append(time.perf_counter())
+        for event in play(reply):
+            yield event
+
+    async def count(self, request: Request) -> int | None:
+        return None
+
+    async def close(self) -> None:
+        return None
+
+
+async def _read(given: object, workplace: Workplace) -> Outcome:
+    return Outcome(content=RESULT)
+
+
+TOOL = Tool(
+    name="Read",
+    description="reads a file",
+    input_schema={"type": "object"},
+    kind="read",
+    path_inputs=("file_path",),
+    command_input="",
+    is_read_only=lambda _: True,
+    limit_chars=None,
+    run=_read,
+)
+
+
+def build(directory: Path, messages: int) -> Session:
+    """Make a session with that many messages behind it."""
+    session = Session.open(
+        model=MODEL,
+        system="You are a benchmark.",
+        tools=[TOOL.definition()],
+        directory=directory,
+        settings=Settings(loop=LoopSettings()),
+    )
+    session.user("go")
+    for n in range(messages // 2):
+        reply = Reply(
+            response_id=f"old_{n}",
+            model=MODEL,
+            content=(
+                Text(text="Looking."),
+                ToolUse(id=f"old_{n}", name="Read", input={"file_path": "a"}),
+            ),
+            stop_reason="tool_use",
+            usage=Usage(input_tokens=10, cache_read_tokens=n, output_tokens=5),
+        )
+        session.engine.settle(reply)
+        session.tool_result(f"old_{n}", RESULT)
+    return session
+
+
+async def overhead(session: Session, directory: Path, turns: int) -> tuple[list[float], Request]:
+    """Play turns and give the time from each answer to the next question, in ms."""
+    model = InstantModel(turns)
+    loop = Loop(
+        engine=session.engine,
+        model=model,
+        toolbox=Toolbox(
+            tools={"Read": TOOL},
+            workplace=Workplace(root=directory, home=directory, scratch=directory),
+        ),
+        settings=session.engine.settings.loop,
+        purse=Purse(session.engine.settings.budget),
+    )
+    async for _ in loop.run():
+        pass
+    assert model.last is not None
+    gaps = zip(model.asked[1:], model.answered, strict=False)
+    return [(asked - answered) * 1_000 for asked, answered in gaps], model.last
+
+
+ANSWER = b"""event: message_start
+data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Done."}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":0}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":2}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+"""
+
+
+async def sdk_ms(request: Request, times: int = 15) -> float:
+    """Time the official SDK alone on the same request."""
+    import httpx2
+    from anthropic import AsyncAnthropic
+
+    def answer(_: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, content=ANSWER, headers={"content-type": "text/event-stream"})
+
+    transport = httpx2.MockTransport(answer)
+    client = AsyncAnthropic(api_key="none", http_client=httpx2.AsyncClient(transport=transport))
+    spent = []
+    for _ in range(times):
+        start = time.perf_counter()
+        stream = await client.messages.create(**request.kwargs, stream=True)
+        async for _ in stream:
+            pass
+        spent.append((time.perf_counter() - start) * 1_000)
+    return statistics.median(spent)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--messages", type=int, default=1_000)
+    parser.add_argument("--turns", type=int, default=200)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        os.environ["HOLDFAST_HOME"] = name
+        session = build(Path(name), options.messages)
+        times, request = asyncio.run(overhead(session, Path(name), options.turns))
+        session.close()
+    result = {
+        "messages": options.messages,
+        "turns": options.turns,
+        "overhead_ms_p50": round(statistics.median(times), 3),
+        "overhead_ms_p99": round(sorted(times)[int(len(times) * 0.99)], 3),
+        "sdk_ms_p50": round(asyncio.run(sdk_ms(request)), 3),
+    }
+    if not options.json:
+        print(
+            f"{result['overhead_ms_p50']} ms per turn beside {result['sdk_ms_p50']} ms of the SDK"
+        )
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
