@@ -1,0 +1,166 @@
+"""Reads which hooks are configured, and sets apart those the user has not vouched for.
+
+The `hooks` sections of the settings files come in: event, then matchers, then commands. A
+`HookPlan` goes out. A project's hooks are run only once the user has trusted them; what we
+do not know (an event, a kind of hook) is skipped with a line that says so, since settings
+files are shared with other programs.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.errors import ConfigError
+from holdfast.hooks.events import EVENTS
+from holdfast.messages import Json, JsonObject
+from holdfast.permissions.inner import every_command
+from holdfast.permissions.rules import Rule, denies_command, names_tool, parse_rule
+from holdfast.permissions.shell import read_script
+from holdfast.permissions.sources import Section, read_sections
+
+_PLAIN_NAMES = re.compile(r"[\w\-, |]*", re.ASCII)
+
+
+class _Command(Struct, frozen=True, kw_only=True):
+    type: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    timeout: float | None = None
+    once: bool = False
+    condition: str = msgspec.field(default="", name="if")
+    status_message: str = msgspec.field(default="", name="statusMessage")
+
+
+class _Group(Struct, frozen=True, kw_only=True):
+    hooks: tuple[_Command, ...]
+    matcher: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """One command and when it is run."""
+
+    event: str
+    command: str
+    arguments: tuple[str, ...] = ()
+    """With arguments the command is a program and no shell is between."""
+    matcher: str = ""
+    condition: Rule | None = None
+    """Of a tool's call; a call that this rule cannot be about does not run the hook."""
+    timeout_seconds: float | None = None
+    is_once: bool = False
+    """Only the first time in a session."""
+    status_message: str = ""
+    file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookPlan:
+    """What the settings files say about hooks."""
+
+    hooks: tuple[Hook, ...] = ()
+    untrusted: tuple[Section, ...] = ()
+    """The project's hooks that wait for the user's word; see `permissions.trust`."""
+    skipped: tuple[str, ...] = ()
+    """What was not understood, a line each."""
+
+
+def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
+    """Read the hooks that hold in a project."""
+    hooks: list[Hook] = []
+    untrusted: list[Section] = []
+    skipped: list[str] = []
+    for section in read_sections("hooks", project, at=at):
+        if not section.is_trusted:
+            untrusted.append(section)
+            continue
+        for found in _read(section):
+            match found:
+                case Hook():
+                    hooks.append(found)
+                case str():
+                    skipped.append(f"{section.file}: {found}")
+    return HookPlan(hooks=tuple(hooks), untrusted=tuple(untrusted), skipped=tuple(skipped))
+
+
+def _read(section: Section) -> Iterator[Hook | str]:
+    for event, groups in section.value.items():
+        if event not in EVENTS:
+            yield f"no event {event}; there are {', '.join(EVENTS)}"
+            continue
+        for group in _groups(groups, section, event):
+            for command in group.hooks:
+                yield _hook(event, group.matcher, command, section.file)
+
+
+def _groups(value: Json, section: Section, event: str) -> tuple[_Group, ...]:
+    try:
+        groups = msgspec.convert(value, tuple[_Group, ...])
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{section.file}: hooks.{event}: {error}") from error
+    for group in groups:
+        try:
+            re.compile(group.matcher if not _is_plain(group.matcher) else "")
+        except re.error as error:
+            raise ConfigError(
+                f"{section.file}: hooks.{event}: matcher {group.matcher!r}: {error}"
+            ) from error
+    return groups
+
+
+def _hook(event: str, matcher: str, command: _Command, file: Path) -> Hook | str:
+    if command.type != "command" or not command.command:
+        return f"hooks.{event}: only hooks of type 'command' are run, not {command.type!r}"
+    return Hook(
+        event=event,
+        command=command.command,
+        arguments=command.args,
+        matcher=matcher,
+        condition=parse_rule(command.condition) if command.condition else None,
+        timeout_seconds=command.timeout,
+        is_once=command.once,
+        status_message=command.status_message,
+        file=file,
+    )
+
+
+def matches(matcher: str, value: str) -> bool:
+    """Hold a matcher against a name: all, a plain list of names, or an expression."""
+    if matcher in ("", "*"):
+        return True
+    if _is_plain(matcher):
+        return value in {name.strip() for name in re.split(r"[|,]", matcher)}
+    return re.search(matcher, value) is not None
+
+
+def _is_plain(matcher: str) -> bool:
+    return matcher == "*" or _PLAIN_NAMES.fullmatch(matcher) is not None
+
+
+def chosen(hooks: tuple[Hook, ...], event: str, fields: JsonObject) -> tuple[Hook, ...]:
+    """Pick the hooks an event runs; of identical ones only the first."""
+    value = str(fields.get(EVENTS[event].matches_on, ""))
+    picked: dict[tuple[str, tuple[str, ...]], Hook] = {}
+    for hook in hooks:
+        if hook.event == event and matches(hook.matcher, value) and _may_apply(hook, fields):
+            picked.setdefault((hook.command, hook.arguments), hook)
+    return tuple(picked.values())
+
+
+def _may_apply(hook: Hook, fields: JsonObject) -> bool:
+    """Say whether a call may be what the hook's condition is about; in doubt it is."""
+    rule, tool = hook.condition, str(fields.get("tool_name", ""))
+    if rule is None:
+        return True
+    if not names_tool(rule, tool):
+        return False
+    command = fields.get("tool_input", {}).get("command")
+    if not rule.content or not isinstance(command, str):
+        return True
+    script = read_script(command)
+    doubtful = "unreadable" in script.doubts
+    return doubtful or any(denies_command(rule, each) for each in every_command(script))

@@ -1,0 +1,52 @@
+"""The moments at which hooks run, one line each.
+
+An event says what its matcher looks at, whether a hook can block it, whether plain text a
+hook prints reaches the model, and how long a hook may take. A further event is a further
+line; nothing else here knows events by name.
+"""
+
+from dataclasses import dataclass
+
+TIMEOUT_SECONDS = 600.0
+"""Long enough for a test run after an edit; each hook may set its own."""
+PROMPT_TIMEOUT_SECONDS = 30.0
+"""Somebody has just pressed return and is waiting."""
+END_TOTAL_SECONDS = 1.5
+"""All hooks together, once the user has left; a hook that sets its own time raises it."""
+END_TOTAL_MAX_SECONDS = 60.0
+"""Nobody waits longer than this for a program to close."""
+STOP_BLOCKS_MAX = 8
+"""In a row; a hook that never lets go would never let the session end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One moment."""
+
+    name: str
+    matches_on: str = ""
+    """The field of the input that a matcher is held against; nothing means it has none."""
+    can_block: bool = False
+    text_is_context: bool = False
+    """Plain text on standard output is told to the model."""
+    timeout_seconds: float = TIMEOUT_SECONDS
+    total_seconds: float | None = None
+    """For all hooks of the event together."""
+
+
+EVENTS = {
+    event.name: event
+    for event in (
+        Event(name="SessionStart", matches_on="source", text_is_context=True),
+        Event(name="SessionEnd", matches_on="reason", total_seconds=END_TOTAL_SECONDS),
+        Event(
+            name="UserPromptSubmit",
+            can_block=True,
+            text_is_context=True,
+            timeout_seconds=PROMPT_TIMEOUT_SECONDS,
+        ),
+        Event(name="PreToolUse", matches_on="tool_name", can_block=True),
+        Event(name="PostToolUse", matches_on="tool_name", can_block=True),
+        Event(name="Stop", can_block=True),
+    )
+}

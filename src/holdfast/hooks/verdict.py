@@ -1,0 +1,156 @@
+"""What hooks said, read from their output and joined into one verdict; pure.
+
+An exit status and two texts come in for each hook; a `Verdict` over all of them goes out.
+Deny outweighs ask, ask outweighs allow; one block is enough; every text is kept. A hook
+that fails otherwise is reported and stops nothing.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from holdfast.hooks.events import Event
+from holdfast.messages import Json, JsonObject
+from holdfast.permissions.decide import Decision
+
+Permission: TypeAlias = Literal["allow", "ask", "deny"]
+
+BLOCKING_STATUS = 2
+"""The exit status by which a hook says no."""
+
+_PERMISSIONS: dict[str, Permission] = {
+    "allow": "allow",
+    "approve": "allow",
+    "ask": "ask",
+    "defer": "ask",
+    "deny": "deny",
+    "block": "deny",
+}
+_WEIGHT: dict[Permission, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookOutcome:
+    """What one hook said."""
+
+    is_blocked: bool = False
+    reason: str = ""
+    """Why it blocked, or why it gave its permission or not."""
+    permission: Permission | None = None
+    updated_input: JsonObject | None = None
+    updated_output: Json = None
+    context: str = ""
+    """Told to the model."""
+    message: str = ""
+    """Told to the user."""
+    should_stop: bool = False
+    stop_reason: str = ""
+    error: str = ""
+    """It failed in a way that stops nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What all hooks of one event said together."""
+
+    is_blocked: bool = False
+    reason: str = ""
+    permission: Permission | None = None
+    updated_input: JsonObject | None = None
+    updated_output: Json = None
+    context: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    should_stop: bool = False
+    stop_reason: str = ""
+    errors: tuple[str, ...] = ()
+
+    def decision(self) -> Decision | None:
+        """Give the permission as the gate takes it."""
+        if self.permission is None:
+            return None
+        return Decision(outcome=self.permission, reason=self.reason or "a hook said so")
+
+
+def read_outcome(event: Event, status: int, stdout: str, stderr: str) -> HookOutcome:
+    """Read one hook's answer from how it ended and what it printed."""
+    if status == BLOCKING_STATUS:
+        return _blocked(event, stderr.strip() or "a hook blocked it and gave no reason")
+    said = stdout.strip()
+    answer = _object(said) if said.startswith("{") else None
+    if answer is not None:
+        return _answered(event, answer)
+    if status != 0:
+        return HookOutcome(error=f"it ended with status {status}: {stderr.strip() or said}")
+    if said.startswith("{"):
+        return HookOutcome(error="it printed an object that is no JSON")
+    return HookOutcome(context=said if event.text_is_context else "")
+
+
+def _object(text: str) -> JsonObject | None:
+    try:
+        value: Json = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _blocked(event: Event, reason: str) -> HookOutcome:
+    if not event.can_block:
+        return HookOutcome(error=reason)
+    if event.name == "PreToolUse":
+        return HookOutcome(permission="deny", reason=reason)
+    return HookOutcome(is_blocked=True, reason=reason)
+
+
+def _answered(event: Event, answer: JsonObject) -> HookOutcome:
+    """Read an answer given as an object; fields of the wrong type count as missing."""
+    own = answer.get("hookSpecificOutput")
+    own = own if isinstance(own, dict) else {}
+    if own.get("hookEventName", event.name) != event.name:
+        return HookOutcome(error=f"it answered for {own['hookEventName']!r}, not {event.name}")
+    decision = _text(answer, "decision")
+    permission: Permission | None = None
+    if event.name == "PreToolUse":
+        permission = _PERMISSIONS.get(_text(own, "permissionDecision") or decision)
+    given = own.get("updatedInput")
+    return HookOutcome(
+        is_blocked=event.can_block and permission is None and decision == "block",
+        reason=_text(own, "permissionDecisionReason") or _text(answer, "reason"),
+        permission=permission,
+        updated_input=given if isinstance(given, dict) else None,
+        updated_output=own.get("updatedToolOutput"),
+        context=_text(own, "additionalContext"),
+        message=_text(answer, "systemMessage"),
+        should_stop=answer.get("continue") is False,
+        stop_reason=_text(answer, "stopReason"),
+    )
+
+
+def _text(value: JsonObject, key: str) -> str:
+    found = value.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def merge(outcomes: Iterable[HookOutcome]) -> Verdict:
+    """Join what hooks said; the order matters only between two that rewrite the same thing."""
+    said = tuple(outcomes)
+    permissions = [outcome.permission for outcome in said if outcome.permission]
+    permission = max(permissions, key=_WEIGHT.__getitem__, default=None)
+    is_blocked = any(outcome.is_blocked for outcome in said)
+    speaks = [o for o in said if o.is_blocked or (permission and o.permission == permission)]
+    inputs = [o.updated_input for o in said if o.updated_input is not None]
+    outputs = [o.updated_output for o in said if o.updated_output is not None]
+    stops = [o.stop_reason for o in said if o.should_stop]
+    return Verdict(
+        is_blocked=is_blocked,
+        reason="\n".join(o.reason for o in speaks if o.reason),
+        permission=permission,
+        updated_input=inputs[-1] if inputs and permission != "deny" else None,
+        updated_output=outputs[-1] if outputs else None,
+        context=tuple(o.context for o in said if o.context),
+        messages=tuple(o.message for o in said if o.message),
+        should_stop=bool(stops),
+        stop_reason="\n".join(reason for reason in stops if reason),
+        errors=tuple(o.error for o in said if o.error),
+    )
