@@ -6,7 +6,8 @@ an entry and its undo was that of another view, so the gauge must not trust it.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 
 from holdfast.entries import AnyEntry, Redone, Shaped, Undone, references, targets
 
@@ -26,6 +27,12 @@ class Fate:
         """Say whether the size reported at entry `n` was that of a view that is no more."""
         return any(first < n < last for first, last in self.spans)
 
+    def joined_by(self, entry: Shaped) -> "Fate":
+        """Take in a new entry: one that rests on a dead one is dead from the start."""
+        if _rests_on_any(entry, self.dead):
+            return replace(self, dead=self.dead | {entry.n})
+        return self
+
 
 def fate(entries: Iterable[AnyEntry]) -> Fate:
     """Work out which entries undo and redo have left in force."""
@@ -42,7 +49,12 @@ def fate(entries: Iterable[AnyEntry]) -> Fate:
         return Fate()
     dead = set(undone)
     for n, shaping in shaped.items():
-        if not dead.isdisjoint(references(shaping)):
+        if _rests_on_any(shaping, dead):
             dead.add(n)
     vetoes = frozenset(target for n in undone for target in targets(shaped[n]))
     return Fate(dead=frozenset(dead), vetoes=vetoes, spans=tuple(spans))
+
+
+def _rests_on_any(entry: Shaped, dead: AbstractSet[int]) -> bool:
+    """Say whether an entry rests on one of these; only what came before can carry it."""
+    return any(n in dead and n < entry.n for n in references(entry))

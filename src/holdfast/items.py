@@ -8,11 +8,11 @@ Items are frozen; a change makes a new one.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from holdfast.entries import How, Ran
-from holdfast.measure import NOTHING, Measure
+from holdfast.measure import NOTHING, Measure, measure_content
 from holdfast.messages import (
     Block,
     Content,
@@ -93,6 +93,11 @@ class Result:
             measure=entry.measure,
         )
 
+    def clear(self, shown: StandIn) -> "Result":
+        """Empty it; what we no longer send does not come back because a provider removes it too."""
+        is_gone = self.cleared is not None and self.cleared.how == "rewritten"
+        return self if is_gone and shown.how != "rewritten" else replace(self, cleared=shown)
+
     def stand_in(self, projection: Projection) -> StandIn | None:
         """Choose what is shown instead of the content, if anything is."""
         cleared = self.cleared
@@ -146,6 +151,13 @@ class Round:
     def hides_thinking(self, projection: Projection) -> bool:
         """Say whether its thinking is left out of this projection."""
         return self.drops_thinking or (projection == "seen" and self.is_past)
+
+    def without_thinking(self) -> "Round":
+        """Weigh the answer as if it had no thinking."""
+        spoken = tuple(block for block in self.content if not is_thought(block))
+        if len(spoken) == len(self.content):
+            return self
+        return replace(self, answer_measure=measure_content(spoken))
 
     def tool_uses(self) -> list[ToolUse]:
         """List the tools this answer called, in order."""

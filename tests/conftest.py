@@ -1,0 +1,79 @@
+"""What holds for every test: no network beyond this machine, a home of its own, quick hypotheses.
+
+Recorded transcripts lie beside the repository, where there are any. A test that asks for
+`recorded` runs once for each of them and skips where there are none.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+HERE = Path(__file__).parent
+RECORDED = HERE.parent.parent / "shared" / "data" / "transcripts"
+
+sys.path.insert(0, str(HERE))  # so that tests can import the strategies they share
+
+QUICK_EXAMPLES = 120
+"""Enough to find most of what there is within seconds."""
+LONG_EXAMPLES = 600
+"""For a night, or a change to the fold: HOLDFAST_TEST_LONG=1."""
+
+_CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
+settings.register_profile(
+    "quick", max_examples=QUICK_EXAMPLES, deadline=None, suppress_health_check=_CHECKS
+)
+settings.register_profile(
+    "long", max_examples=LONG_EXAMPLES, deadline=None, suppress_health_check=_CHECKS
+)
+settings.load_profile("long" if os.environ.get("HOLDFAST_TEST_LONG") == "1" else "quick")
+
+FOR_THE_SUITE = ("HOLDFAST_TEST_", "HOLDFAST_REWRITE_")
+"""Variables that steer the tests themselves."""
+LOOPBACK = ("127.", "::1", "localhost")
+
+
+class NetworkForbidden(RuntimeError):
+    """A test tried to leave the machine."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _stay_on_this_machine() -> Iterator[None]:
+    """Let sockets reach loopback and nothing else."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("connect", "connect_ex"):
+            patch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
+        yield
+
+
+def _guarded(connect):
+    def guarded(self: socket.socket, address):
+        if self.family in (socket.AF_INET, socket.AF_INET6) and not str(address[0]).startswith(
+            LOOPBACK
+        ):
+            raise NetworkForbidden(f"a test wanted to reach {address!r}")
+        return connect(self, address)
+
+    return guarded
+
+
+@pytest.fixture(autouse=True)
+def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Give each test an empty home and none of the settings of whoever runs it."""
+    for name in list(os.environ):
+        if name.startswith("HOLDFAST_") and not name.startswith(FOR_THE_SUITE):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path_factory.mktemp("home")))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that asks for `recorded` over every recorded transcript there is."""
+    if "recorded" in metafunc.fixturenames:
+        files = sorted(RECORDED.rglob("*.jsonl*"))
+        ids = [str(file.relative_to(RECORDED)) for file in files]
+        nothing = pytest.param(None, marks=pytest.mark.skip(reason="no recorded transcripts here"))
+        metafunc.parametrize("recorded", files or [nothing], ids=ids or ["none"])

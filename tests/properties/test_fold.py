@@ -1,0 +1,223 @@
+"""Folding: whichever way it is done, the view is the same, legal, and takes nothing away for good."""
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.entries import Redone, Shaped, Undone
+from holdfast.items import Round, Spoken, render
+from holdfast.measure import NOTHING
+from holdfast.rules import legal_cuts, violations
+from holdfast.view import View, fold
+from properties.naive import naive_fold, naive_messages
+from properties.strategies import numbered, sequences, shaping
+
+
+def picture(view):
+    """Everything a view answers, as plain values."""
+    return {
+        "sent": list(view.messages()),
+        "seen": view.seen(),
+        "items": list(view.items),
+        "total": view.total,
+        "pinned": [view.is_pinned(item) for item in view.items],
+        "open": view.open_round(),
+        "interrupted": view.interrupted(),
+        "compactable": view.compactable(),
+        "anchor": view.anchor,
+        "frame": view.frame,
+        "model": view.model,
+        "title": view.title,
+        "fate": view.fate.dead,
+        "vetoes": view.fate.vetoes,
+    }
+
+
+def applied(entries):
+    view = View()
+    for entry in entries:
+        view.apply(entry)
+    return view
+
+
+@given(sequences)
+def test_folding_at_once_is_folding_entry_by_entry(entries):
+    """A view kept up to date entry by entry is the view folded from the whole log."""
+    assert picture(applied(entries)) == picture(fold(entries))
+
+
+@given(sequences)
+def test_the_fold_agrees_with_a_naive_one(entries):
+    """A second fold, written plainly from the promises, sees the same messages and items."""
+    view, plain = fold(entries), naive_fold(entries)
+    assert view.messages() == naive_messages(plain, "sent")
+    assert view.seen() == naive_messages(plain, "seen")
+    assert [item.order for item in view.items] == [thing.order for thing in plain.things]
+    kinds = ["round" if isinstance(item, Round) else item.kind for item in view.items]
+    assert kinds == [thing.kind for thing in plain.things]
+    assert [view.is_pinned(item) for item in view.items] == [t.pinned for t in plain.things]
+
+
+@given(sequences)
+def test_what_is_said_about_the_fold_agrees_with_a_naive_one(entries):
+    """Model, title, frame, open round, anchor and total are those of the naive fold."""
+    view, plain = fold(entries), naive_fold(entries)
+    assert (view.model, view.title, view.frame) == (plain.model, plain.title, plain.frame)
+    anchor = view.anchor and (view.anchor.n, view.anchor.usage, view.anchor.then)
+    assert anchor == plain.anchor
+    waiting, expected = view.open_round(), plain.open()
+    assert [use.id for use in waiting.missing()] == expected.missing() if waiting else not expected
+    still_running = [id for id in expected.missing() if id in plain.began] if expected else []
+    assert [use.id for use in view.interrupted()] == still_running
+    assert view.total == plain.total()
+
+
+@given(sequences)
+def test_the_running_measure_is_the_sum_of_the_items(entries):
+    """However items came and went, the total is what is there now."""
+    view = applied(entries)
+    total = view.frame.measure if view.frame else NOTHING
+    for item in view.items:
+        total = total + item.measure
+    assert view.total == total
+
+
+@given(sequences, st.data())
+def test_messages_rendered_as_they_change_are_those_rendered_afresh(entries, data):
+    """Asking for the messages at any moment does not change what they are later."""
+    view = View()
+    for entry in entries:
+        view.apply(entry)
+        if data.draw(st.booleans()):
+            assert view.messages() == render(view.items, "sent")
+    assert view.messages() == render(view.items, "sent")
+
+
+@given(sequences)
+def test_every_view_is_one_the_api_accepts(entries):
+    """After each entry, sent and seen break none of the rules."""
+    view = View()
+    for entry in entries:
+        view.apply(entry)
+        assert violations(view.messages()) == []
+        assert violations(view.seen()) == []
+
+
+@given(sequences)
+def test_every_boundary_between_items_is_a_legal_cut(entries):
+    """A view may be cut between any two items, and both halves are accepted by the API."""
+    items = fold(entries).items
+    for i in range(len(items) + 1):
+        head, tail = render(items[:i]), render(items[i:])
+        assert len(head) in legal_cuts(head)
+        assert violations(head) == violations(tail) == []
+
+
+@given(sequences)
+def test_what_left_the_view_is_still_in_the_log(entries):
+    """Folding forgets nothing: the history is the log, entry for entry."""
+    view = applied(entries)
+    assert view.history == entries
+    known = {entry.n for entry in entries}
+    for item in view.items:
+        assert item.id in known and item.order in known
+
+
+@given(sequences)
+def test_orders_rise_and_ids_are_unique(entries):
+    """Items stand in order, and no two show the same entry."""
+    items = fold(entries).items
+    orders = [item.order for item in items]
+    assert orders == sorted(set(orders))
+    assert len({item.id for item in items}) == len(items)
+
+
+@given(sequences)
+def test_an_entry_is_shown_by_its_own_item_or_by_none(entries):
+    """Looking an entry up never finds an item that shows something else in its place."""
+    view = fold(entries)
+    for entry in entries:
+        item = view.item_of(entry.n)
+        match item:
+            case Spoken():
+                assert item.id == entry.n
+            case Round():
+                pieces = {item.id, *(result.id for result in item.results)}
+                assert entry.n in pieces or (
+                    getattr(entry, "response_id", None) == item.response_id
+                )
+
+
+@given(sequences, shaping)
+def test_undo_restores_the_exact_earlier_view(entries, change):
+    """A shaping entry and its undo leave what is sent and seen as it was."""
+    n = len(entries) + 1
+    before = fold(entries)
+    [made] = numbered([change], n)
+    after = applied([*entries, made])
+    after.apply(Undone(n=n + 1, target=n))
+    assert after.messages() == before.messages()
+    assert after.seen() == before.seen()
+    assert list(after.items) == list(before.items)
+    assert after.total == before.total
+
+
+@given(sequences, shaping)
+def test_redo_brings_back_what_was_undone(entries, change):
+    """Undo and redo leave what is sent and seen as the shaping entry had made it."""
+    n = len(entries) + 1
+    [made] = numbered([change], n)
+    after = fold([*entries, made])
+    again = fold([*entries, made, Undone(n=n + 1, target=n), Redone(n=n + 2, target=n)])
+    assert again.messages() == after.messages()
+    assert again.seen() == after.seen()
+    assert list(again.items) == list(after.items)
+
+
+@given(sequences, st.lists(shaping, min_size=2, max_size=4))
+def test_what_rests_on_an_undone_entry_goes_and_comes_with_it(entries, changes):
+    """Each change rests on the one before; undoing the first undoes all, redo brings all back."""
+    first = len(entries) + 1
+    chain = [
+        msgspec.structs.replace(change, rests_on=(n - 1,) if n > first else ())
+        for n, change in enumerate(numbered(changes, first), first)
+    ]
+    end = first + len(chain)
+    before, after = fold(entries), fold([*entries, *chain])
+    undone = [*entries, *chain, Undone(n=end, target=first)]
+    assert fold(undone).messages() == before.messages()
+    redone = [*undone, Redone(n=end + 1, target=first)]
+    assert fold(redone).messages() == after.messages()
+
+
+@given(sequences)
+def test_undoing_everything_shows_everything_that_was_said(entries):
+    """With every shaping entry undone, the view is that of the plain entries alone."""
+    n = len(entries)
+    undos = [
+        Undone(n=n + i, target=entry.n)
+        for i, entry in enumerate([e for e in entries if isinstance(e, Shaped)], 1)
+    ]
+    plain = [entry for entry in entries if not isinstance(entry, Shaped)]
+    assert fold([*entries, *undos]).messages() == fold(plain).messages()
+
+
+@given(sequences)
+def test_what_undone_entries_acted_on_is_vetoed(entries):
+    """Every target of an entry that stands undone is a veto, and nothing else is."""
+    standing = set()
+    for entry in entries:
+        if isinstance(entry, Undone):
+            standing.add(entry.target)
+        if isinstance(entry, Redone):
+            standing.discard(entry.target)
+        if isinstance(entry, Shaped):
+            standing.discard(entry.n)
+    expected = set()
+    for entry in entries:
+        if isinstance(entry, Shaped) and entry.n in standing:
+            for name in ("targets", "ids"):
+                expected |= set(getattr(entry, name, ()))
+            for name in ("first", "last", "tool_use_id"):
+                expected |= {getattr(entry, name)} if hasattr(entry, name) else set()
+    assert fold(entries).fate.vetoes == expected
