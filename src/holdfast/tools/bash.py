@@ -46,15 +46,10 @@ class BashInput(Input, frozen=True, kw_only=True):
 
 async def bash(given: BashInput, workplace: Workplace) -> Outcome:
     """Run a command line."""
-    if len(given.command.encode()) > COMMAND_BYTES:
-        raise Refused("The command is too long for one line. Write it to a file and run that.")
-    if not workplace.directory.is_dir():
-        gone, workplace.directory = workplace.directory, workplace.root
-        raise Refused(f"{gone} is gone. The working directory is {workplace.root} again.")
+    _check(given, workplace)
     name = uuid.uuid4().hex[:12]
     # Where a background command ends up moves nobody.
-    landing = Path("/dev/null" if given.run_in_background else workplace.scratch / f"at-{name}")
-    workplace.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+    landing = None if given.run_in_background else workplace.scratch / f"at-{name}"
     running = await workplace.shells.start(
         Launch(
             arguments=shell_arguments(given.command, landing),
@@ -64,12 +59,22 @@ async def bash(given: BashInput, workplace: Workplace) -> Outcome:
             is_filed=given.run_in_background,
         )
     )
-    if given.run_in_background:
+    if landing is None:
         return _sent_back(given, running, workplace)
     try:
         return await _waited(given, running, landing, workplace)
     finally:
         landing.unlink(missing_ok=True)
+
+
+def _check(given: BashInput, workplace: Workplace) -> None:
+    """Refuse what cannot be started, and make the place where its output goes."""
+    if len(given.command.encode()) > COMMAND_BYTES:
+        raise Refused("The command is too long for one line. Write it to a file and run that.")
+    if not workplace.directory.is_dir():
+        gone, workplace.directory = workplace.directory, workplace.root
+        raise Refused(f"{gone} is gone. The working directory is {workplace.root} again.")
+    workplace.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def _sent_back(given: BashInput, running: Running, workplace: Workplace) -> Outcome:

@@ -54,7 +54,7 @@ def _created(target: Target, text: str, workplace: Workplace) -> Outcome:
 
 def _spans(text: str, old: str, given: EditInput) -> list[tuple[int, int]]:
     """Find the places to change, or say why none or not one."""
-    starts = [match.start() for match in re.finditer(re.escape(old), text)]
+    starts = _places(text, old)
     if not starts:
         raise Refused(_not_found(text, old, given.file_path))
     if len(starts) > 1 and not given.replace_all:
@@ -64,6 +64,15 @@ def _spans(text: str, old: str, given: EditInput) -> list[tuple[int, int]]:
             "of the text around the one you mean, or set replace_all."
         )
     return [(start, start + len(old)) for start in starts]
+
+
+def _places(text: str, old: str) -> list[int]:
+    starts: list[int] = []
+    place = text.find(old)
+    while place >= 0:
+        starts.append(place)
+        place = text.find(old, place + len(old))
+    return starts
 
 
 def _not_found(text: str, old: str, path: str) -> str:

@@ -18,7 +18,7 @@ while read -r sign group; do
     -) live="${live%% $group *} ${live#* $group }" ;;
   esac
 done
-for group in $live; do kill -KILL -- "-$group" 2>/dev/null; done
+for group in $live; do kill -s KILL -- "-$group" 2>/dev/null; done
 """
 
 

@@ -120,7 +120,7 @@ def _rest_of_line(file: BufferedReader) -> int:
     """Go past what is left of a long line; say how many bytes that was."""
     passed = 0
     while piece := file.readline(CHUNK_BYTES):
-        passed += len(piece)
+        passed += len(piece.rstrip(b"\r\n"))
         if piece.endswith(b"\n"):
             break
     return passed

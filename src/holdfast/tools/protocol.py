@@ -136,7 +136,7 @@ def schema_of(takes: type[Struct]) -> JsonObject:
 
 
 def _inlined(node: Json, parts: JsonObject) -> Json:
-    if isinstance(node, list):
+    if isinstance(node, list | tuple):
         return [_inlined(item, parts) for item in node]
     if not isinstance(node, dict):
         return node

@@ -180,11 +180,12 @@ async def start(launch: Launch) -> Running:
     return Running(launch, process, ours)
 
 
-def shell_arguments(command: str, directory_file: Path) -> tuple[str, ...]:
-    """Make the arguments that run a command line and leave its last directory in a file."""
+def shell_arguments(command: str, landing: Path | None) -> tuple[str, ...]:
+    """Make the arguments that run a command line; where it ends up goes to the landing file."""
     shell = shutil.which("bash") or "/bin/sh"
-    script = f"trap 'pwd -P > {shlex.quote(str(directory_file))}' EXIT; eval \"$1\""
-    return (shell, "-c", script, shell, command)
+    leave = shlex.quote(f"pwd -P > {shlex.quote(str(landing))}")
+    trap = f"trap {leave} EXIT; " if landing else ""
+    return (shell, "-c", f'{trap}eval "$1"', shell, command)
 
 
 def group_members(group: int) -> tuple[int, ...]:

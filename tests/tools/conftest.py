@@ -1,0 +1,72 @@
+"""A place to work in, and a short way to use a tool there."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from holdfast.messages import text_of
+from holdfast.tools.protocol import Outcome
+from holdfast.tools.standard import tool_named
+from holdfast.tools.workplace import Workplace
+
+Use = Callable[..., Awaitable[Outcome]]
+
+
+@pytest.fixture
+async def workplace(tmp_path) -> AsyncIterator[Workplace]:
+    """An empty project with a home and a scratch directory beside it; closed at the end."""
+    (tmp_path / "project").mkdir()
+    place = Workplace(
+        root=tmp_path / "project", home=tmp_path / "home", scratch=tmp_path / "scratch"
+    )
+    yield place
+    await place.close()
+
+
+@pytest.fixture
+def use(workplace) -> Use:
+    """Run a tool by name; inputs that are no Python names go in a dict."""
+
+    async def run(name: str, more: dict[str, object] | None = None, **given: object) -> Outcome:
+        tool = tool_named(name)
+        assert tool is not None
+        return await tool.run({**given, **(more or {})}, workplace)
+
+    return run
+
+
+@pytest.fixture
+def said(use) -> Callable[..., Awaitable[str]]:
+    """Run a tool that must succeed and give its text."""
+
+    async def run(name: str, more: dict[str, object] | None = None, **given: object) -> str:
+        outcome = await use(name, more, **given)
+        assert not outcome.is_error, outcome.content
+        return text_of(outcome.content)
+
+    return run
+
+
+@pytest.fixture
+def refused(use) -> Callable[..., Awaitable[str]]:
+    """Run a tool that must not succeed and give the reason."""
+
+    async def run(name: str, more: dict[str, object] | None = None, **given: object) -> str:
+        outcome = await use(name, more, **given)
+        assert outcome.is_error
+        return text_of(outcome.content)
+
+    return run
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], object]], Awaitable[None]]:
+    """Wait for something that announces itself to nobody."""
+
+    async def wait(condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    return wait

@@ -1,0 +1,203 @@
+"""Bash runs a command line and says how it ended."""
+
+import asyncio
+import sys
+
+import pytest
+
+from holdfast.tools.shell import group_members
+
+
+def _groups(workplace):
+    return [running.group for running in workplace.shells._foreground]
+
+
+async def test_output_comes_back(use):
+    """Both streams and the status."""
+    outcome = await use("Bash", command="echo out; echo err >&2")
+    assert (outcome.content, outcome.is_error, outcome.exit_status) == ("out\nerr", False, 0)
+
+
+async def test_a_failure_is_told_after_the_output(use):
+    """With its status."""
+    outcome = await use("Bash", command="echo before; exit 3")
+    assert (outcome.content, outcome.is_error) == ("before\n[Exit status 3.]", True)
+    assert outcome.exit_status == 3
+    assert outcome.note == "echo before; exit 3: Exit status 3."
+
+
+async def test_silence_is_told(said):
+    """An empty result would look like no result."""
+    assert await said("Bash", command="true") == "[It succeeded and printed nothing.]"
+
+
+async def test_a_signal_is_named(use):
+    """A crash is not an exit status."""
+    outcome = await use("Bash", command="kill -SEGV $$")
+    assert outcome.content.endswith("[Ended by SIGSEGV.]")
+    assert outcome.exit_status == -11
+
+
+async def test_a_syntax_error_is_a_failed_command(use):
+    """In the shell's own words."""
+    outcome = await use("Bash", command="if then")
+    assert "syntax error" in outcome.content
+    assert outcome.is_error
+
+
+async def test_the_working_directory_lasts(workplace, said):
+    """Also if the command fails after the move, and whatever the directory is called."""
+    await said("Bash", command="mkdir -p \"it's a 'dir\"")
+    moved = await said("Bash", command="cd it*; true")
+    assert "The working directory is now" in moved
+    assert await said("Bash", command='basename "$PWD"') == "it's a 'dir"
+    (workplace.directory / "a.txt").write_text("x")
+    assert await said("Read", file_path="a.txt") == "     1\tx"
+
+
+async def test_a_move_lasts_through_a_failing_exit(workplace, use):
+    """Leaving early does not lose the way."""
+    await use("Bash", command="mkdir d; cd d; exit 1")
+    assert workplace.directory == workplace.root / "d"
+
+
+async def test_variables_do_not_last(said):
+    """Each command is a shell of its own."""
+    await said("Bash", command="export X=1; f() { echo f; }")
+    assert await said("Bash", command='echo "[$X]"; type f 2>/dev/null || echo none') == (
+        "[]\nnone"
+    )
+
+
+async def test_a_move_out_of_the_working_directories_is_not_followed(workplace, said):
+    """And the model is told where it is."""
+    answer = await said("Bash", command="cd /; pwd")
+    assert answer == (f"/\n[/ is outside the working directories; still in {workplace.directory}.]")
+    assert workplace.directory == workplace.root
+
+
+async def test_a_directory_that_is_gone_is_told(workplace, said, refused):
+    """The next command works again."""
+    await said("Bash", command="mkdir d; cd d")
+    (workplace.root / "d").rmdir()
+    assert "is gone" in await refused("Bash", command="pwd")
+    assert await said("Bash", command="pwd") == str(workplace.root)
+
+
+async def test_a_command_that_asks_gets_nothing(use):
+    """It fails at once instead of waiting for an answer nobody gives."""
+    async with asyncio.timeout(10):
+        outcome = await use("Bash", command="read -p 'Sure? ' answer || echo no input; cat")
+        assert outcome.content == "no input"
+        tty = await use("Bash", command="head -1 < /dev/tty")
+        assert tty.is_error
+
+
+async def test_a_command_that_opens_an_editor_fails_at_once(use):
+    """There is nobody to type."""
+    command = "git init -q . && git -c user.name=x -c user.email=x commit --allow-empty"
+    async with asyncio.timeout(20):
+        outcome = await use("Bash", command=command)
+    assert outcome.is_error
+
+
+async def test_a_command_that_hangs_is_stopped(workplace, use):
+    """What it printed until then is not lost, and nothing keeps running."""
+    groups: list[int] = []
+    workplace.report = lambda _line: groups.extend(_groups(workplace))
+    outcome = await use("Bash", command="echo begun; sleep 60 | sleep 60", timeout=1_200)
+    assert outcome.is_error
+    assert outcome.exit_status is None
+    assert outcome.content.startswith("begun\n[Stopped after 1.2 s without an end.")
+    assert groups
+    assert not any(group_members(group) for group in groups)
+
+
+async def test_a_command_that_ignores_being_asked_is_killed(workplace, use, monkeypatch):
+    """With its children."""
+    monkeypatch.setattr("holdfast.tools.shell.GRACE_SECONDS", 0.2)
+    groups: list[int] = []
+    workplace.report = lambda _line: groups.extend(_groups(workplace))
+    command = "trap '' TERM; (trap '' TERM; sleep 60) & while true; do sleep 0.1; done"
+    outcome = await use("Bash", command=command, timeout=1_100)
+    assert "Stopped after 1.1 s" in outcome.content
+    assert groups
+    assert not any(group_members(group) for group in groups)
+
+
+async def test_cancelling_ends_the_whole_group(workplace, use, until):
+    """Nothing is left when the user says stop."""
+    running = asyncio.create_task(use("Bash", command="sleep 60 & sleep 60 | sleep 60"))
+    await until(lambda: [g for g in _groups(workplace) if len(group_members(g)) == 4])
+    (group,) = _groups(workplace)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert group_members(group) == ()
+    assert _groups(workplace) == []
+
+
+async def test_processes_left_behind_are_ended_and_told(workplace, use):
+    """A server belongs in the background."""
+    outcome = await use("Bash", command="sleep 60 & echo $!")
+    pid, remark = outcome.content.split("\n")
+    assert remark == "[It left 1 process running, now ended; use run_in_background for such.]"
+    assert int(pid) > 0
+    assert _groups(workplace) == []
+
+
+async def test_a_flood_comes_back_cut_with_a_file(workplace, use):
+    """Ten million lines, and what the model sees is bounded."""
+    outcome = await use("Bash", command="seq 3000000")
+    assert len(outcome.content) < 1_100_000
+    assert outcome.content.startswith("1\n2\n")
+    assert outcome.content.endswith("\n3000000")
+    (file,) = workplace.scratch.glob("output-*.txt")
+    assert str(file) in outcome.content
+    assert file.read_bytes().count(b"\n") == 3_000_000
+
+
+async def test_bytes_that_are_no_text_do_no_harm(said):
+    """They come back as replacement marks."""
+    assert await said("Bash", command=r"printf 'a\xff\xfeb'") == "a\ufffd\ufffdb"
+
+
+async def test_nothing_is_left_in_the_scratch_directory(workplace, use):
+    """A short command leaves no file."""
+    await use("Bash", command="cd .; true")
+    await use("Bash", command="sleep 5", timeout=50)
+    assert list(workplace.scratch.iterdir()) == []
+
+
+async def test_a_command_too_long_for_the_kernel_is_refused(refused):
+    """With the way out."""
+    assert "Write it to a file" in await refused("Bash", command="echo " + "x" * 200_000)
+
+
+async def test_the_timeout_has_a_ceiling(workplace, use):
+    """Asking for an hour gets ten minutes."""
+    from holdfast.tools.bash import MAX_TIMEOUT_SECONDS
+
+    assert MAX_TIMEOUT_SECONDS == 600
+    outcome = await use("Bash", command="echo quick", timeout=3_600_000)
+    assert outcome.content == "quick"
+
+
+async def test_commands_run_side_by_side(use):
+    """Those that wait do not wait for each other."""
+    async with asyncio.timeout(10):
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await asyncio.gather(*(use("Bash", command="sleep 0.5") for _ in range(6)))
+        assert loop.time() - began < 2.5
+
+
+async def test_the_secret_of_one_session_is_not_in_anothers_environment(workplace, said):
+    """Commands see the variables of their workplace, not those of the process."""
+    workplace.variables = {"PATH": "/usr/bin:/bin", "ONLY": "this"}
+    assert await said("Bash", command='echo "$ONLY-$HOME-$PAGER"') == "this--cat"
+
+
+async def test_python_runs(said):
+    """A real program with real output."""
+    assert await said("Bash", command=f"{sys.executable} -c 'print(6 * 7)'") == "42"

@@ -1,0 +1,40 @@
+"""What is known of other agents' tools by name."""
+
+import pytest
+
+from holdfast.tools.describe import UNKNOWN, Described, description_of
+
+
+@pytest.mark.parametrize(
+    ("name", "described"),
+    [
+        ("Read", Described(kind="read", path_inputs=("file_path",), is_repeatable=True)),
+        ("read", Described(kind="read", path_inputs=("path", "file_path"), is_repeatable=True)),
+        ("shell", Described(kind="shell", command_input="command", path_inputs=("workdir",))),
+        ("exec_command", Described(kind="shell", command_input="cmd", path_inputs=("workdir",))),
+        ("apply_patch", Described(kind="write")),
+        ("MultiEdit", Described(kind="write", path_inputs=("file_path",))),
+        ("WebSearch", Described(kind="fetch", is_repeatable=True)),
+        ("AskUserQuestion", Described(kind="ask")),
+        ("grep_search", Described(kind="search", path_inputs=("path",), is_repeatable=True)),
+    ],
+)
+def test_common_agents_tools_are_known(name, described):
+    """Each agent's own spelling finds its row."""
+    assert description_of(name) == described
+
+
+@pytest.mark.parametrize("name", ["mcp__linear__list_issues", "READ", "deploy", ""])
+def test_what_is_not_declared_is_other(name):
+    """And a tool of that kind is never cleared."""
+    assert description_of(name) == UNKNOWN
+    assert UNKNOWN.kind == "other"
+    assert not UNKNOWN.is_repeatable
+
+
+def test_only_what_looks_can_be_had_again():
+    """Output of commands, writes and questions is gone when it is gone."""
+    from holdfast.tools.describe import KNOWN
+
+    repeatable = {described.kind for described in KNOWN.values() if described.is_repeatable}
+    assert repeatable == {"read", "search", "fetch"}

@@ -1,0 +1,144 @@
+"""Edit changes what it names and nothing else."""
+
+import os
+import stat
+
+import pytest
+
+
+@pytest.fixture
+def file(workplace):
+    """A file that was read."""
+    return workplace.root / "a.py"
+
+
+async def _known(file, said, content=b"one = 1\ntwo = 2\nthree = 1\n"):
+    file.write_bytes(content)
+    await said("Read", file_path=str(file))
+
+
+async def test_one_place_is_replaced(file, said):
+    """The answer names the lines."""
+    await _known(file, said)
+    answer = await said("Edit", file_path="a.py", old_string="two = 2", new_string="two = 2\n# b")
+    assert answer == "Edited a.py: lines 2 to 3."
+    assert file.read_text() == "one = 1\ntwo = 2\n# b\nthree = 1\n"
+
+
+async def test_every_place_is_replaced_when_asked(file, said):
+    """All at once."""
+    await _known(file, said)
+    answer = await said(
+        "Edit", file_path="a.py", old_string="= 1", new_string="= 9", replace_all=True
+    )
+    assert answer == "Edited a.py: 2 places, the first in line 1."
+    assert file.read_text() == "one = 9\ntwo = 2\nthree = 9\n"
+
+
+async def test_several_places_are_refused_with_their_lines(file, said, refused):
+    """Nothing is guessed."""
+    await _known(file, said)
+    reason = await refused("Edit", file_path="a.py", old_string="= 1", new_string="= 9")
+    assert "2 times (lines 1, 3)" in reason
+    assert file.read_text() == "one = 1\ntwo = 2\nthree = 1\n"
+
+
+async def test_a_text_that_is_not_there_is_told_with_what_is(file, said, refused):
+    """Wrong indentation and copied line numbers are the usual reasons."""
+    await _known(file, said, b"def f():\n    return 1\n")
+    indent = await refused("Edit", file_path="a.py", old_string="\treturn 1", new_string="x")
+    assert "is line 2" in indent
+    numbers = await refused("Edit", file_path="a.py", old_string="     1\tdef f", new_string="x")
+    assert "Leave out the line numbers" in numbers
+    other = await refused("Edit", file_path="a.py", old_string="nowhere", new_string="x")
+    assert "copy it exactly" in other
+
+
+async def test_a_file_must_have_been_read(file, refused):
+    """Who has not seen a file does not change it."""
+    file.write_text("one")
+    reason = await refused("Edit", file_path="a.py", old_string="one", new_string="two")
+    assert "has not been read" in reason
+
+
+async def test_a_file_changed_behind_our_back_is_noticed(file, said, refused):
+    """Even if size and time are what they were; reading it again makes it ours."""
+    await _known(file, said, b"one")
+    before = file.stat()
+    file.write_text("0ne")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    reason = await refused("Edit", file_path="a.py", old_string="ne", new_string="x")
+    assert "has changed since" in reason
+    await said("Read", file_path="a.py")
+    await said("Edit", file_path="a.py", old_string="ne", new_string="x")
+
+
+async def test_a_touched_file_is_still_the_same(file, said):
+    """A new time without new bytes is no change."""
+    await _known(file, said)
+    os.utime(file, ns=(1, 1))
+    await said("Edit", file_path="a.py", old_string="two", new_string="2")
+
+
+async def test_one_edit_after_the_other_needs_no_reading_between(file, said):
+    """Our own changes are known."""
+    await _known(file, said)
+    await said("Edit", file_path="a.py", old_string="one", new_string="1")
+    await said("Edit", file_path="a.py", old_string="two", new_string="2")
+    assert file.read_text() == "1 = 1\n2 = 2\nthree = 1\n"
+
+
+async def test_a_commands_change_is_noticed(file, said, refused):
+    """A formatter run in between counts as somebody else."""
+    await _known(file, said)
+    await said("Bash", command="sed -i s/one/uno/ a.py")
+    assert "has changed" in await refused(
+        "Edit", file_path="a.py", old_string="two", new_string="2"
+    )
+
+
+async def test_line_ends_mark_mode_and_missing_final_newline_are_kept(file, said):
+    """Whatever a file was like, it still is."""
+    await _known(file, said, b"\xef\xbb\xbfone\r\ntwo\r\nthree")
+    file.chmod(0o751)
+    await said("Edit", file_path="a.py", old_string="one\ntwo", new_string="1\n2\n2b")
+    assert file.read_bytes() == b"\xef\xbb\xbf1\r\n2\r\n2b\r\nthree"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o751
+
+
+async def test_a_link_stays_a_link(workplace, file, said):
+    """Its target is edited."""
+    await _known(file, said)
+    (workplace.root / "link").symlink_to(file)
+    await said("Edit", file_path="link", old_string="two", new_string="2")
+    assert (workplace.root / "link").is_symlink()
+    assert "2 = 2" in file.read_text()
+
+
+async def test_a_character_the_encoding_lacks_is_refused(file, said, refused):
+    """The file stays as it was."""
+    await _known(file, said, b"caf\xe9\n")
+    reason = await refused("Edit", file_path="a.py", old_string="é", new_string="€")
+    assert "cannot be written in latin-1" in reason
+    assert file.read_bytes() == b"caf\xe9\n"
+
+
+async def test_an_empty_old_text_makes_a_new_file_only(workplace, file, said, refused):
+    """It never wipes one."""
+    await said("Edit", file_path="new/b.py", old_string="", new_string="x = 1\n")
+    assert (workplace.root / "new" / "b.py").read_text() == "x = 1\n"
+    await _known(file, said)
+    assert "is not empty" in await refused("Edit", file_path="a.py", old_string="", new_string="x")
+
+
+async def test_what_cannot_be_edited_is_told(workplace, file, said, refused):
+    """Missing, binary, a directory, and no change at all."""
+    (workplace.root / "x.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1")
+    await said("Read", file_path="x.png")
+    await _known(file, said)
+    edit = {"old_string": "a", "new_string": "b"}
+    assert "does not exist" in await refused("Edit", edit, file_path="nowhere.py")
+    assert "binary file" in await refused("Edit", edit, file_path="x.png")
+    assert "is a directory" in await refused("Edit", edit, file_path=".")
+    same = {"old_string": "a", "new_string": "a"}
+    assert "nothing to do" in await refused("Edit", same, file_path="a.py")

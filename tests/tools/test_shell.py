@@ -1,0 +1,122 @@
+"""Processes start in a group of their own and end with all they started."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.tools.capture import CaptureLimits
+from holdfast.tools.shell import Launch, group_members, shell_arguments, start
+
+STUBBORN = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.fork()
+print("ready", flush=True)
+time.sleep(60)
+"""
+"""Three processes that ignore being asked to end."""
+
+
+def _launch(tmp_path, *arguments, **more):
+    return Launch(
+        arguments=arguments,
+        directory=tmp_path,
+        variables=dict(os.environ),
+        output=tmp_path / "output",
+        **more,
+    )
+
+
+def _open_files():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def _bash(tmp_path, command, **more):
+    return _launch(tmp_path, *shell_arguments(command, None), **more)
+
+
+async def test_output_and_status_come_back(tmp_path):
+    """Both streams, in order."""
+    running = await start(_bash(tmp_path, "echo one; echo two >&2; exit 7"))
+    assert await running.wait(10)
+    await running.finish()
+    assert (running.status, running.capture.text(), running.left_over) == (7, "one\ntwo\n", 0)
+
+
+async def test_those_who_ignore_being_asked_are_killed(tmp_path, monkeypatch, until):
+    """Children and grandchildren, all of them."""
+    monkeypatch.setattr("holdfast.tools.shell.GRACE_SECONDS", 0.2)
+    running = await start(_launch(tmp_path, sys.executable, "-c", STUBBORN))
+    await until(lambda: running.capture.text().count("ready") == 3)
+    assert len(group_members(running.group)) == 3
+    await running.stop()
+    assert group_members(running.group) == ()
+    assert running.status == -signal.SIGKILL
+
+
+async def test_what_outlives_the_command_is_ended(tmp_path):
+    """A shell that has ended does not leave its children."""
+    running = await start(_bash(tmp_path, "sleep 60 & sleep 60 & echo started"))
+    assert await running.wait(10)
+    await running.finish()
+    assert running.left_over == 2
+    assert group_members(running.group) == ()
+    assert running.capture.text() == "started\n"
+
+
+async def test_the_end_of_a_pipe_is_waited_for(tmp_path):
+    """What the shell does not wait for but ends by itself is no process left behind."""
+    running = await start(_bash(tmp_path, "echo text > >(sleep 0.1; cat)"))
+    assert await running.wait(10)
+    await running.finish()
+    assert (running.left_over, running.capture.text()) == (0, "text\n")
+
+
+async def test_a_cancelled_stop_still_kills(tmp_path, until):
+    """Whoever is in a hurry leaves nothing behind either."""
+    running = await start(_launch(tmp_path, sys.executable, "-c", STUBBORN))
+    await until(lambda: running.capture.text().count("ready") == 3)
+    stopping = asyncio.create_task(running.stop())
+    await asyncio.sleep(0.05)
+    stopping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopping
+    await until(lambda: group_members(running.group) == ())
+    await running.stop()
+
+
+async def test_a_flood_is_stopped_in_bounded_memory(tmp_path):
+    """Head and tail are kept, the file has its limit, the command its end."""
+    limits = CaptureLimits(head_bytes=1_000, tail_bytes=1_000, file_bytes=10_000)
+    launch = _bash(tmp_path, "yes", limits=limits, flood_bytes=50_000_000)
+    running = await start(launch)
+    assert await running.wait(30)
+    await running.finish()
+    assert running.is_flood
+    assert running.capture.total_bytes > 50_000_000
+    assert len(running.capture.text()) < 2_200
+    assert (tmp_path / "output").stat().st_size == 10_000
+    assert group_members(running.group) == ()
+
+
+async def test_a_fork_bomb_of_moderate_size_ends(tmp_path, until):
+    """Every generation is in the group."""
+    command = "f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep 60; }; f 5"
+    running = await start(_bash(tmp_path, command))
+    await until(lambda: len(group_members(running.group)) > 20)
+    await running.stop()
+    assert group_members(running.group) == ()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files cannot be counted")
+async def test_a_missing_program_raises_and_leaves_no_pipe(tmp_path):
+    """Nothing was started, so nothing stays open."""
+    before = _open_files()
+    with pytest.raises(FileNotFoundError):
+        await start(_launch(tmp_path, "/nowhere/at/all"))
+    assert _open_files() == before
