@@ -32,7 +32,7 @@ class Row:
 
     def item_of(self, n: int) -> Item | None:
         """Find the item that shows entry `n`, unless it left the row."""
-        i = self.index(self.home.get(n, n))
+        i = self.index_of(n)
         return self.items[i] if i is not None else None
 
     def round_of(self, tool_use_id: str) -> Round | None:
@@ -45,9 +45,17 @@ class Row:
         i = bisect_left(self._orders, order)
         return i if i < len(self._orders) and self._orders[i] == order else None
 
+    def index_of(self, n: int) -> int | None:
+        """Find where entry `n` is shown; what took over its place does not show it."""
+        home = self.home.get(n, n)
+        i = self.index(home)
+        return i if i is not None and self.items[i].id in (n, home) else None
+
     def span(self, first: int, last: int) -> tuple[int, int]:
-        """Find the positions of all items from one order to another, as a half-open range."""
-        return bisect_left(self._orders, first), bisect_right(self._orders, last)
+        """Find the positions of all items from one entry to another, as a half-open range."""
+        return bisect_left(self._orders, self._order(first)), bisect_right(
+            self._orders, self._order(last)
+        )
 
     def append(self, item: Item) -> None:
         """Add an item behind all others."""
@@ -91,6 +99,11 @@ class Row:
             for fragment in item.fragments("sent"):
                 join(messages, fragment)
         return messages
+
+    def _order(self, n: int) -> int:
+        """Say where an entry stands: with the item that shows it, else by its own number."""
+        item = self.item_of(n)
+        return item.order if item else n
 
     def _forget(self, i: int) -> None:
         """Take back the rendering from item `i` on, unmerging what it was merged into."""

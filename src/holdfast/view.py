@@ -279,7 +279,7 @@ class View:
         still_open = self.open_round()
         touched = []
         for n in entry.targets:
-            i = self._index_of(n)
+            i = self._row.index_of(n)
             if i is not None and self.items[i] is not still_open:
                 self._row.splice(i, i + 1, ())
                 touched.append(i)
@@ -295,7 +295,7 @@ class View:
         self, entry: Collapsed | Compacted, content: SpokenContent, kind: Literal["line", "summary"]
     ) -> None:
         """Put one item in place of a span; what is pinned in it and an open round at its end stay."""
-        lo, hi = self._row.span(self._order_of(entry.first), self._order_of(entry.last))
+        lo, hi = self._row.span(entry.first, entry.last)
         while lo < hi and self.is_pinned(self.items[lo]):
             lo += 1
         if lo < hi and self.items[hi - 1] is self.open_round():
@@ -327,17 +327,6 @@ class View:
         self.asked = entry
         if self.open_round():
             self._sealed = self._last_round
-
-    def _index_of(self, n: int) -> int | None:
-        """Find where entry `n` is shown; what took over its place does not show it."""
-        home = self._row.home.get(n, n)
-        i = self._row.index(home)
-        return i if i is not None and self.items[i].id in (n, home) else None
-
-    def _order_of(self, n: int) -> int:
-        """Say where an entry stands: with the item that shows it, else by its own number."""
-        item = self.item_of(n)
-        return item.order if item else n
 
     def _drop_thinking(self, entry: Shaped, changed: int | None) -> None:
         """Drop the thinking of every round after the changed item, where the entry says so."""

@@ -242,7 +242,8 @@ def answer(state: Naive, entry: Replied, entries: Sequence[AnyEntry]) -> None:
         state.things.append(last)
         state.newest = last
     assert last is not None
-    if entry.usage and not was_undone_around(entries, last.order):
+    is_reported = entry.usage is not None and entry.usage.prompt_tokens > 0
+    if is_reported and not was_undone_around(entries, last.order):
         state.anchor = (last.order, entry.usage, state.weight_before)
     last.shows.add(entry.n)
     for block in entry.content:
