@@ -26,13 +26,18 @@ GREP = Described(name="Grep", kind="search", path_inputs=("path",))
 GLOB = Described(name="Glob", kind="search", path_inputs=("path",))
 FETCH = Described(name="WebFetch", kind="fetch")
 MCP = Described(name="mcp__tracker__create", kind="other")
-TODO = Described(name="TodoWrite", kind="other", is_read_only=lambda given: True)
+TODO = Described(name="TodoWrite", kind="other")
+KILL = Described(name="KillShell", kind="shell")
+EXIT = Described(name="ExitPlan", kind="ask")
+ASK = Described(name="AskUser", kind="ask")
+LOOK = Described(name="Lookup", kind="other", is_read_only=lambda given: True)
+TOOLS = (BASH, READ, EDIT, WRITE, GREP, GLOB, FETCH, MCP, TODO, KILL, EXIT, ASK, LOOK)
 
 
 @pytest.fixture
 def tools():
     """Give the tools by name."""
-    return {t.name: t for t in (BASH, READ, EDIT, WRITE, GREP, GLOB, FETCH, MCP, TODO)}
+    return {t.name: t for t in TOOLS}
 
 
 @pytest.fixture
@@ -50,4 +55,10 @@ def places(tmp_path):
     (work / "loop").symlink_to(work / "loop")
     (tmp_path / "work-evil").mkdir()
     (tmp_path / "spill").mkdir()
-    return Places(roots=(work,), cwd=work, readable=(tmp_path / "spill",), home=home)
+    return Places(
+        roots=(work,),
+        cwd=work,
+        readable=(tmp_path / "spill",),
+        writable=(home / "plan.md",),
+        home=home,
+    )

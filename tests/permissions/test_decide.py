@@ -55,6 +55,12 @@ def judge(tools, places):
         ("WebFetch", {"url": "https://example.org"}, "ask", "ask", "ask", "allow"),
         ("mcp__tracker__create", {}, "ask", "ask", "ask", "allow"),
         ("TodoWrite", {}, "allow", "allow", "allow", "allow"),
+        ("KillShell", {"shell_id": "1"}, "allow", "allow", "allow", "allow"),
+        ("ExitPlan", {}, "ask", "ask", "ask", "allow"),
+        ("AskUser", {}, "allow", "allow", "allow", "allow"),
+        ("Lookup", {}, "allow", "allow", "allow", "allow"),
+        ("Edit", {"file_path": "~/plan.md"}, "allow", "allow", "allow", "allow"),
+        ("Read", {"file_path": "~/plan.md"}, "allow", "allow", "allow", "allow"),
     ],
 )
 def test_each_mode_has_its_measure(judge, tool, given, ask, accept_edits, plan, bypass):

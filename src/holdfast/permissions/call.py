@@ -62,6 +62,8 @@ class Call:
     kind: Kind
     paths: tuple[Located, ...] = ()
     shell: ShellCall | None = None
+    has_command: bool = False
+    """Whether the tool takes a command line, given or not."""
     url: str = ""
     is_read_only: bool = False
 
@@ -75,6 +77,7 @@ def examine(tool: Described, given: JsonObject, places: Places) -> Call:
         kind=tool.kind,
         paths=paths,
         shell=_examine_shell(command, places) if isinstance(command, str) else None,
+        has_command=bool(tool.command_input),
         url=str(given.get("url", "")),
         is_read_only=tool.is_read_only(given),
     )

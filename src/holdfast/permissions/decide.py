@@ -25,6 +25,11 @@ from holdfast.permissions.rules import (
 )
 from holdfast.permissions.script import Command
 
+SESSIONS_OWN = frozenset({"EnterPlan", "Skill", "TodoWrite", "ToolSearch"})
+"""Tools that change only what the session keeps for itself."""
+NEEDS_APPROVAL = frozenset({"ExitPlan"})
+"""Their very purpose is that a person says yes."""
+
 Mode: TypeAlias = Literal["ask", "accept_edits", "plan", "bypass"]
 
 
@@ -61,6 +66,8 @@ def _decide_by_kind(call: Call, rules: Rules, mode: Mode, places: Places) -> Dec
             return _decide_writing(call, rules, mode, places)
         case "shell":
             return _decide_shell(call, rules, mode, places)
+        case "ask" if call.tool in NEEDS_APPROVAL:
+            return Decision(outcome="ask", reason="it needs the user's approval")
         case "ask":
             return Decision(outcome="allow", reason="it only asks the user")
         case "fetch" | "other":
@@ -82,7 +89,7 @@ def _first_unreadable(
         (
             located
             for located in paths
-            if located.where not in ("inside", "readable")
+            if located.where not in ("inside", "readable", "own")
             and not (
                 located.where == "outside"
                 and any(allows_path(rule, located, places) for rule in wanted)
@@ -93,6 +100,8 @@ def _first_unreadable(
 
 
 def _decide_writing(call: Call, rules: Rules, mode: Mode, places: Places) -> Decision:
+    if call.paths and all(located.where == "own" for located in call.paths):
+        return Decision(outcome="allow", reason="the file is the session's own")
     if mode == "plan":
         return Decision(outcome="deny", reason="nothing is changed while planning")
     if not call.paths:
@@ -123,6 +132,8 @@ def _may_write(located: Located, tool: str, rules: Rules, mode: Mode, places: Pl
 
 def _decide_shell(call: Call, rules: Rules, mode: Mode, places: Places) -> Decision:
     shell = call.shell
+    if shell is None and not call.has_command:
+        return Decision(outcome="allow", reason="it looks after a command that was allowed")
     if shell is None:
         return Decision(outcome="ask", reason="it has no command to judge")
     named = tuple(rule for rule in rules.allow if names_tool(rule, call.tool))
@@ -178,6 +189,8 @@ def _without_redirects(command: Command) -> Command:
 
 
 def _decide_other(call: Call, rules: Rules, mode: Mode) -> Decision:
+    if call.tool in SESSIONS_OWN:
+        return Decision(outcome="allow", reason="it changes only what the session keeps")
     if mode == "plan" and call.kind == "other" and not call.is_read_only:
         return Decision(outcome="ask", reason="it may change something, and this is planning")
     for rule in rules.allow:

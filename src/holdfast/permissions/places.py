@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-Where: TypeAlias = Literal["inside", "readable", "outside", "unclear", "impossible"]
+Where: TypeAlias = Literal["inside", "readable", "own", "outside", "unclear", "impossible"]
 
 PROTECTED_NAMES = frozenset(
     {".git", ".holdfast", ".claude", ".vscode", ".idea", ".husky", ".ssh", ".gnupg"}
@@ -42,6 +42,8 @@ class Places:
     """Where relative paths start."""
     readable: tuple[Path, ...] = ()
     """Directories of our own, such as spilled results, that may be read but not written."""
+    writable: tuple[Path, ...] = ()
+    """Files of our own, such as the plan, that may be written in every mode."""
     home: Path = field(default_factory=Path.home)
 
 
@@ -142,6 +144,8 @@ def _expand_home(text: str, home: Path) -> Path | None:
 def _where(path: Path, spelled: Path, places: Places) -> Where:
     if spelled.parts[:2] in (("/", "proc"), ("/", "dev")) and str(spelled) != "/dev/null":
         return "outside"
+    if path in (own.resolve() for own in places.writable):
+        return "own"
     if str(spelled) == "/dev/null" or _is_below(path, places.roots):
         return "inside"
     return "readable" if _is_below(path, places.readable) else "outside"
