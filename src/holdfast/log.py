@@ -12,6 +12,7 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
@@ -80,7 +81,8 @@ _encoder = msgspec.json.Encoder()
 def load(path: Path) -> Loaded:
     """Read a whole log; damaged lines are left out and reported."""
     with _opened(path) as file:
-        loaded = Loaded(header=_header(path, file.readline(_HEADER_LIMIT_BYTES)))
+        first = file.readline(_HEADER_LIMIT_BYTES)
+        loaded = Loaded(header=_header(path, first), ends_with_newline=first.endswith(b"\n"))
         was_enabled = gc.isenabled()
         gc.disable()  # a log is a tree of fresh values: there is no cycle to look for
         try:
@@ -173,8 +175,6 @@ class Log:
         self._descriptor = descriptor
         self._lock = lock
         self._next = loaded.entries[-1].n + 1 if loaded.entries else 1
-        if not loaded.ends_with_newline:
-            self._write(b"\n")
 
     @classmethod
     def create(cls, path: Path, header: Header) -> Self:
@@ -187,14 +187,17 @@ class Log:
             _release(lock)
             raise _store_error(path, error) from error
         log = cls(path, Loaded(header=header), descriptor, lock)
-        log._write(_encoder.encode(header) + b"\n")
+        try:
+            log._begin(_encoder.encode(header) + b"\n")
+        except StoreError:
+            path.unlink(missing_ok=True)
+            raise
         return log
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open an existing log to go on with it."""
-        if not path.exists():
-            load(path)  # says what is wrong
+        load_header(path)  # says what is wrong before anything is put beside it
         lock = _locked(path)
         try:
             loaded = load(path)
@@ -204,7 +207,10 @@ class Log:
             if isinstance(error, OSError) and not isinstance(error, StoreError):
                 raise _store_error(path, error) from error
             raise
-        return cls(path, loaded, descriptor, lock)
+        log = cls(path, loaded, descriptor, lock)
+        if not loaded.ends_with_newline:
+            log._begin(b"\n")
+        return log
 
     def append(self, entry: AnyEntry) -> AnyEntry:
         """Give the entry its number and its time, write it, and return it as written."""
@@ -216,7 +222,10 @@ class Log:
 
     def sync(self) -> None:
         """Force what was appended onto the disk itself."""
-        os.fsync(self._descriptor)
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise _store_error(self.path, error) from error
 
     def close(self) -> None:
         """Stop writing and let others."""
@@ -235,6 +244,14 @@ class Log:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _begin(self, line: bytes) -> None:
+        """Write what must come before anything else, or let the log go."""
+        try:
+            self._write(line)
+        except StoreError:
+            self.close()
+            raise
 
     def _write(self, line: bytes) -> None:
         """Write a whole line or nothing: a line cut short by a full disk is taken back."""
@@ -300,9 +317,9 @@ def _locked(path: Path) -> int:
         raise LogLocked(path, holder or "another process")
     os.ftruncate(descriptor, 0)
     since = time.strftime("%Y-%m-%d %H:%M:%S")
-    os.pwrite(
-        descriptor, f"process {os.getpid()} on {socket.gethostname()} since {since}".encode(), 0
-    )
+    holder = f"process {os.getpid()} on {socket.gethostname()} since {since}"
+    with suppress(OSError):  # the lock holds without the name, even on a full disk
+        os.pwrite(descriptor, holder.encode(), 0)
     return descriptor
 
 
@@ -324,6 +341,7 @@ def _store_error(path: Path, error: OSError) -> StoreError:
     advice = {
         errno.ENOSPC: "free some space and try again; nothing written before is lost",
         errno.EDQUOT: "free some space and try again; nothing written before is lost",
+        errno.EFBIG: "the file may not grow further; nothing written before is lost",
         errno.EACCES: "check the permissions of the file and its directory",
         errno.EROFS: "the disk is read-only; set HOLDFAST_HOME to a place that is not",
         errno.EEXIST: "it exists already and is never overwritten; choose another id",
