@@ -224,3 +224,29 @@ sequences: st.SearchStrategy[list[AnyEntry]] = st.one_of(
     st.lists(_steps, max_size=4), st.lists(_steps, min_size=5, max_size=MOST_STEPS)
 ).map(_played)
 """Entries of all kinds, numbered from 1, their targets mostly valid."""
+
+any_text = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
+"""Any text but lone surrogates, which no JSON can hold."""
+any_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, width=64) | any_text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3),
+    max_leaves=8,
+).filter(lambda value: "inf" not in repr(value))
+_any_object = st.dictionaries(any_text, any_json, max_size=3)
+_any_blocks = st.one_of(
+    st.builds(Text, text=any_text, extra=st.none() | _any_object),
+    st.builds(Opaque, raw=_any_object),
+    st.builds(Image, source=_any_object),
+)
+_any_uses = st.builds(ToolUse, id=any_text, name=any_text, input=_any_object)
+any_contents: st.SearchStrategy[list[AnyEntry]] = st.lists(
+    st.one_of(
+        st.builds(Said, content=st.lists(_any_blocks, max_size=2).map(tuple), origin=any_text),
+        st.builds(Replied, response_id=any_text, content=st.lists(_any_uses).map(tuple)),
+        st.builds(Ran, tool_use_id=any_text, content=any_text, extra=st.none() | _any_object),
+        st.builds(Failed, what=any_text, error=any_text, detail=any_json),
+        st.builds(Framed, options=_any_object, tools=st.lists(_any_object).map(tuple)),
+    ),
+    max_size=4,
+).map(numbered)
+"""Entries whose contents are anything at all."""
