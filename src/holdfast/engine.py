@@ -49,6 +49,8 @@ class Engine:
         self.log = log
         self.settings = settings
         self.stages = tuple(stages)
+        self.can_make_room = False
+        """Some stage frees space when the window fills; without one, a full window is the end."""
         self.view: View = fold(log.entries)
         log.entries.clear()  # the view's history holds them
         self._follower = Follower(load_calibration)

@@ -171,7 +171,7 @@ class Loop:
         if spent := self.purse.exhausted():
             return Stopped(reason="budget_spent", detail=spent)
         full = self.engine.fullness()
-        if full.is_blocked and not self.engine.stages:
+        if full.is_blocked and not self.engine.can_make_room:
             detail = f"{full.used_tokens:,} of {full.window.limit_tokens:,} tokens are used"
             return Stopped(reason="blocking_limit", detail=detail)
         return None

@@ -70,6 +70,15 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """Who answers."""
+
+    name: str = _setting("claude-sonnet-5-5", "a model that codes well at a middling price")
+    fallback: str = _setting("", "answers when the first is overloaded; '' is nobody")
+    base_url: str = _setting("", "where the provider answers; '' is its own address")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
     """How long an agent works by itself."""
 
@@ -106,6 +115,7 @@ class BudgetSettings:
 class Settings:
     """All settings, by group."""
 
+    model: ModelSettings = field(default_factory=ModelSettings)
     window: WindowSettings = field(default_factory=WindowSettings)
     gauge: GaugeSettings = field(default_factory=GaugeSettings)
     log: LogSettings = field(default_factory=LogSettings)

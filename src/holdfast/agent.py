@@ -1,0 +1,261 @@
+"""The whole agent: a session, its model, its tools, and who watches over them.
+
+Puts the parts together and adds nothing of its own: the gate in front of every tool is the
+hooks' word and the permissions', the stop is the hooks', the loop is `loop`. A program that
+has a loop of its own uses `Session` instead, and loses nothing by it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+
+from holdfast.engine import Engine
+from holdfast.entries import Section
+from holdfast.hooks import Hooks, Scene, load_hooks
+from holdfast.loop import Loop, LoopEvent, Recover, Stopped, Verdict, budget_in, never_recovers
+from holdfast.messages import JsonObject, ResultContent, Text, ToolUse, text_of
+from holdfast.models.protocol import Model
+from holdfast.permissions import Answer, Ask, Gate, Mode, Places, Question, load_permissions
+from holdfast.round import Denial, Pass, Toolbox
+from holdfast.session import Session
+from holdfast.settings import Settings, home, load_settings
+from holdfast.spending import Purse, spent_in
+from holdfast.store import FileStore, Store
+from holdfast.tools.protocol import Outcome, Tool
+from holdfast.tools.standard import STANDARD
+from holdfast.tools.workplace import Workplace
+
+
+@dataclass(slots=True, kw_only=True)
+class Agent:
+    """A session that works by itself."""
+
+    session: Session
+    model: Model
+    workplace: Workplace
+    gate: Gate
+    hooks: Hooks
+    tools: tuple[Tool, ...] = STANDARD
+    fallback: Model | None = None
+    recover: Recover = never_recovers
+    notices: list[str] = field(default_factory=list)
+    """What the user should be told about how the session was set up."""
+    abort: asyncio.Event = field(default_factory=asyncio.Event)
+    _asides: list[str] = field(default_factory=list)
+    """What hooks want the model to know, said before the next call."""
+    _was_refused: bool = False
+
+    @property
+    def engine(self) -> Engine:
+        """The session's log, view and path."""
+        return self.session.engine
+
+    async def start(self, source: str) -> None:
+        """Let hooks know that the session began or goes on."""
+        verdict = await self.hooks.fire("SessionStart", {"source": source}, self._scene())
+        self._hear(verdict.context, verdict.messages, verdict.errors)
+
+    async def run(self, prompt: str = "") -> AsyncIterator[LoopEvent]:
+        """Work on what the user says, or go on where the session stopped, until done."""
+        if prompt:
+            verdict = await self.hooks.fire("UserPromptSubmit", {"prompt": prompt}, self._scene())
+            self._hear(verdict.context, verdict.messages, verdict.errors)
+            if verdict.is_blocked or verdict.should_stop:
+                yield Stopped(reason="hook_stopped", detail=verdict.reason or verdict.stop_reason)
+                return
+            self.gate.forget_denials()
+            self.session.user(prompt)
+        self.abort.clear()
+        async for event in self._loop(budget_in(prompt)).run():
+            yield event
+
+    def _loop(self, budget_tokens: int) -> Loop:
+        settings = self.engine.settings
+        return Loop(
+            engine=self.engine,
+            model=self.model,
+            toolbox=Toolbox(
+                tools={tool.name: tool for tool in self.tools},
+                workplace=self.workplace,
+                gate=self._pass,
+                after=self._after,
+                parallel=settings.loop.parallel_tools,
+            ),
+            settings=settings.loop,
+            purse=Purse(settings.budget, session=spent_in(self.engine.view.history)),
+            fallback=self.fallback,
+            recover=self.recover,
+            on_stop=self._on_stop,
+            budget_tokens=budget_tokens,
+            abort=self.abort,
+        )
+
+    async def _pass(self, use: ToolUse, tool: Tool) -> Pass | Denial:
+        """Ask the hooks, then the permissions."""
+        fields: JsonObject = {"tool_name": use.name, "tool_input": use.input, "tool_use_id": use.id}
+        verdict = await self.hooks.fire("PreToolUse", fields, self._scene())
+        self._hear(verdict.context, verdict.messages, verdict.errors)
+        if verdict.should_stop:
+            return Denial(reason=verdict.stop_reason or "a hook ended the turn", ends_turn=True)
+        given = verdict.updated_input or use.input
+        self._was_refused = False
+        decision = await self.gate.check(tool, given, self._places(), hook=verdict.decision())
+        if decision.outcome == "deny":
+            return Denial(reason=f"Not allowed: {decision.reason}.", ends_turn=self._was_refused)
+        return Pass(input=given)
+
+    async def _after(self, use: ToolUse, tool: Tool, outcome: Outcome) -> Outcome:
+        """Let hooks see a result, replace it, or object to it."""
+        fields: JsonObject = {
+            "tool_name": use.name,
+            "tool_input": use.input,
+            "tool_use_id": use.id,
+            "tool_response": text_of(outcome.content),
+        }
+        verdict = await self.hooks.fire("PostToolUse", fields, self._scene())
+        self._hear(verdict.context, verdict.messages, verdict.errors)
+        content = outcome.content
+        if isinstance(verdict.updated_output, str):
+            content = verdict.updated_output
+        if verdict.is_blocked:
+            content = _with(content, f"A hook objects: {verdict.reason}")
+        return replace(outcome, content=content)
+
+    async def _on_stop(self, text: str, is_active: bool) -> Verdict:
+        fields: JsonObject = {"stop_hook_active": is_active, "last_assistant_message": text}
+        said = await self.hooks.fire("Stop", fields, self._scene())
+        self._hear(said.context, said.messages, said.errors)
+        if said.should_stop:
+            return Verdict(prevents=said.stop_reason or "a hook ended the turn")
+        return Verdict(blocks=(said.reason,) if said.is_blocked else ())
+
+    async def say_asides(self, engine: Engine) -> None:
+        """The first stage: tell the model what hooks want it to know."""
+        if self._asides:
+            engine.say("\n\n".join(self._asides), hidden=True)
+            self._asides.clear()
+
+    def _hear(
+        self, context: tuple[str, ...], messages: tuple[str, ...], errors: tuple[str, ...]
+    ) -> None:
+        self._asides.extend(context)
+        self.notices.extend((*messages, *errors))
+
+    def _scene(self) -> Scene:
+        return Scene(
+            session=self.session.id,
+            transcript=self.engine.log.path,
+            cwd=self.workplace.directory,
+            mode=self.gate.mode,
+            scratch=self.workplace.scratch,
+            project=self.workplace.root,
+        )
+
+    def _places(self) -> Places:
+        """Say where the tools may work just now; planning narrows it."""
+        plan = self.workplace.plan
+        if plan.is_on:
+            self.gate.mode = "plan"
+        return Places(
+            roots=self.workplace.roots,
+            cwd=self.workplace.directory,
+            readable=(self.workplace.scratch,),
+            writable=(plan.file,) if plan.file else (),
+        )
+
+    async def close(self, reason: str = "other") -> None:
+        """End what runs, let hooks know, keep what was learnt."""
+        await self.workplace.close()
+        await self.hooks.fire("SessionEnd", {"reason": reason}, self._scene())
+        await self.model.close()
+        self.session.close()
+
+
+async def open_agent(
+    model: Model,
+    *,
+    directory: Path | None = None,
+    resume: str = "",
+    mode: Mode | None = None,
+    ask: Ask | None = None,
+    fallback: Model | None = None,
+    tools: tuple[Tool, ...] = STANDARD,
+    store: Store | None = None,
+    settings: Settings | None = None,
+) -> Agent:
+    """Begin a session for a directory, or go on with one, with everything an agent needs."""
+    store = store or FileStore()
+    directory = (directory or Path.cwd()).resolve()
+    settings = settings or load_settings(directory)
+    session = _session(model.name, resume, directory, tools, store, settings)
+    permissions, plan = load_permissions(directory), load_hooks(directory)
+    agent = Agent(
+        session=session,
+        model=model,
+        workplace=_workplace(session, directory, permissions.directories),
+        gate=Gate(rules=permissions.rules, mode=mode or permissions.mode),
+        hooks=Hooks(hooks=plan.hooks),
+        tools=tools,
+        fallback=fallback,
+        notices=[
+            f"not trusted yet, and not used: {s.file}"
+            for s in (*permissions.untrusted, *plan.untrusted)
+        ],
+    )
+    if ask is not None:
+        agent.gate = Gate(rules=permissions.rules, mode=agent.gate.mode, ask=_noting(agent, ask))
+    session.engine.stages = (agent.say_asides, *session.engine.stages)
+    await agent.start("resume" if resume else "startup")
+    return agent
+
+
+def _session(
+    model: str,
+    resume: str,
+    directory: Path,
+    tools: tuple[Tool, ...],
+    store: Store,
+    settings: Settings,
+) -> Session:
+    if resume:
+        session = Session.resume(resume, store=store, settings=settings)
+        if session.view.model != model:
+            session.engine.switch(model, "chosen on resume")
+        return session
+    prompt = (files("holdfast.cache") / "prompts" / "agent.md").read_text(encoding="utf-8").strip()
+    where = f"The working directory is {directory}."
+    return Session.open(
+        model=model,
+        system=(Section(name="agent", text=prompt), Section(name="environment", text=where)),
+        tools=[tool.definition() for tool in tools],
+        directory=directory,
+        store=store,
+        settings=settings,
+    )
+
+
+def _workplace(session: Session, directory: Path, more: tuple[Path, ...]) -> Workplace:
+    return Workplace(
+        root=directory,
+        home=home(),
+        scratch=session.engine.log.path.with_suffix("") / "scratch",
+        session=session.id,
+        more_roots=more,
+    )
+
+
+def _noting(agent: Agent, ask: Ask) -> Ask:
+    """Ask, and remember a no: it ends the turn."""
+
+    async def asked(question: Question) -> Answer:
+        answer = await ask(question)
+        agent._was_refused = answer.choice == "no"
+        return answer
+
+    return asked
+
+
+def _with(content: ResultContent, text: str) -> ResultContent:
+    return f"{content}\n{text}" if isinstance(content, str) else (*content, Text(text=text))

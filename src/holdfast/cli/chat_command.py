@@ -1,0 +1,131 @@
+"""`holdfast chat`: talk to the agent, line by line."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from holdfast.agent import Agent
+from holdfast.cli.context_command import lines
+from holdfast.cli.show import tokens
+from holdfast.cli.target import Target
+from holdfast.cli.working import opened_model, show, working_agent
+from holdfast.context import describe
+from holdfast.gauge import replay
+from holdfast.models import Model, open_model
+from holdfast.permissions import Answer, Mode, Question
+from holdfast.settings import Settings, load_settings
+from holdfast.window import window_for
+
+HELP = """/context        what fills the window
+/model NAME     let another model answer
+/mode MODE      how freely tools may run: ask, accept_edits, plan, bypass
+/exit           leave; `holdfast chat --resume newest` comes back"""
+
+
+@click.command(epilog="Example: holdfast chat --offline")
+@click.option("--model", help="Who answers, instead of the setting model.name.")
+@click.option("--base-url", help="Where the provider answers.")
+@click.option(
+    "--offline", is_flag=True, help="Answer with the simulator's digest brain; needs no key."
+)
+@click.option("--resume", metavar="ID", default="", help="Go on with a session; `newest` will do.")
+@click.option("--mode", type=click.Choice(get_args(Mode)), help="How freely tools may run.")
+def command(
+    model: str | None, base_url: str | None, offline: bool, resume: str, mode: Mode | None
+) -> None:
+    """Talk to the agent. It asks before it does what nobody allowed; Ctrl-C stops it.
+
+    For machines there is `holdfast run --json`.
+    """
+    settings = load_settings(Path.cwd())
+    name = model or settings.model.name
+    with opened_model(name, base_url or settings.model.base_url, offline) as opened:
+        asyncio.run(_chat(opened, settings, resume, mode))
+
+
+async def _chat(model: Model, settings: Settings, resume: str, mode: Mode | None) -> None:
+    async with working_agent(
+        model, settings, directory=Path.cwd(), resume=resume, mode=mode, ask=_ask
+    ) as agent:
+        click.echo(f"session {agent.session.id}, {model.name}. /help lists commands.")
+        for notice in agent.notices:
+            click.echo(notice, err=True)
+        while True:
+            try:
+                said = (await asyncio.to_thread(input, "\n> ")).strip()
+            except (EOFError, KeyboardInterrupt):
+                return
+            if said in ("/exit", "/quit"):
+                return
+            if said.startswith("/"):
+                await _obey(agent, said)
+            elif said:
+                await _turn(agent, said)
+
+
+async def _turn(agent: Agent, said: str) -> None:
+    """Let the agent work; Ctrl-C stops it and leaves the session as it is."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, agent.abort.set)
+    try:
+        async for event in agent.run(said):
+            show(event)
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+    full = agent.session.fullness()
+    left = full.window.percent_left(full.used_tokens)
+    click.secho(f"[{tokens(full.used_tokens)} tokens, {left} % left]", dim=True, err=True)
+
+
+async def _obey(agent: Agent, said: str) -> None:
+    word, _, rest = said.partition(" ")
+    rest = rest.strip()
+    if word == "/context":
+        view, gauge = replay(agent.session.view.history)
+        context = describe(view, gauge, window_for(view.model, agent.engine.settings.window))
+        click.echo(
+            "\n".join(lines(Target(name=agent.session.id, format="holdfast", view=view), context))
+        )
+    elif word == "/model" and rest:
+        await _switch(agent, rest)
+    elif word == "/mode" and rest in get_args(Mode):
+        agent.gate.mode = rest  # type: ignore[assignment]
+        click.echo(f"mode: {rest}")
+    else:
+        click.echo(HELP)
+
+
+async def _switch(agent: Agent, name: str) -> None:
+    """Change the model; one with a smaller window than is used is warned about first."""
+    full = agent.session.fullness()
+    window = window_for(name, agent.engine.settings.window)
+    if window.level(full.used_tokens) in ("auto", "blocking"):
+        question = f"{name} takes {tokens(window.limit_tokens)} tokens and {tokens(full.used_tokens)} are used. Switch?"
+        if not await asyncio.to_thread(click.confirm, question):
+            return
+    opened = open_model(name)
+    await agent.model.close()
+    agent.model = opened
+    agent.engine.switch(name, "the user's wish")
+    click.echo(f"{name} answers from here on.")
+
+
+async def _ask(question: Question) -> Answer:
+    """Ask the user about one tool call."""
+    click.secho(f"\n{question.tool}: {question.reason}", fg="yellow", err=True)
+    for key, value in question.given.items():
+        click.echo(f"  {key}: {str(value)[:300]}", err=True)
+    always = f", a = always ({question.suggestion})" if question.suggestion else ""
+    text = await asyncio.to_thread(input, f"Allow? y = yes{always}, n or a reason = no: ")
+    match text.strip().lower():
+        case "y" | "yes":
+            return Answer(choice="once")
+        case "a" | "always" if question.suggestion:
+            return Answer(choice="always")
+        case "n" | "no" | "":
+            return Answer(choice="no")
+        case _:
+            return Answer(choice="no", reason=f"the user said: {text.strip()}")

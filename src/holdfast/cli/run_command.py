@@ -1,0 +1,96 @@
+"""`holdfast run`: give the agent one task and let it work, without a screen."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import get_args
+
+import click
+import msgspec
+
+from holdfast.cli.show import json_out
+from holdfast.cli.working import as_json, opened_model, show, working_agent
+from holdfast.loop import Stopped
+from holdfast.models import Model
+from holdfast.permissions import Mode
+from holdfast.settings import Settings, load_settings
+from holdfast.spending import Spent, spent_in
+
+
+@click.command(epilog='Example: holdfast run --offline -p "add a docstring to main.py"')
+@click.option("-p", "--prompt", default="", help="The task; without one a resumed session goes on.")
+@click.option("--model", help="Who answers, instead of the setting model.name.")
+@click.option("--base-url", help="Where the provider answers.")
+@click.option(
+    "--offline", is_flag=True, help="Answer with the simulator's digest brain; needs no key."
+)
+@click.option("--resume", metavar="ID", default="", help="Go on with a session; `newest` will do.")
+@click.option("--mode", type=click.Choice(get_args(Mode)), help="How freely tools may run.")
+@click.option("--json", "as_one", is_flag=True, help="Print one JSON object at the end.")
+@click.option("--stream-json", "as_stream", is_flag=True, help="Print one JSON object per event.")
+def command(
+    prompt: str,
+    model: str | None,
+    base_url: str | None,
+    offline: bool,
+    resume: str,
+    mode: Mode | None,
+    as_one: bool,
+    as_stream: bool,
+) -> None:
+    """Work on one task until it is done.
+
+    Answers go to stdout, what the tools do to stderr. Nobody can be asked: what needs a question
+    is denied unless a rule or --mode allows it. The exit code is 0 only if the task completed.
+    """
+    if not prompt and not resume:
+        raise click.UsageError("give a task with -p, or a session to go on with with --resume")
+    settings = load_settings(Path.cwd())
+    name = model or settings.model.name
+    with opened_model(name, base_url or settings.model.base_url, offline) as opened:
+        end, session, spent = asyncio.run(
+            _work(opened, settings, prompt, resume, mode, as_one=as_one, as_stream=as_stream)
+        )
+    if as_one:
+        json_out(
+            {
+                "session": session,
+                "reason": end.reason,
+                "detail": end.detail,
+                "text": end.text,
+                "spent": spent,
+            }
+        )
+    elif not as_stream:
+        click.echo(f"session {session}, ${spent.usd:.4f}", err=True)
+    sys.exit(0 if end.reason == "completed" else 8)
+
+
+async def _work(
+    model: Model,
+    settings: Settings,
+    prompt: str,
+    resume: str,
+    mode: Mode | None,
+    *,
+    as_one: bool,
+    as_stream: bool,
+) -> tuple[Stopped, str, Spent]:
+    end = Stopped(reason="aborted_streaming")
+    async with working_agent(
+        model, settings, directory=Path.cwd(), resume=resume, mode=mode
+    ) as agent:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, agent.abort.set)
+        for notice in agent.notices:
+            click.echo(notice, err=True)
+        async for event in agent.run(prompt):
+            if isinstance(event, Stopped):
+                end = event
+            if as_stream:
+                line = as_json(event)
+                if line is not None:
+                    click.echo(msgspec.json.encode(line))
+            elif not as_one:
+                show(event)
+        return end, agent.session.id, spent_in(agent.session.view.history)

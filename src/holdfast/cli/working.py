@@ -1,0 +1,120 @@
+"""What `run`, `chat` and `demo` share: opening a model, and showing an agent at work."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+import click
+
+from holdfast.agent import Agent, open_agent
+from holdfast.loop import Continued, LoopEvent, Stopped
+from holdfast.messages import JsonObject, text_of
+from holdfast.models import Finished, Model, Restarted, TextDelta, ThinkingDelta, open_model
+from holdfast.permissions import Ask, Mode
+from holdfast.round import ToolBegan, ToolRan
+from holdfast.settings import Settings
+
+OFFLINE_MODEL = "simulated/claude-sonnet-5-5"
+"""Answered by the simulator's digest brain: it explores, edits and tests without a model."""
+INPUT_CHARS = 90
+"""One line of a tool's input tells what it is about."""
+
+
+@contextmanager
+def opened_model(name: str, base_url: str, offline: bool) -> Iterator[Model]:
+    """Open a model by name, or the simulator's for work without a network."""
+    with ExitStack() as stack:
+        if offline:
+            from holdfast.simulator import running
+            from holdfast.simulator.brains.digest import DigestBrain
+
+            url = stack.enter_context(running(DigestBrain())).url
+            yield open_model(OFFLINE_MODEL, base_url=url, api_key="offline")
+        else:
+            yield open_model(name, base_url=base_url or None)
+
+
+@asynccontextmanager
+async def working_agent(
+    model: Model,
+    settings: Settings,
+    *,
+    directory: Path,
+    resume: str = "",
+    mode: Mode | None = None,
+    ask: Ask | None = None,
+) -> AsyncIterator[Agent]:
+    """Open an agent and close it whatever happens."""
+    name = settings.model.fallback
+    agent = await open_agent(
+        model,
+        directory=directory,
+        resume=resume,
+        mode=mode,
+        ask=ask,
+        settings=settings,
+        fallback=open_model(name) if name else None,
+    )
+    try:
+        yield agent
+    finally:
+        await agent.close()
+
+
+def show(event: LoopEvent) -> None:
+    """Show an event to a person: answers on stdout, what is done for them on stderr."""
+    match event:
+        case TextDelta(text=text):
+            click.echo(text, nl=False)
+        case Finished(reply=reply):
+            if text_of(reply.content):
+                click.echo()
+        case ToolBegan(use=use):
+            click.secho(f"· {use.name} {_brief(use.input)}", err=True, dim=True)
+        case ToolRan(use=use, outcome=outcome) if outcome.is_error:
+            click.secho(f"  {use.name}: {_first(text_of(outcome.content))}", err=True, fg="yellow")
+        case Restarted(wait_seconds=seconds, error=error):
+            click.secho(f"{error}; trying again in {seconds:.1f} s", err=True, fg="yellow")
+        case Continued(reason=reason, detail=detail) if reason != "next_turn":
+            click.secho(detail or reason.replace("_", " "), err=True, fg="yellow")
+        case Stopped(reason=reason, detail=detail) if reason != "completed":
+            click.secho(f"Stopped ({reason.replace('_', ' ')}): {detail}", err=True, fg="red")
+
+
+def as_json(event: LoopEvent) -> JsonObject | None:
+    """Give an event as one JSON object, or nothing where it carries no news."""
+    match event:
+        case TextDelta(text=text):
+            return {"type": "text", "text": text}
+        case ThinkingDelta(text=text):
+            return {"type": "thinking", "text": text}
+        case ToolBegan(use=use):
+            return {"type": "tool_began", "id": use.id, "name": use.name, "input": use.input}
+        case ToolRan(use=use, outcome=outcome, seconds=seconds):
+            return {
+                "type": "tool_ran",
+                "id": use.id,
+                "name": use.name,
+                "is_error": outcome.is_error,
+                "text": text_of(outcome.content),
+                "seconds": round(seconds, 3),
+            }
+        case Finished(reply=reply):
+            return {"type": "answer", "id": reply.response_id, "stop_reason": reply.stop_reason}
+        case Restarted(attempt=attempt, wait_seconds=seconds, error=error):
+            return {"type": "retry", "attempt": attempt, "seconds": seconds, "error": str(error)}
+        case Continued(reason=reason, detail=detail):
+            return {"type": "continued", "reason": reason, "detail": detail}
+        case Stopped(reason=reason, detail=detail, text=text):
+            return {"type": "stopped", "reason": reason, "detail": detail, "text": text}
+    return None
+
+
+def _brief(given: JsonObject) -> str:
+    text = " ".join(str(value) for value in given.values())
+    text = " ".join(text.split())
+    return text if len(text) <= INPUT_CHARS else text[: INPUT_CHARS - 1] + "…"
+
+
+def _first(text: str) -> str:
+    return text.strip().partition("\n")[0][:200]
