@@ -4,14 +4,12 @@ What `.gitignore` files leave out is left out here, too. Where to look is the pa
 that whoever decides about paths sees it.
 """
 
-import re
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.tools.globs import glob_expression
-from holdfast.tools.grep import existing, newest_first, too_long
+from holdfast.tools.grep import existing, newest_first, path_filter, too_long
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.scan import Query
 from holdfast.tools.search import find_names
@@ -35,13 +33,11 @@ async def glob(given: GlobInput, workplace: Workplace) -> Outcome:
     top = existing(given.path, workplace)
     if not top.is_dir():
         raise Refused(f"{given.path} is a file; name a directory to look in.")
+    query = Query(path=str(top), wanted=path_filter(given.pattern))
     try:
-        query = Query(path=str(top), wanted=glob_expression(given.pattern))
         names = await find_names(query, workplace.variables)
     except TimeoutError:
         raise Refused(too_long(str(top))) from None
-    except re.error as error:
-        raise Refused(f"{given.pattern!r} is no pattern: {error}.") from None
     found = newest_first(query, names)
     return _outcome(given, found, workplace)
 

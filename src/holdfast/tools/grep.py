@@ -6,6 +6,7 @@ search itself is in `search`.
 """
 
 import contextlib
+import re
 from asyncio import timeout
 from collections import Counter
 from collections.abc import Iterable
@@ -118,6 +119,16 @@ def existing(path: str, workplace: Workplace) -> Path:
     return top
 
 
+def path_filter(pattern: str) -> str:
+    """Write a pattern for paths as an expression, and refuse what is none."""
+    expression = glob_expression(pattern)
+    try:
+        re.compile(expression)
+    except re.error as error:
+        raise Refused(f"{pattern!r} is no pattern for paths: {error}.") from None
+    return expression
+
+
 def too_long(path: str) -> str:
     """Say that a search was given up."""
     return f"Searching {path} took over {SEARCH_SECONDS:g} s. Name a smaller path or a glob."
@@ -128,7 +139,7 @@ def _query(given: GrepInput, top: Path) -> Query:
         raise Refused(f"No kind of file is called {given.type!r}; there are {', '.join(_TYPES)}.")
     # Both must fit: the kind as a condition in front of the pattern for the path.
     kind = rf"(?=(?:{glob_expression(_TYPES[given.type])})\Z)" if given.type else ""
-    wanted = glob_expression(given.glob) if given.glob else ".*" if kind else ""
+    wanted = path_filter(given.glob) if given.glob else ".*" if kind else ""
     return Query(
         path=str(top),
         pattern=given.pattern,

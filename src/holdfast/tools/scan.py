@@ -151,7 +151,7 @@ def _spanned_lines(text: str, pattern: re.Pattern[str], only_first: bool) -> dic
     found: dict[int, None] = {}
     place, number = 0, 1
     for match in pattern.finditer(text):
-        if match.start() == len(text) and text:
+        if match.start() == len(text) and not text[-1:].strip("\n"):
             break  # an empty match past the last newline is in no line
         number += text.count("\n", place, match.start())
         place = match.start()

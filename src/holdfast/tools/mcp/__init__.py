@@ -1,0 +1,11 @@
+"""Tools that live in other processes and on other machines, spoken to over MCP.
+
+`load_servers` reads which servers there are, `McpTools` connects to them, lists their tools
+by name and loads definitions when they are searched for. Needs the extra `mcp`, which is
+imported with the first connection.
+"""
+
+from holdfast.tools.mcp.catalogue import Listed, McpTools
+from holdfast.tools.mcp.servers import McpPlan, McpServer, load_servers
+
+__all__ = ["Listed", "McpPlan", "McpServer", "McpTools", "load_servers"]

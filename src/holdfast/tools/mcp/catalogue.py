@@ -1,0 +1,185 @@
+"""All tools of all servers: listed by name, loaded when they are searched for.
+
+Servers come in, tools called `mcp__server__tool` go out. A name costs a few tokens, a
+definition hundreds, so only names are listed until `ToolSearch` loads a definition; the
+loop adds what is loaded to its requests. What a server says about itself is data: it
+cannot call a tool harmless, and what it writes there is cut and cleaned.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
+
+from holdfast.messages import JsonObject
+from holdfast.tools.mcp.link import McpLink, ServerFailed
+from holdfast.tools.mcp.results import read_result
+from holdfast.tools.mcp.servers import McpServer
+from holdfast.tools.protocol import Input, Kind, Outcome, Refused, Tool, make_tool
+from holdfast.tools.workplace import Workplace
+
+if TYPE_CHECKING:
+    from mcp.types import Tool as Offered
+
+LIMIT_CHARS = 100_000
+"""Four characters a token at the limit of a result."""
+DESCRIPTION_CHARS = 2_000
+"""Servers advertise; a definition should not cost more than a page."""
+NAME_CHARS = 64
+"""What every provider takes for a tool's name."""
+FOUND = 5
+"""Definitions loaded by one search unless more are asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One tool of a server."""
+
+    name: str
+    """As the model calls it."""
+    server: str
+    own_name: str
+    """As the server calls it."""
+    description: str
+    input_schema: JsonObject
+    kind: Kind = "other"
+
+
+class ToolSearchInput(Input, frozen=True, kw_only=True):
+    """What ToolSearch takes."""
+
+    query: Annotated[
+        str, Meta(description="`select:NAME,NAME`, or words to look for.", min_length=1)
+    ]
+    max_results: Annotated[int, Meta(description="How many to load at most.", ge=1, le=20)] = FOUND
+
+
+class McpTools:
+    """The servers of one session and what is known of their tools."""
+
+    def __init__(self, servers: Iterable[McpServer], *, is_deferred: bool = True) -> None:
+        self._links = {server.name: McpLink(server) for server in servers}
+        self._listed: dict[str, Listed] = {}
+        self._loaded: set[str] = set()
+        self._is_deferred = is_deferred
+        self.search_tool: Tool = make_tool(
+            "ToolSearch", ToolSearchInput, self._search, kind="other", is_read_only=True
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every tool there is, sorted."""
+        return tuple(sorted(self._listed))
+
+    @property
+    def loaded(self) -> tuple[Tool, ...]:
+        """The tools whose definitions a request carries, sorted by name."""
+        return tuple(self._tool(self._listed[name]) for name in sorted(self._loaded))
+
+    async def connect(self) -> tuple[str, ...]:
+        """Ask every server what it has, all at once; give a line for each that failed."""
+        found = await asyncio.gather(*(self._ask(link) for link in self._links.values()))
+        return tuple(problem for problem in found if problem)
+
+    def load(self, names: Iterable[str]) -> tuple[Listed, ...]:
+        """Load definitions by name, also those a resumed session had; unknown names are left out."""
+        known = tuple(self._listed[name] for name in names if name in self._listed)
+        self._loaded.update(listed.name for listed in known)
+        return known
+
+    def find(self, query: str, limit: int = FOUND) -> tuple[Listed, ...]:
+        """Find tools by words, best first; a word in a name counts more than in a description."""
+        words = set(re.findall(r"[a-z0-9]+", query.casefold()))
+        scored = [(_score(listed, words), listed.name) for listed in self._listed.values()]
+        best = sorted((-score, name) for score, name in scored if score)
+        return tuple(self._listed[name] for _, name in best[:limit])
+
+    async def close(self) -> None:
+        """End every connection."""
+        await asyncio.gather(*(link.close() for link in self._links.values()))
+
+    async def _ask(self, link: McpLink) -> str:
+        try:
+            offered = await link.offered()
+        except ServerFailed as failure:
+            return str(failure)
+        for tool in offered:
+            listed = _listed(tool, link.server)
+            self._listed.setdefault(listed.name, listed)
+            if not self._is_deferred:
+                self._loaded.add(listed.name)
+        return ""
+
+    async def _search(self, given: ToolSearchInput, _workplace: Workplace) -> Outcome:
+        if given.query.startswith("select:"):
+            wanted = [name.strip() for name in given.query.removeprefix("select:").split(",")]
+            found = self.load(wanted)
+        else:
+            found = self.load(item.name for item in self.find(given.query, given.max_results))
+        if not found:
+            raise Refused(
+                f"No tool matches {given.query!r}; there are {len(self._listed)} by name."
+            )
+        names = ", ".join(item.name for item in found)
+        return Outcome(content="\n\n".join(map(_shown, found)), note=f"loaded {names}")
+
+    def _tool(self, listed: Listed) -> Tool:
+        link = self._links[listed.server]
+
+        async def run(given: JsonObject, workplace: Workplace) -> Outcome:
+            try:
+                result = await link.call(listed.own_name, given)
+            except ServerFailed as failure:
+                return Outcome(content=str(failure), is_error=True, note=str(failure))
+            return read_result(result, listed.name, workplace)
+
+        return Tool(
+            name=listed.name,
+            description=listed.description,
+            input_schema=listed.input_schema,
+            kind=listed.kind,
+            path_inputs=(),
+            command_input="",
+            is_read_only=lambda _given: False,
+            limit_chars=LIMIT_CHARS,
+            run=run,
+        )
+
+
+def _listed(tool: "Offered", server: McpServer) -> Listed:
+    description = "".join(c for c in tool.description or "" if c.isprintable() or c in "\n\t")
+    return Listed(
+        name=_full_name(server.name, tool.name),
+        server=server.name,
+        own_name=tool.name,
+        description=description[:DESCRIPTION_CHARS],
+        input_schema=tool.input_schema,
+        kind=server.kinds.get(tool.name, "other"),
+    )
+
+
+def _full_name(server: str, tool: str) -> str:
+    """Make a name every provider takes; one that had to be changed ends in a mark of its own."""
+    exact = f"mcp__{server}__{tool}"
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", exact)
+    if plain == exact and len(exact) <= NAME_CHARS:
+        return exact
+    mark = hashlib.sha256(exact.encode()).hexdigest()[:8]
+    return f"{plain[: NAME_CHARS - 9]}_{mark}"
+
+
+def _score(listed: Listed, words: set[str]) -> int:
+    name = set(re.findall(r"[a-z0-9]+", listed.name.casefold()))
+    said = set(re.findall(r"[a-z0-9]+", listed.description.casefold()))
+    inside = sum(any(word in part for part in name) for word in words if len(word) > 2)
+    return 10 * len(words & name) + 3 * inside + len(words & said)
+
+
+def _shown(listed: Listed) -> str:
+    schema = msgspec.json.encode(listed.input_schema).decode()
+    return f"{listed.name}\n{listed.description}\ninput: {schema}"

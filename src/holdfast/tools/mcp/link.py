@@ -1,0 +1,201 @@
+"""The connection to one MCP server, kept in a task of its own.
+
+A server's description comes in; its tools and the results of calls go out. One that cannot
+be started, dies or hangs raises `ServerFailed` with words a model can read, and is started
+again by the next call. The SDK's scopes must be left in the task that entered them, hence
+the task.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Awaitable
+from contextlib import AsyncExitStack
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, TypeVar
+
+from holdfast.errors import ConfigError
+from holdfast.messages import JsonObject
+from holdfast.tools.mcp.servers import McpServer, expanded
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.client import Transport
+    from mcp.types import CallToolResult, Tool
+
+CLOSE_SECONDS = 8.0
+"""The SDK asks a server to end, terminates and kills it within six."""
+MAX_PAGES = 50
+"""A listing that never ends is no listing."""
+LAST_WORDS_BYTES = 2_000
+"""Of what a server printed on its error stream: enough for its last line."""
+
+Answer = TypeVar("Answer")
+
+
+class ServerFailed(Exception):
+    """A server did not do what was asked; the message is what the model reads."""
+
+
+class McpLink:
+    """One server and the task that holds the connection to it."""
+
+    def __init__(self, server: McpServer) -> None:
+        self.server = server
+        self._starting = asyncio.Lock()
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._client: Client | None = None
+        self._errors: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
+
+    async def offered(self) -> list["Tool"]:
+        """Ask the server what it has."""
+        client = await self._connected()
+        tools: list[Tool] = []
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            page = await self._answer(client.list_tools(cursor=cursor), self.server.start_seconds)
+            tools.extend(page.tools)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return tools
+
+    async def call(self, tool: str, given: JsonObject) -> "CallToolResult":
+        """Run a tool over there."""
+        client = await self._connected()
+        return await self._answer(client.call_tool(tool, given), self.server.call_seconds)
+
+    async def close(self) -> None:
+        """End the connection, and the server if we started it."""
+        await self._leave()
+        self._errors.close()
+
+    async def _leave(self) -> None:
+        task, self._task, self._client = self._task, None, None
+        self._stop.set()
+        if task is not None:
+            await asyncio.wait({task}, timeout=CLOSE_SECONDS)
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task}, timeout=CLOSE_SECONDS)
+            _ = task.cancelled() or task.exception()
+
+    async def _connected(self) -> "Client":
+        async with self._starting:
+            if self._client is None or self._task is None or self._task.done():
+                await self._leave()
+                await self._start()
+            assert self._client is not None
+            return self._client
+
+    async def _start(self) -> None:
+        load_sdk()
+        self._stop, ready = asyncio.Event(), asyncio.Event()
+        task = self._task = asyncio.create_task(self._live(ready, self._stop))
+        waiting = asyncio.ensure_future(ready.wait())
+        try:
+            await asyncio.wait(
+                {task, waiting},
+                timeout=self.server.start_seconds,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            waiting.cancel()
+        if not ready.is_set():
+            raise ServerFailed(await self._why_not(task))
+
+    async def _why_not(self, task: asyncio.Task[None]) -> str:
+        """Say why a server did not start, and leave nothing of it running."""
+        if task.done():
+            reason = f"could not be reached: {_innermost(task.exception())}"
+        else:
+            task.cancel()
+            await asyncio.wait({task}, timeout=CLOSE_SECONDS)
+            reason = f"did not answer within {self.server.start_seconds:g} s"
+        return f"The MCP server {self.server.name!r} {reason}.{self._last_words()}"
+
+    async def _live(self, ready: asyncio.Event, stop: asyncio.Event) -> None:
+        async with AsyncExitStack() as stack:
+            transport = await self._transport(stack)
+            client: Client = import_module("mcp").Client(transport)
+            self._client = await stack.enter_async_context(client)
+            ready.set()
+            await stop.wait()
+            self._client = None
+
+    async def _transport(self, stack: AsyncExitStack) -> "Transport":
+        from mcp import StdioServerParameters, stdio_client
+        from mcp.client.streamable_http import streamable_http_client
+
+        server = expanded(self.server, os.environ)
+        if server.url:
+            http = import_module("httpx2").AsyncClient(
+                headers=server.headers, timeout=server.call_seconds
+            )
+            await stack.enter_async_context(http)
+            return streamable_http_client(server.url, http_client=http)
+        started = StdioServerParameters(
+            command=server.command, args=list(server.args), env=server.env, cwd=server.cwd or None
+        )
+        return stdio_client(started, errlog=self._errors)  # type: ignore[arg-type]
+
+    async def _answer(self, request: Awaitable[Answer], seconds: float) -> Answer:
+        """Wait for an answer, and turn every way of not getting one into words."""
+        from anyio import BrokenResourceError, ClosedResourceError
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED
+
+        name = self.server.name
+        try:
+            async with asyncio.timeout(seconds):
+                return await request
+        except TimeoutError:
+            said = f"did not answer within {seconds:g} s, and the call was given up."
+        except MCPError as error:
+            if error.code != CONNECTION_CLOSED:
+                raise ServerFailed(f"The MCP server {name!r} refused: {error}.") from None
+            said = "ended in the middle of the call; the next call starts it again."
+            self._break()
+        except (
+            BrokenResourceError,
+            ClosedResourceError,
+            OSError,
+            RuntimeError,
+            ValueError,
+        ) as error:
+            said = f"cannot be understood: {error}. The next call connects anew."
+            self._break()
+        raise ServerFailed(f"The MCP server {name!r} {said}{self._last_words()}")
+
+    def _break(self) -> None:
+        """Let the task go; the next call starts another."""
+        self._client = None
+        self._stop.set()
+
+    def _last_words(self) -> str:
+        """Give the last line a server printed on its error stream."""
+        number = self._errors.fileno()
+        size = os.fstat(number).st_size
+        tail = os.pread(number, LAST_WORDS_BYTES, max(0, size - LAST_WORDS_BYTES))
+        lines = tail.decode("utf-8", "replace").strip().splitlines()
+        return f" It last said: {lines[-1][:500]}" if lines else ""
+
+
+def load_sdk() -> None:
+    """Make sure the optional package is there."""
+    try:
+        import_module("mcp")
+    except ModuleNotFoundError as error:
+        if error.name != "mcp":
+            raise
+        raise ConfigError(
+            "MCP servers need the package 'mcp'; pip install 'holdfast[mcp]'"
+        ) from error
+
+
+def _innermost(error: BaseException | None) -> str:
+    """Give the first real cause inside groups of errors."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{error}" or type(error).__name__

@@ -1,0 +1,75 @@
+"""What an MCP server answers, as a tool's outcome.
+
+Text stays text, pictures become pictures, and what a model cannot read is named. A result
+over its limit goes to a file, whole, and its beginning is shown, so nothing is lost and no
+server can fill the window.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.messages import Image, ResultContent, Text, text_of
+from holdfast.tools.protocol import Outcome
+from holdfast.tools.workplace import Workplace
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult, ContentBlock
+
+RESULT_TOKENS = 25_000
+"""An eighth of a 200K window; a longer result lies in a file."""
+WARN_TOKENS = 10_000
+"""Worth telling the user which server is that talkative."""
+PREVIEW_CHARS = 4_000
+"""Enough of a long result to see what it is."""
+
+
+def read_result(result: "CallToolResult", name: str, workplace: Workplace) -> Outcome:
+    """Make an outcome of a server's answer."""
+    blocks = tuple(block for item in result.content for block in _blocks(item))
+    if not blocks and result.structured_content is not None:
+        blocks = (Text(text=msgspec.json.encode(result.structured_content).decode()),)
+    texts_only = all(isinstance(block, Text) for block in blocks)
+    content: ResultContent = text_of(blocks) if texts_only else blocks
+    size_tokens = workplace.count_tokens(text_of(content))
+    if size_tokens > RESULT_TOKENS:
+        content = _filed(text_of(content), size_tokens, name, workplace)
+    return Outcome(
+        content=content or "(no content)",
+        is_error=result.is_error,
+        note=f"about {size_tokens:,} tokens from {name}" if size_tokens > WARN_TOKENS else "",
+    )
+
+
+def _blocks(item: "ContentBlock") -> Iterator[Text | Image]:
+    match item.type:
+        case "text":
+            yield Text(text=item.text)
+        case "image":
+            source = {"type": "base64", "media_type": item.mime_type, "data": item.data}
+            yield Image(source=source)
+        case "audio":
+            yield Text(text=f"[sound, {item.mime_type}, which cannot be heard here]")
+        case "resource_link":
+            yield Text(text=f"{item.name}: {item.uri}")
+        case "resource":
+            inner = item.resource
+            text = getattr(inner, "text", None)
+            yield Text(text=text if text is not None else f"[{inner.uri}: not text]")
+
+
+def _filed(text: str, size_tokens: int, name: str, workplace: Workplace) -> str:
+    """Put a long text into a file and show its beginning."""
+    mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+    file = workplace.scratch / f"{name}-{mark}.txt"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.write_text(text, encoding="utf-8", errors="replace")
+        file.chmod(0o600)
+        where = f"The whole result is in {file}; read the part you need, or ask for less."
+    except OSError as error:
+        where = f"The rest could not be kept ({error}); ask for less."
+    said = f"[About {size_tokens:,} tokens, more than the {RESULT_TOKENS:,} shown at once. {where}]"
+    return f"{text[:PREVIEW_CHARS]}\n{said}"

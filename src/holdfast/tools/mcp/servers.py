@@ -1,0 +1,91 @@
+"""Which MCP servers there are: a command to start, or an address.
+
+The `mcpServers` sections of the settings files come in, also a project's `.mcp.json`; an
+`McpPlan` goes out. A server is a program that would run here, so a project's servers wait
+for the user's trust like its hooks do.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.errors import ConfigError
+from holdfast.messages import Json
+from holdfast.permissions.sources import Section, read_sections
+from holdfast.tools.protocol import Kind
+
+START_SECONDS = 30.0
+"""A server fetched by a package runner takes its time; longer means it hangs."""
+CALL_SECONDS = 300.0
+"""Browsers and builds are slow; past five minutes nobody is still waiting."""
+
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+
+
+class McpServer(Struct, frozen=True, kw_only=True):
+    """One server."""
+
+    name: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    """Added to the few variables every server gets; ours are not handed on."""
+    cwd: str = ""
+    url: str = ""
+    headers: dict[str, str] = {}
+    kinds: dict[str, Kind] = {}
+    """Tools whose old results may be cleared like those of a kind we know."""
+    start_seconds: float = START_SECONDS
+    call_seconds: float = CALL_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpPlan:
+    """What the settings files say about servers."""
+
+    servers: tuple[McpServer, ...] = ()
+    untrusted: tuple[Section, ...] = ()
+    """The project's servers that wait for the user's word; see `permissions.trust`."""
+
+
+def load_servers(project: Path | None, *, at: Path | None = None) -> McpPlan:
+    """Read the servers that hold in a project; of two with one name the later counts."""
+    servers: dict[str, McpServer] = {}
+    untrusted: list[Section] = []
+    for section in read_sections("mcpServers", project, at=at):
+        if not section.is_trusted:
+            untrusted.append(section)
+            continue
+        for name, value in section.value.items():
+            servers[name] = _server(name, value, section.file)
+    return McpPlan(servers=tuple(servers.values()), untrusted=tuple(untrusted))
+
+
+def _server(name: str, value: Json, file: Path) -> McpServer:
+    try:
+        server = msgspec.convert(value, McpServer)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{file}: mcpServers.{name}: {error}") from error
+    if bool(server.command) == bool(server.url):
+        raise ConfigError(f"{file}: mcpServers.{name}: give either a command or a url")
+    return msgspec.structs.replace(server, name=name)
+
+
+def expanded(server: McpServer, variables: Mapping[str, str]) -> McpServer:
+    """Put environment variables where `${NAME}` or `${NAME:-otherwise}` stands."""
+
+    def fill(text: str) -> str:
+        return _VARIABLE.sub(lambda found: variables.get(found[1], found[2] or ""), text)
+
+    return msgspec.structs.replace(
+        server,
+        command=fill(server.command),
+        args=tuple(fill(text) for text in server.args),
+        env={key: fill(value) for key, value in server.env.items()},
+        url=fill(server.url),
+        headers={key: fill(value) for key, value in server.headers.items()},
+    )

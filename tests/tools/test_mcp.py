@@ -1,0 +1,378 @@
+"""MCP clients against real servers made with the same package, over stdio and HTTP."""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from holdfast.errors import ConfigError
+from holdfast.messages import Image, Text, text_of
+from holdfast.permissions import trust
+from holdfast.tools.mcp import McpServer, McpTools, load_servers
+from holdfast.tools.workplace import Workplace
+
+pytest.importorskip("mcp")
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SERVER = '''
+import asyncio, os, sys
+from mcp.server.mcpserver import Image, MCPServer
+
+server = MCPServer("probe")
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+@server.tool()
+def long(words: int) -> str:
+    """Say a lot."""
+    return " ".join(f"word{n}" for n in range(words))
+
+@server.tool()
+def picture() -> Image:
+    """Give a picture."""
+    return Image(data=b"not really", format="png")
+
+@server.tool()
+def fail() -> str:
+    """Fail."""
+    raise ValueError("it is broken")
+
+@server.tool()
+async def hang() -> str:
+    """Never answer."""
+    await asyncio.sleep(600)
+    return ""
+
+@server.tool()
+def die() -> str:
+    """End at once."""
+    print("out of cheese", file=sys.stderr, flush=True)
+    os._exit(3)
+
+@server.tool()
+def pid() -> int:
+    """Give the number of this process."""
+    return os.getpid()
+
+@server.tool(name="odd name", description="Odd\\u200b and\\u202e hidden")
+def odd() -> str:
+    return "odd"
+
+if sys.argv[1:]:
+    server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+else:
+    server.run("stdio")
+'''
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
+    """Write the server down."""
+    file = tmp_path_factory.mktemp("server") / "server.py"
+    file.write_text(SERVER)
+    return file
+
+
+@pytest.fixture
+def workplace(tmp_path):
+    """Give a place to work in."""
+    return Workplace(root=tmp_path, home=tmp_path / "home", scratch=tmp_path / "scratch")
+
+
+def probe(script, **fields):
+    """Describe the server."""
+    return McpServer(name="probe", command=sys.executable, args=(str(script),), **fields)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def tools(script):
+    """Connect to one server for all tests that leave it alive."""
+    tools = McpTools([probe(script)])
+    assert await tools.connect() == ()
+    yield tools
+    await tools.close()
+
+
+def tool(tools, name):
+    """Load one tool."""
+    tools.load([f"mcp__probe__{name}"])
+    return next(tool for tool in tools.loaded if tool.name == f"mcp__probe__{name}")
+
+
+def is_running(pid):
+    """Say whether a process is alive and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def test_only_names_are_listed_until_something_is_loaded(script, tools):
+    """A fresh catalogue knows every name and loads none."""
+    assert "mcp__probe__add" in tools.names
+    fresh = McpTools([probe(script)])
+    assert fresh.loaded == ()
+    await fresh.close()
+
+
+async def test_a_tool_is_called_over_there(tools, workplace):
+    """The result of a real call comes back as text."""
+    outcome = await tool(tools, "add").run({"a": 1, "b": 2}, workplace)
+    assert (text_of(outcome.content), outcome.is_error) == ("3", False)
+
+
+async def test_a_loaded_tool_has_its_definition(tools):
+    """Name, description and schema are the server's, the kind is ours."""
+    add = tool(tools, "add")
+    assert add.definition()["description"] == "Add two numbers."
+    assert sorted(add.input_schema["properties"]) == ["a", "b"]
+    assert (add.kind, add.is_read_only({})) == ("other", False)
+
+
+async def test_a_search_loads_what_it_finds(tools, workplace):
+    """Words find a tool by its name or description, and the schema is told."""
+    outcome = await tools.search_tool.run({"query": "add numbers", "max_results": 1}, workplace)
+    assert text_of(outcome.content).startswith("mcp__probe__add\nAdd two numbers.\ninput: {")
+    assert "mcp__probe__add" in [loaded.name for loaded in tools.loaded]
+
+
+async def test_a_search_can_name_tools_exactly(tools, workplace):
+    """Names after select: are loaded, whatever they are about."""
+    query = "select:mcp__probe__pid, mcp__probe__fail"
+    outcome = await tools.search_tool.run({"query": query}, workplace)
+    assert outcome.note == "loaded mcp__probe__pid, mcp__probe__fail"
+
+
+async def test_a_search_that_finds_nothing_says_so(tools, workplace):
+    """The model learns that there is nothing by that name."""
+    outcome = await tools.search_tool.run({"query": "select:nothing"}, workplace)
+    assert outcome.is_error
+    assert "No tool matches" in text_of(outcome.content)
+
+
+async def test_a_failing_tool_is_an_error_result(tools, workplace):
+    """What the server says of its failure is told."""
+    outcome = await tool(tools, "fail").run({}, workplace)
+    assert outcome.is_error
+    assert text_of(outcome.content) == "Error executing tool fail"
+
+
+async def test_a_wrong_input_is_an_error_result(tools, workplace):
+    """The server's complaint comes back to the model."""
+    outcome = await tool(tools, "add").run({"a": "x"}, workplace)
+    assert outcome.is_error
+
+
+async def test_a_picture_stays_a_picture(tools, workplace):
+    """Blocks a model can see are handed on."""
+    outcome = await tool(tools, "picture").run({}, workplace)
+    (image,) = outcome.content
+    assert isinstance(image, Image)
+    assert image.source["media_type"] == "image/png"
+
+
+async def test_a_long_result_is_told_to_the_user(tools, workplace):
+    """Past the first line the result is whole and the user is warned."""
+    outcome = await tool(tools, "long").run({"words": 6_000}, workplace)
+    assert text_of(outcome.content).endswith("word5999")
+    assert "tokens from mcp__probe__long" in outcome.note
+
+
+async def test_a_result_over_the_limit_goes_to_a_file(tools, workplace):
+    """The beginning is shown, the whole is kept, and the text says where."""
+    outcome = await tool(tools, "long").run({"words": 40_000}, workplace)
+    (file,) = workplace.scratch.iterdir()
+    assert file.read_text().endswith("word39999")
+    assert str(file) in text_of(outcome.content)
+    assert len(text_of(outcome.content)) < 6_000
+
+
+async def test_odd_names_and_hidden_characters_are_cleaned(tools, workplace):
+    """Providers take the name, the server still gets its own."""
+    (name,) = [name for name in tools.names if "odd" in name]
+    assert name.replace("_", "").replace("-", "").isalnum()
+    (listed,) = tools.load([name])
+    assert listed.description == "Odd and hidden"
+    outcome = await next(t for t in tools.loaded if t.name == name).run({}, workplace)
+    assert text_of(outcome.content) == "odd"
+
+
+async def test_a_server_that_dies_is_told_and_started_again(script, workplace):
+    """The call fails with the server's last words; the next one works."""
+    tools = McpTools([probe(script)])
+    await tools.connect()
+    died = await tool(tools, "die").run({}, workplace)
+    again = await tool(tools, "add").run({"a": 2, "b": 2}, workplace)
+    await tools.close()
+    assert died.is_error
+    assert "ended in the middle" in text_of(died.content)
+    assert "out of cheese" in text_of(died.content)
+    assert text_of(again.content) == "4"
+
+
+async def test_a_call_that_hangs_is_given_up_and_the_server_stays_usable(script, workplace):
+    """After the time-out the same connection answers other calls; closing ends the server."""
+    tools = McpTools([probe(script, call_seconds=0.5)])
+    await tools.connect()
+    begun = time.monotonic()
+    hung = await tool(tools, "hang").run({}, workplace)
+    assert time.monotonic() - begun < 5
+    assert "within 0.5 s" in text_of(hung.content)
+    pid = int(text_of((await tool(tools, "pid").run({}, workplace)).content))
+    await tools.close()
+    assert not is_running(pid)
+
+
+async def test_a_cancelled_call_leaves_the_connection_usable(script, tools, workplace):
+    """The user's interrupt ends the call, not the server."""
+    call = asyncio.ensure_future(tool(tools, "hang").run({}, workplace))
+    await asyncio.sleep(0.1)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    outcome = await tool(tools, "add").run({"a": 1, "b": 1}, workplace)
+    assert text_of(outcome.content) == "2"
+
+
+async def test_a_server_that_never_answers_is_a_problem_not_an_exception(tmp_path):
+    """Starting is given up after its time, and the process is gone."""
+    command = f"echo $$ > {tmp_path}/pid; exec sleep 600"
+    tools = McpTools(
+        [McpServer(name="mute", command="sh", args=("-c", command), start_seconds=0.5)]
+    )
+    (problem,) = await tools.connect()
+    pid = int((tmp_path / "pid").read_text())
+    await tools.close()
+    assert "'mute' did not answer within 0.5 s" in problem
+    assert not is_running(pid)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        McpServer(name="gone", command="/no/such/program"),
+        McpServer(name="gone", command="sh", args=("-c", "echo no licence >&2; exit 1")),
+        McpServer(name="gone", url="http://127.0.0.1:9/mcp", start_seconds=5),
+    ],
+    ids=["missing", "ends", "unreachable"],
+)
+async def test_a_server_that_cannot_be_reached_is_a_problem(server):
+    """A line names the server; the others are not disturbed."""
+    tools = McpTools([server])
+    (problem,) = await tools.connect()
+    await tools.close()
+    assert "The MCP server 'gone'" in problem
+
+
+async def test_a_server_is_reached_over_http(script, workplace):
+    """An address works like a command."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    nowhere = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(script), str(port), stdout=nowhere, stderr=nowhere
+    )
+    try:
+        await _listening(port)
+        tools = McpTools([McpServer(name="probe", url=f"http://127.0.0.1:{port}/mcp")])
+        assert await tools.connect() == ()
+        outcome = await tool(tools, "add").run({"a": 20, "b": 22}, workplace)
+        await tools.close()
+    finally:
+        process.kill()
+        await process.wait()
+    assert text_of(outcome.content) == "42"
+
+
+async def _listening(port):
+    """Wait until somebody answers on a port."""
+    for _ in range(200):
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.05)
+        else:
+            writer.close()
+            return
+    raise AssertionError("the server did not start")
+
+
+async def test_without_deferring_every_definition_is_loaded(script):
+    """Who has few tools may list them in full."""
+    tools = McpTools([probe(script)], is_deferred=False)
+    await tools.connect()
+    await tools.close()
+    assert [loaded.name for loaded in tools.loaded] == list(tools.names)
+
+
+async def test_a_projects_servers_wait_for_trust(tmp_path):
+    """A server is a program; one that came with a repository is not started."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    project.mkdir()
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"x": {"command": "evil"}}}))
+    plan = load_servers(project, at=home)
+    assert (plan.servers, len(plan.untrusted)) == ((), 1)
+    trust(plan.untrusted[0], at=home)
+    assert [server.command for server in load_servers(project, at=home).servers] == ["evil"]
+
+
+async def test_variables_are_filled_in_when_a_server_starts(tmp_path, monkeypatch):
+    """Secrets stay in the environment and out of settings files."""
+    monkeypatch.setenv("PROBE_TOKEN", "s3cret")
+    seen = tmp_path / "seen"
+    script = f'echo "$TOKEN $OTHER" > {seen}'
+    server = McpServer(
+        name="x",
+        command="sh",
+        args=("-c", script),
+        env={"TOKEN": "${PROBE_TOKEN}", "OTHER": "${PROBE_MISSING:-none}"},
+    )
+    tools = McpTools([server])
+    await tools.connect()
+    await tools.close()
+    assert seen.read_text() == "s3cret none\n"
+    assert "PROBE_TOKEN" in os.environ
+
+
+@pytest.mark.parametrize("value", [{}, {"command": "a", "url": "b"}, {"command": 1}, []])
+async def test_a_server_without_sense_is_an_error(tmp_path, value):
+    """The message names the file and the server."""
+    (tmp_path / "settings.json").write_text(json.dumps({"mcpServers": {"x": value}}))
+    with pytest.raises(ConfigError, match=r"settings\.json: mcpServers\.x"):
+        load_servers(None, at=tmp_path)
+
+
+async def test_importing_the_module_does_not_import_the_sdk():
+    """The extra is loaded with the first connection."""
+    code = "import sys, holdfast.tools.mcp; print('mcp' in sys.modules, 'pydantic' in sys.modules)"
+    done = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await done.communicate()
+    assert out.decode().split() == ["False", "False"]
+
+
+async def test_text_blocks_beside_pictures_are_kept_apart(workplace):
+    """A mixed answer keeps its order."""
+    from mcp.types import CallToolResult, ImageContent, TextContent
+
+    from holdfast.tools.mcp.results import read_result
+
+    result = CallToolResult(
+        content=[
+            TextContent(type="text", text="before"),
+            ImageContent(type="image", data="aGk=", mime_type="image/png"),
+        ]
+    )
+    outcome = read_result(result, "x", workplace)
+    assert [type(block) for block in outcome.content] == [Text, Image]
