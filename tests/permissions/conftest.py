@@ -26,12 +26,13 @@ GREP = Described(name="Grep", kind="search", path_inputs=("path",))
 GLOB = Described(name="Glob", kind="search", path_inputs=("path",))
 FETCH = Described(name="WebFetch", kind="fetch")
 MCP = Described(name="mcp__tracker__create", kind="other")
+FIND = Described(name="mcp__tracker__find", kind="search")
 TODO = Described(name="TodoWrite", kind="other")
 KILL = Described(name="KillShell", kind="shell")
 EXIT = Described(name="ExitPlan", kind="ask")
 ASK = Described(name="AskUser", kind="ask")
 LOOK = Described(name="Lookup", kind="other", is_read_only=lambda given: True)
-TOOLS = (BASH, READ, EDIT, WRITE, GREP, GLOB, FETCH, MCP, TODO, KILL, EXIT, ASK, LOOK)
+TOOLS = (BASH, READ, EDIT, WRITE, GREP, GLOB, FETCH, MCP, TODO, KILL, EXIT, ASK, LOOK, FIND)
 
 
 @pytest.fixture

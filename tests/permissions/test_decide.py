@@ -54,6 +54,7 @@ def judge(tools, places):
         ("Bash", {}, "ask", "ask", "ask", "allow"),
         ("WebFetch", {"url": "https://example.org"}, "ask", "ask", "ask", "allow"),
         ("mcp__tracker__create", {}, "ask", "ask", "ask", "allow"),
+        ("mcp__tracker__find", {}, "ask", "ask", "ask", "allow"),
         ("TodoWrite", {}, "allow", "allow", "allow", "allow"),
         ("KillShell", {"shell_id": "1"}, "allow", "allow", "allow", "allow"),
         ("ExitPlan", {}, "ask", "ask", "ask", "allow"),
