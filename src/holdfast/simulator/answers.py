@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.simulator.brains import Answer
+from holdfast.simulator.ids import ID_CHARS
 from holdfast.simulator.pieces import Measure
 from holdfast.simulator.preparation import Prepared
 from holdfast.simulator.request import JsonObject, Request
 from holdfast.simulator.signing import Signer
 from holdfast.simulator.thinking import digest, link_conversation, seal_thinking
 from holdfast.simulator.tokens import decode, encode
-
-ID_CHARS = 24  # as long as the providers' own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,26 +61,28 @@ def _check_content(messages: Sequence[Message]) -> None:
                 "optional final assistant message"
             )
         for inner, block in enumerate(message.blocks()):
-            _check_block(block, f"messages.{index}.content.{inner}")
+            _check_block(block, index, inner)
 
 
-def _check_block(block: JsonObject, path: str) -> None:
+def _check_block(block: JsonObject, index: int, inner: int) -> None:
     kind = block.get("type")
+    if kind == "text" and isinstance(text := block.get("text"), str) and text.strip():
+        return
+    path = f"messages.{index}.content.{inner}"
     if not isinstance(kind, str):
         raise invalid(f"{path}.type: Field required")
     if kind == "text":
         text = block.get("text")
         if not isinstance(text, str):
             raise invalid(f"{path}.text.text: Field required")
-        if not text:
-            if block.get("cache_control"):
-                raise invalid(f"{path}.text: cache_control cannot be set for empty text blocks")
-            raise invalid("messages: text content blocks must be non-empty")
-        if text.isspace():
+        if text:
             raise invalid("messages: text content blocks must contain non-whitespace text")
-    elif kind == "compaction" and block.get("content") == "":
+        if block.get("cache_control"):
+            raise invalid(f"{path}.text: cache_control cannot be set for empty text blocks")
+        raise invalid("messages: text content blocks must be non-empty")
+    if kind == "compaction" and block.get("content") == "":
         raise invalid(f"{path}.compaction.content: empty string is not allowed")
-    elif kind == "tool_result" and not isinstance(block.get("tool_use_id"), str):
+    if kind == "tool_result" and not isinstance(block.get("tool_use_id"), str):
         raise invalid(f"{path}.tool_result.tool_use_id: Field required")
 
 
@@ -88,6 +90,8 @@ def _check_pairs(messages: Sequence[Message]) -> None:
     """Every tool use is answered at the head of the very next user turn, once."""
     seen: set[str] = set()
     for index, message in enumerate(messages):
+        if isinstance(message.content, str):
+            continue  # plain text neither asks for a tool nor answers
         if message.role == "assistant":
             asked = _ids(message.blocks(), "tool_use", "id")
             if repeated := [i for i in asked if i in seen]:
@@ -114,8 +118,6 @@ def _check_answered(messages: Sequence[Message], index: int, asked: Sequence[str
 
 def _check_expected(messages: Sequence[Message], index: int) -> None:
     """Refuse results nobody asked for, and two results for one use."""
-    if isinstance(messages[index].content, str):
-        return
     results = _ids(messages[index].blocks(), "tool_result", "tool_use_id")
     if not results:
         return

@@ -1,8 +1,8 @@
 """Why the cache missed, told by comparing a request with the one before it.
 
 Prepared requests come in and leave a fingerprint under their response's id; a later
-request that names the id gets the earliest difference. Fingerprints are hashes and
-the oldest are forgotten.
+request that names the id gets the earliest difference. Only requests that send
+`diagnostics` leave one; fingerprints are hashes and the oldest are forgotten.
 """
 
 from array import array

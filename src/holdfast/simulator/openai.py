@@ -5,7 +5,6 @@ automatically by prefix; usage counts the cached tokens inside the prompt's, as 
 API does. Only what an agent needs is here: text, images by count, tools, streams.
 """
 
-import uuid
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ import msgspec
 
 from holdfast.capabilities import Capabilities, capabilities, known_models
 from holdfast.prices import cost
-from holdfast.simulator.answers import ID_CHARS, Fitted, fit, natural_reason, stop_at_sequence
+from holdfast.simulator.answers import Fitted, fit, natural_reason, stop_at_sequence
 from holdfast.simulator.brains import BrainRequest
 from holdfast.simulator.chat_shapes import (
     chat_message,
@@ -26,6 +25,7 @@ from holdfast.simulator.chat_shapes import (
 )
 from holdfast.simulator.errors import ApiError, invalid
 from holdfast.simulator.faults import Fault
+from holdfast.simulator.ids import new_id
 from holdfast.simulator.pieces import Measure
 from holdfast.simulator.prefix_cache import MINIMUM_TOKENS, PrefixMatch
 from holdfast.simulator.request import Caller, JsonObject
@@ -124,13 +124,11 @@ class ChatEndpoint:
         is_written = able.model in known_models() and match.prompt_tokens >= MINIMUM_TOKENS
         written = fresh if is_written else 0
         blocks = [
-            {**b, "id": b.get("id") or f"call_{uuid.uuid4().hex[:ID_CHARS]}"}
-            if b["type"] == "tool_use"
-            else b
+            {**b, "id": b.get("id") or new_id("call_")} if b["type"] == "tool_use" else b
             for b in fitted.blocks
         ]
         completion: JsonObject = {
-            "id": f"chatcmpl-{uuid.uuid4().hex[:ID_CHARS]}",
+            "id": new_id("chatcmpl-"),
             "object": "chat.completion",
             "created": int(started),
             "model": body["model"],

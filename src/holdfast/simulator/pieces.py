@@ -34,17 +34,14 @@ class Piece(NamedTuple):
 
     tier: Tier
     role: str
+    type: str
+    """The block's type; most tools have none."""
     block: JsonObject
     digest: bytes
     tokens: int
     marker: Marker | None
     place: tuple[int, int]
     """Index of the message (or tool, or system block) and of the block in it, as sent."""
-
-    @property
-    def type(self) -> str:
-        """Name the block's type; tools have none of their own."""
-        return str(self.block.get("type", ""))
 
     @property
     def path(self) -> str:
@@ -64,13 +61,24 @@ class Measure:
 
     def piece(self, tier: Tier, role: str, block: JsonObject, place: tuple[int, int]) -> Piece:
         """Measure one block."""
-        marker = read_marker(block.get("cache_control"))
-        read = _without_marks(block)
-        digest = blake2b(
-            self._encoder.encode(read), digest_size=DIGEST_BYTES, person=role.encode()
-        ).digest()
+        marker, read = None, block
+        if "cache_control" in block or "cache_reference" in block:
+            marker = read_marker(block.get("cache_control"))
+            read = {key: value for key, value in block.items() if key not in NOT_READ}
+        digest = self._digest(role, read)
         tokens = self._counter.block_tokens(read, digest, self._scale)
-        return Piece(tier, role, block, digest, tokens, marker, place)
+        return Piece(tier, role, block.get("type", ""), block, digest, tokens, marker, place)
+
+    def _digest(self, role: str, block: JsonObject) -> bytes:
+        """Hash a block with its role; plain text that was seen before is not hashed again."""
+        if len(block) == 2 and block.get("type") == "text":
+            text = str(block.get("text"))
+            known = self._counter.known_digest(role, text)
+            if known is None:
+                known = _hash(role, b"text:" + text.encode(errors="surrogatepass"))
+                self._counter.remember_digest(role, text, known)
+            return known
+        return _hash(role, self._encoder.encode(block))
 
     def text_tokens(self, text: str) -> int:
         """Count bare text on this model's scale."""
@@ -110,7 +118,5 @@ def can_be_marked(piece: Piece) -> bool:
     return piece.type != "text" or bool(piece.block.get("text"))
 
 
-def _without_marks(block: JsonObject) -> JsonObject:
-    if "cache_control" in block or "cache_reference" in block:
-        return {key: value for key, value in block.items() if key not in NOT_READ}
-    return block
+def _hash(role: str, content: bytes) -> bytes:
+    return blake2b(content, digest_size=DIGEST_BYTES, person=role.encode()).digest()

@@ -19,7 +19,7 @@ from holdfast.simulator.settings import SimulatorSettings
 from holdfast.simulator.signing import Signer
 from holdfast.simulator.thinking import check_thinking, strip_earlier_thinking
 from holdfast.simulator.tokens import TokenCounter
-from holdfast.simulator.validate import check_request
+from holdfast.simulator.validate import CACHE_EDITS_BETA, check_request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def prepare(
     settings = bench.settings
     able = capabilities(request.model)
     check_request(request, caller, able, settings, is_count=is_count)
-    measure = Measure(bench.counter, able.tokenizer_scale)
+    measure = Measure(bench.counter, able.tokenizer_scale if settings.scales_tokens else 1.0)
     sent = take_apart(request, measure)
     marked = place_markers(sent, request, caller, able.cache_minimum_tokens, settings)
     checked = check_thinking(marked, request, caller, able, settings, bench.signer)
@@ -66,6 +66,9 @@ def prepare(
     context = EditContext(able=able, settings=settings, measure=measure)
     edited = apply_edits(stripped, edits_of(request.context_management), context)
     salts = salts_of(request, edited.pieces, able, settings)
+    has_edits = CACHE_EDITS_BETA in caller.betas
+    deletions = _deletions(edited.pieces) if has_edits else frozenset()
+    prompt = chain_prompt(edited.pieces, salts, deletions)
     return Prepared(
         request=request,
         caller=caller,
@@ -73,8 +76,8 @@ def prepare(
         measure=measure,
         sent=sent,
         read=edited.pieces,
-        prompt=chain_prompt(edited.pieces, salts, _deletions(edited.pieces)),
-        original_tokens=sum(piece.tokens for piece in stripped),
+        prompt=prompt,
+        original_tokens=sum(p.tokens for p in stripped) if edited.applied else prompt.total_tokens,
         applied_edits=edited.applied,
         transformations=checked.transformations,
     )
@@ -86,15 +89,17 @@ def messages_of(pieces: Iterable[Piece]) -> tuple[JsonObject, ...]:
     A compaction is shown as what a model reads of it: the summary, said by the user.
     """
     messages: list[JsonObject] = []
+    current, content = "", list[JsonObject]()
     for piece in pieces:
         if piece.tier != "messages" or piece.type == "cache_edits":
             continue
         role, block = piece.role, piece.block
         if piece.type == "compaction":
             role, block = "user", {"type": "text", "text": str(piece.block.get("content"))}
-        if not messages or messages[-1]["role"] != role:
-            messages.append({"role": role, "content": []})
-        messages[-1]["content"].append(block)
+        if role != current:
+            current, content = role, []
+            messages.append({"role": role, "content": content})
+        content.append(block)
     return tuple(messages)
 
 

@@ -14,11 +14,11 @@ from hashlib import blake2b
 import msgspec
 
 from holdfast.capabilities import Capabilities
-from holdfast.simulator.pieces import DIGEST_BYTES, Marker, Piece, Tier
+from holdfast.simulator.pieces import DIGEST_BYTES, Marker, Piece
 from holdfast.simulator.request import JsonObject, Request
 from holdfast.simulator.settings import SimulatorSettings
 
-TIERS: tuple[Tier, ...] = ("tools", "system", "messages")
+RICH_TYPES = frozenset({"image", "document", "tool_result"})  # what can hold images or citations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,28 +48,25 @@ class Prompt:
 
 
 def chain_prompt(pieces: Iterable[Piece], salts: Salts, deleted: frozenset[str]) -> Prompt:
-    """Chain the pieces into a prompt; cache edits alter the chain but take no position."""
+    """Chain the pieces, in tier order; cache edits alter the chain but take no position."""
     chain: list[bytes] = []
     totals: list[int] = []
     markers: list[tuple[int, Marker]] = []
     gone: list[tuple[int, int]] = []
-    by_tier: dict[Tier, list[Piece]] = {"tools": [], "system": [], "messages": []}
+    link, total, tier = _link(b"", salts.tools), 0, "tools"
     for piece in pieces:
-        by_tier[piece.tier].append(piece)
-    link, total = b"", 0
-    for tier, salt in zip(TIERS, (salts.tools, salts.system, salts.messages), strict=True):
-        link = _link(link, salt)
-        for piece in by_tier[tier]:
-            link = _link(link, piece.digest)
-            if piece.type == "cache_edits":
-                continue
-            total += piece.tokens
-            if piece.marker is not None:
-                markers.append((len(chain), piece.marker))
-            if deleted and piece.block.get("tool_use_id") in deleted:
-                gone.append((len(chain), piece.tokens))
-            chain.append(link)
-            totals.append(total)
+        if piece.tier != tier:
+            link, tier = _enter(link, tier, piece.tier, salts), piece.tier
+        link = _link(link, piece.digest)
+        if piece.type == "cache_edits":
+            continue
+        total += piece.tokens
+        if piece.marker is not None:
+            markers.append((len(chain), piece.marker))
+        if deleted and piece.block.get("tool_use_id") in deleted:
+            gone.append((len(chain), piece.tokens))
+        chain.append(link)
+        totals.append(total)
     return Prompt(chain=chain, totals=totals, markers=markers, deleted=gone)
 
 
@@ -79,14 +76,21 @@ def salts_of(
     """Derive the tiers' salts from a request's settings."""
     thinking = _thinking_salt(request, able), _effort_salt(request, settings)
     ahead = able.model in settings.thinking_ahead_models
-    message_pieces = [piece for piece in pieces if piece.tier == "messages"]
-    has_images = any(_holds(piece.block, "image") for piece in message_pieces)
-    has_citations = any(_cites(piece.block) for piece in message_pieces)
+    rich = [p.block for p in pieces if p.type in RICH_TYPES and p.tier == "messages"]
+    has_images = any(_holds(block, "image") for block in rich)
+    has_citations = any(_cites(block) for block in rich)
     return Salts(
         tools=_salt(able.model, thinking if ahead else None),
         system=_salt(has_citations, request.speed or "standard"),
         messages=_salt(_choice_salt(request), has_images, thinking),
     )
+
+
+def _enter(link: bytes, tier: str, next_tier: str, salts: Salts) -> bytes:
+    """Mix in what the next tier depends on, and the system's salt even if there is none."""
+    if tier == "tools":
+        link = _link(link, salts.system)
+    return _link(link, salts.messages) if next_tier == "messages" else link
 
 
 def _link(previous: bytes, addition: bytes) -> bytes:

@@ -9,7 +9,6 @@ import asyncio
 import socket
 import threading
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from holdfast.simulator.clock import SimulatorClock
 from holdfast.simulator.control import advance, control
 from holdfast.simulator.errors import ApiError, invalid
 from holdfast.simulator.faults import Fault
+from holdfast.simulator.ids import new_id
 from holdfast.simulator.models import DEFAULT_PAGE, find_model, model_list
 from holdfast.simulator.openai import ChatEndpoint, openai_error, with_error_event
 from holdfast.simulator.request import Caller, JsonObject, parse_object, parse_request
@@ -85,7 +85,8 @@ def serve(
 ) -> None:
     """Serve until interrupted."""
     simulation = Simulation(brain or EchoBrain(), settings)
-    uvicorn.Server(_config(simulation, host, port)).run()
+    with _listen(host, port) as listener:
+        uvicorn.Server(_config(simulation)).run([listener])
 
 
 @contextmanager
@@ -96,9 +97,8 @@ def running(
 ) -> Iterator[Running]:
     """Serve from a thread on a free loopback port until the block ends."""
     simulation = Simulation(brain or EchoBrain(), settings, clock)
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.bind((DEFAULT_HOST, 0))
-    server = uvicorn.Server(_config(simulation, DEFAULT_HOST, 0))
+    listener = _listen(DEFAULT_HOST, 0)
+    server = uvicorn.Server(_config(simulation))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     try:
@@ -112,11 +112,18 @@ def running(
         listener.close()
 
 
-def _config(simulation: Simulation, host: str, port: int) -> uvicorn.Config:
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named because asyncio turns Nagle's delay off only where it is.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    return listener
+
+
+def _config(simulation: Simulation) -> uvicorn.Config:
     return uvicorn.Config(
         application(simulation),
-        host=host,
-        port=port,
         http="httptools",
         ws="none",
         lifespan="off",
@@ -161,7 +168,8 @@ class _Server:
         fault = self._before(http)
         request = parse_request(await self._body(http))
         outcome = await self._simulation.create(request, self._caller(http))
-        await asyncio.sleep(self._simulation.settings.first_byte_delay_seconds)
+        if self._simulation.settings.first_byte_delay_seconds:
+            await asyncio.sleep(self._simulation.settings.first_byte_delay_seconds)
         if request.stream:
             return self._streamed(outcome, fault)
         body = msgspec.json.encode(outcome.message)
@@ -251,7 +259,7 @@ class _Server:
     def _streamed(self, outcome: Outcome, fault: Fault | None) -> ASGIApp:
         events = list(message_events(outcome, self._simulation.settings.delta_chars))
         if fault is not None and fault.stream == "error_event":
-            error = fault.error().body(_request_id())
+            error = fault.error().body(new_id("req_"))
             events = [*events[: fault.after_events], Event("error", error)]
         return self._sent([event.encoded() for event in events], outcome, fault, is_stream=True)
 
@@ -274,7 +282,7 @@ class _Server:
         )
 
     def _refusal(self, http: HttpRequest, error: ApiError, *, is_chat: bool) -> Response:
-        request_id = _request_id()
+        request_id = new_id("req_")
         body = openai_error(error) if is_chat else error.body(request_id)
         headers = {"request-id": request_id}
         if error.retry_after_seconds is not None:
@@ -293,14 +301,10 @@ class _Server:
         return _json(body, error.status, headers)
 
 
-def _request_id() -> str:
-    return f"req_{uuid.uuid4().hex[:24]}"
-
-
 def _headers(content_type: bytes) -> Headers:
-    return [(b"content-type", content_type), (b"request-id", _request_id().encode())]
+    return [(b"content-type", content_type), (b"request-id", new_id("req_").encode())]
 
 
 def _json(body: JsonObject, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    own = {"request-id": _request_id(), **(headers or {})}
+    own = {"request-id": new_id("req_"), **(headers or {})}
     return Response(msgspec.json.encode(body), status, own, media_type="application/json")

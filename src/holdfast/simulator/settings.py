@@ -54,6 +54,9 @@ class SimulatorSettings:
     token_memo_blocks: int = 200_000
     """Counts remembered, so that a growing session is counted once; about 30 MB when full."""
 
+    text_memo_chars: int = 50_000_000
+    """Texts remembered with their digests: five hundred sessions of 100 KB."""
+
     openai_cache_seconds: float = 600.0
     """OpenAI keeps prefixes for five to ten idle minutes."""
     first_byte_delay_seconds: float = 0.0

@@ -6,11 +6,10 @@ what this request wrote. HTTP, streams and faults are the server's part.
 """
 
 import inspect
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.simulator.answers import ID_CHARS, Finished, finish
+from holdfast.simulator.answers import Finished, finish
 from holdfast.simulator.brains import Answer, Brain, BrainRequest
 from holdfast.simulator.cache import CachePlan, PromptCache
 from holdfast.simulator.clock import SimulatorClock
@@ -27,6 +26,7 @@ from holdfast.simulator.compaction import (
 from holdfast.simulator.diagnostics import Diagnostics
 from holdfast.simulator.errors import invalid
 from holdfast.simulator.faults import Faults
+from holdfast.simulator.ids import new_id
 from holdfast.simulator.pieces import Piece
 from holdfast.simulator.prefix_cache import PrefixCache
 from holdfast.simulator.preparation import Prepared, Workbench, messages_of, prepare
@@ -114,7 +114,8 @@ class Simulation:
         now = self.clock.now()
         for plan in outcome.plans:
             self.cache.commit(plan, now)
-        self._diagnostics.remember(outcome.prepared, outcome.message["id"])
+        if outcome.prepared.request.diagnostics is not None:
+            self._diagnostics.remember(outcome.prepared, outcome.message["id"])
 
     def record(self, outcome: Outcome, fault: str | None = None) -> None:
         """Put a response into the statistics."""
@@ -216,7 +217,7 @@ class Simulation:
             shows_deleted=CACHE_EDITS_BETA in betas,
         )
         message: JsonObject = {
-            "id": f"msg_{uuid.uuid4().hex[:ID_CHARS]}",
+            "id": new_id("msg_"),
             "type": "message",
             "role": "assistant",
             "model": request.model,

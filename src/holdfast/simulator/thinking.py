@@ -124,7 +124,7 @@ def check_thinking(
 
 def strip_earlier_thinking(pieces: Sequence[Piece], able: Capabilities) -> list[Piece]:
     """On models that do not keep it, drop thinking from before the last user text."""
-    if able.keeps_thinking:
+    if able.keeps_thinking or not any(is_thinking(piece) for piece in pieces):
         return list(pieces)
     turns = turn_numbers(pieces)
     last = turns[-1] if turns else 0

@@ -1,8 +1,8 @@
 """How many tokens a block costs, by a real byte-pair encoding.
 
-Blocks come in as sent, counts go out. Counts are remembered by the block's digest,
-so a session that grows by one message is charged one message of counting. The
-encoding is o200k: no provider publishes its current one, but text, code and machine
+Blocks come in as sent, counts go out. Counts are remembered by the block's digest, and
+plain text by the text itself, so a session that grows by one message costs one message
+of counting and hashing. The encoding is o200k: no provider publishes its current one, but text, code and machine
 output stand in the right proportion, which is what the cache rules need.
 """
 
@@ -42,19 +42,32 @@ class TokenCounter:
     def __init__(self, settings: SimulatorSettings) -> None:
         self._settings = settings
         self._memo: dict[bytes, int] = {}
+        self._texts: dict[tuple[str, str], bytes] = {}
+        self._text_chars = 0
+
+    def known_digest(self, role: str, text: str) -> bytes | None:
+        """Give the digest of a plain text block that was measured before."""
+        return self._texts.get((role, text))
+
+    def remember_digest(self, role: str, text: str, digest: bytes) -> None:
+        """Keep a text's digest; the oldest texts go when all take too much room."""
+        self._texts[role, text] = digest
+        self._text_chars += len(text)
+        while self._text_chars > self._settings.text_memo_chars:
+            oldest = next(iter(self._texts))
+            del self._texts[oldest]
+            self._text_chars -= len(oldest[1])
 
     def block_tokens(self, block: JsonObject, digest: bytes, scale: float) -> int:
         """Count one block, framing included, on a model's scale."""
         plain = self._memo.get(digest)
         if plain is None:
             plain = self._remember(digest, self._count_block(block))
-        if not self._settings.scales_tokens:
-            scale = 1.0
         return int(plain * scale) + self._settings.position_overhead_tokens
 
     def text_tokens(self, text: str, scale: float) -> int:
         """Count bare text, without framing."""
-        return int(len(encode(text)) * (scale if self._settings.scales_tokens else 1.0))
+        return int(len(encode(text)) * scale)
 
     def _remember(self, digest: bytes, count: int) -> int:
         if len(self._memo) >= self._settings.token_memo_blocks:
