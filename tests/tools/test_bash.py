@@ -137,6 +137,17 @@ async def test_cancelling_ends_the_whole_group(workplace, use, until):
     assert _groups(workplace) == []
 
 
+async def test_cancelling_while_leftovers_are_waited_for_ends_them(workplace, use, until):
+    """There is no moment in which a stop leaves something."""
+    running = asyncio.create_task(use("Bash", command="sleep 60 & exit"))
+    await until(lambda: [r for r in workplace.shells._foreground if r.status is not None])
+    (group,) = _groups(workplace)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert group_members(group) == ()
+
+
 async def test_processes_left_behind_are_ended_and_told(workplace, use):
     """A server belongs in the background."""
     outcome = await use("Bash", command="sleep 60 & echo $!")

@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -140,6 +141,12 @@ async def test_an_unreadable_file_is_told(workplace, refused):
     (workplace.root / "a").write_text("x")
     (workplace.root / "a").chmod(0)
     assert "permission denied" in await refused("Read", file_path="a")
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no such file here")
+async def test_a_file_that_fails_while_it_is_read_is_told(refused):
+    """Whoever is asked, root included: the kernel says no."""
+    assert await refused("Read", file_path="/proc/self/mem") == "Read failed: input/output error."
 
 
 async def test_a_binary_file_is_refused_with_advice(workplace, refused):

@@ -91,14 +91,13 @@ async def _waited(
 ) -> Outcome:
     limit_seconds = min(given.timeout / 1_000, MAX_TIMEOUT_SECONDS)
     try:
-        is_over = await _watch(running, limit_seconds, workplace)
+        if not await _watch(running, limit_seconds, workplace):
+            await workplace.shells.stop(running)
+            return _timed_out(running, limit_seconds)
+        await workplace.shells.finish(running)
     except asyncio.CancelledError:
         await workplace.shells.stop(running)
         raise
-    if not is_over:
-        await workplace.shells.stop(running)
-        return _timed_out(running, limit_seconds)
-    await workplace.shells.finish(running)
     remarks = [*_moved(landing, workplace), *_left_over(running)]
     return _ended(given.command, running, remarks)
 

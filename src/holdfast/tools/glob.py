@@ -35,7 +35,7 @@ async def glob(given: GlobInput, workplace: Workplace) -> Outcome:
         raise Refused(f"{given.path} is a file; name a directory to look in.")
     query = Query(path=str(top), wanted=path_filter(given.pattern))
     try:
-        names = await find_names(query, workplace.variables)
+        names = await find_names(query, workplace)
     except TimeoutError:
         raise Refused(too_long(str(top))) from None
     found = newest_first(query, names)

@@ -153,7 +153,7 @@ def _query(given: GrepInput, top: Path) -> Query:
 
 
 async def _names(given: GrepInput, query: Query, workplace: Workplace) -> Outcome:
-    found = newest_first(query, await find_names(query, workplace.variables))
+    found = newest_first(query, await find_names(query, workplace))
     if not found:
         return _nothing(given)
     chosen = found[given.offset : given.offset + given.head_limit]
@@ -167,7 +167,7 @@ async def _content(given: GrepInput, query: Query, workplace: Workplace) -> Outc
     end = given.offset + given.head_limit
     rows: list[Line | Gap] = []
     async with timeout(SEARCH_SECONDS):
-        async with contextlib.aclosing(find_lines(query, workplace.variables)) as found:
+        async with contextlib.aclosing(find_lines(query, workplace)) as found:
             async for row in found:
                 rows.append(row)
                 if len(rows) > end:
@@ -212,7 +212,7 @@ def _cut(text: str) -> str:
 async def _counts(given: GrepInput, query: Query, workplace: Workplace) -> Outcome:
     counts: Counter[str] = Counter()
     async with timeout(SEARCH_SECONDS):
-        async with contextlib.aclosing(find_lines(query, workplace.variables)) as found:
+        async with contextlib.aclosing(find_lines(query, workplace)) as found:
             async for row in found:
                 if isinstance(row, Line):
                     counts[row.path] += 1

@@ -67,7 +67,7 @@ class _Reader(HTMLParser):
         elif tag == "img" and (text := dict(attrs).get("alt")):
             self.handle_data(f"[{text}]")
         else:
-            self.parts.append({"br": "\n", "li": "\n- "}.get(tag, self._break(tag)))
+            self.parts.append({"br": "\n", "li": "\n- ", "tr": "\n"}.get(tag, self._break(tag)))
 
     def handle_endtag(self, tag: str) -> None:
         """End an element."""
@@ -98,7 +98,7 @@ class _Reader(HTMLParser):
         return text.lstrip() if at_start else text
 
     def _break(self, tag: str) -> str:
-        return "\n\n" if tag in _BREAKING else "\n" if tag == "tr" else ""
+        return "\n\n" if tag in _BREAKING else ""
 
     def _end_link(self, target: str) -> None:
         if target and not target.startswith(("#", "javascript:", "data:")) and not self._skipping:

@@ -13,13 +13,14 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.tools.protocol import Refused
 from holdfast.tools.scan import SEARCHED_BYTES, Query
 from holdfast.tools.source import SNIFFED_BYTES, is_binary
+from holdfast.tools.workplace import Workplace
 
 SEARCH_SECONDS = 30.0
 """Time enough for a large tree without ripgrep; then the search was too wide."""
@@ -58,22 +59,20 @@ class _NotUnderstood(Exception):
     """The program cannot read the pattern."""
 
 
-async def find_names(query: Query, variables: Mapping[str, str]) -> list[str]:
+async def find_names(query: Query, workplace: Workplace) -> list[str]:
     """List the files that count, or those that hold the pattern, in no particular order."""
     names: list[str] = []
     async with asyncio.timeout(SEARCH_SECONDS):
-        async with contextlib.aclosing(_records(query, b"\0", variables)) as records:
+        async with contextlib.aclosing(_records(query, b"\0", workplace)) as records:
             async for record in records:
                 names.append(record.decode("utf-8", "surrogateescape"))
     return [name for name in names if _is_wanted(query, name)]
 
 
-async def find_lines(
-    query: Query, variables: Mapping[str, str]
-) -> AsyncGenerator[Line | Gap, None]:
+async def find_lines(query: Query, workplace: Workplace) -> AsyncGenerator[Line | Gap, None]:
     """Give matching lines and those around them, file by file in the order of names."""
     path, is_wanted, has_gap, has_any = "", False, False, False
-    async with contextlib.aclosing(_records(query, b"\n", variables)) as records:
+    async with contextlib.aclosing(_records(query, b"\n", workplace)) as records:
         async for record in records:
             name, zero, rest = record.partition(b"\0")
             if not zero:
@@ -121,14 +120,14 @@ def _is_wanted(query: Query, path: str) -> bool:
         return False
 
 
-async def _records(
-    query: Query, end: bytes, variables: Mapping[str, str]
-) -> AsyncGenerator[bytes, None]:
+async def _records(query: Query, end: bytes, workplace: Workplace) -> AsyncGenerator[bytes, None]:
     """Run ripgrep, or the stand-in if there is none or it cannot read the pattern."""
-    ripgrep = shutil.which("rg", path=variables.get("PATH"))
+    ripgrep = shutil.which("rg", path=workplace.variables.get("PATH"))
     if ripgrep:
         try:
-            async with contextlib.aclosing(_run(_ripgrep(ripgrep, query), query, end)) as records:
+            async with contextlib.aclosing(
+                _run(_ripgrep(ripgrep, query), query, end, workplace)
+            ) as records:
                 async for record in records:
                     yield record.removeprefix(b"./")
             return
@@ -137,7 +136,7 @@ async def _records(
     package = Path(__file__).parent.parent
     arguments = [sys.executable, "-P", "-c", _LOADER, str(package), query.to_json()]
     try:
-        async with contextlib.aclosing(_run(arguments, query, end)) as records:
+        async with contextlib.aclosing(_run(arguments, query, end, workplace)) as records:
             async for record in records:
                 yield record
     except _NotUnderstood as error:
@@ -162,7 +161,9 @@ def _ripgrep(program: str, query: Query) -> list[str]:
     return [*arguments, f"--regexp={query.pattern}", "--", target]
 
 
-async def _run(arguments: list[str], query: Query, end: bytes) -> AsyncGenerator[bytes, None]:
+async def _run(
+    arguments: list[str], query: Query, end: bytes, workplace: Workplace
+) -> AsyncGenerator[bytes, None]:
     """Run a search and give what it prints, piece by piece; it ends with the caller's interest."""
     process = await asyncio.create_subprocess_exec(
         *arguments,
@@ -173,6 +174,7 @@ async def _run(arguments: list[str], query: Query, end: bytes) -> AsyncGenerator
         start_new_session=True,
     )
     assert process.stdout is not None and process.stderr is not None
+    workplace.shells.hold(process.pid)
     try:
         async for record in _split(process.stdout, end):
             yield record
@@ -183,6 +185,7 @@ async def _run(arguments: list[str], query: Query, end: bytes) -> AsyncGenerator
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+        workplace.shells.release(process.pid)
         await process.communicate()  # what is still in the pipes, so that they close
 
 

@@ -107,16 +107,18 @@ class Running:
     async def stop(self) -> None:
         """End the whole group, asking first; leaves nothing, whatever interrupts it."""
         try:
-            if group_members(self.group):
-                _signal(self.group, signal.SIGTERM)
-                await self._gone(GRACE_SECONDS)
+            try:
+                if group_members(self.group):
+                    _signal(self.group, signal.SIGTERM)
+                    await self._gone(GRACE_SECONDS)
+            finally:
+                # Reached by cancellation, too: the group dies now, whoever is in a hurry.
+                if group_members(self.group):
+                    self.kill()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._settle(), GRACE_SECONDS)
         finally:
-            # Reached by cancellation, too: the group dies now, whoever is in a hurry.
-            if group_members(self.group):
-                _signal(self.group, signal.SIGKILL)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._settle(), GRACE_SECONDS)
-        self.close()
+            self.close()
 
     def kill(self) -> None:
         """End the whole group at once, without waiting for it."""

@@ -53,9 +53,17 @@ class Shells:
     async def start(self, launch: Launch) -> Running:
         """Start a command that this session answers for."""
         running = await start(launch)
-        self._lifeline.hold(running.group)
+        self.hold(running.group)
         self._foreground.add(running)
         return running
+
+    def hold(self, group: int) -> None:
+        """Answer for a process group: should we die, it dies."""
+        self._lifeline.hold(group)
+
+    def release(self, group: int) -> None:
+        """No longer answer for a process group: it has ended."""
+        self._lifeline.release(group)
 
     async def finish(self, running: Running) -> None:
         """End whatever a command has left and forget it."""
@@ -90,5 +98,5 @@ class Shells:
         await self.finish(running)
 
     def _release(self, running: Running) -> None:
-        self._lifeline.release(running.group)
+        self.release(running.group)
         self._foreground.discard(running)

@@ -1,0 +1,48 @@
+"""Planning, and handing the plan over."""
+
+import stat
+
+
+async def test_a_plan_is_made_in_a_file_of_the_session(workplace, said):
+    """Private to the user, under home."""
+    workplace.session = "ab/c d"
+    entered = await said("EnterPlan")
+    file = workplace.home / "plans" / "ab-c-d.md"
+    assert str(file) in entered
+    assert workplace.plan.is_on
+    handed = await said("ExitPlan", plan="# Plan\n1. do it")
+    assert handed.endswith("# Plan\n1. do it\n")
+    assert not workplace.plan.is_on
+    assert file.read_text() == "# Plan\n1. do it\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+async def test_a_plan_that_was_written_to_the_file_is_handed_over(workplace, said):
+    """Nothing has to be said twice."""
+    await said("EnterPlan")
+    await said("Write", file_path=str(workplace.plan.file), content="the plan\n")
+    assert "the plan" in await said("ExitPlan")
+
+
+async def test_a_plan_from_before_is_told(workplace, said):
+    """Entering again goes on with it."""
+    await said("EnterPlan")
+    await said("ExitPlan", plan="first")
+    assert "A plan from before" in await said("EnterPlan")
+
+
+async def test_leaving_without_a_plan_is_refused(workplace, said, refused):
+    """And planning goes on."""
+    assert "Begin with EnterPlan" in await refused("ExitPlan", plan="x")
+    await said("EnterPlan")
+    assert "There is no plan yet" in await refused("ExitPlan")
+    assert workplace.plan.is_on
+
+
+async def test_a_fork_cannot_plan(workplace):
+    """Nobody would be asked."""
+    from holdfast.tools.standard import tool_named
+
+    outcome = await tool_named("EnterPlan").run({}, workplace.fork())
+    assert outcome.is_error
+    assert not workplace.plan.is_on

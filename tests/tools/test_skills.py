@@ -1,0 +1,83 @@
+"""Skills on disk and how they are listed."""
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.tools.skills import Skill, find_skills, front_matter, listing
+
+
+def _write(place, name, text):
+    file = place / name / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+
+
+def _skill(name, description):
+    return Skill(name=name, description=description, body="", directory=Path(), fields={})
+
+
+def test_skills_are_found_and_a_projects_own_wins(tmp_path):
+    """Sorted by name; a name without front matter is its directory's."""
+    _write(tmp_path / "project", "commit", "---\nname: commit\ndescription: ours\n---\nbody\n")
+    _write(tmp_path / "user", "commit", "---\ndescription: theirs\n---\n")
+    _write(tmp_path / "user", "build", "# How to build\nmake\n")
+    found = find_skills((tmp_path / "project", tmp_path / "user", tmp_path / "nowhere"))
+    assert [(skill.name, skill.description) for skill in found] == [
+        ("build", "How to build"),
+        ("commit", "ours"),
+    ]
+    assert found[1].body == "body"
+
+
+def test_what_is_unreadable_is_no_skill(tmp_path):
+    """And does not stop the others."""
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "SKILL.md").write_bytes(b"\xff\xfe\xff")
+    _write(tmp_path, "good", "good\n")
+    assert [skill.name for skill in find_skills([tmp_path])] == ["good"]
+
+
+def test_front_matter_in_its_usual_forms():
+    """Quoted, folded, with colons, with lists, and absent."""
+    text = (
+        '---\nname: x\ndescription: >-\n  two\n  lines\nquoted: "a: b"\n'
+        "allowed-tools:\n  - Read\n  - Grep\nempty:\n---\nbody --- here\n"
+    )
+    fields, body = front_matter(text)
+    assert fields == {
+        "name": "x",
+        "description": "two lines",
+        "quoted": "a: b",
+        "allowed-tools": "- Read - Grep",
+        "empty": "",
+    }
+    assert body == "body --- here\n"
+    assert front_matter("no front matter") == ({}, "no front matter")
+    assert front_matter("---\n---\nbody") == ({}, "body")
+
+
+@given(
+    st.lists(st.integers(0, 3_000), max_size=40),
+    st.integers(0, 9_000),
+)
+def test_a_listing_names_every_skill_and_keeps_its_budget(lengths, budget):
+    """Descriptions are cut, names never; only the names alone may go over."""
+    skills = [_skill(f"s{index}", "d" * length) for index, length in enumerate(lengths)]
+    text = listing(skills, budget)
+    lines = text.split("\n") if text else []
+    assert [line.removeprefix("- ").partition(":")[0] for line in lines] == [
+        skill.name for skill in skills
+    ]
+    names_alone = sum(len(skill.name) + 4 for skill in skills)
+    assert len(text) <= max(budget, names_alone) + len(skills)
+    assert all(len(line) <= 1_536 + 10 for line in lines)
+
+
+def test_short_descriptions_leave_their_room_to_long_ones():
+    """Only what is too long is cut."""
+    lines = listing([_skill("a", "short"), _skill("b", "x" * 500)], 200).split("\n")
+    assert lines[0] == "- a: short"
+    assert lines[1].endswith("…")
+    assert len(lines[1]) > 150

@@ -1,0 +1,34 @@
+"""The list of what is to be done."""
+
+
+def _todo(content, status):
+    return {"content": content, "status": status, "activeForm": f"doing {content}"}
+
+
+async def test_the_list_is_replaced_whole(workplace, use):
+    """And the user sees what is being done."""
+    outcome = await use(
+        "TodoWrite",
+        todos=[_todo("a", "completed"), _todo("b", "in_progress"), _todo("c", "pending")],
+    )
+    assert outcome.content == "Todos: 1 done, 1 in progress, 1 to do."
+    assert outcome.note == "doing b"
+    assert [todo.content for todo in workplace.todos] == ["a", "b", "c"]
+    await use("TodoWrite", todos=[])
+    assert workplace.todos == ()
+
+
+async def test_two_things_at_once_are_refused(workplace, said, refused):
+    """The list stays as it was."""
+    await said("TodoWrite", todos=[_todo("a", "pending")])
+    reason = await refused(
+        "TodoWrite", todos=[_todo("a", "in_progress"), _todo("b", "in_progress")]
+    )
+    assert "at most one" in reason
+    assert [todo.status for todo in workplace.todos] == ["pending"]
+
+
+async def test_a_todo_must_say_something_and_have_a_known_state(refused):
+    """Nothing half-known enters the list."""
+    assert "says nothing" in await refused("TodoWrite", todos=[_todo(" ", "pending")])
+    assert "wrong input" in await refused("TodoWrite", todos=[_todo("a", "someday")])

@@ -1,0 +1,150 @@
+"""WebFetch against a server on this machine."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from holdfast.tools import fetch as fetching
+from holdfast.tools.fetch import Fetched, NotFetched, fetch, fetch_plainly
+
+PAGES = {
+    "/page": (200, "text/html; charset=utf-8", "<title>T</title><p>Grüße</p>".encode()),
+    "/latin": (200, "text/plain; charset=latin-1", "Grüße".encode("latin-1")),
+    "/meta": (200, "text/html", '<meta charset="latin-1"><p>Grüße'.encode("latin-1")),
+    "/json": (200, "application/json", b'{"a": 1}'),
+    "/picture": (200, "image/png", b"\x89PNG"),
+    "/gone": (404, "text/html", b"<p>Not here</p>"),
+    "/large": (200, "text/plain", b"x" * 200_000),
+    "/empty": (200, "text/html", b""),
+}
+MOVES = {
+    "/near": "/page",
+    "/far": "http://127.0.0.2:9/elsewhere",
+    "/port": "http://127.0.0.1:9/elsewhere",
+    "/circle": "/circle",
+    "/file": "file:///etc/passwd",
+}
+
+
+class _Pages(BaseHTTPRequestHandler):
+    """Serves the pages above."""
+
+    def do_GET(self):
+        """Answer."""
+        if self.path in MOVES:
+            status, kind, body = 302, "text/plain", b""
+        else:
+            status, kind, body = PAGES[self.path]
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if self.path in MOVES:
+            self.send_header("Location", MOVES[self.path])
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_arguments):
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[str]:
+    """The address of a server that runs meanwhile."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Pages)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+async def test_a_page_comes_as_text(host, said):
+    """In the encoding the server or the page names."""
+    assert await said("WebFetch", url=f"{host}/page") == "# T\n\nGrüße"
+    assert await said("WebFetch", url=f"{host}/latin") == "Grüße"
+    assert await said("WebFetch", url=f"{host}/meta") == "Grüße"
+
+
+async def test_data_comes_as_it_is(host, said):
+    """Only pages are made readable."""
+    assert await said("WebFetch", url=f"{host}/json") == '{"a": 1}'
+    assert await said("WebFetch", url=f"{host}/empty") == "[The page has no text.]"
+
+
+async def test_what_is_no_text_is_refused(host, refused):
+    """With its kind and size."""
+    assert "is image/png, 4 bytes" in await refused("WebFetch", url=f"{host}/picture")
+
+
+async def test_an_error_page_is_an_error_with_its_text(host, refused):
+    """The model sees both."""
+    assert await refused("WebFetch", url=f"{host}/gone") == (
+        f"Not here\n[{host}/gone: status 404.]"
+    )
+
+
+async def test_a_redirect_on_the_same_host_is_followed(host, said):
+    """It is the same place."""
+    assert "Grüße" in await said("WebFetch", url=f"{host}/near")
+
+
+@pytest.mark.parametrize("path", ["/far", "/port", "/file"])
+async def test_a_redirect_to_another_place_is_told_not_followed(host, path, said):
+    """Another host, another port, another kind of address."""
+    answer = await said("WebFetch", url=f"{host}{path}")
+    assert f"redirects to {MOVES[path]}, on another host" in answer
+
+
+async def test_a_circle_of_redirects_ends(host, refused):
+    """After a few."""
+    assert "more than 5 times" in await refused("WebFetch", url=f"{host}/circle")
+
+
+async def test_a_long_text_is_cut_and_counted(host, said):
+    """No page fills the window."""
+    answer = await said("WebFetch", url=f"{host}/large")
+    assert answer.endswith("x\n[100,000 more characters are left out.]")
+    assert len(answer) < 100_100
+
+
+@pytest.mark.parametrize("url", ["", "ftp://host/x", "file:///etc/passwd", "host/x", "http://["])
+async def test_what_is_no_web_address_is_refused(url, refused):
+    """Before anything is asked."""
+    assert "is no" in await refused("WebFetch", url=url)
+
+
+async def test_a_server_that_is_not_there_is_told(refused):
+    """With the reason."""
+    assert "could not be loaded" in await refused("WebFetch", url="http://127.0.0.1:9/")
+
+
+async def test_a_server_that_never_answers_is_given_up(refused, monkeypatch):
+    """In time."""
+    monkeypatch.setattr(fetching, "FETCH_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        async with asyncio.timeout(10):
+            assert "could not be loaded" in await refused("WebFetch", url=url)
+
+
+@pytest.mark.parametrize("path", ["/page", "/gone", "/near", "/large"])
+async def test_both_libraries_bring_the_same(host, path):
+    """The SDKs' and the standard one."""
+    pytest.importorskip("httpx2")
+    theirs = await fetch(f"{host}{path}", limit_bytes=1_000)
+    ours = await asyncio.to_thread(fetch_plainly, f"{host}{path}", 1_000)
+    assert theirs == ours
+    assert isinstance(ours, Fetched)
+    assert ours.is_cut == (path == "/large")
+
+
+async def test_the_standard_library_tells_its_failures_alike():
+    """No answer is one error, whatever went wrong."""
+    for address in ("http://127.0.0.1:9/", "http://127.0.0.1:99999/"):
+        with pytest.raises(NotFetched):
+            await asyncio.to_thread(fetch_plainly, address)
