@@ -32,6 +32,9 @@ Projection: TypeAlias = Literal["sent", "seen"]
 NO_RESULT = "No result was recorded: the tool was interrupted before it finished."
 """Stands in for a result that never came, so that every tool use is answered."""
 
+CLEARED_RESULT = "A result stood here and was taken out to make room."
+"""Stands in for a result that was cleared or spilled without a word in its place."""
+
 EMPTY_RESULT = "The tool finished without output."
 """Stands in for an empty result; some models take an empty one for the end of their turn."""
 
@@ -110,7 +113,7 @@ class Result:
         instead = self.stand_in(projection)
         return ToolResult(
             tool_use_id=self.tool_use_id,
-            content=instead.text if instead else _visible(self.content),
+            content=_told(instead) if instead else _visible(self.content),
             is_error=self.is_error,
             extra=self.extra,
         )
@@ -199,6 +202,10 @@ def late(entry: Ran) -> Spoken:
         hidden=True,
         measure=entry.measure,
     )
+
+
+def _told(instead: StandIn) -> str:
+    return instead.text if instead.text.strip() else CLEARED_RESULT
 
 
 def _visible(content: ResultContent) -> ResultContent:

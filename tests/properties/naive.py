@@ -30,7 +30,7 @@ from holdfast.entries import (
     Titled,
     Undone,
 )
-from holdfast.items import EMPTY_RESULT, NO_RESULT, OPENING
+from holdfast.items import CLEARED_RESULT, EMPTY_RESULT, NO_RESULT, OPENING
 from holdfast.measure import NOTHING, Measure, measure_content
 from holdfast.messages import (
     Block,
@@ -380,7 +380,7 @@ def result_block(thing: Thing, use: ToolUse, projection: str) -> ToolResult:
     instead = given.instead(projection)
     content = given.entry.content
     if instead:
-        content = instead[0]
+        content = instead[0] if instead[0].strip() else CLEARED_RESULT
     elif isinstance(content, str):
         content = content if content.strip() else EMPTY_RESULT
     else:

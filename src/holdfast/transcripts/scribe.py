@@ -11,12 +11,13 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.entries import AnyEntry, Imported, Ran, Replied, Said
+from holdfast.entries import AnyEntry, Imported, Ran, Replied, Said, SpokenContent
 from holdfast.measure import measure_content
 from holdfast.messages import (
     Content,
     Document,
     Image,
+    Json,
     JsonObject,
     Opaque,
     RedactedThinking,
@@ -26,6 +27,7 @@ from holdfast.messages import (
     ToolUse,
     Usage,
     block_to_wire,
+    usage_from_wire,
 )
 
 _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
@@ -39,6 +41,16 @@ class Account:
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: list[tuple[int, str]] = field(default_factory=list)
     repaired: Counter[str] = field(default_factory=Counter)
+
+
+def speakable(content: Content) -> SpokenContent:
+    """Make content that may stand on the user's side; other blocks stay as opaque ones."""
+    return tuple(
+        block
+        if isinstance(block, Text | Image | Document | Opaque)
+        else Opaque(raw=block_to_wire(block))
+        for block in content
+    )
 
 
 class Scribe:
@@ -61,13 +73,8 @@ class Scribe:
     def said(
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
     ) -> Said:
-        """Write what came in on the user's side; blocks that cannot stand there stay as opaque ones."""
-        kept = tuple(
-            block
-            if isinstance(block, Text | Image | Document | Opaque)
-            else Opaque(raw=block_to_wire(block))
-            for block in content
-        )
+        """Write what came in on the user's side."""
+        kept = speakable(content)
         entry = Said(content=kept, hidden=hidden, origin=origin, measure=measure_content(kept))
         return self.write(entry, at)
 
@@ -120,6 +127,16 @@ class Scribe:
             measure=measure_content(content),
         )
         return self.write(entry, at)
+
+    def usage(self, raw: Json) -> Usage | None:
+        """Read what an answer cost; a report that cannot be read is counted, not kept."""
+        if not isinstance(raw, dict):
+            return None
+        try:
+            return usage_from_wire(raw)
+        except (TypeError, ValueError, AttributeError):
+            self.account.repaired["usage that cannot be read"] += 1
+            return None
 
     def imported(self, format: str, source: str) -> Imported:
         """Close the account: the last entry of every import."""

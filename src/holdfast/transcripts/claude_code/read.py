@@ -20,15 +20,12 @@ from holdfast.messages import (
     Content,
     Json,
     JsonObject,
-    Opaque,
-    Text,
     ToolResult,
     ToolUse,
     content_from_wire,
     text_of,
-    usage_from_wire,
 )
-from holdfast.transcripts.scribe import Scribe
+from holdfast.transcripts.scribe import Scribe, speakable
 
 CLEARED = "This result was cleared to make room. Run the tool again if it is needed."
 """The format does not record what stood in for a cleared result; this does."""
@@ -94,7 +91,8 @@ class _Reader:
         """Parents under which the user has spoken already."""
         self._shown: list[int] = []
         """Messages in force, in order."""
-        self._compactions: list[int] = []
+        self._compactions: dict[int, list[int]] = {}
+        """Compactions in force, each with the messages that were in force before it."""
         self._uses: set[str] = set()
         self._boundary: JsonObject | None = None
         self._titles: list[tuple[str, str]] = []
@@ -169,14 +167,13 @@ class _Reader:
             yield self._scribe.write(Failed(what="model", error=text_of(content)), _time(record))
             return
         self._uses.update(block.id for block in content if isinstance(block, ToolUse))
-        usage = message.get("usage")
         entry = self._scribe.replied(
             str(message.get("id") or record.get("requestId") or record.get("uuid") or ""),
             content,
             at=_time(record),
             model=model,
             stop_reason=str(message.get("stop_reason") or ""),
-            usage=usage_from_wire(usage) if isinstance(usage, dict) else None,
+            usage=self._scribe.usage(message.get("usage")),
             origin=str(record.get("uuid") or ""),
         )
         self._shown.append(entry.n)
@@ -231,10 +228,10 @@ class _Reader:
             return
         place = self._place.get(parent, 0)
         self._mend("returns to an earlier prompt")
-        for n in [n for n in self._compactions if n > place]:
-            self._compactions.remove(n)
+        for n in [n for n in reversed(self._compactions) if n > place]:
+            self._shown = self._compactions.pop(n) + [m for m in self._shown if m > n]
             yield self._scribe.write(Undone(target=n), _time(record))
-        abandoned = tuple(n for n in self._shown if n > place and n not in self._compactions)
+        abandoned = tuple(n for n in self._shown if n > place)
         self._shown = [n for n in self._shown if n <= place]
         if abandoned:
             why = "the user went back to an earlier prompt"
@@ -256,7 +253,8 @@ class _Reader:
     def _microcompaction(self, record: JsonObject) -> Iterator[AnyEntry]:
         found = record.get("microcompactMetadata")
         ids = found.get("compactedToolIds") if isinstance(found, dict) else None
-        known = tuple(str(id) for id in ids or () if str(id) in self._uses)
+        named = ids if isinstance(ids, list) else []
+        known = tuple(str(id) for id in named if str(id) in self._uses)
         if known:
             measure = measure_content(CLEARED)
             yield self._scribe.write(
@@ -269,11 +267,12 @@ class _Reader:
         boundary, self._boundary = self._boundary or {}, None
         metadata = boundary.get("compactMetadata")
         metadata = metadata if isinstance(metadata, dict) else {}
+        before = metadata.get("preTokens")
         covered, kept = self._divide(metadata.get("preservedSegment"))
         if not covered:
             yield self._say(record, content)
             return
-        spoken = tuple(b for b in content if isinstance(b, Text | Opaque))
+        spoken = speakable(content)
         entry = self._scribe.write(
             Compacted(
                 first=covered[0],
@@ -283,14 +282,14 @@ class _Reader:
                 trigger="manual" if metadata.get("trigger") == "manual" else "auto",
                 by="import",
                 kept=(kept[0], kept[-1]) if kept else None,
-                before_tokens=int(metadata.get("preTokens") or 0),
+                before_tokens=before if isinstance(before, int) else 0,
                 measure=measure_content(spoken),
                 origin=str(boundary.get("uuid") or record.get("uuid") or ""),
                 rests_on=tuple(n for n in self._compactions if n in covered),
             ),
             _time(record),
         )
-        self._compactions.append(entry.n)
+        self._compactions[entry.n] = self._shown
         self._shown = [entry.n, *kept] if _kind(covered, kept) != "from" else [*kept, entry.n]
         yield entry
 
@@ -331,5 +330,5 @@ def _attached(attachment: Json) -> Json:
 def _time(record: JsonObject) -> float:
     try:
         return datetime.fromisoformat(str(record.get("timestamp"))).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0

@@ -39,8 +39,12 @@ class _Chain:
         self._responses: set[str] = set()
 
     def spoken(self, item: Spoken) -> Iterator[bytes]:
-        """Write something said, with the boundary before it where it is a summary."""
-        if item.kind == "summary":
+        """Write something said; a summary at the very start has its boundary before it.
+
+        A boundary further on would say that what stands before it was summarised too.
+        """
+        begins_with_summary = item.kind == "summary" and self._parent is None
+        if begins_with_summary:
             boundary = {
                 "subtype": "compact_boundary",
                 "content": "Conversation compacted",
@@ -48,7 +52,7 @@ class _Chain:
             }
             yield self._record("system", boundary)
         marks: JsonObject = {}
-        if item.kind == "summary":
+        if begins_with_summary:
             marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
         elif item.hidden or item.kind != "said":
             marks = {"isMeta": True}

@@ -1,0 +1,105 @@
+"""Transcripts of any kind and in any state import to a view the API accepts, losing count of nothing."""
+
+import msgspec
+from hypothesis import given
+
+from holdfast.entries import Ran, Replied, Said
+from holdfast.rules import violations
+from holdfast.transcripts import claude_code
+from holdfast.transcripts.scribe import Scribe
+from holdfast.view import fold
+from properties.records import odd_lines, transcripts
+from properties.strategies import sequences
+
+
+def lines_of(records):
+    return [msgspec.json.encode(record) + b"\n" for record in records]
+
+
+def entries_of(lines):
+    return list(claude_code.read(lines, Scribe()))
+
+
+@given(odd_lines)
+def test_any_file_imports_to_a_legal_view(lines):
+    """Nothing a line can hold stops the import or gets past the rules."""
+    view = fold(entries_of(lines))
+    assert violations(view.messages()) == []
+    assert violations(view.seen()) == []
+
+
+@given(odd_lines)
+def test_every_line_is_accounted_for(lines):
+    """Each record is an entry, or counted as skipped, mended or malformed."""
+    scribe = Scribe()
+    entries = list(claude_code.read(lines, scribe))
+    account = scribe.account
+    assert account.records == sum(bool(line.strip()) for line in lines)
+    assert [entry.n for entry in entries] == list(range(1, len(entries) + 1))
+    told = len(entries) + sum(account.skipped.values()) + sum(account.repaired.values())
+    if account.records and not told:
+        assert account.malformed or silent(lines)
+
+
+def silent(lines):
+    """Records that are well formed and say nothing: empty messages, boundaries, titles."""
+    kinds = {"user", "assistant", "attachment", "system", "summary", "custom-title", "ai-title"}
+    return any(
+        isinstance(record, dict) and record.get("type") in kinds
+        for record in map(msgspec.json.decode, filter(_is_json, lines))
+    )
+
+
+def _is_json(line):
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
+@given(transcripts)
+def test_imported_entries_are_all_that_was_said(records):
+    """Every block of every message is in the entries, once for each time it was recorded."""
+    scribe = Scribe()
+    entries = list(claude_code.read(lines_of(records), scribe))
+    spoken = sum(
+        len(entry.content) for entry in entries if isinstance(entry, Said | Replied)
+    ) + sum(isinstance(entry, Ran) for entry in entries)
+    recorded = sum(
+        1 if isinstance(content, str) else len(content)
+        for record in records
+        if record["type"] in ("user", "assistant")
+        for content in [record["message"]["content"]]
+    )
+    attached = sum(record["type"] == "attachment" for record in records)
+    assert spoken <= recorded + attached
+    if not scribe.account.skipped and not scribe.account.repaired:
+        told_otherwise = sum(
+            bool(record.get("isCompactSummary") or record.get("isApiErrorMessage"))
+            for record in records
+        )
+        assert spoken >= recorded + attached - told_otherwise
+
+
+@given(transcripts)
+def test_an_export_imports_to_the_same_view(records):
+    """What the model sees goes out and comes back unchanged."""
+    view = fold(entries_of(lines_of(records)))
+    again = fold(entries_of(list(claude_code.write(view))))
+    assert again.messages() == view.messages()
+
+
+@given(transcripts)
+def test_an_export_is_the_same_every_time(records):
+    """No clock and no chance in it."""
+    view = fold(entries_of(lines_of(records)))
+    assert list(claude_code.write(view)) == list(claude_code.write(view))
+
+
+@given(sequences)
+def test_any_view_can_be_exported_and_imported(entries):
+    """Whatever shaped a view, a Claude Code transcript of it shows the same messages."""
+    view = fold(entries)
+    again = fold(entries_of(list(claude_code.write(view))))
+    assert again.messages() == view.messages()
