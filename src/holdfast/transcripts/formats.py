@@ -7,6 +7,7 @@ was looked for.
 
 import gzip
 import importlib
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ from holdfast.view import View
 
 SNIFF_BYTES = 64 << 10
 """Enough for a few records, so that the first odd one does not decide."""
+
+_UNREADABLE = (OSError, EOFError, zlib.error)
+"""What a file that was cut off or damaged raises, packed or not."""
 
 Progress = Callable[[int], None]
 """Told how many bytes of the file were read so far."""
@@ -86,13 +90,17 @@ def _all(format: Format, lines: Iterator[bytes], scribe: Scribe, path: Path) -> 
 
 def _opened(path: Path) -> IO[bytes]:
     try:
-        return path.open("rb")
+        file = path.open("rb")
     except IsADirectoryError:
         raise TranscriptError(path, "is a directory; name a transcript inside it") from None
     except FileNotFoundError:
         raise TranscriptError(path, "does not exist; check the path") from None
     except PermissionError:
         raise TranscriptError(path, "may not be read by you; check its permissions") from None
+    if not file.seekable():
+        file.close()
+        raise TranscriptError(path, "is a stream, which cannot be read twice; save it to a file")
+    return file
 
 
 @contextmanager
@@ -110,7 +118,7 @@ def _peek(path: Path, file: IO[bytes]) -> bytes:
     try:
         first = file.read(SNIFF_BYTES)
         file.seek(0)
-    except (OSError, EOFError) as error:
+    except _UNREADABLE as error:
         raise TranscriptError(path, f"cannot be unpacked: {error}; fetch it again") from error
     return first
 
@@ -118,11 +126,11 @@ def _peek(path: Path, file: IO[bytes]) -> bytes:
 def _recognise(path: Path, first: bytes) -> Format:
     if not first.strip():
         raise TranscriptError(path, "is empty; there is nothing to read")
-    if b"\0" in first[:4_096]:
-        raise TranscriptError(path, "is a binary file, not a transcript")
     for name in FORMATS:
         if (format := named(name)).sniff(first):
             return format
+    if b"\0" in first:  # only now: a crash can leave zeroes in a transcript too
+        raise TranscriptError(path, "is a binary file, not a transcript")
     raise TranscriptError(
         path, f"is in no format known here; it should be one of: {', '.join(FORMATS)}"
     )
@@ -137,5 +145,5 @@ def _lines(
             yield line
             if progress is not None:
                 progress(raw.tell())
-    except (OSError, EOFError) as error:
+    except _UNREADABLE as error:
         raise TranscriptError(path, f"cannot be read to its end: {error}") from error

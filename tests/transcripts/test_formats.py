@@ -1,0 +1,181 @@
+"""Finding out what a file is, and reading it to its end or saying why not."""
+
+import gzip
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from holdfast.entries import Imported, Ran, Replied, Said
+from holdfast.errors import TranscriptError
+from holdfast.transcripts.formats import FORMATS, losses, named, open_transcript, read_lines
+from holdfast.transcripts.generate import generate
+from holdfast.transcripts.scribe import Scribe
+from holdfast.view import fold
+
+CLAUDE = b"".join(generate(1, 60))
+LIST = json.dumps(
+    [
+        {"role": "user", "content": "hi"},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "a", "name": "read", "input": {"path": "x"}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "a", "content": "body"}],
+        },
+    ]
+).encode()
+
+
+def read(path, progress=None):
+    with open_transcript(path, progress) as transcript:
+        return transcript.format, list(transcript.entries), transcript.account
+
+
+def test_a_plain_file_and_a_gzipped_one_read_alike(tmp_path):
+    """Packed or not, the same entries come out, the account last."""
+    (tmp_path / "a.jsonl").write_bytes(CLAUDE)
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(CLAUDE))
+    format, entries, account = read(tmp_path / "a.jsonl")
+    packed_format, packed, _ = read(tmp_path / "a.jsonl.gz")
+    assert format == packed_format == "claude-code"
+    assert entries[:-1] == packed[:-1]
+    assert isinstance(entries[-1], Imported)
+    assert entries[-1].records == account.records == CLAUDE.count(b"\n")
+    assert entries[-1].source == str(tmp_path / "a.jsonl")
+
+
+def test_progress_is_told_in_bytes_of_the_file(tmp_path):
+    """It only grows, and ends at the size of the file as it lies there."""
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(CLAUDE))
+    steps = []
+    read(path, steps.append)
+    assert steps == sorted(steps)
+    assert steps[-1] == path.stat().st_size
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_recognises_what_it_writes(tmp_path, name):
+    """A view written in a format is read back as that format, to the same talk."""
+    view = fold(named("anthropic").read(iter([LIST]), Scribe()))
+    path = tmp_path / "file"
+    path.write_bytes(b"".join(named(name).write(view)))
+    format, entries, _ = read(path)
+    assert format == name
+    assert fold(entries).messages() == view.messages()
+    assert losses(name, view) == {}
+
+
+def test_a_format_nobody_has():
+    """The known ones are named."""
+    with pytest.raises(TranscriptError, match="is not a format; there are claude-code, codex, pi"):
+        named("emacs")
+
+
+def test_lines_are_read_in_a_format_that_is_known():
+    """Without a file, without an account at the end."""
+    assert [type(entry) for entry in read_lines([LIST], "anthropic")] == [Said, Replied, Ran]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is empty; there is nothing to read"),
+        (b"\n  \n", "is empty; there is nothing to read"),
+        (b"hello there\n", "is in no format known here; it should be one of: claude-code, codex"),
+        (b'{"a":1}\n', "is in no format known here"),
+        (b"\x7fELF\0\0\0", "is a binary file, not a transcript"),
+        (bytes(range(256)) * 40, "is a binary file, not a transcript"),
+        (gzip.compress(b""), "is empty; there is nothing to read"),
+        (gzip.compress(CLAUDE)[:100], "cannot be unpacked"),
+        (b"\x1f\x8b" + b"not really", "cannot be unpacked"),
+        (gzip.compress(b"x" * 50)[:10] + b"\xff" * 30, "cannot be unpacked"),
+    ],
+)
+def test_a_file_that_is_no_transcript_gets_one_clear_line(tmp_path, content, says):
+    """Empty, unknown, binary or badly packed: each is told what it is."""
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(TranscriptError) as caught:
+        read(path)
+    assert says in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("damage", ["cut", "spoilt"])
+def test_a_packed_file_that_breaks_midway_is_reported(tmp_path, damage):
+    """The entries before the break came; then it is said where the trouble is."""
+    noise = random.Random(1)
+    lines = [
+        json.dumps(
+            {"type": "user", "uuid": f"u{i}", "message": {"content": noise.randbytes(99).hex()}}
+        )
+        for i in range(3_000)
+    ]
+    packed = bytearray(gzip.compress("\n".join(lines).encode()))
+    middle = len(packed) * 2 // 3
+    packed[middle:] = b"" if damage == "cut" else b"\xff" * (len(packed) - middle)
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(packed)
+    got = []
+    with (
+        pytest.raises(TranscriptError, match="cannot be read to its end"),
+        open_transcript(path) as transcript,
+    ):
+        got.extend(transcript.entries)
+    assert len(got) > 500
+
+
+def test_zeroes_a_crash_left_do_not_make_a_transcript_binary(tmp_path):
+    """The line is malformed, the file is what it is."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\0" * 512 + b"\n" + CLAUDE)
+    format, _, account = read(path)
+    assert format == "claude-code"
+    assert [number for number, _ in account.malformed] == [1]
+
+
+def test_a_directory_a_missing_file_and_a_stream(tmp_path):
+    """Each gets its own sentence."""
+    os.mkfifo(tmp_path / "pipe")
+    descriptor = os.open(tmp_path / "pipe", os.O_RDWR)
+    for path, says in [
+        (tmp_path, "is a directory; name a transcript inside it"),
+        (tmp_path / "no", "does not exist; check the path"),
+        (tmp_path / "pipe", "is a stream, which cannot be read twice; save it to a file"),
+    ]:
+        with pytest.raises(TranscriptError, match=says):
+            read(path)
+    os.close(descriptor)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_one_may_not_read(tmp_path):
+    """The permissions are named as the reason."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(CLAUDE)
+    path.chmod(0)
+    with pytest.raises(TranscriptError, match="may not be read by you; check its permissions"):
+        read(path)
+
+
+def test_an_import_is_a_stream(tmp_path):
+    """Entries come while the file is still being read."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(CLAUDE * 40)
+    steps = []
+    with open_transcript(path, steps.append) as transcript:
+        next(transcript.entries)
+        assert len(steps) < 5
+
+
+def test_a_recorded_file_is_recognised(recorded: Path):
+    """By the folder it was put in."""
+    with open_transcript(recorded) as transcript:
+        assert f"/{transcript.format}/" in str(recorded)

@@ -1,0 +1,79 @@
+"""The scribe numbers, dates and measures what importers tell it, and keeps their account."""
+
+import pytest
+
+from holdfast.entries import Imported, Titled
+from holdfast.measure import measure_content
+from holdfast.messages import Image, Opaque, Text, Thinking, ToolResult, ToolUse, Usage
+from holdfast.transcripts.scribe import Scribe, speakable
+
+
+@pytest.fixture
+def scribe():
+    return Scribe()
+
+
+def test_entries_are_numbered_from_one(scribe):
+    """As a log would number them."""
+    assert scribe.last == 0
+    assert [scribe.said(()).n, scribe.ran("a", "x").n, scribe.replied("r", ()).n] == [1, 2, 3]
+    assert scribe.last == 3
+
+
+def test_a_date_is_taken_from_the_file_or_from_the_entry(scribe):
+    """What has neither has none."""
+    assert scribe.write(Titled(title="a", at=5.0), 7.0).at == 7.0
+    assert scribe.write(Titled(title="a", at=5.0)).at == 5.0
+    assert scribe.said(()).at == 0.0
+
+
+def test_entries_carry_their_measure(scribe):
+    """So that loading never counts again."""
+    content = (Text(text="fix the bug"),)
+    assert scribe.said(content).measure == measure_content(content)
+    assert scribe.replied("r", content).measure == measure_content(content)
+    assert scribe.ran("a", "ok").measure == measure_content("ok")
+
+
+def test_blocks_that_cannot_stand_on_the_users_side_stay_as_opaque_ones(scribe):
+    """Nothing is dropped."""
+    picture, thought = Image(source={"type": "url"}), Thinking(thinking="hm")
+    kept = scribe.said((picture, thought)).content
+    assert kept == (picture, Opaque(raw={"type": "thinking", "thinking": "hm"}))
+    assert speakable((picture, thought)) == kept
+
+
+def test_blocks_that_cannot_stand_on_the_models_side_stay_as_opaque_ones(scribe):
+    """Tool uses and thinking may stand there, results and pictures may not."""
+    use, result = ToolUse(id="a", name="b", input={}), ToolResult(tool_use_id="a", content="x")
+    kept = scribe.replied("r", (use, result)).content
+    assert kept == (
+        use,
+        Opaque(raw={"type": "tool_result", "tool_use_id": "a", "content": "x"}),
+    )
+
+
+def test_usage_is_read_or_counted(scribe):
+    """A report that cannot be read is not a reason to stop."""
+    assert scribe.usage({"input_tokens": 3}) == Usage(input_tokens=3)
+    assert scribe.usage(None) is None
+    assert scribe.account.repaired == {}
+    assert scribe.usage({"input_tokens": "many"}) is None
+    assert scribe.account.repaired == {"usage that cannot be read": 1}
+
+
+def test_the_account_is_the_last_entry(scribe):
+    """It says what of the file has no place in a view."""
+    scribe.account.records = 9
+    scribe.account.skipped["progress"] += 2
+    scribe.account.malformed.append((4, "not JSON"))
+    scribe.account.repaired["dangling parents"] += 1
+    assert scribe.imported("pi", "a.jsonl") == Imported(
+        n=1,
+        format="pi",
+        source="a.jsonl",
+        records=9,
+        skipped={"progress": 2},
+        malformed=((4, "not JSON"),),
+        repaired={"dangling parents": 1},
+    )
