@@ -166,8 +166,9 @@ class _Server:
     async def messages(self, http: HttpRequest) -> ASGIApp:
         """Create a message, whole or streamed."""
         fault = self._before(http)
+        caller = self._caller(http)
         request = parse_request(await self._body(http))
-        outcome = await self._simulation.create(request, self._caller(http))
+        outcome = await self._simulation.create(request, caller)
         if self._simulation.settings.first_byte_delay_seconds:
             await asyncio.sleep(self._simulation.settings.first_byte_delay_seconds)
         if request.stream:
@@ -178,14 +179,15 @@ class _Server:
     async def count_tokens(self, http: HttpRequest) -> ASGIApp:
         """Count a message's tokens."""
         self._before(http)
+        caller = self._caller(http)
         request = parse_request(await self._body(http))
-        return _json(self._simulation.count(request, self._caller(http)))
+        return _json(self._simulation.count(request, caller))
 
     async def chat(self, http: HttpRequest) -> ASGIApp:
         """Create a chat completion, whole or streamed."""
         fault = self._before(http)
-        body = parse_object(await self._body(http))
         caller = self._caller(http, needs_version=False)
+        body = parse_object(await self._body(http))
         reply = await self._chat.create(body, caller)
         chunks = reply.chunks
         if reply.is_stream and fault is not None and fault.stream == "error_event":

@@ -18,7 +18,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import bpe_openai  # type: ignore[import-untyped]
 
-SLICE_CHARS = 500_000  # the encoder refuses texts of a million characters
+SLICE_CHARS = 50_000  # the encoder refuses 200,000 tokens at once; a character is at most four
 
 _encoding = bpe_openai.get_encoding("o200k_base")
 
