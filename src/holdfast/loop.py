@@ -15,9 +15,10 @@ from typing import Literal, TypeAlias, cast
 from holdfast.engine import Engine
 from holdfast.entries import Failed
 from holdfast.errors import ModelError, ModelUnavailable, PromptTooLong
-from holdfast.messages import text_of
+from holdfast.messages import is_blank, is_thought, text_of
 from holdfast.models.protocol import Model, Reply
 from holdfast.models.retry import RETRIES, Retries, stream_with_retries
+from holdfast.models.steady import PATIENCE, Patience
 from holdfast.round import Played, RoundEvent, ToolBegan, Toolbox, play
 from holdfast.settings import LoopSettings
 from holdfast.spending import Purse
@@ -51,6 +52,7 @@ GO_ON = (
     "Your answer was cut off at the output limit. Continue from exactly where it stopped, without "
     "apology or recap, and do what remains in smaller pieces."
 )
+EMPTY = "Your answer was empty. Go on with the task, or say what you did and what is left."
 MORE_BUDGET = "Most of the token budget for this task is left. Keep working until the task is done."
 
 
@@ -120,6 +122,7 @@ class Loop:
     recover: Recover = never_recovers
     on_stop: StopHook = no_stop_hooks
     retries: Retries = RETRIES
+    patience: Patience = PATIENCE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     budget_tokens: int = 0
     """Keep working until about this many output tokens are used; 0 is until done."""
@@ -178,7 +181,9 @@ class Loop:
 
     async def _round(self, state: State) -> AsyncIterator[RoundEvent]:
         request = await self.engine.prepare(max_output_tokens=state.max_output_tokens)
-        answer = stream_with_retries(self.model, request, retries=self.retries, sleep=self.sleep)
+        answer = stream_with_retries(
+            self.model, request, retries=self.retries, patience=self.patience, sleep=self.sleep
+        )
         rounds = play(answer, self.toolbox, self.engine.record)
         async for event in _until(self.abort, rounds):
             if isinstance(event, Played):
@@ -202,6 +207,8 @@ class Loop:
         assert reply is not None, "without tools a broken stream raises"
         if reply.stop_reason == "max_tokens":
             return self._cut_off(state, played)
+        if not any(not is_thought(block) and not is_blank(block) for block in reply.content):
+            return self._empty(state)
         return await self._at_rest(state, reply)
 
     def _next_turn(self, state: State) -> tuple[State, Continued]:
@@ -235,6 +242,15 @@ class Loop:
             text=_text(played.reply),
             detail="the answer was cut off at the output limit",
         )
+
+    def _empty(self, state: State) -> "Stopped | tuple[State, Continued]":
+        """Ask for an answer where none came; some models end their turn without a word."""
+        if state.recoveries < self.settings.output_recoveries:
+            self.engine.say(EMPTY, hidden=True)
+            return replace(state, recoveries=state.recoveries + 1), Continued(
+                reason="output_resumed"
+            )
+        return Stopped(reason="completed", detail="the answer was empty")
 
     async def _at_rest(self, state: State, reply: Reply) -> "Stopped | tuple[State, Continued]":
         """Nothing more to run: ask the stop hooks, then the token budget, then stop."""

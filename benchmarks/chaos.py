@@ -1,0 +1,151 @@
+"""A long session with a model that keeps failing: does every turn come to its end?
+
+The official SDK talks over HTTP to the simulator, which rejects any request that breaks a rule
+of the API; `chaos` spoils one call in five, all kinds of faults alike. Waiting takes no time. A
+run that the loop gives up is taken up again, as a user would. `hangs` counts runs that did not
+end in time, `rejected` requests that the simulator called malformed.
+
+    python benchmarks/chaos.py [--turns 500] [--rate 0.2] [--seed 1] [--json]
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from holdfast.loop import Continued, Loop, Stopped
+from holdfast.messages import text_of
+from holdfast.models.anthropic import AnthropicModel
+from holdfast.models.chaos import ChaosModel
+from holdfast.models.steady import Patience
+from holdfast.round import Toolbox
+from holdfast.rules import violations
+from holdfast.session import Session
+from holdfast.simulator import Answer, BrainRequest, running
+from holdfast.simulator.brains import text, tool_use
+from holdfast.spending import Purse
+from holdfast.tools.protocol import Outcome, Tool
+from holdfast.tools.workplace import Workplace
+
+MODEL = "claude-sonnet-4-6"
+RUN_SECONDS = 120.0
+"""A run that takes longer hangs."""
+
+
+class Worker:
+    """Calls one to three tools in every answer, and rests now and then."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def answer(self, request: BrainRequest) -> Answer:
+        self.asked += 1
+        if self.asked % 40 == 0:
+            return Answer(blocks=(text("That part is done."),))
+        calls = (tool_use("Look", {"at": f"{self.asked}.{i}"}) for i in range(1 + self.asked % 3))
+        return Answer(blocks=(text("Looking on."), *calls))
+
+
+async def _look(given: dict, workplace: Workplace) -> Outcome:
+    return Outcome(content=f"saw {given['at']}")
+
+
+LOOK = Tool(
+    name="Look",
+    description="looks",
+    input_schema={"type": "object", "properties": {"at": {"type": "string"}}},
+    kind="read",
+    path_inputs=(),
+    command_input="",
+    is_read_only=lambda _: True,
+    limit_chars=None,
+    run=_look,
+)
+
+
+async def _no_wait(seconds: float) -> None:
+    await asyncio.sleep(0)
+
+
+async def session_of(turns: int, rate: float, seed: int, url: str, directory: Path) -> dict:
+    """Play turns until there are enough of them."""
+    session = Session.open(
+        model=MODEL, system="A test.", tools=[LOOK.definition()], directory=directory
+    )
+    model = ChaosModel(AnthropicModel(MODEL, base_url=url, api_key="x"), seed=seed, rate=rate)
+    loop = Loop(
+        engine=session.engine,
+        model=model,
+        toolbox=Toolbox(
+            tools={"Look": LOOK},
+            workplace=Workplace(root=directory, home=directory, scratch=directory),
+        ),
+        settings=session.engine.settings.loop,
+        purse=Purse(session.engine.settings.budget),
+        patience=Patience(first_event_seconds=20, stall_seconds=0.2, answer_seconds=60),
+        sleep=_no_wait,
+    )
+    done, hangs, ends, reasons = 0, 0, Counter(), Counter()
+    while done < turns and hangs < 3:
+        session.user("Go on.")
+        try:
+            async with asyncio.timeout(RUN_SECONDS):
+                async for event in loop.run():
+                    if isinstance(event, Continued):
+                        reasons[event.reason] += 1
+                        done += event.reason == "next_turn"
+                    if isinstance(event, Stopped):
+                        ends[event.reason] += 1
+                    if done >= turns:
+                        break
+        except TimeoutError:
+            hangs += 1
+    broken = violations(session.view.messages())
+    results = [
+        text_of(block.content)
+        for m in session.view.messages()
+        for block in m.content
+        if hasattr(block, "tool_use_id")
+    ]
+    await model.close()
+    session.close()
+    return {
+        "turns": done,
+        "hangs": hangs,
+        "injected": len(model.injected),
+        "by_kind": dict(Counter(model.injected)),
+        "reasons": dict(reasons),
+        "ends": dict(ends),
+        "broken_rules": len(broken),
+        "results": len(results),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--turns", type=int, default=500)
+    parser.add_argument("--rate", type=float, default=0.2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, running(Worker()) as simulator:
+        os.environ["HOLDFAST_HOME"] = name
+        began = time.perf_counter()
+        result = asyncio.run(
+            session_of(options.turns, options.rate, options.seed, simulator.url, Path(name))
+        )
+        totals = simulator.simulation.stats.to_json()["totals"]
+        result["rejected"] = totals["by_status"].get("400", 0)
+        result["cache_read_ratio"] = round(totals["cache_read_ratio"], 4)
+        result["seconds"] = round(time.perf_counter() - began, 1)
+    if not options.json:
+        print(f"{result['turns']} turns, {result['injected']} faults, {result['hangs']} hangs")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
