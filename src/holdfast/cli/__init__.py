@@ -14,6 +14,7 @@ import click
 from holdfast.errors import HoldfastError
 
 COMMANDS = {
+    "chat": "talk to the agent, line by line",
     "config": "every setting, its value and its reason",
     "context": "what fills the window of a session or a transcript",
     "demo": "the main job, offline, in a minute",
@@ -22,6 +23,7 @@ COMMANDS = {
     "export": "write a session in another format",
     "import": "take in a transcript of another agent",
     "model": "list models, install local ones, try one",
+    "run": "give the agent one task and let it work",
     "sessions": "list, branch and remove sessions",
 }
 """Name and one line for each command; its module is `cli/<name>_command.py`."""

@@ -1,0 +1,160 @@
+"""Kill the agent at random points and resume it: is anything lost, is anything done twice?
+
+The real command (`holdfast run`) works as a process of its own, with real tools, against the
+simulator over HTTP. It is killed with SIGKILL again and again at random moments and resumed each
+time. Lost: a line of the log that was there before a kill and is not there after, or something
+the user said that is not in the log. Doubled: an answer or a result that is in the log twice, or
+a tool that did its work twice.
+
+    python benchmarks/kill_resume.py [--kills 100] [--seed 1] [--json]
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from holdfast.entries import AnyEntry, Ran, Replied, Said
+from holdfast.log import load
+from holdfast.messages import text_of
+from holdfast.rules import violations
+from holdfast.simulator import Answer, BrainRequest, running
+from holdfast.simulator.brains import text, tool_use
+from holdfast.view import fold
+
+PROMPT = "Write the steps into steps.txt, one by one."
+LONGEST_SECONDS = 2.5
+"""A child lives at most this long before it is killed; starting takes about a third of it."""
+FINAL_SECONDS = 60
+
+
+class Stepper:
+    """Asks for one step after another, going by the results it sees."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def answer(self, request: BrainRequest) -> Answer:
+        done = sum(
+            block.get("type") == "tool_result"
+            for message in request.messages
+            for block in message["content"]
+        )
+        if done >= self.steps:
+            return Answer(blocks=(text("All steps are written."),))
+        words = f"Step {done} comes next. " * 20
+        command = f"sleep 0.01; echo step-{done} >> steps.txt"
+        look = tool_use("Glob", {"pattern": "*.txt"})
+        step = tool_use("Bash", {"command": command})
+        return Answer(blocks=(text(words), step, *((look,) if done % 3 == 0 else ())))
+
+
+def start(url: str, project: Path, home: Path, *words: str) -> subprocess.Popen:
+    """Start the agent's command."""
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "holdfast",
+            "run",
+            "--model",
+            "claude-sonnet-4-6",
+            "--base-url",
+            url,
+            "--mode",
+            "bypass",
+            "--json",
+            *words,
+        ],
+        cwd=project,
+        env=os.environ | {"HOLDFAST_HOME": str(home), "ANTHROPIC_API_KEY": "x"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def log_of(home: Path) -> Path | None:
+    """Find the one session's log."""
+    found = list(home.glob("projects/*/*.jsonl"))
+    assert len(found) <= 1, "one task is one session"
+    return found[0] if found else None
+
+
+def lines_of(path: Path | None) -> list[bytes]:
+    return path.read_bytes().split(b"\n")[:-1] if path else []
+
+
+def doubled(entries: list[AnyEntry], project: Path) -> int:
+    """Count what is there twice."""
+    finals = Counter(e.response_id for e in entries if isinstance(e, Replied) and e.stop_reason)
+    results = Counter(e.tool_use_id for e in entries if isinstance(e, Ran))
+    steps = Counter((project / "steps.txt").read_text().split())
+    return sum(count - 1 for found in (finals, results, steps) for count in found.values())
+
+
+def trial(kills: int, seed: int, url: str, directory: Path) -> dict:
+    """Kill and resume, then let it come to its end."""
+    dice = random.Random(seed)
+    project, home = directory / "project", directory / "home"
+    project.mkdir()
+    lost = killed = 0
+    words = ("-p", PROMPT)
+    while killed < kills:
+        before = lines_of(log_of(home))
+        child = start(url, project, home, *words)
+        time.sleep(dice.uniform(0.3, LONGEST_SECONDS))
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+        killed += 1
+        path = log_of(home)
+        lost += sum(one != other for one, other in zip(before, lines_of(path), strict=False))
+        lost += max(0, len(before) - len(lines_of(path)))
+        said = [e for e in load(path).entries if isinstance(e, Said)] if path else []
+        words = ("--resume", "newest") if said else words
+        if path and not said:
+            path.unlink()  # killed before the task was taken in: the user asks again
+    child = start(url, project, home, *words)
+    out, err = child.communicate(timeout=FINAL_SECONDS)
+    loaded = load(log_of(home))
+    prompts = [text_of(e.content) for e in loaded.entries if isinstance(e, Said) and not e.hidden]
+    lost += prompts.count(PROMPT) == 0
+    interrupted = sum(
+        "interrupted" in text_of(e.content) for e in loaded.entries if isinstance(e, Ran)
+    )
+    return {
+        "kills": killed,
+        "lost": lost,
+        "doubled": doubled(loaded.entries, project) + max(0, len(prompts) - 1),
+        "completed": json.loads(out or "{}").get("reason") == "completed",
+        "interrupted_results": interrupted,
+        "torn_lines": len(loaded.damage),
+        "entries": len(loaded.entries),
+        "broken_rules": len(violations(fold(loaded.entries).messages())),
+        "error": err.strip()[-300:] if child.returncode else "",
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    brain = Stepper(steps=options.kills * 12)
+    with tempfile.TemporaryDirectory() as name, running(brain) as simulator:
+        result = trial(options.kills, options.seed, simulator.url, Path(name))
+    if not options.json:
+        print(f"{result['kills']} kills: {result['lost']} lost, {result['doubled']} doubled")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
