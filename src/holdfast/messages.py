@@ -125,15 +125,14 @@ def block_from_wire(raw: Json) -> Block:
         return Text(text=raw)
     if not isinstance(raw, dict):
         return Opaque(raw={"type": "unknown", "value": raw})
+    raw = {key: value for key, value in raw.items() if key not in CLIENT_MARKS}
     tag = raw.get("type")
     kind = _KNOWN.get(tag) if isinstance(tag, str) else None
     if kind is None:
         return Opaque(raw=raw)
     fields = _FIELDS[raw["type"]]
     known = {key: value for key, value in raw.items() if key in fields and value is not None}
-    extra = {
-        k: v for k, v in raw.items() if k not in fields and k != "type" and k not in CLIENT_MARKS
-    }
+    extra = {key: value for key, value in raw.items() if key not in fields and key != "type"}
     if kind is ToolResult and isinstance(known.get("content"), list):
         known["content"] = result_content_from_wire(known["content"])
     try:
