@@ -1,0 +1,82 @@
+"""The brains that need no conversation: scripted, echo, replay."""
+
+import pytest
+
+from holdfast.simulator.brains import Answer, BrainRequest, text
+from holdfast.simulator.brains.echo import EchoBrain
+from holdfast.simulator.brains.replay import EXHAUSTED, ReplayBrain
+from holdfast.simulator.brains.scripted import ScriptedBrain, parse_script
+from holdfast.simulator.errors import ApiError
+
+
+def request(*messages):
+    """What a brain is asked."""
+    return BrainRequest(
+        model="claude-opus-5", system=(), tools=(), messages=messages, max_tokens=100
+    )
+
+
+HI = {"role": "user", "content": [text("hi")]}
+SAID = {"role": "assistant", "content": [text("yes")]}
+
+
+def test_the_line_language():
+    """Every directive is read, and plain lines continue the text before them."""
+    script = (
+        'think: Hm.\ntext: One\ntwo\ntool: Read {"path": "a"}\n---\nstop: max_tokens\ntext: cut'
+    )
+    assert parse_script(script) == (
+        Answer(
+            blocks=(
+                {"type": "thinking", "thinking": "Hm."},
+                {"type": "text", "text": "One\ntwo"},
+                {"type": "tool_use", "name": "Read", "input": {"path": "a"}},
+            )
+        ),
+        Answer(blocks=(text("cut"),), stop_reason="max_tokens"),
+    )
+
+
+def test_scripted_errors_are_raised():
+    """An error line refuses with its status and advice."""
+    with pytest.raises(ApiError) as raised:
+        ScriptedBrain("error: 429 5").answer(request(HI))
+    assert (raised.value.status, raised.value.retry_after_seconds) == (429, 5.0)
+
+
+@pytest.mark.parametrize("script", ["hello", "tool: Read {", "error: sometimes"])
+def test_senseless_scripts_are_refused(script):
+    """A script that makes no sense fails when it is read, not when it is played."""
+    with pytest.raises((ValueError, ApiError)):
+        ScriptedBrain(script)
+
+
+def test_a_script_that_is_over_says_so():
+    """Past the end there is an error, or the beginning again if asked for."""
+    brain = ScriptedBrain("text: once")
+    brain.answer(request(HI))
+    with pytest.raises(ApiError, match="no answer number 2"):
+        brain.answer(request(HI))
+    again = ScriptedBrain("text: once", repeats=True)
+    assert again.answer(request(HI)) == again.answer(request(HI))
+
+
+def test_echo_is_deterministic():
+    """The same request gets the same words."""
+    assert EchoBrain().answer(request(HI)) == EchoBrain().answer(request(HI))
+    assert EchoBrain().answer(request(HI)) != EchoBrain().answer(request(HI, SAID, HI))
+
+
+def test_replay_answers_by_place():
+    """Recorded answers come by how many were given, so a retry gets the same one."""
+    use = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}, "caller": None}
+    signed = {"type": "thinking", "thinking": "Hm.", "signature": "theirs"}
+    brain = ReplayBrain([[signed, use], [text("done")]])
+    first = brain.answer(request(HI))
+    assert first == brain.answer(request(HI))
+    assert first.blocks == (
+        {"type": "thinking", "thinking": "Hm."},
+        {"type": "tool_use", "id": "t1", "name": "Read", "input": {}},
+    )
+    assert brain.answer(request(HI, SAID, HI)).blocks == (text("done"),)
+    assert brain.answer(request(HI, SAID, HI, SAID, HI)).blocks == (text(EXHAUSTED),)

@@ -1,0 +1,146 @@
+"""What the naive twin does not cover: scopes, edits in the cache, and the open questions."""
+
+from holdfast.simulator.cache import LIFETIME_SECONDS
+
+LONG = "the cache wants long prompts " * 200
+MARK = {"type": "ephemeral"}
+HI = {"role": "user", "content": "hi"}
+EDITS = ["cache-edits-simulated"]
+
+
+def system(**control):
+    """A marked system prompt."""
+    return [{"type": "text", "text": LONG, "cache_control": {**MARK, **control}}]
+
+
+def read(message):
+    """The tokens a response read from the cache."""
+    return message["usage"]["cache_read_input_tokens"]
+
+
+def test_global_entries_are_shared_between_workspaces(api):
+    """With the extension's header, a global marker serves every workspace."""
+    service = api()
+    beta = ["cache-scope-simulated"]
+    ask = {"system": system(scope="global"), "messages": [HI], "betas": beta}
+    service.create(**ask, workspace="one")
+    assert read(service.create(**ask, workspace="two")) > 512
+
+
+def test_global_markers_stay_out_of_messages(api):
+    """What a user said is never shared."""
+    block = {"type": "text", "text": "hi", "cache_control": {**MARK, "scope": "global"}}
+    message = {"role": "user", "content": [block]}
+    refusal = api().refusal(messages=[message], betas=["cache-scope-simulated"])
+    assert "for tools and system only" in refusal.message
+
+
+def loop(**marks):
+    """A tool loop with a long result."""
+    use = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": LONG, **marks}
+    return [
+        HI,
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [result]},
+        {"role": "assistant", "content": "Read."},
+    ]
+
+
+def marked(*blocks):
+    """A last user message whose text is marked."""
+    return {
+        "role": "user",
+        "content": [*blocks, {"type": "text", "text": "on", "cache_control": MARK}],
+    }
+
+
+DELETE = {"type": "cache_edits", "edits": [{"type": "delete", "cache_reference": "t1"}]}
+
+
+def test_cache_edits_take_results_out_without_breaking_the_prefix(api):
+    """The result's tokens leave what is read; they are reported and nothing is rewritten."""
+    service = api()
+    written = service.create(messages=[*loop(), marked()], betas=EDITS)["usage"]
+    history = [*loop(cache_reference="t1"), marked(), {"role": "assistant", "content": "ok"}]
+    history[-2]["content"][0].pop("cache_control")
+    edited = service.create(messages=[*history, marked(DELETE)], betas=EDITS)["usage"]
+    deleted = edited["cache_deleted_input_tokens"]
+    assert deleted > 1_000
+    assert edited["cache_read_input_tokens"] == written["cache_creation_input_tokens"] - deleted
+    assert edited["cache_creation_input_tokens"] < 50
+
+
+def test_pinned_edits_keep_being_counted(api):
+    """Sent again at their place, edits delete the same tokens: the figure is cumulative."""
+    service = api()
+    service.create(messages=[*loop(), marked()], betas=EDITS)
+    said = [{"role": "user", "content": [TEXT]}, {"role": "assistant", "content": "ok"}]
+    edited = {"role": "user", "content": [DELETE, TEXT]}
+    history = [*loop(cache_reference="t1"), *said, edited]
+    first = service.create(messages=history, betas=EDITS, cache_control=MARK)["usage"]
+    longer = [*history, {"role": "assistant", "content": "ok"}, marked()]
+    second = service.create(messages=longer, betas=EDITS)["usage"]
+    assert first["cache_deleted_input_tokens"] == second["cache_deleted_input_tokens"] > 1_000
+
+
+TEXT = {"type": "text", "text": "on"}
+
+
+def test_edits_on_a_dead_cache_delete_nothing(api):
+    """Without a hit the result is processed in full: pins are stale."""
+    service = api()
+    history = [*loop(cache_reference="t1"), marked(DELETE)]
+    usage = service.create(messages=history, betas=EDITS)["usage"]
+    assert usage["cache_deleted_input_tokens"] == 0
+    assert usage["cache_creation_input_tokens"] > 1_000
+
+
+def test_edits_need_their_header_and_a_reference(api):
+    """Without the header the block is unknown; without a reference it deletes nothing."""
+    unknown = api().refusal(messages=[*loop(), marked(DELETE)])
+    assert "does not match" in unknown.message
+    unnamed = api().refusal(messages=[*loop(), marked(DELETE)], betas=EDITS)
+    assert "no `cache_reference` 't1'" in unnamed.message
+
+
+def reads_after(service, seconds):
+    """Write with one hour, read with five minutes after half of it, and again later."""
+    ask = {"messages": [HI]}
+    service.create(system=system(ttl="1h"), **ask)
+    service.simulation.clock.advance(LIFETIME_SECONDS["1h"] / 2)
+    service.create(system=system(), **ask)
+    service.simulation.clock.advance(seconds)
+    return read(service.create(system=system(), **ask))
+
+
+def test_whether_a_short_marker_renews_a_long_entry(api):
+    """Both readings can be had: renewed for an hour, or left to end when it was due."""
+    most_of_an_hour = 3_500
+    assert reads_after(api(), most_of_an_hour) > 512
+    unrenewed = api(long_entry_refreshed_by_short_marker=False)
+    assert reads_after(unrenewed, most_of_an_hour) == 0
+
+
+def test_entries_may_die_young(api):
+    """With a lifetime ratio, entries are evicted before their time."""
+    service = api(lifetime_ratio=0.5)
+    ask = {"system": system(), "messages": [HI]}
+    service.create(**ask)
+    service.simulation.clock.advance(149)
+    assert read(service.create(**ask)) > 512
+    service.simulation.clock.advance(150)
+    assert read(service.create(**ask)) == 0
+
+
+def test_models_that_render_thinking_first_lose_everything(api):
+    """On such a model a change of effort loses the system too; on others it is kept."""
+    ask = {"system": system(), "messages": [HI]}
+    for settings, is_kept in (
+        ({}, True),
+        ({"thinking_ahead_models": frozenset({"claude-opus-5"})}, False),
+    ):
+        service = api(**settings)
+        service.create(**ask)
+        changed = service.create(**ask, output_config={"effort": "low"})
+        assert (read(changed) > 0) is is_kept

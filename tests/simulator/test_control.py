@@ -1,0 +1,116 @@
+"""The simulator's own endpoints: clock, faults, statistics, reset."""
+
+import httpx2
+import pytest
+
+HI = [{"role": "user", "content": "hi"}]
+LONG = "the cache wants long prompts " * 200
+HEADERS = {"x-api-key": "key", "anthropic-version": "2026-10-21"}
+
+
+@pytest.fixture
+def http(simulate):
+    """A plain HTTP client for a fresh simulator."""
+    with httpx2.Client(base_url=simulate().url, headers=HEADERS) as client:
+        yield client
+
+
+def ask(http, **body):
+    """Create a message over plain HTTP."""
+    full = {"model": "claude-opus-5", "max_tokens": 50, "messages": HI, **body}
+    return http.post("/v1/messages?beta=true", json=full)
+
+
+def test_the_clock_moves(http):
+    """An hour of idleness is one call, and time does not run backwards."""
+    before = http.post("/simulator/clock", json={}).json()["now"]
+    after = http.post("/simulator/clock", json={"advance_seconds": 3600}).json()["now"]
+    assert after - before == 3600
+    assert http.post("/simulator/clock", json={"advance_seconds": -1}).status_code == 400
+
+
+def test_stats_tell_tokens_cache_and_money(http):
+    """Each request and the sum of all are told, with what they cost."""
+    system = [{"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}]
+    for _ in range(2):
+        ask(http, system=system)
+    told = http.get("/simulator/stats").json()
+    first, second = told["requests"]
+    assert first["write_5m_tokens"] == second["read_tokens"] > 512
+    assert second["cost_usd"]["read"] == pytest.approx(second["read_tokens"] * 0.50 / 1e6)
+    assert told["totals"]["requests"] == 2
+    assert told["totals"]["cost_usd"]["total"] == pytest.approx(
+        first["cost_usd"]["total"] + second["cost_usd"]["total"]
+    )
+
+
+def test_reset_forgets_everything(http):
+    """After a reset there are no entries, no faults and no statistics."""
+    system = [{"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}]
+    ask(http, system=system)
+    http.post("/simulator/faults", json={"queue": ["500"]})
+    http.post("/simulator/reset")
+    assert http.get("/simulator/stats").json()["totals"]["requests"] == 0
+    assert ask(http, system=system).json()["usage"]["cache_read_input_tokens"] == 0
+
+
+def test_a_rate_of_faults_repeats_with_its_seed(http):
+    """The same seed gives the same faults in the same places."""
+
+    def statuses():
+        order = {"rate": 0.5, "seed": 3, "kinds": ["429", "529"]}
+        http.post("/simulator/faults", json=order)
+        return [ask(http).status_code for _ in range(12)]
+
+    seen = statuses()
+    assert seen == statuses()
+    assert {200, 429, 529} == set(seen)
+
+
+def test_queued_faults_are_used_up_in_order(http):
+    """Each request takes one from the queue; `none` lets one pass."""
+    http.post("/simulator/faults", json={"queue": ["529", "none", {"kind": "429"}]})
+    answers = [ask(http) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [529, 200, 429, 200]
+    assert answers[2].headers["retry-after"] == "1"
+
+
+def test_unknown_orders_are_refused(http):
+    """A misspelt fault, a rate without kinds and an unknown action say what is wrong."""
+    assert "'flood' is not one of" in http.post("/simulator/faults", json={"queue": ["flood"]}).text
+    assert http.post("/simulator/faults", json={"rate": 0.5}).status_code == 400
+    assert http.get("/simulator/nothing").status_code == 404
+
+
+@pytest.mark.parametrize("body", [b"{", b'"text"', b'{"model": 1}', b'{"messages": [1]}'])
+def test_malformed_bodies_are_400(http, body):
+    """Whatever is not a request is refused in the API's error shape."""
+    answer = http.post("/v1/messages", content=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_a_whole_body_can_break_too(http):
+    """A response that is not streamed can be cut in its middle."""
+    with pytest.raises(httpx2.RemoteProtocolError):
+        http.post(
+            "/v1/messages",
+            json={"model": "claude-opus-5", "max_tokens": 50, "messages": HI},
+            headers={"x-simulator-fault": "cut"},
+        )
+
+
+def test_a_repeated_event_is_repeated(http):
+    """The fault `repeat` sends one event twice."""
+    body = {"model": "claude-opus-5", "max_tokens": 50, "messages": HI, "stream": True}
+    answer = http.post("/v1/messages", json=body, headers={"x-simulator-fault": "repeat:4"})
+    names = [line for line in answer.text.splitlines() if line.startswith("event:")]
+    assert names.count("event: message_start") == 1
+    assert names[3] == names[4] == "event: content_block_delta"
+
+
+def test_large_bodies_are_413(simulate):
+    """A body over the limit is refused with its own status."""
+    url = simulate(max_body_bytes=1_000).url
+    answer = httpx2.post(f"{url}/v1/messages", content=b" " * 1_001, headers=HEADERS)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (413, "request_too_large")
