@@ -1,6 +1,7 @@
 """The log under faults: torn lines, two writers, killed writers, full disks, files that are no logs."""
 
 import gzip
+import itertools
 import os
 import resource
 import signal
@@ -186,6 +187,7 @@ def test_a_newer_format_is_refused_with_a_sentence(tmp_path):
         (b"x" * 200_000, "is not a Holdfast log"),
         (gzip.compress(b'{"holdfast":1,"session":"s"}\n'), "is not a Holdfast log"),
     ],
+    ids=itertools.count(),
 )
 def test_a_file_that_is_no_log_gets_one_clear_line(tmp_path, content, says):
     """Whoever tries to read or write it is told what it is not, and it stays as it is."""

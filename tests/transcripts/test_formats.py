@@ -1,6 +1,7 @@
 """Finding out what a file is, and reading it to its end or saying why not."""
 
 import gzip
+import itertools
 import json
 import os
 import random
@@ -96,6 +97,7 @@ def test_lines_are_read_in_a_format_that_is_known():
         (b"\x1f\x8b" + b"not really", "cannot be unpacked"),
         (gzip.compress(b"x" * 50)[:10] + b"\xff" * 30, "cannot be unpacked"),
     ],
+    ids=itertools.count(),
 )
 def test_a_file_that_is_no_transcript_gets_one_clear_line(tmp_path, content, says):
     """Empty, unknown, binary or badly packed: each is told what it is."""
