@@ -9,6 +9,7 @@ from holdfast.errors import HoldfastError
 from holdfast.gauge import Follower, replay
 from holdfast.log import Header, Log, load
 from holdfast.rules import violations
+from holdfast.session import Session
 from holdfast.store import FileStore
 from holdfast.tokens import Gauge
 from holdfast.transcripts.formats import open_transcript, read_lines
@@ -23,6 +24,7 @@ __all__ = [
     "Header",
     "HoldfastError",
     "Log",
+    "Session",
     "View",
     "Window",
     "describe",

@@ -155,6 +155,17 @@ class Session:
         """Keep what was learnt and let the log go."""
         self.engine.close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
     def __enter__(self) -> Self:
         return self
 
