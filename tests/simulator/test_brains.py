@@ -3,6 +3,7 @@
 import pytest
 
 from holdfast.simulator.brains import Answer, BrainRequest, text
+from holdfast.simulator.brains.by_name import BRAIN_NAMES, brain_by_name
 from holdfast.simulator.brains.echo import EchoBrain
 from holdfast.simulator.brains.replay import EXHAUSTED, ReplayBrain
 from holdfast.simulator.brains.scripted import ScriptedBrain, parse_script
@@ -80,3 +81,11 @@ def test_replay_answers_by_place():
     )
     assert brain.answer(request(HI, SAID, HI)).blocks == (text("done"),)
     assert brain.answer(request(HI, SAID, HI, SAID, HI)).blocks == (text(EXHAUSTED),)
+
+
+def test_brains_have_names():
+    """Every name makes a brain that answers; other names are refused with the list."""
+    for name in BRAIN_NAMES:
+        assert brain_by_name(name, script="text: hello").answer(request(HI)).blocks
+    with pytest.raises(ValueError, match="one of digest, echo, scripted"):
+        brain_by_name("genius")

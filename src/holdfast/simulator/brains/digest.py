@@ -1,0 +1,238 @@
+"""A deterministic coder: it really looks, edits and tests through the tools it is offered.
+
+It knows no language; it follows a fixed plan. List the files, search for what the
+prompt names, read the file it names, make the edit if the prompt asks for one in a
+plain form, run the tests if there was an edit or a word about tests, and report what
+the tools said. Asked to summarise, it lists the requests, files, commands and edits of
+the conversation it was given. It invents nothing: what it reports, a tool returned.
+
+Plain forms: `replace "old" with "new" in path`, `create path with "content"`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.simulator.brains import Answer, Brain, BrainRequest, text, tool_use
+from holdfast.simulator.request import JsonObject
+
+KINDS: dict[str, str] = {
+    "list": r"glob|list|^ls$|find",
+    "search": r"grep|search|ripgrep",
+    "edit": r"edit|replace|patch",
+    "write": r"write|create",
+    "read": r"read|view|^cat$|open",
+    "shell": r"bash|shell|exec|terminal|command|^run",
+}
+"""What a tool is for, by its name; the first kind that matches counts."""
+FIELDS: dict[str, tuple[str, ...]] = {
+    "path": ("file_path", "path", "filename", "file"),
+    "pattern": ("pattern", "query", "regex", "glob"),
+    "command": ("command", "cmd", "script"),
+    "old": ("old_string", "old_str", "old", "search"),
+    "new": ("new_string", "new_str", "new", "replace"),
+    "content": ("content", "file_text", "text", "contents"),
+}
+"""What an input is for, by its name in the tool's schema."""
+QUOTED = r"[\"'`]([^\"'`]+)[\"'`]"
+PATH = r"[\w./-]*\w\.\w{1,5}"
+REPLACE = re.compile(
+    rf"(?:replace|change)\s+{QUOTED}\s+(?:with|by|to)\s+{QUOTED}\s+in\s+`?({PATH})", re.I
+)
+CREATE = re.compile(rf"create\s+`?({PATH})`?\s+with\s+(?:content\s+)?{QUOTED}", re.I)
+REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.S)
+TEST_COMMAND = "python -m pytest -q"
+QUOTE_CHARS = 400  # of each request in a summary: enough for its gist
+LINE_CHARS = 160  # of each tool result in a report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One tool call of the plan: a kind of tool and the inputs by purpose."""
+
+    kind: str
+    inputs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A call that was made, and what came back."""
+
+    name: str
+    input: JsonObject
+    result: str
+    is_error: bool
+
+
+class DigestBrain:
+    """Follows the plan one call at a time; all it knows is in the conversation."""
+
+    def answer(self, request: BrainRequest) -> Answer:
+        """Take the next step, report when there is none, or summarise when asked to."""
+        task, done = _task(request.messages)
+        if request.purpose == "summary" or _asks_for_summary(task):
+            return Answer(blocks=(text(_tagged(summarise(request.messages), request, task)),))
+        steps = [use for step in plan(task) if (use := _call(step, request.tools))]
+        if len(done) < len(steps):
+            return Answer(blocks=(steps[len(done)],))
+        if request.forced_tool and not done:
+            return Answer(blocks=(_forced(request),))
+        return Answer(blocks=(text(report(done)),))
+
+
+def plan(task: str) -> Iterator[Step]:
+    """Lay out the steps a prompt asks for, in their fixed order."""
+    yield Step(kind="list", inputs=(("pattern", "**/*"), ("path", "."), ("command", "ls")))
+    replacement, creation = REPLACE.search(task), CREATE.search(task)
+    if named := re.search(QUOTED, task):
+        yield Step(kind="search", inputs=(("pattern", re.escape(named.group(1))), ("path", ".")))
+    if creation:
+        path, content = creation.groups()
+        yield Step(kind="write", inputs=(("path", path), ("content", content)))
+    elif path_match := re.search(PATH, task):
+        path = replacement.group(3) if replacement else path_match.group()
+        yield Step(kind="read", inputs=(("path", path), ("command", f"cat {path}")))
+    if replacement:
+        old, new, path = replacement.groups()
+        yield Step(kind="edit", inputs=(("path", path), ("old", old), ("new", new)))
+    if replacement or creation or re.search(r"\btests?\b", task, re.I):
+        yield Step(kind="shell", inputs=(("command", TEST_COMMAND),))
+
+
+def report(done: Sequence[Done]) -> str:
+    """Say what was done and how the last line of each result read."""
+    if not done:
+        return "There was nothing to do with the tools at hand."
+    lines = [f"Done in {len(done)} steps."]
+    for each in done:
+        mark = "failed" if each.is_error else "ok"
+        lines.append(f"- {each.name} {_subject(each.input)}: {mark}: {_last_line(each.result)}")
+    return "\n".join(lines)
+
+
+def summarise(messages: Sequence[JsonObject]) -> str:
+    """Tell a conversation mechanically: requests, files, edits, commands, last words."""
+    calls = _calls(messages)
+    requests = [words[:QUOTE_CHARS] for m in messages if (words := _said(m, "user"))]
+    answers = [words for m in messages if (words := _said(m, "assistant"))]
+    files = sorted({str(path) for done in calls if (path := _field(done.input, "path"))})
+    commands = [d for d in calls if _field(d.input, "command")]
+    edits = [d for d in calls if _field(d.input, "old") or _field(d.input, "content")]
+    parts = [
+        _section("Requests", requests),
+        _section("Files", files),
+        _section("Edits", [f"{_subject(d.input)}: {_last_line(d.result)}" for d in edits]),
+        _section("Commands", [f"{_subject(d.input)}: {_last_line(d.result)}" for d in commands]),
+        _section("Last answer", answers[-1:]),
+    ]
+    return "\n\n".join(part for part in parts if part) or "Nothing was said."
+
+
+def _section(title: str, items: Sequence[str]) -> str:
+    return "\n".join([f"## {title}", *(f"- {item}" for item in items)]) if items else ""
+
+
+def _task(messages: Sequence[JsonObject]) -> tuple[str, list[Done]]:
+    """Find the last thing the user said, and the calls made since."""
+    for index in range(len(messages) - 1, -1, -1):
+        if words := _said(messages[index], "user"):
+            return words, _calls(messages[index:])
+    return "", _calls(messages)
+
+
+def _said(message: JsonObject, role: str) -> str:
+    """Join what a message says in words, reminders left out."""
+    if message["role"] != role:
+        return ""
+    words = [str(b["text"]) for b in message["content"] if b.get("type") == "text"]
+    return REMINDER.sub("", "\n".join(words)).strip()
+
+
+def _calls(messages: Sequence[JsonObject]) -> list[Done]:
+    """Pair tool calls with their results, in order."""
+    blocks = [block for message in messages for block in message["content"]]
+    results = {b.get("tool_use_id"): b for b in blocks if b.get("type") == "tool_result"}
+    return [
+        Done(
+            name=str(block["name"]),
+            input=block["input"],
+            result=_result_text(results[block["id"]].get("content")),
+            is_error=bool(results[block["id"]].get("is_error")),
+        )
+        for block in blocks
+        if block.get("type") == "tool_use" and block.get("id") in results
+    ]
+
+
+def _result_text(content: object) -> str:
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content)
+    return str(content or "")
+
+
+def _call(step: Step, tools: Sequence[JsonObject]) -> JsonObject | None:
+    """Turn a step into a call of a tool that can do it; None if there is none."""
+    inputs = dict(step.inputs)
+    for kind in (step.kind, "shell"):
+        for tool in tools:
+            if _kind(str(tool.get("name", ""))) != kind:
+                continue
+            properties = (tool.get("input_schema") or {}).get("properties") or {}
+            chosen = {
+                name: inputs[purpose]
+                for purpose, names in FIELDS.items()
+                if purpose in inputs
+                for name in [n for n in names if n in properties][:1]
+            }
+            required = (tool.get("input_schema") or {}).get("required") or ()
+            if chosen and all(name in chosen for name in required):
+                return tool_use(str(tool["name"]), chosen)
+    return None
+
+
+def _kind(name: str) -> str | None:
+    lowered = name.lower()
+    return next((kind for kind, shape in KINDS.items() if re.search(shape, lowered)), None)
+
+
+def _forced(request: BrainRequest) -> JsonObject:
+    """Call the tool that is demanded, with the last words as its first text input."""
+    named = [t for t in request.tools if request.forced_tool in ("any", t.get("name"))]
+    tool = (named or request.tools)[0]
+    schema = tool.get("input_schema") or {}
+    names = schema.get("required") or list(schema.get("properties") or {})[:1]
+    words = _task(request.messages)[0][:LINE_CHARS]
+    return tool_use(str(tool["name"]), dict.fromkeys(names, words))
+
+
+def _asks_for_summary(task: str) -> bool:
+    lowered = task.lower()
+    return "summar" in lowered and ("conversation" in lowered or "<summary>" in lowered)
+
+
+def _tagged(summary: str, request: BrainRequest, task: str) -> str:
+    """Wrap a summary in the tags its prompt speaks of."""
+    is_wanted = "<summary>" in (request.instructions or task)
+    return f"<summary>\n{summary}\n</summary>" if is_wanted else summary
+
+
+def _field(inputs: JsonObject, purpose: str) -> str | None:
+    return next((str(inputs[name]) for name in FIELDS[purpose] if name in inputs), None)
+
+
+def _subject(inputs: JsonObject) -> str:
+    """Name what a call was about."""
+    for purpose in ("path", "command", "pattern"):
+        if (found := _field(inputs, purpose)) and found != ".":
+            return found[:LINE_CHARS]
+    return ""
+
+
+def _last_line(result: str) -> str:
+    lines = [line.strip() for line in result.splitlines() if line.strip()]
+    return lines[-1][:LINE_CHARS] if lines else "no output"
+
+
+if TYPE_CHECKING:
+    _: Brain = DigestBrain()
