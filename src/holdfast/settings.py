@@ -204,11 +204,14 @@ def _read_toml(file: Path) -> Iterator[tuple[str, Value]]:
 
 
 def _environment(variables: Mapping[str, str]) -> Iterator[tuple[str, tuple[Value, str]]]:
-    for group, spec in _specs():
-        variable = f"HOLDFAST_{group}_{spec.name}".upper()
-        if variable in variables:
-            value = _checked(group, spec.name, _parsed(variables[variable], spec.default), variable)
-            yield f"{group}.{spec.name}", (value, variable)
+    defaults = {f"{group}.{spec.name}": spec.default for group, spec in _specs()}
+    for group in dict(_specs()):
+        prefix = f"HOLDFAST_{group}_".upper()
+        for variable in sorted(name for name in variables if name.startswith(prefix)):
+            key = variable.removeprefix(prefix).lower()
+            like = defaults.get(f"{group}.{key}", "")
+            value = _checked(group, key, _parsed(variables[variable], like), variable)
+            yield f"{group}.{key}", (value, variable)
 
 
 def _parsed(text: str, like: Value) -> Value:
@@ -229,8 +232,12 @@ def _checked(group: str, key: str, value: object, where: str) -> Value:
         raise ConfigError(f"{where}: no setting {group}.{key}; there are {', '.join(specs)}")
     spec = specs[key]
     wanted = type(spec.default)
+    if wanted is float and type(value) is int:
+        value = float(value)
     if type(value) is not wanted:
         raise ConfigError(f"{where}: {group}.{key} must be {wanted.__name__}, not {value!r}")
+    if value != value:
+        raise ConfigError(f"{where}: {group}.{key} must be a number, not {value!r}")
     low, high = spec.low, spec.high
     if isinstance(value, int | float) and not isinstance(value, bool):
         if low is not None and value < low:

@@ -81,9 +81,9 @@ def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int
         reserve_tokens=reserve,
         effective_tokens=effective,
         auto_tokens=auto,
-        warning_tokens=base - scaled(settings.warning_buffer_tokens),
-        error_tokens=base - scaled(settings.error_buffer_tokens),
-        blocking_tokens=effective - scaled(settings.blocking_buffer_tokens),
+        warning_tokens=max(1, base - scaled(settings.warning_buffer_tokens)),
+        error_tokens=max(1, base - scaled(settings.error_buffer_tokens)),
+        blocking_tokens=max(1, effective - scaled(settings.blocking_buffer_tokens)),
         auto=settings.auto,
     )
 
@@ -104,7 +104,7 @@ def _auto_line(wish: str, effective_tokens: int, buffer_tokens: int) -> int:
         return min(own, max(1, math.floor(effective_tokens * number / 100)))
     if not number >= 1:
         raise _bad_line(wish)
-    return min(own, int(number))
+    return int(min(own, number))
 
 
 def _bad_line(wish: str) -> ConfigError:

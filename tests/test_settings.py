@@ -1,0 +1,176 @@
+"""Settings: who wins, what is refused, and how that is said."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import ConfigError
+from holdfast.settings import Settings, home, load_settings, show_settings
+
+
+@pytest.fixture
+def user_file():
+    """The settings file in the home directory."""
+    home().mkdir(parents=True, exist_ok=True)
+    return home() / "settings.toml"
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project with a settings file of its own to write to."""
+    (tmp_path / ".holdfast").mkdir()
+    return tmp_path
+
+
+def write_project(project, text):
+    (project / ".holdfast" / "settings.toml").write_text(text)
+
+
+def test_without_files_the_defaults_hold():
+    """Nothing needs to be configured."""
+    assert load_settings() == Settings()
+
+
+def test_later_sources_win(user_file, project, monkeypatch):
+    """Defaults, then the user's file, then the project's, then the environment."""
+    user_file.write_text("[log]\nretention_days = 10\nbody_limit_bytes = 2048\n")
+    assert load_settings(project).log.retention_days == 10
+    write_project(project, "[log]\nretention_days = 20\n")
+    assert load_settings(project).log.retention_days == 20
+    monkeypatch.setenv("HOLDFAST_LOG_RETENTION_DAYS", "30")
+    settings = load_settings(project)
+    assert (settings.log.retention_days, settings.log.body_limit_bytes) == (30, 2048)
+
+
+def test_without_a_project_only_the_users_file_counts(user_file, project):
+    """A project's settings hold in that project."""
+    write_project(project, "[log]\nretention_days = 20\n")
+    assert load_settings().log.retention_days == 30
+
+
+def test_every_setting_says_where_it_comes_from(user_file, project, monkeypatch):
+    """Its value, its default and its reason beside it."""
+    user_file.write_text("[log]\nretention_days = 10\n")
+    write_project(project, "[window]\nauto = false\n")
+    monkeypatch.setenv("HOLDFAST_GAUGE_CALIBRATE", "false")
+    shown = {setting.name: setting for setting in show_settings(project)}
+    assert shown["log.retention_days"].source == str(user_file)
+    assert shown["window.auto"].source == str(project / ".holdfast" / "settings.toml")
+    assert shown["gauge.calibrate"].source == "HOLDFAST_GAUGE_CALIBRATE"
+    assert shown["log.body_limit_bytes"].source == "default"
+    assert (shown["log.retention_days"].value, shown["log.retention_days"].default) == (10, 30)
+    assert all(setting.why for setting in shown.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", True), ("true", True), ("TRUE", True), ("0", False), ("False", False)]
+)
+def test_switches_in_the_environment(monkeypatch, text, value):
+    """One and zero, true and false."""
+    monkeypatch.setenv("HOLDFAST_WINDOW_AUTO", text)
+    assert load_settings().window.auto is value
+
+
+@pytest.mark.parametrize("text", ["150000", "150_000", "150,000"])
+def test_numbers_in_the_environment(monkeypatch, text):
+    """With or without separators."""
+    monkeypatch.setenv("HOLDFAST_WINDOW_LIMIT_TOKENS", text)
+    assert load_settings().window.limit_tokens == 150_000
+
+
+def test_a_whole_number_will_do_for_a_fraction(user_file, monkeypatch):
+    """Five dollars are five dollars."""
+    user_file.write_text("[budget]\nmax_usd = 5\n")
+    assert load_settings().budget.max_usd == 5.0
+    monkeypatch.setenv("HOLDFAST_BUDGET_MAX_USD", "7")
+    assert load_settings().budget.max_usd == 7.0
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ("[widow]\nauto = true\n", "no group [widow]; there are model, window, gauge, log"),
+        ("auto = true\n", "no group [auto]"),
+        ("window = 5\n", "no group [window]"),
+        (
+            "[log]\nretain = 3\n",
+            "no setting log.retain; there are retention_days, body_limit_bytes",
+        ),
+        ('[log]\nretention_days = "3"\n', "log.retention_days must be int, not '3'"),
+        ("[log]\nretention_days = 3.5\n", "log.retention_days must be int, not 3.5"),
+        ("[log]\nretention_days = true\n", "log.retention_days must be int, not True"),
+        ("[log]\nretention_days = -1\n", "log.retention_days must be at least 0, not -1"),
+        ("[log]\nbody_limit_bytes = 10\n", "must be at least 1,024, not 10"),
+        ("[loop]\nparallel_tools = 1000\n", "must be at most 64, not 1,000"),
+        ("[window]\nauto = 1\n", "window.auto must be bool, not 1"),
+        ("[budget]\nmax_usd = nan\n", "budget.max_usd must be a number, not nan"),
+        ("[window\n", "cannot be read as TOML"),
+        ("[log]\nretention_days = [1]\n", "log.retention_days must be int, not [1]"),
+    ],
+)
+def test_what_is_not_allowed_is_refused_with_its_place(user_file, toml, says):
+    """One line: which file, which setting, what is allowed."""
+    user_file.write_text(toml)
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert str(caught.value).startswith(f"{user_file}: ")
+    assert says in str(caught.value)
+
+
+def test_a_file_that_is_no_text_is_refused(user_file):
+    """With what to do about it."""
+    user_file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match=r"cannot be read as TOML: .*; mend or remove it"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("HOLDFAST_WINDOW_AUTO", "yes", "window.auto must be bool, not 'yes'"),
+        ("HOLDFAST_LOG_RETENTION_DAYS", "soon", "log.retention_days must be int, not 'soon'"),
+        ("HOLDFAST_LOG_RETENTION_DAYS", "", "log.retention_days must be int, not ''"),
+        ("HOLDFAST_LOG_RETENTION_DAYS", "-1", "must be at least 0, not -1"),
+        ("HOLDFAST_BUDGET_MAX_USD", "nan", "budget.max_usd must be a number, not nan"),
+    ],
+)
+def test_what_is_not_allowed_in_the_environment_is_refused(monkeypatch, name, text, says):
+    """The variable is named as the place."""
+    monkeypatch.setenv(name, text)
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert str(caught.value).startswith(f"{name}: ")
+    assert says in str(caught.value)
+
+
+def test_a_variable_that_names_no_setting_is_refused(monkeypatch):
+    """A name with a slip in it would otherwise do nothing, silently."""
+    monkeypatch.setenv("HOLDFAST_WINDOW_LIMIT", "8000")
+    with pytest.raises(
+        ConfigError, match=r"HOLDFAST_WINDOW_LIMIT: no setting window\.limit; there"
+    ):
+        load_settings()
+
+
+def test_variables_of_no_group_are_none_of_our_business(monkeypatch):
+    """The home is one of them."""
+    monkeypatch.setenv("HOLDFAST_SOMETHING", "x")
+    assert load_settings() == Settings()
+
+
+def test_the_home_is_where_the_environment_says(monkeypatch, tmp_path):
+    """Or in the user's own directory."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "here"))
+    assert home() == tmp_path / "here"
+    monkeypatch.setenv("HOLDFAST_HOME", "~/there")
+    assert home() == Path.home() / "there"
+    monkeypatch.delenv("HOLDFAST_HOME")
+    assert home() == Path.home() / ".holdfast"
+
+
+def test_each_test_has_a_home_of_its_own():
+    """And none of the settings of whoever runs the suite."""
+    ours = {name for name in os.environ if name.startswith("HOLDFAST_")}
+    assert {name for name in ours if not name.startswith("HOLDFAST_TEST_")} == {"HOLDFAST_HOME"}
+    assert not (home() / "settings.toml").exists()
