@@ -1,5 +1,6 @@
 """The judgement: modes, rules, places and dangers put together."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -190,6 +191,7 @@ def test_a_rule_covers_what_it_names(judge, text, allow):
         ("npm test | tee a", ("Bash(npm test:*)",)),
         ("npm test\nrm a", ("Bash(npm test:*)",)),
         ("npm test > out", ("Bash(npm test:*)",)),
+        ("npm test > 1", ("Bash(npm test:*)",)),
         ("npm test $(rm a)", ("Bash(npm test:*)",)),
         ("npm tests", ("Bash(npm test:*)",)),
         ("xnpm test", ("Bash(npm test:*)",)),
@@ -249,6 +251,33 @@ def test_what_cannot_be_held_against_deny_rules_is_asked_about_even_in_bypass(ju
     """A command that hides what it runs does not slip past a deny rule silently."""
     outcome = judge("Bash", {"command": text}, mode="bypass", deny=("Bash(wget:*)",))
     assert outcome == "ask"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sudo " * 20_000 + "rm -rf /",
+        "timeout " + "-v " * 600 + "rm -rf /",
+        "echo " + "$(" * 20_000,
+        "(" * 100_000,
+        "bash -c '" + "bash -c " * 5_000 + "'",
+        "git " + "-a " * 400,
+        "echo " + "x" * 300_000,
+    ],
+    ids=["wrapped", "padded", "nested", "groups", "texts", "options", "long"],
+)
+def test_a_command_made_to_overwhelm_is_asked_about_in_time(judge, text):
+    """Padding neither hides a danger nor holds the session up."""
+    begun = time.monotonic()
+    assert judge("Bash", {"command": text}, mode="bypass", deny=("Bash(git push x:*)",)) != "deny"
+    assert judge("Bash", {"command": text}) == "ask"
+    assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize("text", ["sudo " * 600 + "rm -rf /", "env " + "-v " * 600 + "rm -rf /"])
+def test_padding_hides_nothing_in_bypass(judge, text):
+    """What is too long to be checked is asked about in the freest mode, too."""
+    assert judge("Bash", {"command": text}, mode="bypass") == "ask"
 
 
 def test_git_beside_a_planted_repository_is_asked_about(judge, places):

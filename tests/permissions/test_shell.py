@@ -50,6 +50,9 @@ def test_commands_are_split_as_bash_splits_them(text, expected):
         ("a )", "unreadable"),
         ("a <<E\nb", "unreadable"),
         ("a\u200b", "odd character"),
+        ("a " * 501, "too long"),
+        ("a;" * 5_001, "too long"),
+        ("echo " + "$(" * 30, "too long"),
     ],
 )
 def test_what_cannot_be_proved_leaves_a_doubt(text, doubt):

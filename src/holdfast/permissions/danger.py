@@ -26,7 +26,7 @@ class Danger:
 
 
 _DISK = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|md\d|dm-|loop|mem$|kmem$)")
-_FORK_BOMB = re.compile(r"([\w:.]+)\(\)[{(].*\1\|\1.*&")
+_FORK_BOMB = re.compile(r"([\w:.]{1,40})\(\)[{(].{0,200}\1\|\1.{0,200}&")
 _HOMES = ("~", "$HOME", "${HOME}")
 _SHELLS = names("sh bash dash zsh ksh fish python python3 perl ruby node php")
 _AS_OTHERS = names("sudo su doas pkexec run0 runuser")

@@ -51,6 +51,8 @@ def decide(call: Call, rules: Rules, mode: Mode, places: Places) -> Decision:
     shell = call.shell
     if shell and shell.danger and shell.danger.level == "ruin" and mode != "plan":
         return Decision(outcome="ask", reason=shell.danger.reason)
+    if shell and "too long" in shell.script.doubts and mode != "plan":
+        return Decision(outcome="ask", reason="the command is too long to be checked")
     if shell and shell.is_opaque and any(rule.tool == call.tool for rule in rules.deny):
         return Decision(outcome="ask", reason="what it runs cannot be compared with the deny rules")
     if mode == "bypass":

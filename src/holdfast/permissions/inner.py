@@ -43,7 +43,7 @@ def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
 
 def is_opaque(script: Script) -> bool:
     """Say whether some command's very name, or a text it runs, cannot be known beforehand."""
-    if script.doubts & {"unreadable", "odd character"}:
+    if script.doubts & {"too long", "unreadable", "odd character"}:
         return True
     for count, command in enumerate(every_command(script)):
         if count > MAX_COMMANDS or (command.words and not command.words[0].is_literal):
@@ -51,7 +51,7 @@ def is_opaque(script: Script) -> bool:
         runs_text = program(command.name) in ("eval", "source", ".") or "-c" in command.arguments
         if runs_text and not all(word.is_literal for word in command.words):
             return True
-        if any(read_script(text).doubts & {"unreadable"} for text in _texts(command)):
+        if any(read_script(text).doubts & {"too long", "unreadable"} for text in _texts(command)):
             return True
     return False
 

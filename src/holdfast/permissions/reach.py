@@ -12,13 +12,12 @@ from pathlib import Path
 
 from holdfast.permissions.inner import program
 from holdfast.permissions.places import Located, Places, locate, locate_glob
-from holdfast.permissions.script import Command, Script, Word, names
+from holdfast.permissions.script import Command, Redirect, Script, Word, names
 
 _TEXT_ONLY = names("echo printf true false tr seq expr basename dirname date sleep : type which")
 """Their operands are text, never files that are opened."""
 
 _PATTERN_FIRST = names("grep egrep fgrep rg")
-_NO_FILES = names("0 1 2 3 4 5 6 7 8 9 - /dev/null")
 _DELIMITED = names("cut sort column paste")
 _GIVES_PATTERN = re.compile(r"-[A-Za-z0-9]*[ef]|--[rf]")
 _UNSEEN = names(
@@ -53,7 +52,7 @@ def find_reach(script: Script, places: Places) -> Reach:
             for base in bases:
                 touched.extend(_located(word, places, base))
         for redirect in command.redirects:
-            if redirect.operator == "<<<" or redirect.target.text in _NO_FILES:
+            if _names_no_file(redirect):
                 continue
             found = [at for base in bases for at in _located(redirect.target, places, base)]
             (written if ">" in redirect.operator else touched).extend(found)
@@ -63,6 +62,13 @@ def find_reach(script: Script, places: Places) -> Reach:
     return Reach(
         touched=tuple(touched), written=tuple(written), bases=tuple(bases), is_unseen=unseen
     )
+
+
+def _names_no_file(redirect: Redirect) -> bool:
+    """Say whether a redirection takes a text, joins streams or throws output away."""
+    text = redirect.target.text
+    joins = redirect.operator in (">&", "<&") and (text.isdecimal() or text == "-")
+    return redirect.operator == "<<<" or joins or text == "/dev/null"
 
 
 def _moved(command: Command, places: Places, bases: list[Path]) -> list[Path] | None:

@@ -17,7 +17,7 @@ from holdfast.permissions.shell import read_script
 _FREE = names(
     "cat head tail ls pwd echo true false basename dirname realpath readlink stat cut tr nl tac rev"
     " fold fmt paste join comm cmp expand unexpand od grep egrep fgrep df whoami id groups uname"
-    " uptime nproc seq expr which type jq column md5sum sha1sum sha224sum sha256sum sha384sum"
+    " uptime nproc seq expr which type column md5sum sha1sum sha224sum sha256sum sha384sum"
     " sha512sum b2sum cksum"
 )
 """No option of these writes a file, runs a program or opens a connection."""
@@ -303,6 +303,11 @@ def _printf(command: Command) -> bool:
     return bool(words) and bool(_FORMAT.fullmatch(words[0].text)) and _within(words, _options())
 
 
+def _jq(command: Command) -> bool:
+    """It can print the environment, where keys are."""
+    return all("env" not in text.casefold() for text in command.arguments)
+
+
 def _version(command: Command) -> bool:
     return command.arguments == ("--version",)
 
@@ -319,4 +324,5 @@ _CHECKS: dict[str, Callable[[Command], bool]] = {
     "command": _command,
     "hostname": _bare,
     "printf": _printf,
+    "jq": _jq,
 }

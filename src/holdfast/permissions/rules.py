@@ -103,15 +103,20 @@ def denies_command(rule: Rule, command: Command) -> bool:
 
 def _follows(given: list[str], wanted: list[str], is_open: bool) -> bool:
     """Match the wanted words in front, stepping over options and what may be their values."""
-    if not wanted:
-        return is_open or not given or given[0].startswith("-")
-    if not given:
-        return False
-    if _same_word(given[0], wanted[0]) and _follows(given[1:], wanted[1:], is_open):
-        return True
-    if not given[0].startswith("-"):
-        return False
-    return _follows(given[1:], wanted, is_open) or _follows(given[2:], wanted, is_open)
+    reached = _past_options(given, {0})
+    for pattern in wanted:
+        matched = {at + 1 for at in reached if at < len(given) and _same_word(given[at], pattern)}
+        reached = _past_options(given, matched)
+    return bool(reached) and (is_open or len(given) in reached)
+
+
+def _past_options(given: list[str], starts: set[int]) -> set[int]:
+    """Add every position that is reached by taking words for options or their values."""
+    reached = set(starts)
+    for at, word in enumerate(given):
+        if at in reached and word.startswith("-"):
+            reached |= {at + 1, min(at + 2, len(given))}
+    return reached
 
 
 def _same_word(given: str, pattern: str) -> bool:

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Doubt: TypeAlias = Literal[
-    "unreadable", "odd character", "expansion", "substitution", "group", "background", "heredoc"
+    "too long",
+    "unreadable",
+    "odd character",
+    "expansion",
+    "substitution",
+    "group",
+    "background",
+    "heredoc",
 ]
 
 

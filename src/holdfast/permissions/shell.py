@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from holdfast.permissions.script import Command, Doubt, Redirect, Script, Word, names
 
 MAX_CHARS = 200_000
-"""Longer than any command worth reading; a longer one is unreadable, so somebody is asked."""
+"""Longer than any command worth reading; about a longer one somebody is always asked."""
+
+MAX_WORDS = 500
+"""Of one command; looking behind wrappers costs the square of it."""
+
+MAX_WORDS_IN_ALL = 5_000
+"""Keeps the worst case of a decision at seconds."""
 
 MAX_DEPTH = 20
 """Substitutions nest a handful deep when people write them."""
@@ -30,14 +36,20 @@ _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b"}
 _SHELLS = names("bash sh dash zsh ksh ssh su sudo python python3 perl ruby node")
 
 
+_TOO_LONG = Script(commands=(), doubts=frozenset({"too long"}))
+
+
 def read_script(text: str, *, depth: int = 0) -> Script:
     """Read a command line as bash would split it; never raises."""
     if len(text) > MAX_CHARS or depth > MAX_DEPTH:
-        return Script(commands=(), doubts=frozenset({"unreadable"}))
+        return _TOO_LONG
     reader = _Reader(text, depth)
     if any(not (c.isprintable() or c in "\n\t") for c in text):
         reader.doubts.add("odd character")
     reader.read()
+    sizes = [len(command.words) for command in reader.commands]
+    if sum(sizes) > MAX_WORDS_IN_ALL or max(sizes, default=0) > MAX_WORDS:
+        return _TOO_LONG
     return Script(commands=tuple(reader.commands), doubts=frozenset(reader.doubts))
 
 
