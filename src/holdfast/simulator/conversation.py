@@ -60,30 +60,39 @@ def _check_content(messages: Sequence[Message]) -> None:
                 f"messages.{index}: all messages must have non-empty content except for the "
                 "optional final assistant message"
             )
+        if isinstance(message.content, str) and not message.content.isspace():
+            continue
         for inner, block in enumerate(message.blocks()):
             _check_block(block, index, inner)
 
 
 def _check_block(block: JsonObject, index: int, inner: int) -> None:
     kind = block.get("type")
-    if kind == "text" and isinstance(text := block.get("text"), str) and text.strip():
+    if kind == "text":
+        _check_text(block, index, inner)
         return
     path = f"messages.{index}.content.{inner}"
     if not isinstance(kind, str):
         raise invalid(f"{path}.type: Field required")
-    if kind == "text":
-        text = block.get("text")
-        if not isinstance(text, str):
-            raise invalid(f"{path}.text.text: Field required")
-        if text:
-            raise invalid("messages: text content blocks must contain non-whitespace text")
-        if block.get("cache_control"):
-            raise invalid(f"{path}.text: cache_control cannot be set for empty text blocks")
-        raise invalid("messages: text content blocks must be non-empty")
     if kind == "compaction" and block.get("content") == "":
         raise invalid(f"{path}.compaction.content: empty string is not allowed")
     if kind == "tool_result" and not isinstance(block.get("tool_use_id"), str):
         raise invalid(f"{path}.tool_result.tool_use_id: Field required")
+
+
+def _check_text(block: JsonObject, index: int, inner: int) -> None:
+    text = block.get("text")
+    if not isinstance(text, str):
+        raise invalid(f"messages.{index}.content.{inner}.text.text: Field required")
+    if text.isspace():
+        raise invalid("messages: text content blocks must contain non-whitespace text")
+    if not text and block.get("cache_control"):
+        raise invalid(
+            f"messages.{index}.content.{inner}.text: cache_control cannot be set for empty text "
+            "blocks"
+        )
+    if not text:
+        raise invalid("messages: text content blocks must be non-empty")
 
 
 def _check_pairs(messages: Sequence[Message]) -> None:

@@ -82,10 +82,13 @@ def serve(
     port: int = DEFAULT_PORT,
     brain: Brain | None = None,
     settings: SimulatorSettings | None = None,
+    *,
+    started: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until interrupted."""
+    """Serve until interrupted; `started` is told the address once it can be reached."""
     simulation = Simulation(brain or EchoBrain(), settings)
     with _listen(host, port) as listener:
+        started(f"http://{host}:{listener.getsockname()[1]}")
         uvicorn.Server(_config(simulation)).run([listener])
 
 

@@ -90,7 +90,7 @@ def check_thinking(
     signer: Signer,
 ) -> CheckedThinking:
     """Verify every thinking block that came back; refuse, drop or allow the wrong ones."""
-    if not any(is_thinking(piece) for piece in pieces):
+    if {piece.type for piece in pieces}.isdisjoint(THINKING):
         return CheckedThinking(pieces=list(pieces), transformations=[])
     links = link_conversation(pieces, signer)
     latest = max((p.place[0] for p in pieces if p.role == "assistant"), default=-1)
@@ -124,7 +124,7 @@ def check_thinking(
 
 def strip_earlier_thinking(pieces: Sequence[Piece], able: Capabilities) -> list[Piece]:
     """On models that do not keep it, drop thinking from before the last user text."""
-    if able.keeps_thinking or not any(is_thinking(piece) for piece in pieces):
+    if able.keeps_thinking or {piece.type for piece in pieces}.isdisjoint(THINKING):
         return list(pieces)
     turns = turn_numbers(pieces)
     last = turns[-1] if turns else 0
