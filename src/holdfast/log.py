@@ -331,7 +331,9 @@ def _release(lock: int) -> None:
 
 def _private_directory(path: Path) -> None:
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        missing = [place for place in (path, *path.parents) if not place.exists()]
+        for place in reversed(missing):  # one by one: made along the way, they would be open to all
+            place.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise _store_error(path, error) from error
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from holdfast.entries import AnyEntry
-from holdfast.errors import SessionNotFound, TranscriptError
+from holdfast.errors import SessionNotFound, StoreError, TranscriptError
 from holdfast.log import Header, Loaded, Log, branch_log, load, load_header, write_log
 from holdfast.settings import home
 
@@ -62,7 +62,7 @@ class FileStore:
         """Begin a session that belongs to a working directory."""
         id = session or new_id()
         header = Header(session=id, created=time.time(), directory=str(directory))
-        return Log.create(self._project(directory) / f"{id}.jsonl", header)
+        return Log.create(self._path(directory, id), header)
 
     def open(self, session: str) -> Log:
         """Open a session to go on with it."""
@@ -82,7 +82,7 @@ class FileStore:
 
     def add(self, header: Header, entries: Iterable[AnyEntry]) -> Path:
         """Write a whole session that comes from elsewhere, such as an imported one."""
-        path = self._project(Path(header.directory)) / f"{header.session}.jsonl"
+        path = self._path(Path(header.directory), header.session)
         write_log(path, header, entries)
         return path
 
@@ -122,6 +122,14 @@ class FileStore:
             return []
         oldest = (now or time.time()) - retention_days * 86_400
         return [found for found in self.sessions() if found.modified < oldest]
+
+    def _path(self, directory: Path, id: str) -> Path:
+        """Say where a session lies; an id is a name and leads nowhere else."""
+        if not re.fullmatch(r"\w[\w.-]*", id):
+            raise StoreError(
+                f"{id!r} is no name for a session; use letters, digits, dots and dashes"
+            )
+        return self._project(directory) / f"{id}.jsonl"
 
     def _project(self, directory: Path) -> Path:
         return self.root / "projects" / slug(project_root(directory))

@@ -19,10 +19,10 @@ TITLE_CHARS = 72
 def title_of(path: Path) -> str:
     """Find a session's title near the ends of its log."""
     with path.open("rb") as file:
-        head = file.read(END_BYTES).split(b"\n")[1:]
+        head = file.readlines(END_BYTES)[1:]  # whole lines, however long the last one is
         file.seek(max(0, path.stat().st_size - END_BYTES))
         tail = file.read().split(b"\n")[1:]
-    for line in reversed(tail):
+    for line in (*reversed(tail), *reversed(head)):
         if isinstance(entry := _entry(line), Titled):
             return _cut(entry.title)
     for line in head:
