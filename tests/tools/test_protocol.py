@@ -70,6 +70,24 @@ async def test_a_wrong_input_is_told_and_not_run(given, workplace):
     assert "wrong input" in outcome.content
 
 
+@pytest.mark.parametrize("text", ["a\0b", "half \ud83d"])
+async def test_a_text_that_no_file_can_hold_is_refused(text, workplace):
+    """Before a system call chokes on it."""
+    for given in ({"name": text}, {"name": "x", "parts": [{"size": text}]}):
+        outcome = await _tool(_echo).run(given, workplace)
+        assert "zero byte or half a character" in outcome.content
+
+
+async def test_a_name_that_is_no_text_is_written_out(workplace):
+    """So that the log and the request can hold the result."""
+
+    async def name(_given, _workplace):
+        return Outcome(content="x\udcff.txt", note="\udcff")
+
+    outcome = await _tool(name).run({"name": "x"}, workplace)
+    assert (outcome.content, outcome.note) == ("x\\udcff.txt", "\\udcff")
+
+
 async def test_an_error_of_the_system_becomes_a_result(workplace):
     """A tool never raises into the loop because a disk or a network said no."""
 

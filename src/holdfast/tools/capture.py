@@ -45,11 +45,6 @@ class Capture:
         """Whether the output lies in the file, too."""
         return self._filed_bytes > 0 or self._sink is not None
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether the middle is missing from memory."""
-        return self.total_bytes > len(self._head) + len(self._kept_tail())
-
     def feed(self, data: bytes) -> None:
         """Take what came."""
         limits = self._limits

@@ -8,7 +8,7 @@ may run what, in which order, and what becomes of a long result is decided elsew
 
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Literal, TypeAlias, TypeVar
 
@@ -90,12 +90,12 @@ def make_tool(
 
     async def run(given: JsonObject, workplace: Workplace) -> Outcome:
         try:
-            return await does(_taken(name, takes, given), workplace)
+            return _sendable(await does(_taken(name, takes, given), workplace))
         except Refused as refusal:
-            return Outcome(content=str(refusal), is_error=True, note=_first_line(str(refusal)))
+            said = str(refusal)
         except OSError as error:
             said = f"{name} failed: {_reason(error)}."
-            return Outcome(content=said, is_error=True, note=said)
+        return _sendable(Outcome(content=said, is_error=True, note=said.partition("\n")[0]))
 
     def changes_nothing(given: JsonObject) -> bool:
         if isinstance(is_read_only, bool):
@@ -149,6 +149,10 @@ def _inlined(node: Json, parts: JsonObject) -> Json:
 
 def _taken(name: str, takes: type[Taken], given: JsonObject) -> Taken:
     """Check an input; numbers and booleans written as text are taken for what they say."""
+    if not _is_sound(given):
+        raise Refused(
+            f"{name} was called with a zero byte or half a character, which no file holds."
+        )
     try:
         return msgspec.convert(given, takes, strict=False)
     except msgspec.ValidationError as error:
@@ -161,5 +165,33 @@ def _reason(error: OSError) -> str:
     return f"{words}: {error.filename}" if error.filename else words
 
 
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
+def _is_sound(value: Json) -> bool:
+    """Say whether every text in an input can be a path, an argument or a file's content."""
+    match value:
+        case str():
+            return "\0" not in value and _is_encodable(value)
+        case dict():
+            return all(map(_is_sound, value.values()))
+        case list():
+            return all(map(_is_sound, value))
+    return True
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _sendable(outcome: Outcome) -> Outcome:
+    """Write out what no JSON can hold: file names may have bytes that are no text."""
+    content = outcome.content
+    if not isinstance(content, str) or _is_encodable(content + outcome.note):
+        return outcome
+    return replace(outcome, content=_written_out(content), note=_written_out(outcome.note))
+
+
+def _written_out(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

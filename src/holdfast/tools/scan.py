@@ -185,7 +185,3 @@ def _print(
         line = lines[number - 1].encode("utf-8", "surrogatepass")
         write(name + b"\0" + str(number).encode() + mark + line + b"\n")
         previous = number
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], sys.stdout.buffer.write))
