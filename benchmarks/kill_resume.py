@@ -30,8 +30,11 @@ from holdfast.simulator.brains import text, tool_use
 from holdfast.view import fold
 
 PROMPT = "Write the steps into steps.txt, one by one."
-LONGEST_SECONDS = 2.5
-"""A child lives at most this long before it is killed; starting takes about a third of it."""
+WORK_SECONDS = 0.6
+"""A child is killed within this time after it was first seen to work,"""
+EARLY_SHARE = 0.15
+"""or, this often, at any moment of its start."""
+START_SECONDS = 20
 FINAL_SECONDS = 60
 
 
@@ -92,6 +95,13 @@ def lines_of(path: Path | None) -> list[bytes]:
     return path.read_bytes().split(b"\n")[:-1] if path else []
 
 
+def await_growth(home: Path, lines: int) -> None:
+    """Wait until the agent has written something."""
+    end = time.monotonic() + START_SECONDS
+    while len(lines_of(log_of(home))) <= lines + 2 and time.monotonic() < end:
+        time.sleep(0.01)
+
+
 def doubled(entries: list[AnyEntry], project: Path) -> int:
     """Count what is there twice."""
     finals = Counter(e.response_id for e in entries if isinstance(e, Replied) and e.stop_reason)
@@ -100,7 +110,7 @@ def doubled(entries: list[AnyEntry], project: Path) -> int:
     return sum(count - 1 for found in (finals, results, steps) for count in found.values())
 
 
-def trial(kills: int, seed: int, url: str, directory: Path) -> dict:
+def trial(kills: int, seed: int, brain: Stepper, url: str, directory: Path) -> dict:
     """Kill and resume, then let it come to its end."""
     dice = random.Random(seed)
     project, home = directory / "project", directory / "home"
@@ -110,7 +120,11 @@ def trial(kills: int, seed: int, url: str, directory: Path) -> dict:
     while killed < kills:
         before = lines_of(log_of(home))
         child = start(url, project, home, *words)
-        time.sleep(dice.uniform(0.3, LONGEST_SECONDS))
+        if dice.random() < EARLY_SHARE:
+            time.sleep(dice.uniform(0, 1))
+        else:
+            await_growth(home, len(before))
+            time.sleep(dice.uniform(0, WORK_SECONDS))
         child.send_signal(signal.SIGKILL)
         child.communicate()
         killed += 1
@@ -121,6 +135,7 @@ def trial(kills: int, seed: int, url: str, directory: Path) -> dict:
         words = ("--resume", "newest") if said else words
         if path and not said:
             path.unlink()  # killed before the task was taken in: the user asks again
+    brain.steps = 5 + sum(isinstance(e, Ran) for e in load(log_of(home)).entries)
     child = start(url, project, home, *words)
     out, err = child.communicate(timeout=FINAL_SECONDS)
     loaded = load(log_of(home))
@@ -148,9 +163,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    brain = Stepper(steps=options.kills * 12)
+    brain = Stepper(steps=1_000_000)  # more than can be done before the last kill
     with tempfile.TemporaryDirectory() as name, running(brain) as simulator:
-        result = trial(options.kills, options.seed, simulator.url, Path(name))
+        result = trial(options.kills, options.seed, brain, simulator.url, Path(name))
     if not options.json:
         print(f"{result['kills']} kills: {result['lost']} lost, {result['doubled']} doubled")
     print(json.dumps(result))

@@ -1,97 +1,156 @@
-"""`holdfast demo`: the main job, offline, shown on one screen.
+"""`holdfast demo`: the main job, offline, under a minute.
 
-A made-up session in another agent's format is imported, folded, measured and taken apart;
-every figure on the screen is computed from that run.
+A small real repository with bugs, the simulator on loopback, the official SDK, a small window,
+and the digest brain working through tasks with real tools. Every figure of the report at the end
+is computed from that run.
 """
 
+import asyncio
+import shlex
+import subprocess
+import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from holdfast.cli.context_command import lines
-from holdfast.cli.show import json_out, size, tokens
-from holdfast.cli.target import Target
-from holdfast.context import describe
-from holdfast.entries import Compacted, Undone
-from holdfast.gauge import replay
-from holdfast.log import Header, Log, load, write_log
+from holdfast.agent import Agent
+from holdfast.cli.show import bar, json_out, tokens
+from holdfast.cli.working import OFFLINE_MODEL, opened_model, show, working_agent
+from holdfast.entries import AnyEntry, Began, Compacted, Replied
+from holdfast.loop import Stopped
+from holdfast.messages import JsonObject
+from holdfast.models import Model
+from holdfast.prices import cost
 from holdfast.rules import violations
-from holdfast.transcripts.formats import open_transcript
-from holdfast.transcripts.generate import write
-from holdfast.view import fold
-from holdfast.window import window_for
+from holdfast.settings import Settings
+from holdfast.spending import Spent, spent_in
+
+WINDOW_TOKENS = 32_000
+"""Small, so that the window is seen to fill."""
+
+FILES = {
+    "shop/__init__.py": "",
+    "shop/cart.py": (
+        "def total(prices, discount=0):\n"
+        '    """Sum prices and take off a discount in percent."""\n'
+        "    return sum(prices) * (100 + discount) / 100\n\n\n"
+        "def cheapest(prices):\n    return max(prices)\n"
+    ),
+    "test_cart.py": (
+        "import unittest\n\nfrom shop.cart import cheapest, total\n\n\n"
+        "class CartTest(unittest.TestCase):\n"
+        "    def test_total(self):\n        self.assertEqual(total([10, 20], discount=10), 27)\n\n"
+        "    def test_cheapest(self):\n        self.assertEqual(cheapest([3, 1, 2]), 1)\n"
+    ),
+}
+TEST_WORDS = (sys.executable, "-m", "unittest")
+TASKS = (
+    'The discount is added instead of taken off. Replace "100 + discount" with "100 - discount" in shop/cart.py.',
+    'The wrong end is returned. Replace "max(prices)" with "min(prices)" in shop/cart.py, then run the tests.',
+    'Create CHANGES.md with "Discounts are taken off, cheapest finds the cheapest." and run the tests again.',
+)
 
 
-@click.command(epilog="Example: holdfast demo --seed 3")
-@click.option("--seed", default=7, show_default=True, help="Which session to make up.")
-@click.option("--records", default=500, show_default=True, help="How long it is.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-def command(seed: int, records: int, as_json: bool) -> None:
-    """Import a made-up session, show its view, its size and what each part weighs."""
-    with tempfile.TemporaryDirectory() as directory:
-        report = _run(Path(directory), seed, records)
+@click.command(epilog="Example: holdfast demo")
+@click.option("--json", "as_json", is_flag=True, help="Print only the report, as JSON.")
+def command(as_json: bool) -> None:
+    """Watch the agent fix a small repository, without a key and without a network."""
+    with (
+        _repository() as project,
+        opened_model(OFFLINE_MODEL, "", offline=True, test_command=shlex.join(TEST_WORDS)) as model,
+    ):
+        before = _tests(project)
+        report = asyncio.run(_work(model, project, quiet=as_json))
+        report |= {"tests_before": before, "tests_after": _tests(project)}
     if as_json:
-        json_out({key: value for key, value in report.items() if key != "picture"})
-        return
-    click.echo("\n".join(_screen(report)))
+        json_out(report)
+    else:
+        click.echo("\n".join(_screen(report)))
+    sys.exit(0 if report["tests_after"] == "passed" else 1)
 
 
-def _run(directory: Path, seed: int, records: int) -> dict[str, object]:
-    transcript, path = directory / "made-up.jsonl", directory / "session.jsonl"
-    transcript_bytes = write(transcript, seed, records, compactions=1)
-    start = time.perf_counter()
-    with open_transcript(transcript) as opened:
-        entries = write_log(path, Header(session="made-up"), opened.entries)
-    import_ms = (time.perf_counter() - start) * 1_000
-    start = time.perf_counter()
-    view = fold(load(path).entries)
-    load_ms = (time.perf_counter() - start) * 1_000
-    view, gauge = replay(view.history)
-    context = describe(view, gauge, window_for(view.model))
-    target = Target(name="made-up", format=opened.format, view=view)
+@contextmanager
+def _repository() -> Iterator[Path]:
+    """Make a small repository that fails its tests."""
+    with tempfile.TemporaryDirectory() as name:
+        project = Path(name) / "shop"
+        for path, content in FILES.items():
+            (project / path).parent.mkdir(parents=True, exist_ok=True)
+            (project / path).write_text(content, encoding="utf-8")
+        subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+        yield project
+
+
+def _tests(project: Path) -> str:
+    done = subprocess.run(TEST_WORDS, cwd=project, capture_output=True)
+    return "passed" if done.returncode == 0 else "failed"
+
+
+async def _work(model: Model, project: Path, *, quiet: bool) -> JsonObject:
+    """Give the agent each task, and sum up what the log says about it."""
+    defaults = Settings()
+    settings = replace(defaults, window=replace(defaults.window, limit_tokens=WINDOW_TOKENS))
+    began = time.perf_counter()
+    ends: list[str] = []
+    async with working_agent(model, settings, directory=project, mode="bypass") as agent:
+        for task in TASKS:
+            if not quiet:
+                click.secho(f"\n> {task}", bold=True)
+            async for event in agent.run(task):
+                if isinstance(event, Stopped):
+                    ends.append(event.reason)
+                if not quiet:
+                    show(event)
+        return _report(agent, ends) | {"seconds": round(time.perf_counter() - began, 1)}
+
+
+def _report(agent: Agent, ends: Sequence[str]) -> JsonObject:
+    history, full = agent.session.view.history, agent.session.fullness()
+    spent = spent_in(history)
     return {
-        "records": opened.account.records,
-        "transcript_bytes": transcript_bytes,
-        "entries": entries,
-        "log_bytes": path.stat().st_size,
-        "import_ms": round(import_ms, 1),
-        "load_ms": round(load_ms, 1),
-        "messages": len(view.messages()),
-        "violations": violations(view.messages()),
-        "used_tokens": context.used_tokens,
-        "undo": _undo(path),
-        "picture": lines(target, context),
+        "tasks": ends,
+        "answers": spent.answers,
+        "tool_calls": dict(Counter(entry.tool for entry in history if isinstance(entry, Began))),
+        "entries": len(history),
+        "compactions": sum(isinstance(entry, Compacted) for entry in history),
+        "broken_rules": violations(agent.session.view.messages()),
+        "used_tokens": full.used_tokens,
+        "window_tokens": full.window.limit_tokens,
+        "percent_left": full.window.percent_left(full.used_tokens),
+        "cache_read_share": round(
+            spent.cache_read_tokens / max(1, spent.tokens - spent.output_tokens), 4
+        ),
+        "usd": round(spent.usd, 5),
+        "usd_without_cache": round(_uncached(history, spent), 5),
     }
 
 
-def _undo(path: Path) -> dict[str, int]:
-    """Take the session's compaction back and say what that brings back."""
-    with Log.open(path) as log:
-        view = fold(log.entries)
-        before = len(view.messages())
-        last = [entry for entry in log.entries if isinstance(entry, Compacted)][-1]
-        view.apply(log.append(Undone(target=last.n)))
-        return {
-            "compaction": last.n,
-            "messages_before": before,
-            "messages_after": len(view.messages()),
-        }
+def _uncached(history: Sequence[AnyEntry], spent: Spent) -> float:
+    """Price the same answers as if nothing had been cached."""
+    model = next(entry.model for entry in history if isinstance(entry, Replied))
+    paid = cost(
+        model, uncached_tokens=spent.tokens - spent.output_tokens, output_tokens=spent.output_tokens
+    )
+    return paid.total if paid else 0.0
 
 
-def _screen(report: dict[str, object]) -> list[str]:
-    undo = report["undo"]
-    picture = report["picture"]
-    assert isinstance(undo, dict) and isinstance(picture, list)
-    verdict = "every rule of the API holds" if not report["violations"] else "RULES ARE BROKEN"
+def _screen(report: JsonObject) -> list[str]:
+    calls = ", ".join(f"{name} {count}" for name, count in report["tool_calls"].items())
+    used, limit = report["used_tokens"], report["window_tokens"]
+    rules = "none broken" if not report["broken_rules"] else f"BROKEN: {report['broken_rules']}"
     return [
-        f"1. A session was made up: {report['records']:,} records, {size(float(str(report['transcript_bytes'])))}.",
-        f"2. It was imported into a log: {report['entries']:,} entries, {size(float(str(report['log_bytes'])))}, in {report['import_ms']} ms.",
-        f"3. The log was loaded and folded into a view in {report['load_ms']} ms: {report['messages']} messages, {verdict}.",
-        f"4. What fills the window ({tokens(float(str(report['used_tokens'])))} tokens):",
         "",
-        *(f"   {line}" for line in picture),
-        "",
-        f"5. Its compaction (entry {undo['compaction']}) was undone: {undo['messages_before']} messages became {undo['messages_after']}. Nothing had been lost.",
+        f"tests      {report['tests_before']} before, {report['tests_after']} after",
+        f"work       {len(report['tasks'])} tasks, {report['answers']} answers, tools: {calls}",
+        f"window     [{bar(used / limit, 40)}] {tokens(used)} of {tokens(limit)}, {report['percent_left']} % left",
+        f"cache      {report['cache_read_share']:.1%} of all prompt tokens were read from it",
+        f"price      ${report['usd']:.4f}; without the cache ${report['usd_without_cache']:.4f}",
+        f"log        {report['entries']} entries; API rules: {rules}",
+        f"time       {report['seconds']} s",
     ]

@@ -5,7 +5,10 @@ from pathlib import Path
 import click
 
 from holdfast.cli.show import json_out
+from holdfast.models import open_model
 from holdfast.simulator import Brain, SimulatorSettings, serve
+from holdfast.simulator.brains.by_name import brain_by_name
+from holdfast.simulator.brains.model import ModelBrain
 
 
 @click.command(epilog="Example: holdfast simulator --port 8787 --brain digest")
@@ -20,7 +23,7 @@ from holdfast.simulator import Brain, SimulatorSettings, serve
     "--brain",
     default="digest",
     show_default=True,
-    help="Who answers: digest, echo, scripted:PATH, or local/NAME.",
+    help="Who answers: digest, echo, scripted:PATH, or a model such as local/smollm2.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as JSON.")
 def command(host: str, port: int, brain: str, as_json: bool) -> None:
@@ -40,16 +43,12 @@ def command(host: str, port: int, brain: str, as_json: bool) -> None:
 
 
 def _brain(name: str) -> Brain:
-    if name == "digest":
-        from holdfast.simulator.brains.digest import DigestBrain
-
-        return DigestBrain()
-    if name == "echo":
-        from holdfast.simulator.brains.echo import EchoBrain
-
-        return EchoBrain()
+    """Make the brain that a name asks for."""
     if name.startswith("scripted:"):
-        from holdfast.simulator.brains.scripted import ScriptedBrain
-
-        return ScriptedBrain(Path(name.removeprefix("scripted:")).read_text(encoding="utf-8"))
-    raise click.UsageError(f"no brain {name!r}; there are digest, echo and scripted:PATH")
+        script = Path(name.removeprefix("scripted:"))
+        if not script.is_file():
+            raise click.UsageError(f"there is no script {script}")
+        return brain_by_name("scripted", script.read_text(encoding="utf-8"))
+    if name in ("digest", "echo"):
+        return brain_by_name(name)
+    return ModelBrain(open_model(name))

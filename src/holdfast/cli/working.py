@@ -21,14 +21,17 @@ INPUT_CHARS = 90
 
 
 @contextmanager
-def opened_model(name: str, base_url: str, offline: bool) -> Iterator[Model]:
+def opened_model(
+    name: str, base_url: str, offline: bool, test_command: str = ""
+) -> Iterator[Model]:
     """Open a model by name, or the simulator's for work without a network."""
     with ExitStack() as stack:
         if offline:
             from holdfast.simulator import running
-            from holdfast.simulator.brains.digest import DigestBrain
+            from holdfast.simulator.brains.digest import TEST_COMMAND, DigestBrain
 
-            url = stack.enter_context(running(DigestBrain())).url
+            brain = DigestBrain(test_command or TEST_COMMAND)
+            url = stack.enter_context(running(brain)).url
             yield open_model(OFFLINE_MODEL, base_url=url, api_key="offline")
         else:
             yield open_model(name, base_url=base_url or None)

@@ -77,7 +77,14 @@ class ChatEndpoint:
         cut, _ = stop_at_sequence(spoken, [stop] if isinstance(stop, str) else list(stop))
         fitted = fit(cut, room, Measure(self._simulation.bench.counter, able.tokenizer_scale))
         reason = "max_tokens" if fitted.is_cut else answer.stop_reason or natural_reason(cut)
-        return self._reply(body, caller, able, match, fitted, reason, started)
+        served = _Served(
+            match=match,
+            fitted=fitted,
+            reason=reason,
+            started=started,
+            is_written=able.model in known_models() and match.prompt_tokens >= MINIMUM_TOKENS,
+        )
+        return self._reply(body, caller, served)
 
     def begin(self, reply: ChatReply, fault: Fault | None) -> None:
         """Note that a response's first byte leaves."""
@@ -110,67 +117,44 @@ class ChatEndpoint:
             tokens.extend(self._encoded[key])
         return tokens
 
-    def _reply(
-        self,
-        body: JsonObject,
-        caller: Caller,
-        able: Capabilities,
-        match: PrefixMatch,
-        fitted: Fitted,
-        reason: str,
-        started: float,
-    ) -> ChatReply:
-        fresh = match.prompt_tokens - match.cached_tokens
-        is_written = able.model in known_models() and match.prompt_tokens >= MINIMUM_TOKENS
-        written = fresh if is_written else 0
-        blocks = [
-            {**b, "id": b.get("id") or new_id("call_")} if b["type"] == "tool_use" else b
-            for b in fitted.blocks
-        ]
-        completion: JsonObject = {
-            "id": new_id("chatcmpl-"),
-            "object": "chat.completion",
-            "created": int(started),
-            "model": body["model"],
-            "choices": [
-                {
-                    "index": 0,
-                    "message": chat_message(blocks),
-                    "finish_reason": FINISH_REASONS.get(reason, "stop"),
-                    "logprobs": None,
-                }
-            ],
-            "usage": _usage(match, written, fitted.tokens),
-        }
-        record = Record(
-            endpoint="chat/completions",
-            model=str(body["model"]),
-            workspace=caller.workspace,
-            at=started,
-            status=200,
-            stop_reason=reason,
-            message_id=completion["id"],
-            read_tokens=match.cached_tokens,
-            write_5m_tokens=written,
-            uncached_tokens=fresh - written,
-            output_tokens=fitted.tokens,
-            cost=cost(
-                str(body["model"]),
-                read_tokens=match.cached_tokens,
-                write_5m_tokens=written,
-                uncached_tokens=fresh - written,
-                output_tokens=fitted.tokens,
-            ),
-        )
+    def _reply(self, body: JsonObject, caller: Caller, served: "_Served") -> ChatReply:
+        completion = _completion(body, served)
         is_stream = bool(body.get("stream"))
-        size = self._simulation.settings.delta_chars
         options = body.get("stream_options") or {}
+        size = self._simulation.settings.delta_chars
         chunks = (
             list(_stream(completion, size, shows_usage=bool(options.get("include_usage"))))
             if is_stream
             else [msgspec.json.encode(completion)]
         )
-        return ChatReply(chunks=chunks, is_stream=is_stream, match=match, record=record)
+        return ChatReply(
+            chunks=chunks,
+            is_stream=is_stream,
+            match=served.match,
+            record=_record(completion, caller, served),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Served:
+    """One answered request, before it is written in either shape."""
+
+    match: PrefixMatch
+    fitted: Fitted
+    reason: str
+    started: float
+    is_written: bool
+    """Whether new prefix tokens are billed as cache writes."""
+
+    @property
+    def fresh_tokens(self) -> int:
+        """Count the prompt's tokens that were not cached."""
+        return self.match.prompt_tokens - self.match.cached_tokens
+
+    @property
+    def written_tokens(self) -> int:
+        """Count the tokens billed as cache writes."""
+        return self.fresh_tokens if self.is_written else 0
 
 
 def openai_error(error: ApiError) -> JsonObject:
@@ -201,17 +185,63 @@ def _brain_request(body: JsonObject, room: int) -> BrainRequest:
     )
 
 
-def _usage(match: PrefixMatch, written: int, output: int) -> JsonObject:
+def _completion(body: JsonObject, served: _Served) -> JsonObject:
+    blocks = [
+        {**b, "id": b.get("id") or new_id("call_")} if b["type"] == "tool_use" else b
+        for b in served.fitted.blocks
+    ]
+    choice = {
+        "index": 0,
+        "message": chat_message(blocks),
+        "finish_reason": FINISH_REASONS.get(served.reason, "stop"),
+        "logprobs": None,
+    }
     return {
-        "prompt_tokens": match.prompt_tokens,
+        "id": new_id("chatcmpl-"),
+        "object": "chat.completion",
+        "created": int(served.started),
+        "model": body["model"],
+        "choices": [choice],
+        "usage": _usage(served),
+    }
+
+
+def _usage(served: _Served) -> JsonObject:
+    prompt, output = served.match.prompt_tokens, served.fitted.tokens
+    return {
+        "prompt_tokens": prompt,
         "completion_tokens": output,
-        "total_tokens": match.prompt_tokens + output,
+        "total_tokens": prompt + output,
         "prompt_tokens_details": {
-            "cached_tokens": match.cached_tokens,
-            "cache_write_tokens": written,
+            "cached_tokens": served.match.cached_tokens,
+            "cache_write_tokens": served.written_tokens,
         },
         "completion_tokens_details": {"reasoning_tokens": 0},
     }
+
+
+def _record(completion: JsonObject, caller: Caller, served: _Served) -> Record:
+    uncached = served.fresh_tokens - served.written_tokens
+    return Record(
+        endpoint="chat/completions",
+        model=str(completion["model"]),
+        workspace=caller.workspace,
+        at=served.started,
+        status=200,
+        stop_reason=served.reason,
+        message_id=completion["id"],
+        read_tokens=served.match.cached_tokens,
+        write_5m_tokens=served.written_tokens,
+        uncached_tokens=uncached,
+        output_tokens=served.fitted.tokens,
+        cost=cost(
+            str(completion["model"]),
+            read_tokens=served.match.cached_tokens,
+            write_5m_tokens=served.written_tokens,
+            uncached_tokens=uncached,
+            output_tokens=served.fitted.tokens,
+        ),
+    )
 
 
 def _stream(completion: JsonObject, size: int, *, shows_usage: bool) -> Iterator[bytes]:

@@ -68,12 +68,17 @@ class Done:
 class DigestBrain:
     """Follows the plan one call at a time; all it knows is in the conversation."""
 
+    def __init__(self, test_command: str = TEST_COMMAND) -> None:
+        self._test_command = test_command
+
     def answer(self, request: BrainRequest) -> Answer:
         """Take the next step, report when there is none, or summarise when asked to."""
         task, done = _task(request.messages)
         if request.purpose == "summary" or _asks_for_summary(task):
             return Answer(blocks=(text(_tagged(summarise(request.messages), request, task)),))
-        steps = [use for step in plan(task) if (use := _call(step, request.tools))]
+        steps = [
+            use for step in plan(task, self._test_command) if (use := _call(step, request.tools))
+        ]
         if len(done) < len(steps):
             return Answer(blocks=(steps[len(done)],))
         if request.forced_tool and not done:
@@ -81,7 +86,7 @@ class DigestBrain:
         return Answer(blocks=(text(report(done)),))
 
 
-def plan(task: str) -> Iterator[Step]:
+def plan(task: str, test_command: str = TEST_COMMAND) -> Iterator[Step]:
     """Lay out the steps a prompt asks for, in their fixed order."""
     yield Step(kind="list", inputs=(("pattern", "**/*"), ("path", "."), ("command", "ls")))
     replacement, creation = REPLACE.search(task), CREATE.search(task)
@@ -97,7 +102,7 @@ def plan(task: str) -> Iterator[Step]:
         old, new, path = replacement.groups()
         yield Step(kind="edit", inputs=(("path", path), ("old", old), ("new", new)))
     if replacement or creation or re.search(r"\btests?\b", task, re.I):
-        yield Step(kind="shell", inputs=(("command", TEST_COMMAND),))
+        yield Step(kind="shell", inputs=(("command", test_command),))
 
 
 def report(done: Sequence[Done]) -> str:
