@@ -19,10 +19,11 @@ from holdfast.messages import JsonObject, ResultContent, Text, ToolUse, text_of
 from holdfast.models.protocol import Model
 from holdfast.permissions import Answer, Ask, Gate, Mode, Places, Question, load_permissions
 from holdfast.round import Denial, Pass, Toolbox
-from holdfast.session import Session
+from holdfast.session import Session, reframed
 from holdfast.settings import Settings, home, load_settings
 from holdfast.spending import Purse, spent_in
 from holdfast.store import FileStore, Store
+from holdfast.tools.mcp import McpTools, load_servers
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.tools.standard import STANDARD
 from holdfast.tools.workplace import Workplace
@@ -38,14 +39,19 @@ class Agent:
     gate: Gate
     hooks: Hooks
     tools: tuple[Tool, ...] = STANDARD
+    mcp: McpTools | None = None
     fallback: Model | None = None
     recover: Recover = never_recovers
     notices: list[str] = field(default_factory=list)
     """What the user should be told about how the session was set up."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
+    _known: dict[str, Tool] = field(default_factory=dict)
+    """Every tool that may be called, by name; grows when MCP tools are loaded."""
     _asides: list[str] = field(default_factory=list)
     """What hooks want the model to know, said before the next call."""
     _was_refused: bool = False
+    _mode_before: Mode | None = None
+    """The user's mode while a plan is being made."""
 
     @property
     def engine(self) -> Engine:
@@ -77,7 +83,7 @@ class Agent:
             engine=self.engine,
             model=self.model,
             toolbox=Toolbox(
-                tools={tool.name: tool for tool in self.tools},
+                tools=self._known,
                 workplace=self.workplace,
                 gate=self._pass,
                 after=self._after,
@@ -101,10 +107,18 @@ class Agent:
             return Denial(reason=verdict.stop_reason or "a hook ended the turn", ends_turn=True)
         given = verdict.updated_input or use.input
         self._was_refused = False
-        decision = await self.gate.check(tool, given, self._places(), hook=verdict.decision())
+        decision = await self._gate().check(tool, given, self._places(), hook=verdict.decision())
         if decision.outcome == "deny":
             return Denial(reason=f"Not allowed: {decision.reason}.", ends_turn=self._was_refused)
         return Pass(input=given)
+
+    def _gate(self) -> Gate:
+        """Keep to reading while a plan is being made, and go back to the user's mode after."""
+        if self.workplace.plan.is_on and self.gate.mode != "plan":
+            self._mode_before, self.gate.mode = self.gate.mode, "plan"
+        elif not self.workplace.plan.is_on and self._mode_before is not None:
+            self.gate.mode, self._mode_before = self._mode_before, None
+        return self.gate
 
     async def _after(self, use: ToolUse, tool: Tool, outcome: Outcome) -> Outcome:
         """Let hooks see a result, replace it, or object to it."""
@@ -131,8 +145,18 @@ class Agent:
             return Verdict(prevents=said.stop_reason or "a hook ended the turn")
         return Verdict(blocks=(said.reason,) if said.is_blocked else ())
 
+    async def list_tools(self, engine: Engine) -> None:
+        """Keep the frame's list of tools true: what MCP loaded since is declared by a new frame."""
+        tools = self.tools
+        if self.mcp is not None:
+            tools = (*tools, self.mcp.search_tool, *self.mcp.loaded)
+        self._known.update((tool.name, tool) for tool in tools)
+        listed = tuple(tool.definition() for tool in tools)
+        if listed != engine.frame.tools:
+            engine.record(reframed(engine.frame, listed))
+
     async def say_asides(self, engine: Engine) -> None:
-        """The first stage: tell the model what hooks want it to know."""
+        """The second stage: tell the model what hooks want it to know."""
         if self._asides:
             engine.say("\n\n".join(self._asides), hidden=True)
             self._asides.clear()
@@ -156,8 +180,6 @@ class Agent:
     def _places(self) -> Places:
         """Say where the tools may work just now; planning narrows it."""
         plan = self.workplace.plan
-        if plan.is_on:
-            self.gate.mode = "plan"
         return Places(
             roots=self.workplace.roots,
             cwd=self.workplace.directory,
@@ -168,6 +190,8 @@ class Agent:
     async def close(self, reason: str = "other") -> None:
         """End what runs, let hooks know, keep what was learnt."""
         await self.workplace.close()
+        if self.mcp is not None:
+            await self.mcp.close()
         await self.hooks.fire("SessionEnd", {"reason": reason}, self._scene())
         await self.model.close()
         self.session.close()
@@ -190,7 +214,11 @@ async def open_agent(
     directory = (directory or Path.cwd()).resolve()
     settings = settings or load_settings(directory)
     session = _session(model.name, resume, directory, tools, store, settings)
-    permissions, plan = load_permissions(directory), load_hooks(directory)
+    permissions, plan, servers = (
+        load_permissions(directory),
+        load_hooks(directory),
+        load_servers(directory),
+    )
     agent = Agent(
         session=session,
         model=model,
@@ -206,7 +234,10 @@ async def open_agent(
     )
     if ask is not None:
         agent.gate = Gate(rules=permissions.rules, mode=agent.gate.mode, ask=_noting(agent, ask))
-    session.engine.stages = (agent.say_asides, *session.engine.stages)
+    if servers.servers:
+        agent.mcp = McpTools(servers.servers)
+        agent.notices.extend(await agent.mcp.connect())
+    session.engine.stages = (agent.list_tools, agent.say_asides, *session.engine.stages)
     await agent.start("resume" if resume else "startup")
     return agent
 

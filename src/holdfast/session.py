@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+import msgspec
+
 from holdfast.capabilities import capabilities
 from holdfast.engine import Engine, Fullness
 from holdfast.entries import Framed, Section, Switched
@@ -184,8 +186,12 @@ def frame(
     """Freeze what every request of a session begins with."""
     sections = (Section(name="system", text=system),) if isinstance(system, str) else tuple(system)
     sections = tuple(section for section in sections if section.text.strip())
-    listed = tuple(tools)
-    weight = measure_text("\n".join(section.text for section in sections))
-    for tool in listed:
+    return reframed(Framed(sections=sections, options=options), tuple(tools))
+
+
+def reframed(frame: Framed, tools: tuple[JsonObject, ...]) -> Framed:
+    """Give the same frame another list of tools, weighed anew."""
+    weight = measure_text("\n".join(section.text for section in frame.sections))
+    for tool in tools:
         weight = weight + measure_json(tool)
-    return Framed(sections=sections, tools=listed, options=options, measure=weight)
+    return msgspec.structs.replace(frame, n=0, at=0.0, tools=tools, measure=weight)

@@ -20,8 +20,20 @@ from holdfast.errors import ConfigError
 Value = bool | int | float | str
 
 
-def _setting(default: Any, why: str, *, low: float | None = None, high: float | None = None) -> Any:
-    return field(default=default, metadata={"why": why, "low": low, "high": high})
+ELSEWHERE = frozenset({"hooks", "permissions", "mcpServers"})
+"""Tables of the same files that others read: each has an owner that checks it."""
+
+
+def _setting(
+    default: Any,
+    why: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    personal: bool = False,
+) -> Any:
+    limits = {"low": low, "high": high, "personal": personal}
+    return field(default=default, metadata={"why": why, **limits})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +87,11 @@ class ModelSettings:
 
     name: str = _setting("claude-sonnet-5-5", "a model that codes well at a middling price")
     fallback: str = _setting("", "answers when the first is overloaded; '' is nobody")
-    base_url: str = _setting("", "where the provider answers; '' is its own address")
+    base_url: str = _setting(
+        "",
+        "where the provider answers, and where the key goes; '' is its own address",
+        personal=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +121,12 @@ class LoopSettings:
 class BudgetSettings:
     """What may be spent before a run ends cleanly; 0 is no limit."""
 
-    max_usd: float = _setting(0.0, "dollars per session", low=0)
-    max_tokens: int = _setting(0, "tokens per session, read and written", low=0)
-    max_usd_per_day: float = _setting(0.0, "dollars per day over all sessions", low=0)
-    max_tokens_per_day: int = _setting(0, "tokens per day over all sessions", low=0)
+    max_usd: float = _setting(0.0, "dollars per session", low=0, personal=True)
+    max_tokens: int = _setting(0, "tokens per session, read and written", low=0, personal=True)
+    max_usd_per_day: float = _setting(
+        0.0, "dollars per day over all sessions", low=0, personal=True
+    )
+    max_tokens_per_day: int = _setting(0, "tokens per day over all sessions", low=0, personal=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +186,8 @@ class _Spec:
     why: str
     low: float | None
     high: float | None
+    personal: bool
+    """Only the user may set it: a repository somebody cloned could do harm with it."""
 
 
 def _specs() -> Iterator[tuple[str, _Spec]]:
@@ -186,8 +206,20 @@ def _sources(project: Path | None) -> dict[str, tuple[Value, str]]:
     found: dict[str, tuple[Value, str]] = {}
     for file in files:
         if file.is_file():
-            found |= {name: (value, str(file)) for name, value in _read_toml(file)}
+            values = dict(_read_toml(file))
+            if file != files[0]:
+                _check_projects(file, values)
+            found |= {name: (value, str(file)) for name, value in values.items()}
     return found | dict(_environment(os.environ))
+
+
+def _check_projects(file: Path, values: Mapping[str, Value]) -> None:
+    """Refuse what a project may not decide for its user."""
+    for group, spec in _specs():
+        if spec.personal and f"{group}.{spec.name}" in values:
+            raise ConfigError(
+                f"{file}: {group}.{spec.name} is for the user alone; set it in {home() / 'settings.toml'}"
+            )
 
 
 def _read_toml(file: Path) -> Iterator[tuple[str, Value]]:
@@ -197,6 +229,8 @@ def _read_toml(file: Path) -> Iterator[tuple[str, Value]]:
         raise ConfigError(f"{file}: cannot be read as TOML: {error}; mend or remove it") from error
     known = dict(_specs())
     for group, table in tables.items():
+        if group in ELSEWHERE:
+            continue
         if group not in known or not isinstance(table, dict):
             raise ConfigError(f"{file}: no group [{group}]; there are {', '.join(known)}")
         for key, value in table.items():

@@ -1,6 +1,7 @@
 """Bash runs a command line and says how it ended."""
 
 import asyncio
+import contextlib
 import sys
 
 import pytest
@@ -143,7 +144,7 @@ async def test_cancelling_while_leftovers_are_waited_for_ends_them(workplace, us
     await until(lambda: [r for r in workplace.shells._foreground if r.status is not None])
     (group,) = _groups(workplace)
     running.cancel()
-    with pytest.raises(asyncio.CancelledError):
+    with contextlib.suppress(asyncio.CancelledError):  # on a slow day it had just come to its end
         await running
     assert group_members(group) == ()
 

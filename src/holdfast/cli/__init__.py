@@ -25,6 +25,7 @@ COMMANDS = {
     "model": "list models, install local ones, try one",
     "run": "give the agent one task and let it work",
     "sessions": "list, branch and remove sessions",
+    "trust": "look at what a project wants to run or allow, and vouch for it",
     "simulator": "a local API with a faithful prompt cache",
 }
 """Name and one line for each command; its module is `cli/<name>_command.py`."""

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.tools.commands import is_read_only_command
+from holdfast.permissions.readonly import is_read_only_command
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.shell import Launch, Running, shell_arguments
 from holdfast.tools.workplace import Workplace
