@@ -5,10 +5,14 @@ from pathlib import Path
 import click
 
 from holdfast.cli.show import json_out
+from holdfast.cli.target import open_target
+from holdfast.entries import Replied
+from holdfast.messages import JsonObject, block_to_wire
 from holdfast.models import open_model
 from holdfast.simulator import Brain, SimulatorSettings, serve
 from holdfast.simulator.brains.by_name import brain_by_name
 from holdfast.simulator.brains.model import ModelBrain
+from holdfast.simulator.brains.replay import ReplayBrain
 
 
 @click.command(epilog="Example: holdfast simulator --port 8787 --brain digest")
@@ -23,7 +27,7 @@ from holdfast.simulator.brains.model import ModelBrain
     "--brain",
     default="digest",
     show_default=True,
-    help="Who answers: digest, echo, scripted:PATH, or a model such as local/smollm2.",
+    help="Who answers: digest, echo, scripted:PATH, replay:SESSION, or a model such as local/smollm2.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as JSON.")
 def command(host: str, port: int, brain: str, as_json: bool) -> None:
@@ -49,6 +53,17 @@ def _brain(name: str) -> Brain:
         if not script.is_file():
             raise click.UsageError(f"there is no script {script}")
         return brain_by_name("scripted", script.read_text(encoding="utf-8"))
+    if name.startswith("replay:"):
+        return ReplayBrain(_answers(name.removeprefix("replay:")))
     if name in ("digest", "echo"):
         return brain_by_name(name)
     return ModelBrain(open_model(name))
+
+
+def _answers(target: str) -> list[list[JsonObject]]:
+    """Take every answer of a recorded session, pieces put together."""
+    pieces: dict[str, list[JsonObject]] = {}
+    for entry in open_target(target).view.history:
+        if isinstance(entry, Replied):
+            pieces.setdefault(entry.response_id, []).extend(map(block_to_wire, entry.content))
+    return list(pieces.values())

@@ -1,0 +1,158 @@
+"""Working commands as processes: the agent offline, the simulator for other clients."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+
+
+def holdfast(*words, cwd, **options):
+    """Run a command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=90,
+        **options,
+    )
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A file with a bug."""
+    (tmp_path / "add.py").write_text("def add(a, b):\n    return a - b\n")
+    return tmp_path
+
+
+TASK = 'replace "a - b" with "a + b" in add.py'
+
+
+def test_run_works_offline_and_tells_what_it_cost(project):
+    """A task is done, the session can be found and explained, and goes on when resumed."""
+    done = holdfast("run", "--offline", "--mode", "bypass", "-p", TASK, "--json", cwd=project)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["reason"]) == (0, "completed")
+    assert "a + b" in (project / "add.py").read_text()
+    assert report["spent"]["usd"] > 0
+    told = json.loads(holdfast("explain", report["session"], "--json", cwd=project).stdout)
+    assert told[-1]["calls"]["Edit"] == 1
+    again = holdfast(
+        "run", "--offline", "--resume", "newest", "-p", "list the files", "--json", cwd=project
+    )
+    assert json.loads(again.stdout)["session"] == report["session"]
+
+
+def test_run_streams_its_events_as_json_lines(project):
+    """Every line is an object; the last one says why it stopped."""
+    done = holdfast(
+        "run", "--offline", "--mode", "bypass", "-p", TASK, "--stream-json", cwd=project
+    )
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [e["name"] for e in events if e["type"] == "tool_began"][:2] == ["Glob", "Grep"]
+    assert events[-1]["type"] == "stopped"
+
+
+def test_run_without_anyone_to_ask_changes_nothing(project):
+    """The default mode asks, and a headless run has nobody to ask."""
+    done = holdfast("run", "--offline", "-p", TASK, cwd=project)
+    assert "a - b" in (project / "add.py").read_text()
+    assert "Not allowed" in done.stderr
+
+
+def test_run_says_what_is_missing(project):
+    """Neither a task nor a session; a model without a key; a model nobody knows."""
+    assert "give a task" in holdfast("run", cwd=project).stderr
+    bare = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
+    assert holdfast("run", "-p", "x", cwd=project, env=bare).returncode == 7
+    assert "no provider" in holdfast("run", "-p", "x", "--model", "nobody", cwd=project).stderr
+
+
+def test_chat_answers_commands_and_leaves(project):
+    """Lines in, lines out; asking is answered by a no."""
+    talk = "/help\n/mode bypass\n" + TASK + "\n/context\n/exit\n"
+    done = holdfast("chat", "--offline", cwd=project, input=talk)
+    assert done.returncode == 0, done.stderr
+    assert "/model NAME" in done.stdout
+    assert "tool results" in done.stdout
+    assert "a + b" in (project / "add.py").read_text()
+
+
+def test_trust_shows_what_a_project_brings_and_vouches_for_it(project):
+    """What was untrusted is shown, and trusted once the user says so."""
+    hooks = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}
+    (project / ".holdfast").mkdir()
+    (project / ".holdfast" / "hooks.json").write_text(json.dumps(hooks))
+    shown = json.loads(holdfast("trust", "--json", cwd=project).stdout)
+    assert [found["kind"] for found in shown] == ["hooks"]
+    assert "Trusted." in holdfast("trust", cwd=project, input="y\n").stdout
+    assert json.loads(holdfast("trust", "--json", cwd=project).stdout) == []
+
+
+@contextmanager
+def simulator(*words, cwd):
+    """Start a simulator and give its address."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "simulator", "--port", "0", "--json", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+    )
+    try:
+        lines = [child.stdout.readline() for _ in range(4)]
+        yield json.loads("".join(lines))["url"]
+    finally:
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=20)
+
+
+@pytest.mark.parametrize("brain", ["digest", "echo"])
+def test_the_simulator_serves_other_clients(tmp_path, brain):
+    """A model is tested against it by name, and its stats tell of the request."""
+    with simulator("--brain", brain, cwd=tmp_path) as url:
+        words = ("model", "test", "claude-sonnet-4-6", "--base-url", url, "--json")
+        done = holdfast(*words, cwd=tmp_path, env=os.environ | {"ANTHROPIC_API_KEY": "x"})
+        assert json.loads(done.stdout)["usage"]["input_tokens"] > 0, done.stderr
+        with urllib.request.urlopen(f"{url}/simulator/stats") as stats:
+            assert json.load(stats)["totals"]["requests"] == 1
+
+
+def test_the_simulator_replays_a_recorded_session(tmp_path):
+    """The answers of a session come again, in their order."""
+    script = tmp_path / "recorded.json"
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "I was recorded."},
+    ]
+    script.write_text(json.dumps({"messages": messages}))
+    with simulator("--brain", f"replay:{script}", cwd=tmp_path) as url:
+        words = ("model", "test", "claude-sonnet-4-6", "--base-url", url, "--json")
+        done = holdfast(*words, cwd=tmp_path, env=os.environ | {"ANTHROPIC_API_KEY": "x"})
+        assert json.loads(done.stdout)["text"] == "I was recorded."
+
+
+def test_doctor_finds_what_is_broken_and_says_how_to_mend_it(tmp_path):
+    """An open home is broken; a missing key is only missing."""
+    home = tmp_path / "open"
+    home.mkdir(mode=0o755)
+    done = holdfast("doctor", "--json", cwd=tmp_path, env=os.environ | {"HOLDFAST_HOME": str(home)})
+    findings = {found["name"]: found for found in json.loads(done.stdout)}
+    assert done.returncode == 1
+    assert findings["home"]["fix"].startswith("chmod 700")
+    assert findings["python"]["state"] == "ok"
+
+
+def test_models_are_listed_with_their_windows_and_prices(tmp_path):
+    """Hosted and local."""
+    found = json.loads(holdfast("model", "list", "--json", cwd=tmp_path).stdout)
+    assert any(
+        row["model"] == "claude-opus-5-5" and row["window_tokens"] == 1_000_000
+        for row in found["hosted"]
+    )
+    assert [row["model"] for row in found["local"]] == ["local/smollm2", "local/qwen-coder"]
