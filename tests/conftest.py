@@ -20,7 +20,7 @@ sys.path.insert(0, str(HERE))  # so that tests can import the strategies they sh
 
 QUICK_EXAMPLES = 120
 """Enough to find most of what there is within seconds."""
-LONG_EXAMPLES = 2_000
+LONG_EXAMPLES = 1_000
 """For a night, or a change to the fold: HOLDFAST_TEST_LONG=1."""
 
 _CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
