@@ -9,6 +9,7 @@ import click
 
 from holdfast.agent import Agent
 from holdfast.cli.context_command import lines
+from holdfast.cli.prompting import keep_terminal, read_line
 from holdfast.cli.show import tokens
 from holdfast.cli.target import Target
 from holdfast.cli.working import opened_model, show, working_agent
@@ -40,6 +41,7 @@ def command(
 
     For machines there is `holdfast run --json`.
     """
+    keep_terminal()
     settings = load_settings(Path.cwd())
     name = model or settings.model.name
     with opened_model(name, base_url or settings.model.base_url, offline) as opened:
@@ -55,8 +57,8 @@ async def _chat(model: Model, settings: Settings, resume: str, mode: Mode | None
             click.echo(notice, err=True)
         while True:
             try:
-                said = (await asyncio.to_thread(input, "\n> ")).strip()
-            except (EOFError, KeyboardInterrupt):
+                said = (await read_line("\n> ")).strip()
+            except EOFError:
                 return
             if said in ("/exit", "/quit"):
                 return
@@ -104,7 +106,7 @@ async def _switch(agent: Agent, name: str) -> None:
     window = window_for(name, agent.engine.settings.window)
     if window.level(full.used_tokens) in ("auto", "blocking"):
         question = f"{name} takes {tokens(window.limit_tokens)} tokens and {tokens(full.used_tokens)} are used. Switch?"
-        if not await asyncio.to_thread(click.confirm, question):
+        if (await read_line(f"{question} [y/N] ")).strip().lower() not in ("y", "yes"):
             return
     opened = open_model(name)
     await agent.model.close()
@@ -119,7 +121,7 @@ async def _ask(question: Question) -> Answer:
     for key, value in question.given.items():
         click.echo(f"  {key}: {str(value)[:300]}", err=True)
     always = f", a = always ({question.suggestion})" if question.suggestion else ""
-    text = await asyncio.to_thread(input, f"Allow? y = yes{always}, n or a reason = no: ")
+    text = await read_line(f"Allow? y = yes{always}, n or a reason = no: ")
     match text.strip().lower():
         case "y" | "yes":
             return Answer(choice="once")
