@@ -32,8 +32,11 @@ pytestmark = [
 ]
 
 PACKAGE = "@anthropic-ai/claude-code"
-MODEL = "claude-opus-4-8"
-"""Named, because the default changes between a first run and the next, and with it the prompt."""
+VERSION = "latest"
+"""Asked for by name: left to itself, npm goes back to a version that fits the node it runs on,
+which the client, being a program of its own, does not need."""
+MODEL = "claude-opus-5-5"
+"""Named, because some versions change the default after a first run, and with it the prompt."""
 TOOLS = "Bash,Edit,Glob,Grep,Read,Write"
 SILENT = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
 """No telemetry, no error reports, no looking for updates."""
@@ -85,7 +88,7 @@ def client(tmp_path_factory):
     place = tmp_path_factory.mktemp("client")
     quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier")
     done = subprocess.run(
-        [npm, "install", "--prefix", str(place), *quiet, PACKAGE],
+        [npm, "install", "--prefix", str(place), *quiet, f"{PACKAGE}@{VERSION}"],
         capture_output=True,
         text=True,
         timeout=INSTALL_SECONDS,
