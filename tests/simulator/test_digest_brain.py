@@ -136,6 +136,15 @@ def test_summaries_are_mechanical():
     assert "Three tests fail." in told
 
 
+def test_reminders_inside_a_result_are_not_what_a_tool_said():
+    """Clients append their own words to results; the last line is the tool's."""
+    result = "3 failed\n\n<system-reminder>\nBe brief.\n</system-reminder>"
+    block = {"type": "tool_result", "tool_use_id": "t1", "content": result}
+    told = summarise((*HISTORY[:2], {"role": "user", "content": [block]}))
+    assert "make test: 3 failed" in told
+    assert "reminder" not in told
+
+
 def test_a_summary_prompt_is_recognised():
     """A client's own compaction prompt gets the summary, in the tags it speaks of."""
     prompt = text("Summarise the conversation so far in <summary> tags.")

@@ -171,9 +171,9 @@ def _calls(messages: Sequence[JsonObject]) -> list[Done]:
 
 
 def _result_text(content: object) -> str:
-    if isinstance(content, list):
-        return "\n".join(str(part.get("text", "")) for part in content)
-    return str(content or "")
+    """Join what a tool said; clients put reminders of their own behind it."""
+    parts = content if isinstance(content, list) else [{"text": content or ""}]
+    return REMINDER.sub("", "\n".join(str(part.get("text", "")) for part in parts))
 
 
 def _call(step: Step, tools: Sequence[JsonObject]) -> JsonObject | None:
