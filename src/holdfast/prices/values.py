@@ -1,0 +1,78 @@
+"""The shapes of prices and costs: dollars per million tokens, and dollars by what they bought."""
+
+from dataclasses import dataclass, replace
+
+TOKENS_PER_PRICE = 1_000_000  # prices are quoted per million tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """Other prices for a whole request whose prompt is longer than a line."""
+
+    above_prompt_tokens: int
+    prompt_multiplier: float
+    output_multiplier: float
+    read_multiplier: float | None = None
+    """For the rare model whose reads rise by another factor than the rest of the prompt."""
+    write_multiplier: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """US dollars per million tokens."""
+
+    input: float
+    write_5m: float
+    write_1h: float
+    read: float
+    output: float
+    tiers: tuple[Tier, ...] = ()
+
+    def at_length(self, prompt_tokens: int) -> "Prices":
+        """Give the prices that hold for a prompt of this length."""
+        for tier in sorted(self.tiers, key=lambda tier: -tier.above_prompt_tokens):
+            if prompt_tokens > tier.above_prompt_tokens:
+                return self._in(tier)
+        return replace(self, tiers=())
+
+    def times(self, prompt: float, output: float) -> "Prices":
+        """Multiply the prompt's and the output's prices."""
+        return self._in(
+            Tier(above_prompt_tokens=0, prompt_multiplier=prompt, output_multiplier=output)
+        )
+
+    def _in(self, tier: Tier) -> "Prices":
+        prompt, write, read = tier.prompt_multiplier, tier.write_multiplier, tier.read_multiplier
+        return Prices(
+            input=self.input * prompt,
+            write_5m=self.write_5m * (prompt if write is None else write),
+            write_1h=self.write_1h * (prompt if write is None else write),
+            read=self.read * (prompt if read is None else read),
+            output=self.output * tier.output_multiplier,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """US dollars for one request or for a sum of them, by what they were spent on."""
+
+    read: float = 0.0
+    write_5m: float = 0.0
+    write_1h: float = 0.0
+    uncached: float = 0.0
+    output: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Sum the parts."""
+        return self.read + self.write_5m + self.write_1h + self.uncached + self.output
+
+    def __add__(self, other: "Cost") -> "Cost":
+        """Add two costs part by part."""
+        return Cost(
+            read=self.read + other.read,
+            write_5m=self.write_5m + other.write_5m,
+            write_1h=self.write_1h + other.write_1h,
+            uncached=self.uncached + other.uncached,
+            output=self.output + other.output,
+        )
