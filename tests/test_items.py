@@ -136,7 +136,7 @@ def test_marks_and_unknown_fields_of_a_result_stay_on_its_stand_in():
 
 def test_a_round_weighs_its_answer_and_its_results():
     """Stand-ins weigh what they weigh."""
-    item = answer(USE, results=(result(cleared=GONE),), answer_measure=Measure(calls=1))
+    item = answer(USE, answer_measure=Measure(calls=1)).with_result(result(cleared=GONE))
     assert item.measure == Measure(calls=1, spaced=1)
 
 

@@ -360,10 +360,10 @@ def test_only_shaping_entries_can_be_undone():
     ]
 
 
-def test_an_undone_compaction_lets_results_reach_their_round():
-    """After the undo the round is there again, with the result that came meanwhile."""
+def test_a_compaction_stops_before_an_open_round_whose_result_still_comes():
+    """Neither the round nor what was said after it is covered, before an undo or after."""
     view = view_of(said("hi"), replied("r1", use("a")), said("wait"), summary(1, 3), ran("a", "x"))
-    assert told(view) == ["a summary"]
+    assert told(view) == ["a summary", "x", "wait"]
     view.apply(Undone(n=6, target=4))
     assert told(view) == ["hi", "x", "wait"]
 

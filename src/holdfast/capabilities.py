@@ -204,20 +204,21 @@ _TABLE: dict[str, Capabilities] = dict(
         _row("claude-opus-4-5", _FOUR_FIVE, cache_minimum_tokens=4_096, keeps_thinking=True),
         _row("claude-opus-4-1", _OLD),
         _row("claude-opus-4", _OLD),
-        # Published sources disagree on system messages for Sonnet 5 and Haiku 5.5; a 400 costs
-        # more than the feature, so they start without it.
+        # Published sources disagree on system messages for Sonnet 5, which starts without them;
+        # current clients send them to Sonnet 5.5 and Haiku 5.5.
         _row(
             "claude-sonnet-5-5",
             _FIVE,
             thinking_modes=_BETWEEN_TOOLS,
             binds_thinking=True,
             forced_tools=False,
+            system_messages=True,
         ),
         _row("claude-sonnet-5", _FOUR_SEVEN),
         _row("claude-sonnet-4-6", _FOUR_SIX),
         _row("claude-sonnet-4-5", _FOUR_FIVE),
         _row("claude-sonnet-4", _OLD, max_output_tokens=64_000),
-        _row("claude-haiku-5-5", _FIVE),
+        _row("claude-haiku-5-5", _FIVE, system_messages=True),
         _row("claude-haiku-4-5", _FOUR_FIVE, cache_minimum_tokens=4_096),
         _row(
             "claude-haiku-3-5",

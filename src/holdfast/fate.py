@@ -5,6 +5,7 @@ on the same targets again of their own accord. And a size that a provider report
 an entry and its undo was that of another view, so the gauge must not trust it.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -21,11 +22,12 @@ class Fate:
     vetoes: frozenset[int | str] = frozenset()
     """Message numbers and tool use ids that undone entries acted on."""
     spans: tuple[tuple[int, int], ...] = ()
-    """From an entry to its undo or redo."""
+    """From an entry to its undo or redo, in order and apart from one another."""
 
     def distrusts(self, n: int) -> bool:
         """Say whether the size reported at entry `n` was that of a view that is no more."""
-        return any(first < n < last for first, last in self.spans)
+        i = bisect_left(self.spans, (n,)) - 1
+        return i >= 0 and n < self.spans[i][1]
 
     def joined_by(self, entry: Shaped) -> "Fate":
         """Take in a new entry: one that rests on a dead one is dead from the start."""
@@ -52,7 +54,18 @@ def fate(entries: Iterable[AnyEntry]) -> Fate:
         if _rests_on_any(shaping, dead):
             dead.add(n)
     vetoes = frozenset(target for n in undone for target in targets(shaped[n]))
-    return Fate(dead=frozenset(dead), vetoes=vetoes, spans=tuple(spans))
+    return Fate(dead=frozenset(dead), vetoes=vetoes, spans=_joined(spans))
+
+
+def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Join spans that overlap, so that a number is found in one of them by halving."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if joined and first < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return tuple(joined)
 
 
 def _rests_on_any(entry: Shaped, dead: AbstractSet[int]) -> bool:

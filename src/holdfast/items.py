@@ -7,7 +7,7 @@ fragments of messages in two projections: `sent` (what goes into the request) an
 Items are frozen; a change makes a new one.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -138,6 +138,7 @@ class Round:
     stop_reason: str = ""
     usage: Usage | None = None
     answer_measure: Measure = NOTHING
+    results_measure: Measure = NOTHING
     drops_thinking: bool = False
     """Its thinking was bound to a prefix that has changed since, and is not sent any more."""
     is_past: bool = False
@@ -146,10 +147,7 @@ class Round:
     @property
     def measure(self) -> Measure:
         """What the answer and its results weigh together."""
-        total = self.answer_measure
-        for result in self.results:
-            total = total + result.seen_measure
-        return total
+        return self.answer_measure + self.results_measure
 
     def hides_thinking(self, projection: Projection) -> bool:
         """Say whether its thinking is left out of this projection."""
@@ -161,6 +159,22 @@ class Round:
         if len(spoken) == len(self.content):
             return self
         return replace(self, answer_measure=measure_content(spoken))
+
+    def with_result(self, result: Result) -> "Round":
+        """Answer one of its tool uses."""
+        return replace(
+            self,
+            results=(*self.results, result),
+            results_measure=self.results_measure + result.seen_measure,
+        )
+
+    def with_changed(self, tool_use_id: str, change: Callable[[Result], Result]) -> "Round":
+        """Change one of its results."""
+        results = tuple(change(r) if r.tool_use_id == tool_use_id else r for r in self.results)
+        weight = NOTHING
+        for result in results:
+            weight = weight + result.seen_measure
+        return replace(self, results=results, results_measure=weight)
 
     def tool_uses(self) -> list[ToolUse]:
         """List the tools this answer called, in order."""

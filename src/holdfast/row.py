@@ -8,7 +8,6 @@ touches.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from holdfast.items import Item, Result, Round, join
 from holdfast.measure import NOTHING, Measure
@@ -27,8 +26,8 @@ class Row:
         """For each tool use: the order of the round that called it last."""
         self._orders: list[int] = []
         self._messages: list[Message] = []
-        self._before: list[tuple[int, Message | None]] = []
-        """For each rendered item: how many messages stood before it, and the last of them."""
+        self._before: list[tuple[int, int]] = []
+        """For each rendered item: how many messages stood before it, and how long the last was."""
 
     def item_of(self, n: int) -> Item | None:
         """Find the item that shows entry `n`, unless it left the row."""
@@ -81,8 +80,7 @@ class Row:
         owner = self.round_of(tool_use_id)
         if owner is None or owner.result_of(tool_use_id) is None:
             return None
-        results = (change(r) if r.tool_use_id == tool_use_id else r for r in owner.results)
-        return self.replace(replace(owner, results=tuple(results)))
+        return self.replace(owner.with_changed(tool_use_id, change))
 
     def splice(self, lo: int, hi: int, items: Sequence[Item]) -> None:
         """Replace a range of items by others."""
@@ -95,10 +93,10 @@ class Row:
         """Render what was not rendered yet, and give all of it."""
         messages = self._messages
         for item in self.items[len(self._before) :]:
-            self._before.append((len(messages), messages[-1] if messages else None))
+            self._before.append((len(messages), len(messages[-1].content) if messages else 0))
             for fragment in item.fragments("sent"):
                 join(messages, fragment)
-        return messages
+        return list(messages)
 
     def _order(self, n: int) -> int:
         """Say where an entry stands: with the item that shows it, else by its own number."""
@@ -109,11 +107,12 @@ class Row:
         """Take back the rendering from item `i` on, unmerging what it was merged into."""
         if i >= len(self._before):
             return
-        length, last = self._before[i]
+        count, blocks = self._before[i]
         del self._before[i:]
-        del self._messages[length:]
-        if last is not None:
-            self._messages[-1] = last
+        del self._messages[count:]
+        if count and len(self._messages[-1].content) > blocks:
+            last = self._messages[-1]
+            self._messages[-1] = Message(last.role, last.content[:blocks])
 
 
 def _sum(items: Iterable[Item]) -> Measure:

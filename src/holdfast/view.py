@@ -6,7 +6,7 @@ of entry does to the row of items; the row does it. Undo folds again without the
 entries and what rests on them: the one case where the whole log is walked.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import methodcaller
 from typing import Any, Literal
@@ -72,6 +72,8 @@ class View:
         self._last_round = 0
         self._before_round: Measure = NOTHING
         """What the view weighed before the last round began."""
+        self._turn_end = 0
+        """The order of the last item whose thinking is behind us."""
         self._sealed = 0
         """The last round that was sent while some of its results were missing."""
 
@@ -146,17 +148,20 @@ class View:
             act(self, entry)
 
     def _said(self, entry: Said) -> None:
-        if not entry.hidden and not capabilities(self.model).keeps_thinking:
+        is_hidden = entry.hidden or entry.role == "system"
+        if not is_hidden and not capabilities(self.model).keeps_thinking:
             self._end_turn()
-        self._speak(entry, entry.content, "said", hidden=entry.hidden)
+        self._speak(entry, entry.content, "said", hidden=is_hidden)
 
     def _end_turn(self) -> None:
         """Put the thinking of the turn that ends behind us: this model is not shown it again."""
+        ended = self._turn_end
         for i in range(len(self.items) - 1, -1, -1):
             item = self.items[i]
-            if isinstance(item, Round):
-                if item.is_past:
-                    break
+            if item.order <= ended:
+                break
+            self._turn_end = max(self._turn_end, item.order)
+            if isinstance(item, Round) and not item.is_past:
                 self._row.put(i, replace(item.without_thinking(), is_past=True))
 
     def _restored(self, entry: Restored) -> None:
@@ -258,7 +263,7 @@ class View:
             self._row.append(late(entry))
             return
         self._row.home[entry.n] = owner.order
-        self._row.replace(replace(owner, results=(*owner.results, Result.of(entry))))
+        self._row.replace(owner.with_result(Result.of(entry)))
 
     def _spilled(self, entry: Spilled) -> None:
         shown = StandIn(text=entry.text, how="spilled", measure=entry.measure)
@@ -294,12 +299,13 @@ class View:
     def _stand_for_span(
         self, entry: Collapsed | Compacted, content: SpokenContent, kind: Literal["line", "summary"]
     ) -> None:
-        """Put one item in place of a span; what is pinned in it and an open round at its end stay."""
+        """Put one item in place of a span; what is pinned stays, and so does an open round and after."""
         lo, hi = self._row.span(entry.first, entry.last)
         while lo < hi and self.is_pinned(self.items[lo]):
             lo += 1
-        if lo < hi and self.items[hi - 1] is self.open_round():
-            hi -= 1
+        still_open = self.open_round()
+        if still_open is not None:
+            hi = min(hi, self._row.span(still_open.id, still_open.id)[0])
         if lo >= hi:
             return
         kept = [item for item in self.items[lo:hi] if self.is_pinned(item)]
@@ -325,7 +331,7 @@ class View:
 
     def _asked(self, entry: Asked) -> None:
         self.asked = entry
-        if self.open_round():
+        if entry.source == "main" and self.open_round():
             self._sealed = self._last_round
 
     def _drop_thinking(self, entry: Shaped, changed: int | None) -> None:
@@ -339,11 +345,19 @@ class View:
 
 def fold(entries: Iterable[AnyEntry]) -> View:
     """Fold a log into a view."""
+    view = View()
+    for view in folding(entries):  # noqa: B007 - the last one is the whole
+        pass
+    return view
+
+
+def folding(entries: Iterable[AnyEntry]) -> Iterator[View]:
+    """Fold a log entry by entry, knowing from the start what will be undone; the view grows."""
     history = list(entries)
     view = View(history, fate(history))
     for entry in history:
         view._take(entry)
-    return view
+        yield view
 
 
 _ACTS: dict[type, Callable[[View, Any], None]] = {

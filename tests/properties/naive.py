@@ -297,13 +297,13 @@ def snip(state: Naive, entry: Snipped, targets: Iterable[int]) -> None:
 
 
 def stand_in(state: Naive, entry: Collapsed | Compacted, kind: str, content: list[Block]) -> None:
-    """Put one thing where a span was; what is pinned stays, and an open round at its end."""
+    """Put one thing where a span was; what is pinned stays, and an open round and all after it."""
     first, last = (place(state, n) for n in (entry.first, entry.last))
     span = [thing for thing in state.things if first <= thing.order <= last]
     while span and span[0].pinned:
         span.pop(0)
-    if span and span[-1] is state.open():
-        span.pop()
+    waiting = state.open()
+    span = [thing for thing in span if waiting is None or thing.order < waiting.order]
     if not span:
         return
     at = state.things.index(span[0])
