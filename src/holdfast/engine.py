@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.cache.request import Wire, build
-from holdfast.entries import AnyEntry, Asked, Framed, Ran, Replied, Said, Snipped, Switched
+from holdfast.cache.watch import Watch
+from holdfast.entries import AnyEntry, Framed, Ran, Replied, Said, Snipped, Switched
 from holdfast.gauge import Follower, load_calibration, save_calibration
 from holdfast.log import Log
 from holdfast.measure import measure_content
-from holdfast.messages import Content, ResultContent, Text, ToolUse
+from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
 from holdfast.models.protocol import Reply, Request
 from holdfast.settings import Settings
 from holdfast.view import View, fold
@@ -55,6 +56,7 @@ class Engine:
         log.entries.clear()  # the view's history holds them
         self._follower = Follower(load_calibration)
         self._wire = Wire()
+        self.watch = Watch()
 
     @property
     def model(self) -> str:
@@ -132,7 +134,8 @@ class Engine:
             await stage(self)
         messages = self._wire.messages(self.view.messages())
         request = build(self.frame, messages, model=self.model, max_output_tokens=max_output_tokens)
-        self.record(Asked(source=source, chain_length=len(messages)))
+        names = [section.name for section in self.frame.sections]
+        self.record(self.watch.sending(request, self.view.history, source=source, names=names))
         return request
 
     def settle(self, reply: Reply) -> AnyEntry:
@@ -147,12 +150,16 @@ class Engine:
                 measure=measure_content(reply.content),
             )
         )
-        self.settled()
+        self.settled(reply.diagnostics)
         return entry
 
-    def settled(self) -> None:
-        """Learn from the last answer's usage, and make the turn safe on disk."""
+    def settled(self, diagnostics: JsonObject | None = None) -> None:
+        """Learn from the last answer's usage, say if the cache broke, and make the turn safe."""
         self._follower.follow(self.view)
+        source = self.view.asked.source if self.view.asked else "main"
+        broke = self.watch.answered(self.view.history, source=source, diagnostics=diagnostics)
+        if broke is not None:
+            self.record(broke)
         self.log.sync()
 
     def close(self) -> None:

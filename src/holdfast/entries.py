@@ -9,9 +9,9 @@ Entries carry what was measured when they were made, so that loading never count
 
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from holdfast.measure import NOTHING, Measure
+from holdfast.measure import NOTHING, Measure, measure_content
 from holdfast.messages import (
     Document,
     Image,
@@ -231,6 +231,27 @@ class Asked(Entry, frozen=True, kw_only=True, tag="asked"):
     markers: tuple[int, ...] = ()
 
 
+class CacheBroke(Entry, frozen=True, kw_only=True, tag="cachebroke"):
+    """A call read less from the provider's cache than the call before it had left there."""
+
+    cause: str
+    """What is to blame: tool, section, message, model, lifetime_5m, provider and so on."""
+    detail: str = ""
+    """One plain line for the user."""
+    source: str = "main"
+    first_moved: str = ""
+    """The first part of the prefix that was not as before; empty if nothing moved."""
+    lost_tokens: int = 0
+    """Tokens that could have been read and were not."""
+    usd: float = 0.0
+    """What that cost; nothing where the model has no published price."""
+    expected: str = ""
+    """The kind of entry that announced it; empty for a break nobody asked for."""
+    provider: str = ""
+    """The provider's own word on the miss, where it gives one."""
+    diff: str = ""
+
+
 class Failed(Entry, frozen=True, kw_only=True, tag="failed"):
     """Something went wrong and the session went on."""
 
@@ -276,6 +297,7 @@ AnyEntry: TypeAlias = (
     | Framed
     | Switched
     | Asked
+    | CacheBroke
     | Failed
     | Titled
     | Imported
@@ -306,3 +328,23 @@ def targets(entry: Shaped) -> frozenset[int | str]:
         case Collapsed(first=first, last=last) | Compacted(first=first, last=last):
             return frozenset({first, last})
     return frozenset()
+
+
+def measured(entry: AnyEntry) -> AnyEntry:
+    """Weigh what an entry brings, unless that was done when it was made."""
+    if getattr(entry, "measure", NOTHING) is not NOTHING:
+        return entry
+    match entry:
+        case Said(content=content) | Replied(content=content) | Restored(content=content):
+            weight = measure_content(content)
+        case Ran(content=result):
+            weight = measure_content(result)
+        case Compacted(summary=summary):
+            weight = measure_content(summary)
+        case Spilled(text=text) | Collapsed(text=text):
+            weight = measure_content(text)
+        case Cleared(texts=texts, measures=()):
+            return structs.replace(entry, measures=tuple(map(measure_content, texts)))
+        case _:
+            return entry
+    return structs.replace(entry, measure=weight)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from holdfast.entries import (
     AnyEntry,
+    CacheBroke,
     Cleared,
     Collapsed,
     Compacted,
@@ -89,7 +90,7 @@ class _Teller:
                 self._answer(turn, entry)
             case Ran(is_error=True):
                 turn.errors += 1
-            case Shaped() | Undone() | Redone() | Switched() | Failed():
+            case Shaped() | Undone() | Redone() | Switched() | Failed() | CacheBroke():
                 saved = before - after if isinstance(entry, Shaped | Undone | Redone) else 0
                 turn.acts.append(
                     Act(n=entry.n, kind=_kind(entry), text=_told(entry), saved_tokens=saved)
@@ -134,6 +135,9 @@ def _told(entry: AnyEntry) -> str:
             told = f"entry {n} was {_kind(entry)}"
         case Switched(model=model, reason=reason):
             told = f"{model} answers from here on" + (f" ({reason})" if reason else "")
+        case CacheBroke(detail=detail, lost_tokens=lost, usd=usd, expected=expected):
+            told = f"{lost:,} tokens were not read from the cache (${usd:.4f}): {detail}"
+            told += f" (expected: {expected})" if expected else ""
         case Failed(what=what, error=error):
             told = f"{what}: {' '.join(error.split())[:200]}"
         case _:

@@ -1,0 +1,133 @@
+"""Watches over the cache of a session: a fingerprint before each call, a verdict after it.
+
+The engine tells it what is about to be sent and when an answer has come; it gives back the
+entries to record: an `Asked` with the request's hashes, and a `CacheBroke` when the answer read
+less than it could have. Each source of calls is compared with itself only. A call that failed
+is no baseline; nor is anything from before a restart, when no fingerprint is left of it.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from holdfast.cache.breaks import ANNOUNCED, find_break
+from holdfast.cache.fingerprint import Fingerprint, digest, fingerprint
+from holdfast.entries import AnyEntry, Asked, CacheBroke, Ran, Replied, Spilled
+from holdfast.messages import Json, JsonObject, Usage
+from holdfast.models.protocol import Request
+
+SOURCES = 10
+"""More kinds of calls than a session has; a leak of names must not become one of memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    sent: Fingerprint
+    at: float
+    position: int
+    """How many entries the log had when it went out."""
+    usage: Usage
+
+
+class Watch:
+    """The last call of each source, and the one under way."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.clock = clock
+        self._done: dict[str, _Call] = {}
+        self._under_way: dict[str, _Call] = {}
+
+    def sending(
+        self,
+        request: Request,
+        history: Sequence[AnyEntry],
+        *,
+        source: str = "main",
+        names: Sequence[str] = (),
+    ) -> Asked:
+        """Take the fingerprint of a request that is about to go out."""
+        last = self._under_way.get(source) or self._done.get(source)
+        sent = fingerprint(request, last.sent if last else None, names)
+        call = _Call(sent=sent, at=self.clock(), position=len(history), usage=Usage())
+        self._under_way.pop(source, None)
+        self._under_way[source] = call
+        _forget_oldest(self._under_way)
+        return _asked(sent, source, last.sent if last else None)
+
+    def answered(
+        self,
+        history: Sequence[AnyEntry],
+        *,
+        source: str = "main",
+        diagnostics: JsonObject | None = None,
+    ) -> CacheBroke | None:
+        """Compare a call with the one before it, now that its usage is in the log."""
+        call = self._under_way.get(source)
+        usage = _usage_since(history, call.position) if call else None
+        if call is None or usage is None:
+            return None
+        before = self._done.pop(source, None)
+        self._done[source] = replace(call, usage=usage)
+        del self._under_way[source]
+        _forget_oldest(self._done)
+        if before is None:
+            return None
+        broke = find_break(
+            before.sent,
+            call.sent,
+            before.usage,
+            usage,
+            call.at - before.at,
+            announced(history[before.position : call.position]),
+        )
+        if broke is None:
+            return None
+        return msgspec.structs.replace(broke, source=source, provider=_reason(diagnostics))
+
+
+def announced(entries: Sequence[AnyEntry]) -> list[str]:
+    """List the kinds of entries that announce a change of the prefix, the last first.
+
+    A result that was spilled as it came was never sent otherwise, so that announces nothing.
+    """
+    came = {entry.tool_use_id for entry in entries if isinstance(entry, Ran)}
+    kinds = [
+        type(entry).__name__.lower()
+        for entry in reversed(entries)
+        if not (isinstance(entry, Spilled) and entry.tool_use_id in came)
+    ]
+    return list(dict.fromkeys(kind for kind in kinds if kind in ANNOUNCED))
+
+
+def _usage_since(history: Sequence[AnyEntry], position: int) -> Usage | None:
+    """Find the usage of the last answer since a position, if it had a prompt."""
+    for entry in reversed(history[position:]):
+        if isinstance(entry, Replied) and entry.usage and entry.usage.prompt_tokens:
+            return entry.usage
+    return None
+
+
+def _asked(sent: Fingerprint, source: str, last: Fingerprint | None) -> Asked:
+    """Write down a request's hashes; those of tools and sections only where they changed."""
+    return Asked(
+        source=source,
+        options_hash=digest((sent.model, sent.betas, sent.options)),
+        tool_hashes={} if last and last.tools == sent.tools else dict(sent.tools),
+        section_hashes={} if last and last.sections == sent.sections else dict(sent.sections),
+        chain_length=sent.length,
+        chain_head=sent.head,
+        markers=sent.marked,
+    )
+
+
+def _reason(diagnostics: Mapping[str, Json] | None) -> str:
+    """Read the provider's own word on a miss."""
+    reason = (diagnostics or {}).get("cache_miss_reason")
+    return str(reason.get("type", "")) if isinstance(reason, dict) else ""
+
+
+def _forget_oldest(calls: dict[str, _Call]) -> None:
+    while len(calls) > SOURCES:
+        del calls[next(iter(calls))]
