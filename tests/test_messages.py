@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.messages import (
+    INVALID_INPUT,
     Document,
     Image,
     Message,
@@ -69,7 +70,6 @@ def test_unknown_fields_survive(wire):
     [
         {"type": "text"},
         {"type": "text", "text": 5},
-        {"type": "tool_use", "id": "a", "name": "b", "input": "c"},
         {"type": "tool_use", "id": 1, "name": "b", "input": {}},
         {"type": "tool_result", "content": "x"},
         {"type": "tool_result", "tool_use_id": "a", "is_error": "yes"},
@@ -83,6 +83,16 @@ def test_unknown_fields_survive(wire):
 def test_what_cannot_be_typed_survives_as_it_is(raw):
     """A malformed block is opaque rather than lost."""
     assert block_from_wire(raw) == Opaque(raw=raw)
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [({"input": "c"}, {INVALID_INPUT: "c"}), ({"input": [1]}, {INVALID_INPUT: [1]}), ({}, {})],
+)
+def test_a_tool_use_whose_input_is_no_object_gets_one(fields, kept):
+    """It stays a tool use, which can be answered, and the model reads what it wrote."""
+    raw = {"type": "tool_use", "id": "a", "name": "b"} | fields
+    assert block_from_wire(raw) == ToolUse(id="a", name="b", input=kept)
 
 
 def test_values_that_are_no_blocks_survive_too():

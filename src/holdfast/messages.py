@@ -115,6 +115,9 @@ _KNOWN: dict[str, type[_Block]] = {
 }
 _FIELDS = {tag: frozenset(kind.__struct_fields__) - {"extra"} for tag, kind in _KNOWN.items()}
 
+INVALID_INPUT = "INVALID_JSON"
+"""A tool's input must be an object; what is none is put into one under this name."""
+
 CLIENT_MARKS = frozenset({"cache_control"})
 """Fields a client adds to steer one request; they are not content and never enter the log."""
 
@@ -133,6 +136,8 @@ def block_from_wire(raw: Json) -> Block:
     fields = _FIELDS[raw["type"]]
     known = {key: value for key, value in raw.items() if key in fields and value is not None}
     extra = {key: value for key, value in raw.items() if key not in fields and key != "type"}
+    if kind is ToolUse and not isinstance(known.get("input"), dict):
+        known["input"] = {INVALID_INPUT: known["input"]} if "input" in known else {}
     if kind is ToolResult and isinstance(known.get("content"), list):
         known["content"] = result_content_from_wire(known["content"])
     try:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import StreamBroken
-from holdfast.messages import Opaque, Text, Thinking, ToolUse, Usage
-from holdfast.models.assemble import INVALID_INPUT, Assembly, parse_input
+from holdfast.messages import INVALID_INPUT, Opaque, Text, Thinking, ToolUse, Usage
+from holdfast.models.assemble import Assembly, parse_input
 from holdfast.models.protocol import BlockFinished, Finished, Pulse, Started, TextDelta
 
 START = {

@@ -404,10 +404,6 @@ def test_odd_times_are_no_times(session, time):
     assert isinstance(said.at, float)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a block in a place the API forbids is kept as Opaque, which the rules do not look into",
-)
 def test_what_the_api_forbids_on_the_users_side_is_not_sent_there(session):
     """A tool use that a broken record puts into the user's mouth would be a 400."""
     session.user([{"type": "tool_use", "id": "a", "name": "Read", "input": {}}])
@@ -416,10 +412,6 @@ def test_what_the_api_forbids_on_the_users_side_is_not_sent_there(session):
         assert [wire["type"] for wire in wires] == []
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a tool use whose input is no object is kept as Opaque, so nothing answers it",
-)
 def test_a_tool_use_that_cannot_be_typed_is_still_answered(session):
     """Whatever goes out as a tool use must have a result behind it."""
     session.user("hi")

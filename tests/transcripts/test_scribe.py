@@ -35,12 +35,18 @@ def test_entries_carry_their_measure(scribe):
     assert scribe.ran("a", "ok").measure == measure_content("ok")
 
 
-def test_blocks_that_cannot_stand_on_the_users_side_stay_as_opaque_ones(scribe):
-    """Nothing is dropped."""
+def test_blocks_that_cannot_stand_on_the_users_side_are_written_out(scribe):
+    """Nothing is dropped, and nothing is sent where an API refuses it."""
     picture, thought = Image(source={"type": "url"}), Thinking(thinking="hm")
-    kept = scribe.said((picture, thought)).content
-    assert kept == (picture, Opaque(raw={"type": "thinking", "thinking": "hm"}))
-    assert speakable((picture, thought)) == kept
+    strange, broken = Opaque(raw={"type": "tomorrow"}), Opaque(raw={"type": "tool_use", "id": 1})
+    kept = scribe.said((picture, thought, strange, broken)).content
+    assert kept == (
+        picture,
+        Text(text='{"type":"thinking","thinking":"hm"}'),
+        strange,
+        Text(text='{"type":"tool_use","id":1}'),
+    )
+    assert speakable((picture, thought, strange, broken)) == kept
 
 
 def test_blocks_that_cannot_stand_on_the_models_side_stay_as_opaque_ones(scribe):
@@ -55,10 +61,10 @@ def test_blocks_that_cannot_stand_on_the_models_side_stay_as_opaque_ones(scribe)
 
 def test_usage_is_read_or_counted(scribe):
     """A report that cannot be read is not a reason to stop."""
-    assert scribe.usage({"input_tokens": 3}) == Usage(input_tokens=3)
-    assert scribe.usage(None) is None
+    assert scribe.account.usage({"input_tokens": 3}) == Usage(input_tokens=3)
+    assert scribe.account.usage(None) is None
     assert scribe.account.repaired == {}
-    assert scribe.usage({"input_tokens": "many"}) is None
+    assert scribe.account.usage({"input_tokens": "many"}) is None
     assert scribe.account.repaired == {"usage that cannot be read": 1}
 
 

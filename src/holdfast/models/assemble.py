@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 import msgspec
 
 from holdfast.errors import StreamBroken
-from holdfast.messages import Block, Json, JsonObject, block_from_wire, usage_from_wire
+from holdfast.messages import (
+    INVALID_INPUT,
+    Block,
+    Json,
+    JsonObject,
+    block_from_wire,
+    usage_from_wire,
+)
 from holdfast.models.protocol import (
     BlockFinished,
     Event,
@@ -23,10 +30,6 @@ from holdfast.models.protocol import (
     TextDelta,
     ThinkingDelta,
 )
-
-INVALID_INPUT = "INVALID_JSON"
-"""The key under which a tool input that is not a JSON object travels, so that the tool
-rejects it and the model reads what it wrote."""
 
 _REPLY_FIELDS = frozenset(
     {"id", "type", "role", "content", "model", "usage", "stop_reason", "stop_sequence"}

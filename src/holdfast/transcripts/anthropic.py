@@ -13,9 +13,7 @@ from holdfast.messages import (
     Json,
     JsonObject,
     Text,
-    Usage,
     message_to_wire,
-    usage_from_wire,
 )
 from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import content_of
@@ -93,7 +91,7 @@ def _message(
                 content,
                 model=str(message.get("model") or ""),
                 stop_reason=str(message.get("stop_reason") or ""),
-                usage=_usage(message.get("usage"), account),
+                usage=account.usage(message.get("usage")),
                 origin=origin,
             )
         case "user":
@@ -104,17 +102,6 @@ def _message(
             yield from dialogue.said(content, origin=origin, hidden=True)
         case _:
             account.malformed.append((number, "a message without a role"))
-
-
-def _usage(raw: Json, account: Account) -> Usage | None:
-    if not isinstance(raw, dict):
-        return None
-    try:
-        usage = usage_from_wire(raw)
-        return usage if usage.total_tokens else None
-    except (TypeError, ValueError, AttributeError):
-        account.repaired["usage that cannot be read"] += 1
-        return None
 
 
 def _request(view: View) -> JsonObject:

@@ -6,21 +6,16 @@ whatever came in goes out again untouched. Pictures and files travel as data URL
 """
 
 import re
-from collections.abc import Iterable
 
 import msgspec
 
-from holdfast.entries import SpokenContent
 from holdfast.messages import (
     CLIENT_MARKS,
     Block,
     Content,
-    Document,
-    Image,
     Json,
     JsonObject,
     Opaque,
-    Text,
     block_from_wire,
     block_to_wire,
 )
@@ -80,16 +75,6 @@ def content_of(raw: Json) -> Content:
     if raw is None:
         return ()
     return tuple(block_of(block) for block in (raw if isinstance(raw, list) else [raw]))
-
-
-def spoken(blocks: Iterable[Block]) -> SpokenContent:
-    """Make content for the user's side, keeping blocks that cannot stand there as opaque ones."""
-    return tuple(
-        block
-        if isinstance(block, Text | Image | Document | Opaque)
-        else Opaque(raw=block_to_wire(block))
-        for block in blocks
-    )
 
 
 def data_url(source: JsonObject) -> str | None:

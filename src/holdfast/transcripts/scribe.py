@@ -6,6 +6,7 @@ malformed or mended. Entries leave one by one, so that a file of any size can be
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ import msgspec
 from holdfast.entries import AnyEntry, Imported, Ran, Replied, Said, SpokenContent
 from holdfast.measure import measure_content
 from holdfast.messages import (
+    Block,
     Content,
     Document,
     Image,
@@ -30,6 +32,9 @@ from holdfast.messages import (
     usage_from_wire,
 )
 
+MODELS_OWN = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
+"""Blocks that an API refuses on the user's side, where a broken record may put them."""
+
 _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
 
 
@@ -42,15 +47,34 @@ class Account:
     malformed: list[tuple[int, str]] = field(default_factory=list)
     repaired: Counter[str] = field(default_factory=Counter)
 
+    def usage(self, raw: Json) -> Usage | None:
+        """Read what an answer cost; a report that cannot be read is counted, not kept."""
+        if not isinstance(raw, dict):
+            return None
+        try:
+            usage = usage_from_wire(raw)
+        except (TypeError, ValueError, AttributeError):
+            self.repaired["usage that cannot be read"] += 1
+            return None
+        return usage if usage.total_tokens else None
 
-def speakable(content: Content) -> SpokenContent:
-    """Make content that may stand on the user's side; other blocks stay as opaque ones."""
-    return tuple(
-        block
-        if isinstance(block, Text | Image | Document | Opaque)
-        else Opaque(raw=block_to_wire(block))
-        for block in content
-    )
+
+def speakable(content: Iterable[Block]) -> SpokenContent:
+    """Make content for the user's side; what only a model may say is written out as text."""
+    return tuple(map(_speakable, content))
+
+
+def _speakable(block: Block) -> Text | Image | Document | Opaque:
+    if isinstance(block, Opaque):
+        is_models = str(block.raw.get("type")) in MODELS_OWN
+        return _written_out(block.raw) if is_models else block
+    if isinstance(block, Text | Image | Document):
+        return block
+    return _written_out(block_to_wire(block))
+
+
+def _written_out(wire: JsonObject) -> Text:
+    return Text(text=msgspec.json.encode(wire).decode())
 
 
 class Scribe:
@@ -127,16 +151,6 @@ class Scribe:
             measure=measure_content(content),
         )
         return self.write(entry, at)
-
-    def usage(self, raw: Json) -> Usage | None:
-        """Read what an answer cost; a report that cannot be read is counted, not kept."""
-        if not isinstance(raw, dict):
-            return None
-        try:
-            return usage_from_wire(raw)
-        except (TypeError, ValueError, AttributeError):
-            self.account.repaired["usage that cannot be read"] += 1
-            return None
 
     def imported(self, format: str, source: str) -> Imported:
         """Close the account: the last entry of every import."""

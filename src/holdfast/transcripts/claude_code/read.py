@@ -173,7 +173,7 @@ class _Reader:
             at=_time(record),
             model=model,
             stop_reason=str(message.get("stop_reason") or ""),
-            usage=self._scribe.usage(message.get("usage")),
+            usage=self._scribe.account.usage(message.get("usage")),
             origin=str(record.get("uuid") or ""),
         )
         self._shown.append(entry.n)

@@ -21,8 +21,8 @@ from holdfast.messages import (
     Thinking,
     ToolUse,
 )
-from holdfast.transcripts.parts import arguments_of, extra_of, source_of, spoken, unwrap
-from holdfast.transcripts.scribe import Account
+from holdfast.transcripts.parts import arguments_of, extra_of, source_of, unwrap
+from holdfast.transcripts.scribe import Account, speakable
 
 CONTEXT_ITEMS = frozenset(
     {"compaction", "compaction_summary", "context_compaction", "agent_message", "additional_tools"}
@@ -64,7 +64,7 @@ def result_of(item: JsonObject) -> tuple[ResultContent, bool]:
         case {"content": str(text), **rest}:
             return text, is_error or rest.get("success") is False
         case list(parts) if "output" in item:
-            return spoken(content_of(parts)), is_error
+            return speakable(content_of(parts)), is_error
         case other:
             return msgspec.json.encode(other).decode(), is_error
 

@@ -25,9 +25,9 @@ from holdfast.transcripts.codex.items import (
     result_of,
 )
 from holdfast.transcripts.dialogue import Dialogue
-from holdfast.transcripts.parts import extra_of, spoken
+from holdfast.transcripts.parts import extra_of
 from holdfast.transcripts.records import decoded, records, seconds
-from holdfast.transcripts.scribe import Scribe
+from holdfast.transcripts.scribe import Scribe, speakable
 
 KEPT_USER_CHARS = 80_000
 """An old compaction keeps 20,000 tokens of user messages, counted as four characters each."""
@@ -227,7 +227,7 @@ class _Reader:
         message = str(compaction.get("message") or "")
         lead = next((i for i, item in enumerate(items) if not _is_users(item)), len(items))
         blocks = [block for item in items[:lead] for block in _spoken(item)]
-        summary = spoken(blocks) or ((Text(text=message),) if message else ())
+        summary = speakable(blocks) or ((Text(text=message),) if message else ())
         if history is None:
             summary = (*(Text(text=text) for text in self._asked), *summary)
         self._turns.clear()

@@ -23,10 +23,10 @@ from holdfast.messages import (
     text_of,
 )
 from holdfast.transcripts.dialogue import Dialogue
-from holdfast.transcripts.parts import arguments_of, block_of, extra_of, source_of, spoken
+from holdfast.transcripts.parts import arguments_of, block_of, extra_of, source_of
 from holdfast.transcripts.provider import provider_of
 from holdfast.transcripts.records import message_list
-from holdfast.transcripts.scribe import Scribe
+from holdfast.transcripts.scribe import Scribe, speakable
 
 SYSTEM_ROLES = ("system", "developer")
 
@@ -140,7 +140,7 @@ class _Reader:
         content = message.get("content")
         return self._dialogue.ran(
             tool_use_id,
-            content if isinstance(content, str) else spoken(_parts(content)),
+            content if isinstance(content, str) else speakable(_parts(content)),
             extra=extra_of(message, RESULT_FIELDS),
             origin=origin,
         )

@@ -24,10 +24,10 @@ from holdfast.messages import (
     Usage,
 )
 from holdfast.transcripts.dialogue import Dialogue
-from holdfast.transcripts.parts import extra_of, spoken, unwrap
+from holdfast.transcripts.parts import extra_of, unwrap
 from holdfast.transcripts.pi.branch import active_branch
 from holdfast.transcripts.records import Numbered, decoded, objects, seconds, spoken_lines
-from holdfast.transcripts.scribe import Account, Scribe
+from holdfast.transcripts.scribe import Account, Scribe, speakable
 
 TREE_VERSION = 2
 """Since this version entries have ids and parents."""
@@ -182,7 +182,7 @@ class _Reader:
             yield self._scribe.write(Switched(model=model), at)
 
     def _ran(self, message: JsonObject, at: float, origin: str) -> AnyEntry:
-        content = spoken(_content(message.get("content")))
+        content = speakable(_content(message.get("content")))
         is_text = isinstance(message.get("content"), str) or message.get("isText") is True
         match content:
             case (Text(text=text, extra=None),) if is_text:
