@@ -14,7 +14,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from holdfast.entries import AnyEntry, Failed, Said, Titled
+from holdfast.entries import AnyEntry, Said, Titled
 from holdfast.errors import LogLocked, NewerFormat, StoreError, TranscriptError
 from holdfast.log import VERSION, Header, Log, branch_log, load, load_header, write_log
 from holdfast.messages import Text, text_of
@@ -486,13 +486,12 @@ def test_a_branch_before_the_first_entry_is_empty(tmp_path):
     assert load_header(tmp_path / "t.jsonl").parent_entry == 0
 
 
-def test_what_no_unicode_can_hold_is_refused_before_it_is_written(tmp_path):
-    """A lone surrogate is no text; the log says so and goes on."""
+def test_what_no_unicode_can_hold_is_mended_before_it_is_written(tmp_path):
+    """Half a character becomes the sign for one that is missing; what comes back is what was written."""
     with Log.create(tmp_path / "s.jsonl", HEADER) as log:
-        with pytest.raises(ValueError, match="surrogates"):
-            log.append(said("\ud800"))
-        assert log.append(Failed(what="a", error="b")).n == 1
-    assert load(log.path).damage == []
+        written = log.append(said("a \ud800 b"))
+        assert written.content == (Text(text="a \ufffd b"),)
+    assert load(log.path).entries == [written]
 
 
 def test_the_limit_on_files_is_as_it_was():

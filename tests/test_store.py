@@ -11,8 +11,9 @@ from holdfast.entries import Said
 from holdfast.errors import LogLocked, SessionNotFound, StoreError
 from holdfast.log import Header
 from holdfast.messages import Text
+from holdfast.project import SLUG_CHARS, project_root, slug
 from holdfast.settings import home
-from holdfast.store import SLUG_CHARS, FileStore, new_id, project_root, slug
+from holdfast.store import FileStore, new_id
 
 if TYPE_CHECKING:
     from holdfast.store import Store
@@ -242,8 +243,10 @@ def test_without_git_a_directory_is_its_own_project(tmp_path):
 
 
 def test_a_slug_is_one_name():
-    """Letters and digits stay; long ones are cut and stay apart."""
-    assert slug(Path("/home/me/my project")) == "-home-me-my-project"
-    first, second = (slug(Path("/" + "x" * 300 + end)) for end in "ab")
-    assert first != second
-    assert len(first) == SLUG_CHARS + 9
+    """Letters and digits stay; what reads alike stays apart, and long ones are cut."""
+    assert slug(Path("/home/me/my project")).startswith("home-me-my-project-")
+    assert slug(Path("/tmp/a-b")) != slug(Path("/tmp/a/b"))
+    assert slug(Path("/項目")) != slug(Path("/作業"))
+    long = slug(Path("/" + "x" * 500))
+    assert len(long) <= SLUG_CHARS + 9
+    assert long != slug(Path("/" + "x" * 501))

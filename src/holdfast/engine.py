@@ -6,19 +6,23 @@ it decides, then builds the request. Stages are plain functions in a tuple; whic
 and who runs the tools is somebody else's business.
 """
 
+import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import structs
 
 from holdfast.cache.request import Wire, build
 from holdfast.cache.watch import Watch
 from holdfast.entries import AnyEntry, Framed, Ran, Replied, Said, Snipped, Switched
 from holdfast.gauge import Follower, load_calibration, save_calibration
 from holdfast.log import Log
-from holdfast.measure import measure_content
+from holdfast.measure import NOTHING, measure_content
 from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
 from holdfast.models.protocol import Reply, Request
 from holdfast.settings import Settings
+from holdfast.store import keep_result
 from holdfast.view import View, fold
 from holdfast.window import Window, window_for
 
@@ -70,10 +74,31 @@ class Engine:
 
     def record(self, entry: AnyEntry) -> AnyEntry:
         """Write an entry to the log, then take it into the view."""
+        if isinstance(entry, Ran):
+            entry = self._bounded(entry)
         written = self.log.append(entry)
         self.log.entries.clear()
         self.view.apply(written)
         return written
+
+    def _bounded(self, entry: Ran) -> Ran:
+        """Put the body of a huge result into a file of its own; the log keeps its beginning."""
+        limit = self.settings.log.body_limit_bytes
+        if not isinstance(entry.content, str) or len(entry.content) <= limit // 4:
+            return entry
+        body = entry.content.encode("utf-8", "replace")
+        if len(body) <= limit:
+            return entry
+        file = keep_result(self.log.path.with_suffix(""), entry.tool_use_id, body)
+        note = f"\n[{len(body):,} bytes in all; the whole is in {file}]"
+        head = body[:limit].decode("utf-8", "ignore") + note
+        return structs.replace(
+            entry,
+            content=head,
+            file=str(file),
+            sha256=hashlib.sha256(body).hexdigest(),
+            measure=NOTHING,
+        )
 
     def say(self, content: str | Content, *, hidden: bool = False) -> AnyEntry:
         """Take in what the user says, before anything is sent."""

@@ -13,8 +13,8 @@ import msgspec
 from holdfast.entries import AnyEntry, Replied
 from holdfast.items import Round
 from holdfast.measure import NOTHING
+from holdfast.project import slug
 from holdfast.settings import home
-from holdfast.store import slug
 from holdfast.tokens import Calibration, Gauge
 from holdfast.view import Anchor, View
 

@@ -23,8 +23,9 @@ import msgspec
 from filelock import lock_descriptor
 from msgspec import Struct
 
-from holdfast.entries import AnyEntry
+from holdfast.entries import AnyEntry, measured
 from holdfast.errors import LogLocked, NewerFormat, StoreError, TranscriptError
+from holdfast.messages import Json
 
 VERSION = 1
 """The format this version writes. It reads this one and every older one."""
@@ -76,6 +77,8 @@ class Loaded:
 
 _decoder = msgspec.json.Decoder(AnyEntry)
 _encoder = msgspec.json.Encoder()
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a damaged line may raise; one nested too deeply is as good as damaged."""
 
 
 def load(path: Path) -> Loaded:
@@ -126,7 +129,7 @@ def _header(path: Path, line: bytes) -> Header:
                 f"this one reads up to format {VERSION}: upgrade to open it",
             )
         return msgspec.json.decode(line, type=Header)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         raise TranscriptError(
             path, "is not a Holdfast log; use `holdfast import` for other formats", line=1
         ) from None
@@ -151,7 +154,7 @@ def _decode_chunk(chunk: bytes, first_line: int, loaded: Loaded) -> None:
     try:
         loaded.entries += _decoder.decode_lines(chunk)
         return
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         pass  # some line in here is damaged: go through them one by one
     lines = chunk.split(b"\n")
     for i, line in enumerate(lines):
@@ -159,7 +162,7 @@ def _decode_chunk(chunk: bytes, first_line: int, loaded: Loaded) -> None:
             continue
         try:
             loaded.entries.append(_decoder.decode(line))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except _UNREADABLE as error:
             torn = i == len(lines) - 1
             loaded.damage.append(Damage(line=first_line + i, reason=str(error), torn=torn))
 
@@ -179,6 +182,7 @@ class Log:
     @classmethod
     def create(cls, path: Path, header: Header) -> Self:
         """Begin a new log; one that exists already is never overwritten."""
+        path = path.resolve()
         _private_directory(path.parent)
         lock = _locked(path)
         try:
@@ -196,7 +200,8 @@ class Log:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open an existing log to go on with it."""
+        """Open an existing log to go on with it; by whatever name, its lock is the same."""
+        path = path.resolve()
         load_header(path)  # says what is wrong before anything is put beside it
         lock = _locked(path)
         try:
@@ -213,9 +218,16 @@ class Log:
         return log
 
     def append(self, entry: AnyEntry) -> AnyEntry:
-        """Give the entry its number and its time, write it, and return it as written."""
-        numbered = msgspec.structs.replace(entry, n=self._next, at=entry.at or time.time())
-        self._write(_encoder.encode(numbered) + b"\n")
+        """Give the entry its number, its time and its measure, write it, and return it as written."""
+        numbered = msgspec.structs.replace(
+            measured(entry), n=self._next, at=entry.at or time.time()
+        )
+        try:
+            line = _encoder.encode(numbered)
+        except UnicodeEncodeError:
+            numbered = _mended(numbered)
+            line = _encoder.encode(numbered)
+        self._write(line + b"\n")
         self._next += 1
         self.entries.append(numbered)
         return numbered
@@ -265,6 +277,22 @@ class Log:
             raise _store_error(self.path, error) from error
 
 
+def _mended(entry: AnyEntry) -> AnyEntry:
+    """Replace what no file can hold: halves of characters, as a cut or an odd file name leaves them."""
+
+    def mend(value: Json) -> Json:
+        if isinstance(value, str):
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if isinstance(value, list | tuple):
+            return [mend(item) for item in value]
+        if isinstance(value, dict):
+            return {mend(key): mend(item) for key, item in value.items()}
+        return value
+
+    mended: AnyEntry = msgspec.convert(mend(msgspec.to_builtins(entry)), AnyEntry)
+    return mended
+
+
 def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
     """Write a whole new log of entries that have their numbers, holding none of them; count them.
 
@@ -285,7 +313,8 @@ def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
     except OSError as error:
         raise error if isinstance(error, StoreError) else _store_error(path, error) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # what went wrong before is what the user must hear
+            partial.unlink(missing_ok=True)
     return count
 
 

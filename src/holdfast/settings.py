@@ -16,6 +16,7 @@ from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from holdfast.errors import ConfigError
+from holdfast.project import project_root
 
 Value = bool | int | float | str
 
@@ -155,7 +156,10 @@ class Shown:
 def home() -> Path:
     """Where Holdfast keeps its files: `HOLDFAST_HOME`, or a directory in the user's home."""
     chosen = os.environ.get("HOLDFAST_HOME")
-    return Path(chosen).expanduser() if chosen else Path.home() / ".holdfast"
+    try:
+        return Path(chosen).expanduser() if chosen else Path.home() / ".holdfast"
+    except RuntimeError as error:
+        raise ConfigError(f"HOLDFAST_HOME is {chosen!r}: {error}; give a whole path") from error
 
 
 def load_settings(project: Path | None = None) -> Settings:
@@ -202,7 +206,8 @@ def _sources(project: Path | None) -> dict[str, tuple[Value, str]]:
     """Gather named values, each with where it was set last."""
     files = [home() / "settings.toml"]
     if project is not None:
-        files.append(project / ".holdfast" / "settings.toml")
+        places = dict.fromkeys((project_root(project), project.resolve()))
+        files += [place / ".holdfast" / "settings.toml" for place in places]
     found: dict[str, tuple[Value, str]] = {}
     for file in files:
         if file.is_file():

@@ -5,7 +5,6 @@ are named by an id, of which a unique beginning is enough. Directories are priva
 user. `Store` is the seam for other places than files.
 """
 
-import hashlib
 import os
 import re
 import shutil
@@ -19,10 +18,11 @@ from typing import Protocol
 from holdfast.entries import AnyEntry
 from holdfast.errors import SessionNotFound, StoreError, TranscriptError
 from holdfast.log import Header, Loaded, Log, branch_log, load, load_header, write_log
+from holdfast.project import project_root, slug
 from holdfast.settings import home
 
-SLUG_CHARS = 200
-"""Longer project paths are cut and get a hash; file systems allow 255."""
+PARTIAL_SECONDS = 86_400
+"""An unfinished import that was not touched for a day belongs to a dead process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +78,13 @@ class FileStore:
         id = new_id()
         path = source.with_name(f"{id}.jsonl")
         branch_log(source, path, id, upto=upto)
+        if source.with_suffix("").is_dir():
+            shutil.copytree(source.with_suffix(""), path.with_suffix(""))
         return Log.open(path)
 
     def add(self, header: Header, entries: Iterable[AnyEntry]) -> Path:
         """Write a whole session that comes from elsewhere, such as an imported one."""
+        self.sweep()
         path = self._path(Path(header.directory), header.session)
         write_log(path, header, entries)
         return path
@@ -93,10 +96,12 @@ class FileStore:
         return sorted(found, key=lambda session: session.modified, reverse=True)
 
     def find(self, session: str) -> Found:
-        """Find a session by its id, by a unique beginning of it, or `newest`."""
+        """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
         known = self.sessions()
-        if session == "newest" and known:
-            return known[0]
+        if session == "newest":
+            here = self.sessions(Path.cwd())
+            if here or known:
+                return (here or known)[0]
         exact = [found for found in known if found.id == session]
         matches = exact or [found for found in known if session and found.id.startswith(session)]
         if len(matches) == 1:
@@ -106,15 +111,33 @@ class FileStore:
             raise SessionNotFound(
                 f"{session!r} is the beginning of several sessions: {some}; give more of it"
             )
+        for project in self._projects():
+            if session and (project / f"{session}.jsonl").exists():
+                load_header(project / f"{session}.jsonl")  # says why it is not listed
         raise SessionNotFound(f"there is no session {session!r}; `holdfast sessions` lists them")
 
     def delete(self, session: str) -> None:
         """Remove a session for good: its log and all that belongs to it."""
         found = self.find(session)
-        Log.open(found.path).close()  # whoever is writing it is named instead
-        shutil.rmtree(found.directory, ignore_errors=True)
-        for path in (found.path, found.path.with_suffix(".lock")):
+        with Log.open(
+            found.path
+        ):  # whoever is writing it is named instead, and nobody may begin to
+            shutil.rmtree(found.directory, ignore_errors=True)
+            for path in (found.path, found.path.with_suffix(".lock")):
+                path.unlink(missing_ok=True)
+
+    def sweep(self, *, now: float | None = None) -> list[Path]:
+        """Remove what killed imports left behind, and say what that was."""
+        oldest = (now or time.time()) - PARTIAL_SECONDS
+        left = [
+            path
+            for project in self._projects()
+            for path in project.glob("*.partial")
+            if path.stat().st_mtime < oldest
+        ]
+        for path in left:
             path.unlink(missing_ok=True)
+        return left
 
     def expired(self, retention_days: int, *, now: float | None = None) -> list[Found]:
         """List the sessions that retention would remove."""
@@ -163,34 +186,14 @@ def new_id() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:8]}"
 
 
-def project_root(directory: Path) -> Path:
-    """Find the git root above a directory; worktrees lead to the repository they belong to."""
-    directory = directory.resolve()
-    for place in (directory, *directory.parents):
-        marker = place / ".git"
-        if marker.is_dir():
-            return place
-        if marker.is_file():
-            return _main_worktree(marker) or place
-    return directory
-
-
-def _main_worktree(marker: Path) -> Path | None:
-    """Follow a worktree's `.git` file to the repository it belongs to."""
+def keep_result(directory: Path, tool_use_id: str, body: bytes) -> Path:
+    """Write a result's body beside its session, once; the id is somebody else's and no path."""
+    place = directory / "tool-results"
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = place / f"{re.sub(r'[^A-Za-z0-9_-]', '_', tool_use_id)[:120] or '_'}.txt"
     try:
-        text = marker.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    git = (marker.parent / text.removeprefix("gitdir:").strip()).resolve()
-    if git.parent.name == "worktrees" and git.parent.parent.name == ".git":
-        return git.parent.parent.parent
-    return None
-
-
-def slug(directory: Path) -> str:
-    """Turn a path into one name: letters and digits stay, the rest become dashes."""
-    text = str(directory)
-    name = re.sub(r"[^A-Za-z0-9]", "-", text)
-    if len(name) <= SLUG_CHARS:
-        return name
-    return f"{name[:SLUG_CHARS]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            out.write(body)
+    except FileExistsError:
+        pass  # an id has one result: it is there already
+    return file
