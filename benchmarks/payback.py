@@ -19,15 +19,16 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from statistics import mean
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.cache.warmth import Lifetime, Warmth, call_usd, steps
 from holdfast.cache.outlook import Outlook, expect
 from holdfast.cache.payback import Edit, payback
+from holdfast.cache.warmth import Lifetime, Warmth, call_usd, steps
 from holdfast.prices import TOKENS_PER_PRICE, Prices, prices
 
 MODELS = ("claude-sonnet-5-5", "claude-sonnet-4-6", "claude-fable-5-1", "claude-haiku-5-5")
@@ -57,7 +58,7 @@ class Scenario:
     """A marker is kept where the cleared part ends; otherwise only the frame stays readable."""
     lifetime: Lifetime
 
-    @property
+    @cached_property
     def listed(self) -> Prices:
         """The model's prices."""
         found = prices(self.model)
@@ -173,38 +174,42 @@ def best(session: Session, alive: Floats, colds: Floats) -> NDArray[np.bool_]:
     `alive` holds the chance of reaching each call and `colds` that of finding it cold; with
     both at 0 or 1 the policy knows what happens, which is the hindsight.
     """
-    table = np.zeros((LONGEST_CALLS + 1, 2, LONGEST_CALLS + 1), dtype=np.bool_)
-    value = np.zeros(LONGEST_CALLS + 1)
-    every = np.arange(LONGEST_CALLS + 1)
-    settled = FRAME_TOKENS + session.said + PLACEHOLDER_TOKENS * every
-    kept = settled if session.scenario.is_anchored else np.full(len(every), float(FRAME_TOKENS))
-    for t in range(int(np.flatnonzero(alive > 0)[-1]), 0, -1):
-        ahead = value * (alive[t + 1] / alive[t])
-        clearable = max(t - KEPT_RESULTS, 0)
-        now, before = _prompts(session, t), _prompts(session, t - 1)
-        value = np.zeros(LONGEST_CALLS + 1)
-        for cold, chance in ((0, 1 - colds[t]), (1, colds[t])):
-            stay = _usd(session.scenario, now, before * (1 - cold)) + ahead
-            cleared = np.full(len(every), now[clearable])
-            clear = _usd(session.scenario, cleared, kept * (1 - cold)) + ahead[clearable]
-            table[t, cold] = (clear < stay) & (every < clearable)
-            value += chance * np.where(table[t, cold], clear, stay)
+    last = int(np.flatnonzero(alive > 0)[-1])
+    table = np.zeros((last + 1, 2, last + 1), dtype=np.bool_)
+    every = np.arange(last + 1)
+    settled = FRAME_TOKENS + session.said[: last + 1] + PLACEHOLDER_TOKENS * every
+    kept = settled if session.scenario.is_anchored else np.full(last + 1, float(FRAME_TOKENS))
+    warm = np.array([[1.0], [0.0]])
+    value = np.zeros(last + 1)
+    for t in range(last, 0, -1):
+        most = max(t - KEPT_RESULTS, 0)
+        ahead = value[: most + 1] * (alive[t + 1] / alive[t])
+        now, before = _prompts(session, t, most), _prompts(session, t - 1, most)
+        stay = _usd(session.scenario, now, warm * before) + ahead
+        clear = _usd(session.scenario, now[most], warm * kept[: most + 1]) + ahead[most]
+        table[t, :, : most + 1] = clear < stay
+        table[t, :, most] = False
+        cheapest = np.minimum(stay, clear)
+        cheapest[:, most] = stay[:, most]
+        value = (1 - colds[t]) * cheapest[0] + colds[t] * cheapest[1]
     return table
 
 
-def _prompts(session: Session, t: int) -> Floats:
-    every = np.arange(LONGEST_CALLS + 1)
-    rest = np.maximum(session.results[t] - session.results, 0)
-    return np.asarray(FRAME_TOKENS + session.said[t] + rest + PLACEHOLDER_TOKENS * every)
+def _prompts(session: Session, t: int, most: int) -> Floats:
+    """Count the prompt of call t for every number of cleared results up to the most."""
+    rest = session.results[t] - session.results[: most + 1]
+    placeholders = PLACEHOLDER_TOKENS * np.arange(most + 1)
+    return np.asarray(FRAME_TOKENS + session.said[t] + rest + placeholders)
 
 
 def _usd(scenario: Scenario, prompt: Floats, read: Floats) -> Floats:
     """Price many calls at once, as `call_usd` does one."""
-    paid = np.zeros(len(prompt))
-    for step in steps(scenario.listed):
+    first, *higher = steps(scenario.listed)
+    paid = read * first.prices.read + (prompt - read) * first.write(scenario.lifetime)
+    for step in higher:
         usd = read * step.prices.read + (prompt - read) * step.write(scenario.lifetime)
         paid = np.where(prompt > step.above_tokens, usd, paid)
-    return paid / TOKENS_PER_PRICE
+    return np.asarray(paid / TOKENS_PER_PRICE)
 
 
 def by_table(table: NDArray[np.bool_]) -> Decide:

@@ -10,8 +10,8 @@ expected of the session is the `Outlook`'s part, what an edit loses of the conte
 import math
 from dataclasses import dataclass
 
-from holdfast.cache.warmth import Lifetime, Warmth, call_usd, steps
 from holdfast.cache.outlook import Outlook
+from holdfast.cache.warmth import Lifetime, Warmth, call_usd, steps
 from holdfast.prices import TOKENS_PER_PRICE, Prices, prices
 
 WAITS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)

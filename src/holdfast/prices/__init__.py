@@ -8,6 +8,7 @@ it is newer than our table. A model without a published price has none: None, ne
 """
 
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import Literal
 
 from holdfast.capabilities import canonical_name
@@ -23,6 +24,7 @@ US_ONLY_MULTIPLIER = 1.1  # inference confined to the United States
 FAST_MULTIPLIER = 2.0  # fast mode on the models that have it
 FAST_MODELS = frozenset({"claude-opus-5", "claude-opus-5-5"})
 
+_canonical = lru_cache(maxsize=512)(canonical_name)  # asked for every answer of a session
 _FREE = Prices(input=0.0, write_5m=0.0, write_1h=0.0, read=0.0, output=0.0)
 
 
@@ -31,7 +33,7 @@ def prices(model: str, at: date | None = None) -> Prices | None:
     spelt = model.strip().lower()
     if spelt.startswith("local/"):
         return _FREE
-    name = canonical_name(model)
+    name = _canonical(model)
     if (stated := from_overrides(name)) is not None:
         return stated
     today = datetime.now(UTC).date()
@@ -72,7 +74,7 @@ def cost(
 
 
 def _factor(model: str, *, speed: str, is_batch: bool, is_us_only: bool) -> float:
-    fast = speed == "fast" and canonical_name(model) in FAST_MODELS
+    fast = speed == "fast" and _canonical(model) in FAST_MODELS
     return (
         (FAST_MULTIPLIER if fast else 1.0)
         * (BATCH_MULTIPLIER if is_batch else 1.0)
