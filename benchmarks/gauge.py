@@ -12,6 +12,7 @@ the plain rule: characters / 4 x 4/3.
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Iterable
@@ -20,6 +21,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from holdfast.entries import AnyEntry, Ran, Replied, Said
+from holdfast.errors import HoldfastError
 from holdfast.gauge import Follower
 from holdfast.measure import measure_text
 from holdfast.messages import Block, Text, Thinking, ToolUse
@@ -95,20 +97,22 @@ def block_chars(block: Block) -> int:
     return PLAIN_IMAGE_CHARS
 
 
-def figures(score: Score) -> dict[str, float]:
-    """Sum a score up; percentiles of fewer than two growths say nothing and are left out."""
-    if len(score.gauge) < 2:
-        return {"n": len(score.gauge)}
+def figures(score: Score) -> dict[str, float | None]:
+    """Sum a score up; of no growth at all there is nothing to say, and the values are null."""
     return {
         "n": len(score.gauge),
         **errors("delta_error_p50", "delta_error_p90", "bias", score.gauge),
         **errors("plain_p50", "plain_p90", "plain_bias", score.plain),
-        "within_margin": round(score.within / len(score.gauge), 4),
+        "within_margin": round(score.within / len(score.gauge), 4) if score.gauge else None,
     }
 
 
-def errors(p50: str, p90: str, bias: str, signed: list[float]) -> dict[str, float]:
+def errors(p50: str, p90: str, bias: str, signed: list[float]) -> dict[str, float | None]:
     """Give the percentiles of the error and the median of its sign."""
+    if not signed:
+        return {p50: None, p90: None, bias: None}
+    if len(signed) == 1:
+        signed = signed * 2  # one growth is every percentile
     deciles = quantiles(map(abs, signed), n=10, method="inclusive")
     return {p50: round(deciles[4], 4), p90: round(deciles[8], 4), bias: round(median(signed), 4)}
 
@@ -148,8 +152,11 @@ def main() -> None:
             write(files[0], 1, 600)
             print("no recorded sessions here: a generated one is used, which says little")
         for path in files:
-            with open_transcript(path) as transcript:
-                follow(transcript.entries, score)
+            try:
+                with open_transcript(path) as transcript:
+                    follow(transcript.entries, score)
+            except HoldfastError as error:
+                print(f"left out: {error}", file=sys.stderr)
             if not options.json:
                 print(f"{path.name}: {len(score.gauge)} growths so far")
     print(json.dumps(figures(score) | measuring_speed() | {"files": len(files)}))

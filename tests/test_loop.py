@@ -271,7 +271,9 @@ async def test_an_abort_stops_at_once_and_leaves_nothing_open(bench, wait):
         await asyncio.sleep(60)
         return Outcome(content="never")
 
-    script = 'tool: Hang {"a": 1}\n---\ntext: x' if wait == "tool" else "text: begin\nerror: stalled"
+    script = (
+        'tool: Hang {"a": 1}\n---\ntext: x' if wait == "tool" else "text: begin\nerror: stalled"
+    )
     one = bench(script, tools=(tool("Hang", hang),))
     asyncio.get_running_loop().call_later(0.05, one.loop.abort.set)
     end = await asyncio.wait_for(one.run(), 5)

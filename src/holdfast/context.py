@@ -16,6 +16,9 @@ from holdfast.window import Level, Window
 
 UNSEEN_FRAME = "system prompt and tools, by the last usage"
 """What the provider counted and the log does not hold."""
+OVERESTIMATED = "estimated too high, by the last usage"
+UNDERESTIMATED = "estimated too low, by the last usage"
+"""The parts are estimates; the provider's count of the whole is not."""
 
 _SPOKEN = {
     "said": "user messages",
@@ -41,6 +44,7 @@ class Context:
     """How full a window is, and with what."""
 
     model: str
+    title: str
     used_tokens: int
     margin_tokens: int
     """The size is below used plus margin in nineteen of twenty cases."""
@@ -56,12 +60,12 @@ def describe(view: View, gauge: Gauge, window: Window) -> Context:
     """Say what fills the window."""
     used, margin = gauge.size_tokens(view.total), gauge.margin_tokens(view.total)
     parts = _parts(view, gauge)
-    counted = sum(part.tokens for part in parts)
-    has_frame = view.frame is not None and view.frame.sections
-    if gauge.is_anchored and used > counted and not has_frame:
-        parts.insert(0, Part(name=UNSEEN_FRAME, tokens=used - counted, count=1))
+    rest = used - sum(part.tokens for part in parts)
+    if gauge.is_anchored and rest:
+        parts.insert(0, Part(name=_rest_name(view, rest), tokens=rest, count=1))
     return Context(
         model=view.model,
+        title=view.title,
         used_tokens=used,
         margin_tokens=margin,
         is_reported=gauge.is_anchored,
@@ -70,6 +74,14 @@ def describe(view: View, gauge: Gauge, window: Window) -> Context:
         window=window,
         parts=tuple(parts),
     )
+
+
+def _rest_name(view: View, rest_tokens: int) -> str:
+    """Name what the provider's count and the sum of the parts differ by."""
+    if rest_tokens < 0:
+        return OVERESTIMATED
+    has_frame = view.frame is not None and view.frame.sections
+    return UNDERESTIMATED if has_frame else UNSEEN_FRAME
 
 
 class _Tally:

@@ -58,7 +58,7 @@ class Engine:
         """Some stage frees space when the window fills; without one, a full window is the end."""
         self.view: View = fold(log.entries)
         log.entries.clear()  # the view's history holds them
-        self._follower = Follower(load_calibration)
+        self._follower = Follower(load_calibration, learns=settings.gauge.calibrate)
         self._wire = Wire()
         self.watch = Watch()
 

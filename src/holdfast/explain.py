@@ -1,7 +1,8 @@
 """What happened in a session, turn by turn: read back from its entries.
 
 A history comes in; turns go out, each with its calls, its cost, and every act that changed what
-the model sees, with the tokens that act saved. Nothing is computed that the log does not hold.
+the model sees, with the tokens that act saved. Sizes are the gauge's, prices the tables'; all
+else is read from the log.
 """
 
 from collections import Counter

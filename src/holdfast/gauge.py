@@ -6,6 +6,7 @@ the next session starts with it.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -16,15 +17,21 @@ from holdfast.measure import NOTHING
 from holdfast.project import slug
 from holdfast.settings import home
 from holdfast.tokens import Calibration, Gauge
-from holdfast.view import Anchor, View
+from holdfast.view import Anchor, View, folding
+
+LESSONS = 1_000
+"""Answers to learn from: the weights have settled long before, and each takes a tenth of a ms."""
 
 
 class Follower:
     """A gauge that goes along with a living view: ask it after each change."""
 
-    def __init__(self, recall: Callable[[str], Calibration] = Calibration.fresh) -> None:
+    def __init__(
+        self, recall: Callable[[str], Calibration] = Calibration.fresh, *, learns: bool = True
+    ) -> None:
         self._recall = recall
         """Gives what is known about a model when its first answer comes."""
+        self._learns = learns
         self.calibrations: dict[str, Calibration] = {}
         """What was learnt here, by model."""
         self._anchor: Anchor | None = None
@@ -53,24 +60,27 @@ class Follower:
             gauge = gauge.switched(self._calibration(anchor.model))
         item = view.item_of(anchor.n)
         answer = item if isinstance(item, Round) else None
-        return gauge.answered(
+        after = gauge.answered(
             prompt_tokens=anchor.usage.prompt_tokens,
             before=anchor.then,
             reply=answer.answer_measure if answer else NOTHING,
             output_tokens=anchor.usage.output_tokens if answer else 0,
             is_final=bool(answer and answer.stop_reason),
         )
+        return after if self._learns else replace(after, calibration=gauge.calibration)
 
     def _calibration(self, model: str) -> Calibration:
         return self.calibrations.get(model) or self._recall(model)
 
 
 def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tuple[View, Gauge]:
-    """Fold a history and learn from each answer on the way."""
-    view, follower = View(), follower or Follower()
-    for entry in entries:
-        view.apply(entry)
-        if isinstance(entry, Replied):
+    """Fold a history and learn from its answers on the way, the last ones of a long one."""
+    history, follower = list(entries), follower or Follower()
+    answers = [entry.n for entry in history if isinstance(entry, Replied)]
+    first = answers[-LESSONS] if len(answers) > LESSONS else 0
+    view = View()
+    for entry, view in zip(history, folding(history), strict=True):
+        if isinstance(entry, Replied) and entry.n >= first:
             follower.follow(view)
     return view, follower.follow(view)
 

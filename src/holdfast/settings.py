@@ -8,6 +8,7 @@ Budgets in tokens are for a 200K window and shrink with smaller ones; see `windo
 
 import dataclasses
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,9 +32,10 @@ def _setting(
     *,
     low: float | None = None,
     high: float | None = None,
+    form: str = "",
     personal: bool = False,
 ) -> Any:
-    limits = {"low": low, "high": high, "personal": personal}
+    limits = {"low": low, "high": high, "form": form, "personal": personal}
     return field(default=default, metadata={"why": why, **limits})
 
 
@@ -48,7 +50,9 @@ class WindowSettings:
     )
     auto: bool = _setting(True, "make room without being asked once the auto line is reached")
     auto_line: str = _setting(
-        "", "where room is made: '' is the window's own line, '150000' tokens, or '80%'"
+        "",
+        "where room is made: '' is the window's own line, '150000' tokens, or '80%'",
+        form=r"|[1-9][\d_,]*|\d{1,3}(\.\d+)?%",
     )
     auto_window_tokens: int = _setting(
         0, "treat the window as this large when placing the auto line; 0 is the real one", low=0
@@ -190,6 +194,8 @@ class _Spec:
     why: str
     low: float | None
     high: float | None
+    form: str
+    """For text: a regular expression it must match as a whole."""
     personal: bool
     """Only the user may set it: a repository somebody cloned could do harm with it."""
 
@@ -277,6 +283,8 @@ def _checked(group: str, key: str, value: object, where: str) -> Value:
         raise ConfigError(f"{where}: {group}.{key} must be {wanted.__name__}, not {value!r}")
     if value != value:
         raise ConfigError(f"{where}: {group}.{key} must be a number, not {value!r}")
+    if spec.form and not re.fullmatch(spec.form, str(value)):
+        raise ConfigError(f"{where}: {group}.{key} is {value!r}; {spec.why}")
     low, high = spec.low, spec.high
     if isinstance(value, int | float) and not isinstance(value, bool):
         if low is not None and value < low:

@@ -46,5 +46,5 @@ def _entry(line: bytes) -> AnyEntry | None:
 
 
 def _cut(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1] + "…"

@@ -15,7 +15,7 @@ from holdfast.capabilities import PLAIN_WINDOW_TOKENS, capabilities
 from holdfast.errors import ConfigError
 from holdfast.settings import WindowSettings
 
-Level = Literal["ok", "warning", "auto", "blocking"]
+Level = Literal["ok", "warning", "error", "auto", "blocking"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,8 @@ class Window:
             return "blocking"
         if self.auto and used_tokens >= self.auto_tokens:
             return "auto"
+        if used_tokens >= self.error_tokens > self.warning_tokens:
+            return "error"
         return "warning" if used_tokens >= self.warning_tokens else "ok"
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -189,7 +190,10 @@ def test_interrupting_an_import_leaves_nothing_behind(tmp_path):
         text=True,
         cwd=tmp_path,
     )
-    time.sleep(0.9)
+    home = Path(os.environ["HOLDFAST_HOME"])
+    end = time.monotonic() + 30
+    while not list(home.rglob("*.partial")) and time.monotonic() < end:
+        time.sleep(0.01)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=30)
     assert child.returncode == 130

@@ -6,12 +6,11 @@ wrong is one line on stderr that says what to do, with an exit code by kind of e
 """
 
 import importlib
-import os
 import sys
 
 import click
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreError
 
 COMMANDS = {
     "chat": "talk to the agent, line by line",
@@ -75,11 +74,17 @@ def main() -> None:
     except KeyboardInterrupt:
         click.echo("Stopped.", err=True)
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except HoldfastError as error:
         if debug:
             raise
         click.echo(f"holdfast: {error}", err=True)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if debug:
+            raise
+        what = f"{error.filename}: " if error.filename else ""
+        click.echo(
+            f"holdfast: {what}{error.strerror or error}; check the path and its permissions",
+            err=True,
+        )
+        sys.exit(StoreError.exit_code)

@@ -86,11 +86,11 @@ async def _obey(agent: Agent, said: str) -> None:
     word, _, rest = said.partition(" ")
     rest = rest.strip()
     if word == "/context":
-        view, gauge = replay(agent.session.view.history)
+        history = agent.session.view.history
+        view, gauge = replay(history)
         context = describe(view, gauge, window_for(view.model, agent.engine.settings.window))
-        click.echo(
-            "\n".join(lines(Target(name=agent.session.id, format="holdfast", view=view), context))
-        )
+        target = Target(name=agent.session.id, format="holdfast", history=history)
+        click.echo("\n".join(lines(target, context)))
     elif word == "/model" and rest:
         await _switch(agent, rest)
     elif word == "/mode" and rest in get_args(Mode):

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli.show import bar, json_out, tokens
+from holdfast.cli.show import bar, json_out, plain, tokens
 from holdfast.cli.target import Target, open_target
 from holdfast.context import Context, Part, describe
-from holdfast.gauge import replay
+from holdfast.gauge import Follower, load_calibration, replay
 from holdfast.settings import load_settings
 from holdfast.window import window_for
 
@@ -25,7 +25,7 @@ def command(target: str, model: str | None, as_json: bool) -> None:
     The size is the last one the provider reported plus an estimate of what came after.
     """
     opened = open_target(target)
-    view, gauge = replay(opened.view.history)
+    view, gauge = replay(opened.history, Follower(load_calibration))
     window = window_for(model or view.model, load_settings(Path.cwd()).window)
     context = describe(view, gauge, window)
     if as_json:
@@ -49,17 +49,18 @@ def lines(target: Target, context: Context) -> list[str]:
     """Write the picture as lines of text."""
     window, used = context.window, context.used_tokens
     basis = "reported by the provider" if context.is_reported else "estimated"
-    title = f"  {target.view.title}" if target.view.title else ""
+    title = f"  {plain(context.title)}" if context.title else ""
     shown = [
         f"{target.name}  ({target.format}){title}",
         f"{context.model or 'unknown model'}   {tokens(used)} of {tokens(window.limit_tokens)} tokens"
-        f" (±{tokens(context.margin_tokens)}, {basis})   {context.percent_left} % left",
+        f" ({basis}, at most {tokens(context.margin_tokens)} more)   {context.percent_left} % left",
         f"[{bar(used / window.limit_tokens, 60)}]",
         _marks(context),
         "",
     ]
+    whole = max(used, sum(max(0, part.tokens) for part in context.parts), 1)
     for part in context.parts:
-        shown += _part_lines(part, max(used, 1))
+        shown += _part_lines(part, whole)
     free = max(0, window.base_tokens - used)
     shown.append(f"{'free until room is made':<44} {tokens(free):>8}")
     shown.append(
@@ -76,6 +77,7 @@ def _marks(context: Context) -> str:
     line = {
         "ok": "below every line",
         "warning": "past the warning line",
+        "error": "past the error line: nearly full",
         "auto": "past the auto line: room would be made now",
         "blocking": "past the blocking line: nothing more fits before room is made",
     }[context.level]

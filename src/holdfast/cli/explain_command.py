@@ -2,7 +2,7 @@
 
 import click
 
-from holdfast.cli.show import json_out, tokens
+from holdfast.cli.show import json_out, plain, tokens
 from holdfast.cli.target import open_target
 from holdfast.explain import Act, Turn, explain
 
@@ -19,12 +19,18 @@ def command(target: str, as_json: bool) -> None:
     For each turn: how many answers and tool calls, what they cost, how much came from the cache,
     and every act that changed what the model sees, with the tokens it saved.
     """
-    turns = explain(open_target(target).view.history)
+    opened = open_target(target)
+    turns = explain(opened.history)
     if as_json:
         json_out(turns)
         return
     for number, turn in enumerate(turns, 1):
-        click.echo("\n".join(_lines(number, turn)))
+        click.echo("\n".join(map(plain, _lines(number, turn))))
+    for damage in opened.damage:
+        click.echo(f"damaged: line {damage.line} of the log ({damage.reason})", err=True)
+    if opened.imported and opened.imported.malformed:
+        count = len(opened.imported.malformed)
+        click.echo(f"malformed: {count} lines of the file were left out", err=True)
 
 
 def _lines(number: int, turn: Turn) -> list[str]:

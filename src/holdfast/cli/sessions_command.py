@@ -13,7 +13,12 @@ from holdfast.titles import title_of
 @click.command(epilog="Example: holdfast sessions --all")
 @click.option("--all", "everywhere", is_flag=True, help="Of every project, not only this one.")
 @click.option("--branch", metavar="ID", help="Copy a session under a new id.")
-@click.option("--upto", type=int, metavar="N", help="With --branch: up to and including entry N.")
+@click.option(
+    "--upto",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --branch: up to and including entry N.",
+)
 @click.option("--delete", metavar="ID", help="Remove a session for good.")
 @click.option("--prune", is_flag=True, help="Remove sessions past log.retention_days.")
 @click.option("--yes", is_flag=True, help="Do not ask before removing.")
@@ -29,6 +34,8 @@ def command(
 ) -> None:
     """List the sessions of this project, the newest first."""
     store = FileStore()
+    if upto is not None and not branch:
+        raise click.UsageError("--upto goes with --branch")
     if branch:
         with store.branch(branch, upto=upto) as log:
             _say({"branched": log.header.session, "from": log.header.parent}, as_json)
@@ -36,6 +43,7 @@ def command(
         found = store.find(delete)
         _remove(store, [found], yes, as_json)
     elif prune:
+        store.sweep()
         _remove(store, store.expired(load_settings(Path.cwd()).log.retention_days), yes, as_json)
     else:
         _list(store.sessions(None if everywhere else Path.cwd()), everywhere, as_json)

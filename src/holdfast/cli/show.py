@@ -26,11 +26,18 @@ def json_out(value: Any) -> None:
 
 def tokens(count: float) -> str:
     """Write a number of tokens for people: 950, 12.3K, 1.05M."""
+    if count < 0:
+        return f"-{tokens(-count)}"
     if count < 1_000:
         return f"{count:.0f}"
     if count < 999_500:
         return f"{count / 1_000:.1f}K"
     return f"{count / 1_000_000:.2f}M"
+
+
+def plain(text: str) -> str:
+    """Show somebody else's text on one line: nothing in it may steer the terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def size(bytes: float) -> str:

@@ -63,7 +63,7 @@ def _brain(name: str) -> Brain:
 def _answers(target: str) -> list[list[JsonObject]]:
     """Take every answer of a recorded session, pieces put together."""
     pieces: dict[str, list[JsonObject]] = {}
-    for entry in open_target(target).view.history:
+    for entry in open_target(target).history:
         if isinstance(entry, Replied):
             pieces.setdefault(entry.response_id, []).extend(map(block_to_wire, entry.content))
     return list(pieces.values())

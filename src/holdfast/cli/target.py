@@ -1,6 +1,10 @@
-"""What commands are pointed at: a session's id, a log, or a transcript of another agent."""
+"""What commands are pointed at: a session's id, a log, or a transcript of another agent.
+
+A sub-agent of a session is named SESSION/AGENT.
+"""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from holdfast.cli.show import reading
@@ -12,30 +16,37 @@ from holdfast.transcripts.formats import open_transcript
 from holdfast.view import View, fold
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Target:
     """Something with a view, wherever it came from."""
 
     name: str
     format: str
-    view: View
+    history: list[AnyEntry]
     header: Header | None = None
     damage: tuple[Damage, ...] = ()
+
+    @cached_property
+    def view(self) -> View:
+        """What the model sees of it."""
+        return fold(self.history)
 
     @property
     def imported(self) -> Imported | None:
         """The account of the import, if it was one."""
-        last = [entry for entry in self.view.history[-3:] if isinstance(entry, Imported)]
+        last = [entry for entry in self.history[-3:] if isinstance(entry, Imported)]
         return last[-1] if last else None
 
 
 def open_target(name: str) -> Target:
-    """Find what a name means and read it: a path if there is one, else a session."""
+    """Find what a name means and read it: a path if there is one, a session, or SESSION/AGENT."""
     path = Path(name)
     if path.exists():
         return _from_path(path)
+    session, _, agent = name.partition("/")
     try:
-        return _from_log(FileStore().find(name).path)
+        found = FileStore().find(session)
+        return _from_log(found.directory / "agents" / f"{agent}.jsonl" if agent else found.path)
     except SessionNotFound:
         if "/" in name or path.suffix:
             raise TranscriptError(path, "does not exist; check the path") from None
@@ -47,7 +58,7 @@ def _from_path(path: Path) -> Target:
         return _from_log(path)
     with reading(path) as progress, open_transcript(path, progress) as transcript:
         entries: list[AnyEntry] = list(transcript.entries)
-    return Target(name=path.name, format=transcript.format, view=fold(entries))
+    return Target(name=path.name, format=transcript.format, history=entries)
 
 
 def _is_log(path: Path) -> bool:
@@ -63,7 +74,7 @@ def _from_log(path: Path) -> Target:
     return Target(
         name=loaded.header.session,
         format="holdfast",
-        view=fold(loaded.entries),
+        history=loaded.entries,
         header=loaded.header,
         damage=tuple(loaded.damage),
     )
