@@ -1,6 +1,6 @@
 """What fills a window, told apart."""
 
-from holdfast.context import UNSEEN_FRAME, describe
+from holdfast.context import OVERESTIMATED, UNSEEN_FRAME, describe
 from holdfast.entries import Cleared, Framed, Ran, Replied, Said, Section
 from holdfast.gauge import replay
 from holdfast.measure import measure_content, measure_text
@@ -95,3 +95,20 @@ def test_a_made_up_session_is_below_its_lines_or_says_so():
     _, context = parts(read_lines(generate(4, 150), "claude-code"))
     assert context.level == context.window.level(context.used_tokens + context.margin_tokens)
     assert 0 <= context.percent_left <= 100
+
+
+def test_parts_add_up_to_the_reported_size_whatever_the_estimates_say():
+    """Where the estimate is too high, a line says by how much."""
+    last = (Text(text="done " * 900),)
+    answer = Replied(
+        n=4,
+        response_id="r2",
+        model="claude-opus-4-6",
+        content=last,
+        stop_reason="end_turn",
+        usage=Usage(input_tokens=100, output_tokens=5),
+        measure=measure_content(last),
+    )
+    found, context = parts(history(answer))
+    assert found[OVERESTIMATED].tokens < 0
+    assert sum(part.tokens for part in found.values()) == context.used_tokens == 105

@@ -155,3 +155,13 @@ def test_a_result_of_an_unknown_tool_use_does_not_count():
 def test_calibrations_are_plain_json():
     """They can be read by anything."""
     assert msgspec.json.decode(msgspec.json.encode(Calibration.fresh(MODEL)))["model"] == MODEL
+
+
+def test_with_calibration_off_nothing_is_learnt():
+    """Sizes still rest on usage; the weights stay the defaults."""
+    view, follower = View(), Follower(learns=False)
+    for entry in read_lines(generate(5, 200), "claude-code"):
+        view.apply(entry)
+        gauge = follower.follow(view)
+    assert gauge.calibration.lessons == 0
+    assert gauge.is_anchored

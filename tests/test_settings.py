@@ -174,3 +174,36 @@ def test_each_test_has_a_home_of_its_own():
     ours = {name for name in os.environ if name.startswith("HOLDFAST_")}
     assert {name for name in ours if not name.startswith("HOLDFAST_TEST_")} == {"HOLDFAST_HOME"}
     assert not (home() / "settings.toml").exists()
+
+
+def test_a_projects_settings_hold_in_its_subdirectories(project):
+    """The file at the git root counts wherever one stands below it."""
+    (project / ".git").mkdir()
+    write_project(project, "[log]\nretention_days = 7\n")
+    deep = project / "a" / "b"
+    deep.mkdir(parents=True)
+    assert load_settings(deep).log.retention_days == 7
+
+
+@pytest.mark.parametrize("line", ["bad", "inf", "-5", "0", "80 %"])
+def test_a_line_that_is_none_is_refused_on_load(monkeypatch, line):
+    """Not only when the window is built."""
+    monkeypatch.setenv("HOLDFAST_WINDOW_AUTO_LINE", line)
+    with pytest.raises(ConfigError, match="auto_line"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    "setting", ["[model]\nbase_url = 'http://x'\n", "[budget]\nmax_usd = 900.0\n"]
+)
+def test_a_project_may_not_set_what_is_the_users(project, setting):
+    """A cloned repository can neither have the key sent elsewhere nor raise what may be spent."""
+    write_project(project, setting)
+    with pytest.raises(ConfigError, match="for the user alone"):
+        load_settings(project)
+
+
+def test_tables_of_others_in_the_same_file_are_left_to_them(user_file):
+    """Hooks, permissions and servers have owners of their own."""
+    user_file.write_text("[permissions]\nallow = ['Read']\n[log]\nretention_days = 3\n")
+    assert load_settings().log.retention_days == 3

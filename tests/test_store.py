@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.entries import Said
-from holdfast.errors import LogLocked, SessionNotFound, StoreError
-from holdfast.log import Header
+from holdfast.errors import LogLocked, NewerFormat, SessionNotFound, StoreError
+from holdfast.log import Header, Log
 from holdfast.messages import Text
 from holdfast.project import SLUG_CHARS, project_root, slug
 from holdfast.settings import home
@@ -250,3 +250,54 @@ def test_a_slug_is_one_name():
     long = slug(Path("/" + "x" * 500))
     assert len(long) <= SLUG_CHARS + 9
     assert long != slug(Path("/" + "x" * 501))
+
+
+def test_the_newest_is_the_newest_of_this_project_first(store, tmp_path, monkeypatch):
+    """What another project did last is not meant by it, unless there is nothing here."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for place in (here, there):
+        place.mkdir()
+        store.create(directory=place, session=place.name).close()
+    monkeypatch.chdir(here)
+    assert store.find("newest").id == "here"
+    store.delete("here")
+    assert store.find("newest").id == "there"
+
+
+def test_one_log_has_one_lock_by_whatever_name(store, tmp_path):
+    """A link to a log is that log."""
+    with store.create(directory=tmp_path, session="a") as log:
+        link = tmp_path / "link.jsonl"
+        link.symlink_to(log.path)
+        with pytest.raises(LogLocked):
+            Log.open(link)
+
+
+def test_a_log_that_cannot_be_listed_says_why_when_asked_for(store, tmp_path):
+    """A newer format is named as such, not as a session that does not exist."""
+    store.create(directory=tmp_path, session="a").close()
+    path = store.find("a").path
+    path.with_name("b.jsonl").write_text('{"holdfast":99,"session":"b"}\n')
+    with pytest.raises(NewerFormat):
+        store.find("b")
+
+
+def test_what_killed_imports_left_is_swept_after_a_day(store, tmp_path):
+    """A fresh one may belong to a living process."""
+    store.create(directory=tmp_path, session="a").close()
+    left = store.find("a").path.with_name("x.partial")
+    left.write_text("half")
+    assert store.sweep() == []
+    os.utime(left, (0, 0))
+    assert store.sweep() == [left]
+    assert not left.exists()
+
+
+def test_a_branch_takes_along_what_lies_beside_its_session(store, tmp_path):
+    """Spilled results and sub-agents are found from the copy too."""
+    store.create(directory=tmp_path, session="a").close()
+    beside = store.find("a").directory / "agents"
+    beside.mkdir(parents=True)
+    (beside / "x.jsonl").write_text("…")
+    with store.branch("a") as log:
+        assert (log.path.with_suffix("") / "agents" / "x.jsonl").exists()

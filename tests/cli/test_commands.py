@@ -199,3 +199,37 @@ def test_interrupting_an_import_leaves_nothing_behind(tmp_path):
     assert child.returncode == 130
     assert err.strip() == "Stopped."
     assert holdfast("sessions", "--all", "--json").stdout.strip() == "[]"
+
+
+def test_every_error_of_the_system_is_one_line(tmp_path):
+    """A name too long, a loop of links, a home that is a file."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "file").write_text("")
+    for words, env in (
+        (("context", "a" * 300), {}),
+        (("import", tmp_path / "loop"), {}),
+        (("sessions",), {"HOLDFAST_HOME": str(tmp_path / "file")}),
+        (("config",), {"HOLDFAST_HOME": "~nobody-of-that-name/x"}),
+    ):
+        done = holdfast(*words, cwd=tmp_path, env=os.environ | env)
+        assert done.returncode != 0
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_a_sub_agent_is_reached_by_its_sessions_id(transcript, tmp_path):
+    """SESSION/AGENT, for what came along with an import."""
+    beside = transcript.with_suffix("") / "subagents"
+    beside.mkdir(parents=True)
+    write(beside / "agent-abc.jsonl", 4, 60, sidechain=True)
+    taken = json.loads(holdfast("import", transcript, "--json", cwd=tmp_path).stdout)
+    found = json.loads(holdfast("context", f"{taken['session']}/abc", "--json").stdout)
+    assert found["messages"] > 5
+
+
+def test_nothing_in_a_session_can_steer_the_terminal(tmp_path):
+    """Escapes in what was said are shown as blanks."""
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps({"messages": [{"role": "user", "content": "\x1b]0;owned\x07 hi"}]}))
+    done = holdfast("explain", path)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
