@@ -18,7 +18,6 @@ from holdfast.cache.watch import Watch
 from holdfast.entries import AnyEntry, Framed, Ran, Replied, Said, Snipped, Switched
 from holdfast.gauge import Follower, load_calibration, save_calibration
 from holdfast.log import Log
-from holdfast.measure import NOTHING, measure_content
 from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
 from holdfast.models.protocol import Reply, Request
 from holdfast.settings import Settings
@@ -97,13 +96,12 @@ class Engine:
             content=head,
             file=str(file),
             sha256=hashlib.sha256(body).hexdigest(),
-            measure=NOTHING,
         )
 
     def say(self, content: str | Content, *, hidden: bool = False) -> AnyEntry:
         """Take in what the user says, before anything is sent."""
         blocks = (Text(text=content),) if isinstance(content, str) else content
-        entry = Said(content=blocks, hidden=hidden, measure=measure_content(blocks))  # type: ignore[arg-type]
+        entry = Said(content=blocks, hidden=hidden)  # type: ignore[arg-type]
         return self.record(entry)
 
     def take_result(
@@ -121,7 +119,6 @@ class Engine:
                 content=content,
                 is_error=is_error,
                 seconds=seconds,
-                measure=measure_content(content),
             )
         )
 
@@ -172,7 +169,6 @@ class Engine:
                 content=reply.content,  # type: ignore[arg-type]
                 stop_reason=reply.stop_reason,
                 usage=reply.usage,
-                measure=measure_content(reply.content),
             )
         )
         self.settled(reply.diagnostics)

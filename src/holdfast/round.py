@@ -15,7 +15,6 @@ from typing import TypeAlias
 
 from holdfast.entries import AnyEntry, Began, Ran, Replied
 from holdfast.errors import ModelError
-from holdfast.measure import measure_content
 from holdfast.messages import Block, JsonObject, Text, ToolUse
 from holdfast.models.protocol import (
     BlockFinished,
@@ -197,7 +196,6 @@ class _Written:
             content=content,  # type: ignore[arg-type]
             stop_reason=reply.stop_reason if reply else stop_reason,
             usage=reply.usage if reply else None,
-            measure=measure_content(content),
         )
         self.numbers.append(self._record(entry).n)
 
@@ -321,7 +319,6 @@ class _Runner:
                 content=outcome.content,
                 is_error=outcome.is_error,
                 seconds=round(seconds, 3),
-                measure=measure_content(outcome.content),
             )
         )
         self.events.append(ToolRan(use=job.use, outcome=outcome, seconds=seconds))
