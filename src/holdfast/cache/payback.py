@@ -8,11 +8,12 @@ expected of the session is the `Outlook`'s part, what an edit loses of the conte
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from holdfast.cache.course import Course
 from holdfast.cache.outlook import Outlook
-from holdfast.cache.warmth import Lifetime, Warmth, call_usd, steps
-from holdfast.prices import TOKENS_PER_PRICE, Prices, prices
+from holdfast.cache.warmth import Warmth
+from holdfast.prices import Prices, prices
 
 WAITS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
 """Numbers of calls an edit might wait; in growing steps, as the gain is flat near its best."""
@@ -67,14 +68,14 @@ def payback(
     listed = prices(model) if isinstance(model, str) else model
     if listed is None:
         return None
-    course = _Course(listed, warmth, outlook or Outlook())
+    course = Course(listed=listed, outlook=outlook or Outlook(), lifetime=warmth.lifetime)
     left = prompt_tokens - edit.net_tokens
-    cost_now = course.edit_usd(edit, prompt_tokens)
-    saved = course.warm_usd(prompt_tokens) - course.warm_usd(left)
+    cost_now = _cost_usd(course, edit, prompt_tokens, warmth)
+    saved = course.next_usd(prompt_tokens) - course.next_usd(left)
     gain = course.ahead_usd(prompt_tokens) - course.ahead_usd(left) - cost_now
     waiting = 0.0
     if gain > 0 and cost_now > 0:
-        waiting = max(0.0, course.waiting_usd(edit, prompt_tokens) - gain)
+        waiting = max(0.0, _waiting_usd(course, edit, prompt_tokens, warmth) - gain)
     return Payback(
         cost_now_usd=cost_now,
         saved_per_call_usd=saved,
@@ -91,133 +92,52 @@ def _break_even(cost_usd: float, saved_usd: float) -> float:
     return cost_usd / saved_usd if saved_usd > 0 else math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class _Course:
-    """The calls to come, as they are expected, and what they cost."""
-
-    listed: Prices
-    warmth: Warmth
-    outlook: Outlook
-
-    @property
-    def lifetime(self) -> Lifetime:
-        return self.warmth.lifetime
-
-    def warm_usd(self, prompt_tokens: float) -> float:
-        """Price the call after one with this prompt: it reads that prompt and writes its own."""
-        growth = self.outlook.growth_tokens
-        return call_usd(
-            self.listed,
-            prompt_tokens=prompt_tokens + growth,
-            read_tokens=prompt_tokens,
-            lifetime=self.lifetime,
-            output_tokens=self.outlook.output_tokens,
-        )
-
-    def ahead_usd(self, prompt_tokens: float) -> float:
-        """Price all warm calls to come after one with this prompt, each by its chance.
-
-        Call j has the chance stays_warm**j and costs fixed + slope * j, at the prices of the
-        step its prompt is on; each step's share is a tail of that sum less the next step's.
-        """
-        outlook, total = self.outlook, 0.0
-        found = steps(self.listed)
-        for step, higher in zip(found, [*found[1:], None], strict=True):
-            first = self._first_past(step.above_tokens, prompt_tokens)
-            growth, flat = outlook.growth_tokens, step.prices
-            fixed = (prompt_tokens - growth) * flat.read + growth * step.write(self.lifetime)
-            fixed += outlook.output_tokens * flat.output
-            slope = growth * flat.read
-            total += _tail(fixed, slope, outlook.stays_warm, first)
-            if higher is not None:
-                last = self._first_past(higher.above_tokens, prompt_tokens)
-                total -= _tail(fixed, slope, outlook.stays_warm, last)
-        return total / TOKENS_PER_PRICE
-
-    def _first_past(self, line_tokens: int, prompt_tokens: float) -> float:
-        """Number the first call to come whose prompt is longer than a line."""
-        growth = self.outlook.growth_tokens
-        if prompt_tokens + growth > line_tokens:
-            return 1
-        return math.floor((line_tokens - prompt_tokens) / growth) + 1 if growth > 0 else math.inf
-
-    def edit_usd(self, edit: Edit, prompt_tokens: float, waited: int = 0) -> float:
-        """Price the next call with the edit, less what it costs without."""
-        warm = self.warmth.tokens
-        if waited:
-            warm = round(prompt_tokens - self.outlook.growth_tokens)
-        kept = self.warmth.readable_before(edit.at_tokens)
-        left = prompt_tokens - edit.net_tokens
-        edited = call_usd(
-            self.listed,
-            prompt_tokens=left,
-            read_tokens=min(kept, left),
-            lifetime=self.lifetime,
-            output_tokens=self.outlook.output_tokens,
-        )
-        plain = call_usd(
-            self.listed,
-            prompt_tokens=prompt_tokens,
-            read_tokens=warm,
-            lifetime=self.lifetime,
-            output_tokens=self.outlook.output_tokens,
-        )
-        return edited - plain + edit.making_usd
-
-    def waiting_usd(self, edit: Edit, prompt_tokens: int) -> float:
-        """Give the best gain of the edits that wait, made comparable with acting now.
-
-        Whoever acts now can act again later; so can whoever waits, but later. What that is
-        worth is the gain of the same edit repeated on what the session will add.
-        """
-        again = self._repeated_usd(edit, prompt_tokens)
-        later = max(
-            self._gain_usd(edit, prompt_tokens, wait) + self.outlook.stays_warm**wait * again
-            for wait in WAITS
-        )
-        return later - again
-
-    def _repeated_usd(self, edit: Edit, prompt_tokens: int) -> float:
-        """Value a fresh start after the edit: the best rhythm of edits, over and over."""
-        left = prompt_tokens - edit.net_tokens
-        settled = edit.until_tokens - edit.net_tokens
-        kept = self.warmth.readable_before(edit.at_tokens)
-        fresh = Edit(
-            at_tokens=max(kept, settled - (edit.at_tokens - kept)),
-            until_tokens=settled,
-            removed_tokens=0,
-            making_usd=edit.making_usd,
-        )
-        course = _Course(
-            self.listed,
-            Warmth(tokens=left, marked=(fresh.at_tokens,), lifetime=self.lifetime),
-            self.outlook,
-        )
-        stays = self.outlook.stays_warm
-        return max(
-            0.0, *(course._gain_usd(fresh, left, wait) / (1 - stays**wait) for wait in WAITS)
-        )
-
-    def _gain_usd(self, edit: Edit, prompt_tokens: int, wait: int) -> float:
-        """Give the expected gain of an edit made some calls from now, over never making it."""
-        outlook = self.outlook
-        grown = prompt_tokens + wait * outlook.growth_tokens
-        more = edit.removed_tokens + wait * outlook.removable_tokens
-        larger = Edit(
-            at_tokens=edit.at_tokens,
-            until_tokens=edit.until_tokens,
-            removed_tokens=round(more),
-            added_tokens=edit.added_tokens,
-            making_usd=edit.making_usd,
-        )
-        saved = self.ahead_usd(grown) - self.ahead_usd(grown - larger.net_tokens)
-        return float(outlook.stays_warm**wait * (saved - self.edit_usd(larger, grown, wait)))
+def _cost_usd(course: Course, edit: Edit, prompt_tokens: float, warmth: Warmth) -> float:
+    """Price the next call with the edit, less what it costs without."""
+    left = prompt_tokens - edit.net_tokens
+    kept = min(warmth.readable_before(edit.at_tokens), left)
+    edited = course.call_usd(left, kept)
+    plain = course.call_usd(prompt_tokens, min(warmth.tokens, prompt_tokens))
+    return edited - plain + edit.making_usd
 
 
-def _tail(fixed: float, slope: float, ratio: float, first: float) -> float:
-    """Sum ratio**j * (fixed + slope * j) over all j from the first on."""
-    if math.isinf(first):
-        return 0.0
-    rest = 1 - ratio
-    scale: float = ratio**first
-    return scale * ((fixed + slope * first) / rest + slope * ratio / rest**2)
+def _waiting_usd(course: Course, edit: Edit, prompt_tokens: int, warmth: Warmth) -> float:
+    """Give the best gain of the edits that wait, made comparable with acting now.
+
+    Whoever acts now can act again later; so can whoever waits, but later. What that is worth
+    is the gain of the same edit repeated on what the session will add.
+    """
+    again = _repeated_usd(course, edit, prompt_tokens, warmth)
+    stays = course.outlook.stays_warm
+    later = max(
+        _later_usd(course, edit, prompt_tokens, warmth, wait) + stays**wait * again
+        for wait in WAITS
+    )
+    return later - again
+
+
+def _repeated_usd(course: Course, edit: Edit, prompt_tokens: int, warmth: Warmth) -> float:
+    """Value a fresh start after the edit: the best rhythm of edits, over and over.
+
+    The next edit begins where this one ends, and as far behind a marker as this one does.
+    """
+    left = prompt_tokens - edit.net_tokens
+    settled = edit.until_tokens - edit.net_tokens
+    kept = warmth.readable_before(edit.at_tokens)
+    begins = max(kept, settled - (edit.at_tokens - kept))
+    fresh = replace(edit, at_tokens=begins, until_tokens=settled, removed_tokens=0, added_tokens=0)
+    later = replace(warmth, tokens=left, marked=(begins,))
+    stays = course.outlook.stays_warm
+    rhythms = (_later_usd(course, fresh, left, later, wait) / (1 - stays**wait) for wait in WAITS)
+    return max(0.0, *rhythms)
+
+
+def _later_usd(course: Course, edit: Edit, prompt_tokens: int, warmth: Warmth, wait: int) -> float:
+    """Give the expected gain of an edit made some calls from now, over never making it."""
+    outlook = course.outlook
+    grown = prompt_tokens + wait * outlook.growth_tokens
+    more = round(edit.removed_tokens + wait * outlook.removable_tokens)
+    larger = replace(edit, removed_tokens=more)
+    warm = replace(warmth, tokens=round(grown - outlook.growth_tokens))
+    saved = course.ahead_usd(grown) - course.ahead_usd(grown - larger.net_tokens)
+    return float(outlook.stays_warm**wait * (saved - _cost_usd(course, larger, grown, warm)))
