@@ -2,16 +2,32 @@
 
 A rule knows two things: where a list breaks it (`broken`), and whether cutting a list in
 two before message i would break it (`splits`). The legal cut points are where no rule is
-split; every stage cuts only there. The view holds these rules by construction; the tests
-and the request builder ask here whether it really does.
+split; every stage cuts only there. A block counts as what its type says, also where it is
+held as opaque JSON. The view holds these rules by construction; the tests and the request
+builder ask here whether it really does.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.messages import Message, ToolResult, ToolUse, is_blank, is_thought
+from holdfast.messages import (
+    Block,
+    Message,
+    Opaque,
+    ToolResult,
+    ToolUse,
+    block_from_wire,
+    block_to_wire,
+    is_blank,
+    is_thought,
+)
 
 Messages = Sequence[Message]
+
+NAMED_BLOCKS = frozenset(
+    {"text", "thinking", "redacted_thinking", "image", "document", "tool_use", "tool_result"}
+)
+"""Types of blocks whose shape the API checks; it lets no other shape through under these names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +37,31 @@ class Rule:
     name: str
     broken: Callable[[Messages], Iterator[str]]
     splits: Callable[[Messages, int], bool]
+
+
+def taken_at_its_word(block: Block) -> Block:
+    """Take a block for what its type says, however it is held; what it cannot be stays opaque."""
+    return block_from_wire(block.raw) if isinstance(block, Opaque) else block
+
+
+def is_malformed(block: Block) -> bool:
+    """Say whether a block has the name of one that the API knows, and not its shape."""
+    block = taken_at_its_word(block)
+    return isinstance(block, Opaque) and str(block.raw.get("type")) in NAMED_BLOCKS
+
+
+def _plain(messages: Messages) -> list[Message]:
+    return [
+        Message(message.role, tuple(map(taken_at_its_word, message.content)))
+        for message in messages
+    ]
+
+
+def _inside(block: Block) -> Sequence[Block]:
+    """List the blocks in a result."""
+    if not isinstance(block, ToolResult) or isinstance(block.content, str):
+        return ()
+    return tuple(map(taken_at_its_word, block.content))
 
 
 def _uses(message: Message) -> list[str]:
@@ -77,6 +118,16 @@ def _wrong_place(messages: Messages) -> Iterator[str]:
                 isinstance(block, ToolResult) and message.role == "assistant"
             ):
                 yield f"message {i}: {type(block).__name__} in a message of the {message.role}"
+            for inner in _inside(block):
+                if is_thought(inner) or isinstance(inner, ToolUse | ToolResult):
+                    yield f"message {i}: {type(inner).__name__} in a tool result"
+
+
+def _malformed(messages: Messages) -> Iterator[str]:
+    for i, message in enumerate(messages):
+        inside = [inner for block in message.content for inner in _inside(block)]
+        for block in filter(is_malformed, (*message.content, *inside)):
+            yield f"message {i}: {block_to_wire(block)['type']} block of another shape"
 
 
 def _empty(messages: Messages) -> Iterator[str]:
@@ -107,6 +158,7 @@ RULES: tuple[Rule, ...] = (
     Rule(name="tool use ids are unique", broken=_same_ids, splits=_never),
     Rule(name="roles alternate, the user first", broken=_wrong_roles, splits=_never),
     Rule(name="blocks stand with their role", broken=_wrong_place, splits=_never),
+    Rule(name="blocks are what they are called", broken=_malformed, splits=_never),
     Rule(name="nothing is empty", broken=_empty, splits=_never),
     Rule(name="thinking leads to something", broken=_bare_thought, splits=_never),
 )
@@ -114,11 +166,16 @@ RULES: tuple[Rule, ...] = (
 
 def violations(messages: Messages) -> list[str]:
     """List every broken rule in plain words; an empty list is a list the API accepts."""
-    return [f"{rule.name}: {what}" for rule in RULES for what in rule.broken(messages)]
+    plain = _plain(messages)
+    return [f"{rule.name}: {what}" for rule in RULES for what in rule.broken(plain)]
 
 
 def legal_cuts(messages: Messages) -> list[int]:
-    """List the positions before which the list may be cut: where no rule is split."""
-    return [
-        i for i in range(len(messages) + 1) if not any(rule.splits(messages, i) for rule in RULES)
-    ]
+    """List the positions before which the list may be cut: where no rule is split.
+
+    What is cut off is replaced by a message of the user's, so the rest may begin with either
+    role; where it begins with the user's, the two are one message. What stands before a cut
+    may be sent as it is.
+    """
+    plain = _plain(messages)
+    return [i for i in range(len(plain) + 1) if not any(rule.splits(plain, i) for rule in RULES)]
