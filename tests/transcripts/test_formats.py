@@ -7,10 +7,12 @@ import os
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast.entries import Imported, Ran, Replied, Said
 from holdfast.errors import TranscriptError
+from holdfast.messages import Text
 from holdfast.transcripts.formats import FORMATS, losses, named, open_transcript, read_lines
 from holdfast.transcripts.generate import generate
 from holdfast.transcripts.scribe import Scribe
@@ -72,6 +74,38 @@ def test_every_format_recognises_what_it_writes(tmp_path, name):
     assert losses(name, view) == {}
 
 
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("at", [1e300, -1e300, 2.0**62])
+def test_a_date_that_is_none_does_not_stop_an_export(name, at):
+    """The log may say what it likes."""
+    view = fold([Said(n=1, at=at, content=(Text(text="hi"),))])
+    again = fold(read_lines(named(name).write(view), name))
+    assert again.messages() == view.messages()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_line_that_is_nested_too_deep_is_left_out_by_every_format(name):
+    """It is one malformed line among the others, in the middle as at the start."""
+    view = fold(named("anthropic").read(iter([LIST]), Scribe()))
+    lines = b"".join(named(name).write(view)).splitlines(keepends=True)
+    if name in ("anthropic", "openai"):  # one document, which can also be one message per line
+        messages = json.loads(b"".join(lines))["messages"]
+        lines = [json.dumps(message).encode() + b"\n" for message in messages]
+    deep = b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"\n"
+    scribe = Scribe()
+    list(named(name).read(iter([*lines, deep]), scribe))
+    assert [number for number, _ in scribe.account.malformed] == [len(lines) + 1]
+
+
+def test_a_name_that_is_no_text_is_kept_in_a_form_that_is(tmp_path):
+    """The account of the import can be written down."""
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.jsonl"))
+    path.write_bytes(CLAUDE)
+    *_, imported = read(path)[1]
+    assert imported.source == f"{tmp_path}/caf\ufffd.jsonl"
+    assert msgspec.json.encode(imported)
+
+
 def test_a_format_nobody_has():
     """The known ones are named."""
     with pytest.raises(TranscriptError, match="is not a format; there are claude-code, codex, pi"):
@@ -90,6 +124,9 @@ def test_lines_are_read_in_a_format_that_is_known():
         (b"\n  \n", "is empty; there is nothing to read"),
         (b"hello there\n", "is in no format known here; it should be one of: claude-code, codex"),
         (b'{"a":1}\n', "is in no format known here"),
+        (b"[" * 60_000, "is in no format known here"),
+        (b"[" * 5_000 + b"]" * 5_000, "is in no format known here"),
+        (b'{"a":' * 5_000 + b"1" + b"}" * 5_000, "is in no format known here"),
         (b"\x7fELF\0\0\0", "is a binary file, not a transcript"),
         (bytes(range(256)) * 40, "is a binary file, not a transcript"),
         (gzip.compress(b""), "is empty; there is nothing to read"),

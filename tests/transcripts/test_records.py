@@ -2,7 +2,18 @@
 
 import pytest
 
-from holdfast.transcripts.records import document, message_list, moment, records, seconds
+from holdfast.transcripts.records import (
+    MOST_LEVELS,
+    Unreadable,
+    decoded,
+    document,
+    first_record,
+    message_list,
+    moment,
+    possible,
+    records,
+    seconds,
+)
 from holdfast.transcripts.scribe import Account
 
 
@@ -14,6 +25,10 @@ from holdfast.transcripts.scribe import Account
         ("2026-02-01T12:00:00+02:00", 1769940000.0),
         (1769940000500, 1769940000.5),
         ("yesterday", 0.0),
+        ("9999-12-31T23:59:59-23:59", 0.0),
+        (10**400, 0.0),
+        (1e300, 0.0),
+        (-5, 0.0),
         (True, 0.0),
         (None, 0.0),
     ],
@@ -26,6 +41,59 @@ def test_moments_are_read_in_every_shape(timestamp: object, expected: float):
 def test_a_moment_that_is_written_is_read_again():
     """To the millisecond."""
     assert seconds(moment(1769940000.5)) == 1769940000.5
+
+
+@pytest.mark.parametrize("at", [1e300, -1e300, float("inf"), float("nan"), 253402300799.9999])
+def test_a_moment_that_is_no_date_is_written_as_none(at: float):
+    """Whatever a log may say."""
+    assert possible(at) == 0.0
+    assert moment(at) == "1970-01-01T00:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (rb'"\ud83d"', "\ufffd"),
+        (rb'"\ude00 \uD83D\uDE00"', "\ufffd \U0001f600"),
+        (rb'"\\ud83d\ud83d"', "\\ud83d\ufffd"),
+        (b'"\xf0\x9f and more"', "\ufffd and more"),
+        (b'"\xed\xa0\xbd"', "\ufffd\ufffd\ufffd"),
+    ],
+)
+def test_half_a_character_is_replaced_and_counted(text: bytes, expected: str):
+    """Written as an escape or as bytes; a backslash before the letters is something else."""
+    account = Account()
+    assert decoded(text, account) == expected
+    assert account.repaired == {"characters cut in half": 1}
+
+
+def test_text_that_is_no_json_is_not_mended():
+    """And not counted."""
+    account = Account()
+    assert isinstance(decoded(rb'{"\ud83d', account), Unreadable)
+    assert account.repaired == {}
+
+
+@pytest.mark.parametrize("levels", [MOST_LEVELS + 1, 990, 100_000])
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_what_is_nested_too_deep_is_malformed(levels: int, opening: bytes, closing: bytes):
+    """It is told in words, wherever the stack would have ended."""
+    inner = b"0" if closing == b"}" else b""
+    line = opening * levels + inner + closing * levels
+    assert decoded(line) == Unreadable(f"nested deeper than {MOST_LEVELS} levels")
+
+
+def test_what_is_nested_less_deep_is_read():
+    """Many brackets alone do not make it deep."""
+    assert not isinstance(decoded(b"[" * MOST_LEVELS + b"]" * MOST_LEVELS), Unreadable)
+    assert decoded(b"[" + b"[]," * 500 + b"[]]") == [[]] * 501
+
+
+def test_the_first_record_is_behind_marks_and_blank_lines():
+    """What a file begins with is what its first words say."""
+    assert first_record(b"\xef\xbb\xbf\n \n{}\n[]") == {}
+    assert first_record(b"\xef\xbb\xbf{}\n") == {}
+    assert isinstance(first_record(b"\n"), Unreadable)
 
 
 def test_lines_keep_their_numbers_past_blank_ones():

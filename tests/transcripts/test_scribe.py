@@ -49,14 +49,32 @@ def test_blocks_that_cannot_stand_on_the_users_side_are_written_out(scribe):
     assert speakable((picture, thought, strange, broken)) == kept
 
 
-def test_blocks_that_cannot_stand_on_the_models_side_stay_as_opaque_ones(scribe):
-    """Tool uses and thinking may stand there, results and pictures may not."""
+def test_blocks_that_cannot_stand_on_the_models_side_are_written_out(scribe):
+    """Tool uses and unknown blocks may stand there, results and broken blocks may not."""
     use, result = ToolUse(id="a", name="b", input={}), ToolResult(tool_use_id="a", content="x")
-    kept = scribe.replied("r", (use, result)).content
+    strange, broken = Opaque(raw={"type": "tomorrow"}), Opaque(raw={"type": "thinking"})
+    kept = scribe.replied("r", (use, result, strange, broken)).content
     assert kept == (
         use,
-        Opaque(raw={"type": "tool_result", "tool_use_id": "a", "content": "x"}),
+        Text(text='{"type":"tool_result","tool_use_id":"a","content":"x"}'),
+        strange,
+        Text(text='{"type":"thinking"}'),
     )
+
+
+def test_a_picture_on_the_models_side_stays_a_picture(scribe):
+    """It goes out again as it came in."""
+    picture = Image(source={"type": "url"})
+    [kept] = scribe.replied("r", (picture,)).content
+    assert kept == Opaque(raw={"type": "image", "source": {"type": "url"}})
+
+
+def test_blocks_that_cannot_stand_in_a_result_are_written_out(scribe):
+    """A result holds text, pictures and files, and what nobody knows."""
+    strange = Opaque(raw={"type": "tomorrow"})
+    inside = Opaque(raw={"type": "tool_use", "id": "a", "name": "b", "input": {}})
+    kept = scribe.ran("a", (strange, inside)).content
+    assert kept == (strange, Text(text='{"type":"tool_use","id":"a","name":"b","input":{}}'))
 
 
 def test_usage_is_read_or_counted(scribe):

@@ -8,7 +8,8 @@ asked for) is still in the log.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Unpack
 
 import msgspec
 
@@ -18,14 +19,13 @@ from holdfast.messages import (
     Block,
     Content,
     JsonObject,
-    ResultContent,
     Text,
     ToolResult,
     ToolUse,
-    Usage,
     is_blank,
 )
-from holdfast.transcripts.scribe import Scribe
+from holdfast.rules import taken_at_its_word
+from holdfast.transcripts.scribe import OfAnswer, OfResult, Scribe
 
 
 class Dialogue:
@@ -75,7 +75,7 @@ class Dialogue:
     ) -> Iterator[AnyEntry]:
         """Write what came in on the user's side, the results in it first."""
         rest = []
-        for block in content:
+        for block in map(taken_at_its_word, content):
             if isinstance(block, ToolResult):
                 yield self._ran(block, at, origin)
             else:
@@ -87,45 +87,23 @@ class Dialogue:
         yield self._scribe.said(tuple(rest), at=at, origin=origin, hidden=hidden)
 
     def replied(
-        self,
-        content: Content,
-        *,
-        answer: str = "",
-        at: float = 0.0,
-        model: str = "",
-        stop_reason: str = "",
-        usage: Usage | None = None,
-        origin: str = "",
+        self, content: Content, *, answer: str = "", **more: Unpack[OfAnswer]
     ) -> Iterator[AnyEntry]:
         """Write an answer; without a name it goes on with the last one if nothing came between."""
-        if usage is None and self._is_empty(content):
+        if more.get("usage") is None and self._is_empty(content):
             return
         self._first = self._first or self._scribe.last + 1
-        yield self._scribe.replied(
-            self._begin(answer),
-            tuple(self._claimed(block) for block in content),
-            at=at,
-            model=model,
-            stop_reason=stop_reason,
-            usage=usage,
-            origin=origin,
-        )
+        name = self._begin(answer)
+        yield self._scribe.replied(name, tuple(self._claimed(block) for block in content), **more)
 
     def ran(
-        self,
-        tool_use_id: str,
-        content: ResultContent,
-        *,
-        at: float = 0.0,
-        is_error: bool = False,
-        extra: JsonObject | None = None,
-        origin: str = "",
+        self, tool_use_id: str, content: str | Iterable[Block], **more: Unpack[OfResult]
     ) -> Ran:
         """Write a tool's result beside the use it answers."""
         ours = self._asker(tool_use_id)
         self._answered.add(ours)
         self._answer = ""
-        return self._scribe.ran(ours, content, at=at, is_error=is_error, extra=extra, origin=origin)
+        return self._scribe.ran(ours, content, **more)
 
     def compacted(
         self,
@@ -193,6 +171,7 @@ class Dialogue:
 
     def _claimed(self, block: Block) -> Block:
         """Give a tool use an id of its own."""
+        block = taken_at_its_word(block)
         if not isinstance(block, ToolUse):
             return block
         ours = block.id

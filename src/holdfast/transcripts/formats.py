@@ -7,6 +7,7 @@ was looked for.
 
 import gzip
 import importlib
+import os
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -83,9 +84,14 @@ def read_lines(lines: Iterable[bytes], name: str) -> Iterator[AnyEntry]:
     return named(name).read(iter(lines), Scribe())
 
 
+def printable(path: Path) -> str:
+    """Write a path as text; bytes of a name that are no characters are shown as replaced ones."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
 def _all(format: Format, lines: Iterator[bytes], scribe: Scribe, path: Path) -> Iterator[AnyEntry]:
     yield from format.read(lines, scribe)
-    yield scribe.imported(format.NAME, str(path))
+    yield scribe.imported(format.NAME, printable(path))
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -6,8 +6,7 @@ whatever came in goes out again untouched. Pictures and files travel as data URL
 """
 
 import re
-
-import msgspec
+from collections.abc import Callable
 
 from holdfast.messages import (
     CLIENT_MARKS,
@@ -15,10 +14,10 @@ from holdfast.messages import (
     Content,
     Json,
     JsonObject,
-    Opaque,
     block_from_wire,
     block_to_wire,
 )
+from holdfast.transcripts.records import decoded
 from holdfast.transcripts.scribe import Account
 
 EXTRA = "extra"
@@ -59,22 +58,14 @@ def unwrap(part: Json) -> Block:
     """Take a part that is a wrapped block, or of a type nobody here knows."""
     if isinstance(part, dict) and part.get("type") == WRAPPED and "raw" in part:
         part = part["raw"]
-    return block_of(part)
+    return block_from_wire(part)
 
 
-def block_of(raw: Json) -> Block:
-    """Make a block of JSON in our own shape; what has none is kept as it is."""
-    try:
-        return block_from_wire(raw)
-    except TypeError:  # a type that is not even a name
-        return Opaque(raw=raw)
-
-
-def content_of(raw: Json) -> Content:
-    """Make content in our own shape of a string, a list of blocks, one block or nothing."""
+def content_of(raw: Json, block_of: Callable[[Json], Block] = block_from_wire) -> Content:
+    """Make content of a string, a list of parts, one part or nothing, each part read by `block_of`."""
     if raw is None:
         return ()
-    return tuple(block_of(block) for block in (raw if isinstance(raw, list) else [raw]))
+    return tuple(block_of(part) for part in (raw if isinstance(raw, list) else [raw]))
 
 
 def data_url(source: JsonObject) -> str | None:
@@ -98,10 +89,7 @@ def source_of(url: str) -> JsonObject:
 
 def arguments_of(text: str, account: Account) -> JsonObject:
     """Read the arguments of a call, which come as text; text that is no object is kept as it is."""
-    try:
-        value = msgspec.json.decode(text or "{}")
-    except (msgspec.DecodeError, RecursionError):
-        value = None
+    value = decoded((text or "{}").encode(), account)
     if isinstance(value, dict):
         return value
     account.repaired["arguments that are not an object"] += 1

@@ -1,12 +1,13 @@
 """Records of JSON, one per line or all in one document, read so that none goes missing unseen.
 
 Lines come in; numbered objects go out, and what could not be read is written to the account
-with its place and the reason. A list of messages may be a document (a list, or a request
-with `messages` in it) or one message per line; both read alike. Numbers are lines, or
-places in the list where there is only one document. What a record means is its format's
-business.
+with its place and the reason; a character cut in half costs no more than itself. A list of
+messages may be a document (a list, or a request with `messages` in it) or one message per
+line; both read alike. Numbers are lines, or places in the list where there is only one
+document. What a record means is its format's business.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
@@ -19,7 +20,23 @@ from holdfast.transcripts.scribe import Account
 
 Numbered = Iterator[tuple[int, JsonObject]]
 
+MOST_LEVELS = 200
+"""JSON nested deeper than this is left out: whoever walks it later would overflow the stack.
+Records that people have go ten levels deep."""
+
+LAST_MOMENT = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""The last moment that can be written as a date."""
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_HALF = r"\ufffd"
+"""Stands where half a character stood."""
+
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""An escape in JSON; the group is half of a pair whose other half is not there."""
 
 
 class Unreadable(NamedTuple):
@@ -35,12 +52,20 @@ class MessageList(NamedTuple):
     messages: Numbered
 
 
-def decoded(text: bytes | bytearray) -> Json | Unreadable:
-    """Decode JSON, or say what is wrong with it."""
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Unreadable(f"not JSON: {error}")
+def decoded(text: bytes | bytearray, account: Account | None = None) -> Json | Unreadable:
+    """Decode JSON, or say what is wrong with it; halves of characters are mended and counted."""
+    value = _parsed(text)
+    if isinstance(value, Unreadable) and (whole := _whole_characters(text)) != text:
+        value = _parsed(whole)
+        if account is not None and not isinstance(value, Unreadable):
+            account.repaired["characters cut in half"] += 1
+    return value
+
+
+def first_record(text: bytes) -> Json | Unreadable:
+    """Decode the first line that is not blank."""
+    lines = spoken_lines(text.split(b"\n"))
+    return next((decoded(line) for _, line in lines), Unreadable("there is no line"))
 
 
 def records(lines: Iterable[bytes], account: Account) -> Numbered:
@@ -60,7 +85,7 @@ def objects(lines: Iterable[tuple[int, bytes | bytearray]], account: Account) ->
     """Yield the object on each numbered line."""
     for number, text in lines:
         account.records += 1
-        yield from checked(number, decoded(text), account)
+        yield from checked(number, decoded(text, account), account)
 
 
 def checked(number: int, value: Json | Unreadable, account: Account) -> Numbered:
@@ -80,30 +105,39 @@ def message_list(lines: Iterable[bytes], account: Account) -> MessageList:
     first = next(spoken, None)
     if first is None:
         return MessageList({}, iter(()))
-    value = decoded(first[1])
+    value = decoded(first[1], account)
     if isinstance(value, Unreadable):
         return _joined(first, source, account)
     if _is_document(value):
         return _document(value, spoken, account)
-    return MessageList({}, objects(chain([first], spoken), account))
+    account.records += 1
+    return MessageList({}, chain(checked(first[0], value, account), objects(spoken, account)))
 
 
 def seconds(timestamp: Json) -> float:
-    """Read a moment given as text, or as milliseconds since the epoch; zero if it is neither."""
-    if isinstance(timestamp, int | float) and not isinstance(timestamp, bool):
-        return timestamp / 1000
-    if not isinstance(timestamp, str):
+    """Read a moment given as text, or as milliseconds since the epoch; zero if it is neither.
+
+    Text without a zone is in UTC.
+    """
+    if isinstance(timestamp, bool) or not isinstance(timestamp, int | float | str):
         return 0.0
     try:
+        if not isinstance(timestamp, str):
+            return possible(timestamp / 1000)
         moment = datetime.fromisoformat(timestamp)
-    except ValueError:
+        return possible((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
         return 0.0
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def possible(at: float) -> float:
+    """Give a moment that can be written as a date: this one, or none."""
+    return at if 0 <= at <= LAST_MOMENT else 0.0
 
 
 def moment(at: float) -> str:
     """Write seconds since the epoch as the text that transcripts use."""
-    text = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+    text = datetime.fromtimestamp(possible(at), UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
 
@@ -121,6 +155,37 @@ def document(request: JsonObject, messages: Iterable[JsonObject]) -> Iterator[by
         yield separator + msgspec.json.encode(message)
         separator = b",\n"
     yield b"\n]}\n"
+
+
+def _parsed(text: bytes | bytearray) -> Json | Unreadable:
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return Unreadable(f"not JSON: {error}")
+    except RecursionError:
+        return Unreadable(f"nested deeper than {MOST_LEVELS} levels")
+    if text.count(b"{") + text.count(b"[") > MOST_LEVELS and _is_deep(value):
+        return Unreadable(f"nested deeper than {MOST_LEVELS} levels")
+    return value
+
+
+def _is_deep(value: Json) -> bool:
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(MOST_LEVELS):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+    return bool(level)
+
+
+def _whole_characters(text: bytes | bytearray) -> bytes:
+    """Replace what is only half a character, written as bytes or as an escape."""
+    return _ESCAPE.sub(
+        lambda escape: _HALF if escape[1] else escape[0], text.decode("utf-8", "replace")
+    ).encode()
 
 
 def _is_document(value: Json) -> bool:
@@ -150,7 +215,7 @@ def _joined(first: tuple[int, bytes], rest: Iterator[bytes], account: Account) -
     whole = bytearray(text.rstrip(b"\n"))
     for text in rest:  # one buffer, so that a large document is not held twice
         whole += b"\n" + text.rstrip(b"\n")
-    value = decoded(whole)
+    value = decoded(whole, account)
     if _is_document(value):
         return _document(value, (), account)
     lines = list(enumerate(whole.split(b"\n"), number))

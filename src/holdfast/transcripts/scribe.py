@@ -8,11 +8,11 @@ malformed or mended. Entries leave one by one, so that a file of any size can be
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from holdfast.entries import AnyEntry, Imported, Ran, Replied, Said, SpokenContent
+from holdfast.entries import AnswerContent, AnyEntry, Imported, Ran, Replied, Said, SpokenContent
 from holdfast.measure import measure_content
 from holdfast.messages import (
     Block,
@@ -23,17 +23,15 @@ from holdfast.messages import (
     JsonObject,
     Opaque,
     RedactedThinking,
-    ResultContent,
     Text,
     Thinking,
+    ToolResult,
     ToolUse,
     Usage,
     block_to_wire,
     usage_from_wire,
 )
-
-MODELS_OWN = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
-"""Blocks that an API refuses on the user's side, where a broken record may put them."""
+from holdfast.rules import is_malformed, taken_at_its_word
 
 _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
 
@@ -59,22 +57,53 @@ class Account:
         return usage if usage.total_tokens else None
 
 
+class OfAnswer(TypedDict, total=False):
+    """What else a transcript may tell of an answer."""
+
+    at: float
+    model: str
+    stop_reason: str
+    usage: Usage | None
+    origin: str
+
+
+class OfResult(TypedDict, total=False):
+    """What else a transcript may tell of a tool's result."""
+
+    at: float
+    is_error: bool
+    extra: JsonObject | None
+    origin: str
+
+
 def speakable(content: Iterable[Block]) -> SpokenContent:
-    """Make content for the user's side; what only a model may say is written out as text."""
+    """Make content for the user's side; what an API would refuse there is written out as text."""
     return tuple(map(_speakable, content))
 
 
+def answerable(content: Iterable[Block]) -> AnswerContent:
+    """Make content for the model's side; what an API would refuse there is written out as text."""
+    return tuple(map(_answerable, content))
+
+
 def _speakable(block: Block) -> Text | Image | Document | Opaque:
-    if isinstance(block, Opaque):
-        is_models = str(block.raw.get("type")) in MODELS_OWN
-        return _written_out(block.raw) if is_models else block
-    if isinstance(block, Text | Image | Document):
-        return block
-    return _written_out(block_to_wire(block))
+    meant = taken_at_its_word(block)
+    if isinstance(meant, Text | Image | Document | Opaque) and not is_malformed(meant):
+        return meant
+    return _written_out(meant)
 
 
-def _written_out(wire: JsonObject) -> Text:
-    return Text(text=msgspec.json.encode(wire).decode())
+def _answerable(block: Block) -> Text | Thinking | RedactedThinking | ToolUse | Opaque:
+    meant = taken_at_its_word(block)
+    if isinstance(meant, Image | Document):
+        return Opaque(raw=block_to_wire(meant))
+    if isinstance(meant, ToolResult) or is_malformed(meant):
+        return _written_out(meant)
+    return meant
+
+
+def _written_out(block: Block) -> Text:
+    return Text(text=msgspec.json.encode(block_to_wire(block)).decode())
 
 
 class Scribe:
@@ -102,55 +131,21 @@ class Scribe:
         entry = Said(content=kept, hidden=hidden, origin=origin, measure=measure_content(kept))
         return self.write(entry, at)
 
-    def replied(
-        self,
-        response_id: str,
-        content: Content,
-        *,
-        at: float = 0.0,
-        model: str = "",
-        stop_reason: str = "",
-        usage: Usage | None = None,
-        origin: str = "",
-    ) -> Replied:
+    def replied(self, response_id: str, content: Content, **more: Unpack[OfAnswer]) -> Replied:
         """Write an answer of the model, or a piece of one."""
-        kept = tuple(
-            block
-            if isinstance(block, Text | Thinking | RedactedThinking | ToolUse | Opaque)
-            else Opaque(raw=block_to_wire(block))
-            for block in content
-        )
+        kept = answerable(content)
         entry = Replied(
-            response_id=response_id,
-            content=kept,
-            model=model,
-            stop_reason=stop_reason,
-            usage=usage,
-            origin=origin,
-            measure=measure_content(kept),
+            response_id=response_id, content=kept, measure=measure_content(kept), **more
         )
-        return self.write(entry, at)
+        return self.write(entry)
 
     def ran(
-        self,
-        tool_use_id: str,
-        content: ResultContent,
-        *,
-        at: float = 0.0,
-        is_error: bool = False,
-        extra: JsonObject | None = None,
-        origin: str = "",
+        self, tool_use_id: str, content: str | Iterable[Block], **more: Unpack[OfResult]
     ) -> Ran:
         """Write a tool's result."""
-        entry = Ran(
-            tool_use_id=tool_use_id,
-            content=content,
-            is_error=is_error,
-            extra=extra,
-            origin=origin,
-            measure=measure_content(content),
-        )
-        return self.write(entry, at)
+        kept = content if isinstance(content, str) else speakable(content)
+        entry = Ran(tool_use_id=tool_use_id, content=kept, measure=measure_content(kept), **more)
+        return self.write(entry)
 
     def imported(self, format: str, source: str) -> Imported:
         """Close the account: the last entry of every import."""

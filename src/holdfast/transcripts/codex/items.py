@@ -16,13 +16,12 @@ from holdfast.messages import (
     JsonObject,
     Opaque,
     RedactedThinking,
-    ResultContent,
     Text,
     Thinking,
     ToolUse,
 )
-from holdfast.transcripts.parts import arguments_of, extra_of, source_of, unwrap
-from holdfast.transcripts.scribe import Account, speakable
+from holdfast.transcripts.parts import arguments_of, content_of, extra_of, source_of, unwrap
+from holdfast.transcripts.scribe import Account
 
 CONTEXT_ITEMS = frozenset(
     {"compaction", "compaction_summary", "context_compaction", "agent_message", "additional_tools"}
@@ -49,13 +48,13 @@ def answer_of(item: JsonObject, account: Account) -> Content:
     """Make blocks of an item on the model's side."""
     match item:
         case {"type": "message"}:
-            return content_of(item.get("content"))
+            return said_in(item.get("content"))
         case {"type": "reasoning"}:
             return (_thought(item),)
     return (_call(item, account),)
 
 
-def result_of(item: JsonObject) -> tuple[ResultContent, bool]:
+def result_of(item: JsonObject) -> tuple[str | Content, bool]:
     """Read a result, and whether it is an error."""
     is_error = item.get("is_error") is True
     match item.get("output", item.get("tools")):
@@ -64,16 +63,14 @@ def result_of(item: JsonObject) -> tuple[ResultContent, bool]:
         case {"content": str(text), **rest}:
             return text, is_error or rest.get("success") is False
         case list(parts) if "output" in item:
-            return speakable(content_of(parts)), is_error
+            return said_in(parts), is_error
         case other:
             return msgspec.json.encode(other).decode(), is_error
 
 
-def content_of(raw: Json) -> Content:
+def said_in(raw: Json) -> Content:
     """Make blocks of a message's content."""
-    if raw is None:
-        return ()
-    return tuple(_part(part) for part in (raw if isinstance(raw, list) else [raw]))
+    return content_of(raw, _part)
 
 
 def _part(part: Json) -> Block:

@@ -21,12 +21,12 @@ from holdfast.transcripts.codex.items import (
     RESULT_FIELDS,
     UNSENT_ITEMS,
     answer_of,
-    content_of,
     result_of,
+    said_in,
 )
 from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import extra_of
-from holdfast.transcripts.records import decoded, records, seconds
+from holdfast.transcripts.records import first_record, records, seconds
 from holdfast.transcripts.scribe import Scribe, speakable
 
 KEPT_USER_CHARS = 80_000
@@ -49,7 +49,7 @@ _CONTEXT_OPENINGS = (
 
 def sniff(first: bytes) -> bool:
     """Say whether a file that begins like this is a Codex rollout."""
-    record = decoded(first.split(b"\n", 1)[0])
+    record = first_record(first)
     if not isinstance(record, dict):
         return False
     if "payload" in record:
@@ -252,7 +252,7 @@ def _is_users(item: JsonObject) -> bool:
 
 
 def _spoken(item: JsonObject) -> Content:
-    return content_of(item.get("content")) if item.get("type") == "message" else (Opaque(raw=item),)
+    return said_in(item.get("content")) if item.get("type") == "message" else (Opaque(raw=item),)
 
 
 def _is_context(content: Content) -> bool:

@@ -20,13 +20,14 @@ from holdfast.messages import (
     Text,
     Thinking,
     ToolUse,
+    block_from_wire,
     text_of,
 )
 from holdfast.transcripts.dialogue import Dialogue
-from holdfast.transcripts.parts import arguments_of, block_of, extra_of, source_of
+from holdfast.transcripts.parts import arguments_of, content_of, extra_of, source_of
 from holdfast.transcripts.provider import provider_of
 from holdfast.transcripts.records import message_list
-from holdfast.transcripts.scribe import Scribe, speakable
+from holdfast.transcripts.scribe import Scribe
 
 SYSTEM_ROLES = ("system", "developer")
 
@@ -134,22 +135,20 @@ class _Reader:
                 )
             case {"custom": {"name": str(name), "input": str(text)}}:
                 return ToolUse(id=str(raw.get("id") or ""), name=name, input={"input": text})
-        return block_of(raw)
+        return block_from_wire(raw)
 
     def _result(self, message: JsonObject, tool_use_id: str, origin: str) -> AnyEntry:
         content = message.get("content")
         return self._dialogue.ran(
             tool_use_id,
-            content if isinstance(content, str) else speakable(_parts(content)),
+            content if isinstance(content, str) else _parts(content),
             extra=extra_of(message, RESULT_FIELDS),
             origin=origin,
         )
 
 
 def _parts(raw: Json) -> Content:
-    if raw is None:
-        return ()
-    return tuple(_block(part) for part in (raw if isinstance(raw, list) else [raw]))
+    return content_of(raw, _block)
 
 
 def _block(part: Json) -> Block:
@@ -163,7 +162,7 @@ def _block(part: Json) -> Block:
         case {"type": "file", "file": {"file_data": str(url), **rest}} if not rest:
             source = source_of(url)
             return Document(source=source) if source["type"] == "base64" else Opaque(raw=part)
-    return block_of(part)
+    return block_from_wire(part)
 
 
 def _tool(raw: Json) -> JsonObject:

@@ -48,13 +48,17 @@ def active_branch(lines: Iterable[tuple[int, bytes]], account: Account) -> Numbe
             held[head.id] = _Held(number, head.parentId, line)
             last = head.id
     for entry in _path(held, last, account):
-        yield from checked(entry.number, decoded(entry.line), account)
+        yield from checked(entry.number, decoded(entry.line, account), account)
 
 
 def _head(line: bytes) -> _Head | Unreadable:
     try:
         return _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = decoded(line)  # slower, but it mends what can be mended
+    try:
+        return value if isinstance(value, Unreadable) else msgspec.convert(value, _Head)
+    except msgspec.ValidationError as error:
         return Unreadable(f"not an entry of a session: {error}")
 
 

@@ -17,17 +17,23 @@ from holdfast.messages import (
     Json,
     JsonObject,
     RedactedThinking,
-    ResultContent,
     Text,
     Thinking,
     ToolUse,
     Usage,
 )
 from holdfast.transcripts.dialogue import Dialogue
-from holdfast.transcripts.parts import extra_of, unwrap
+from holdfast.transcripts.parts import content_of, extra_of, unwrap
 from holdfast.transcripts.pi.branch import active_branch
-from holdfast.transcripts.records import Numbered, decoded, objects, seconds, spoken_lines
-from holdfast.transcripts.scribe import Account, Scribe, speakable
+from holdfast.transcripts.records import (
+    Numbered,
+    decoded,
+    first_record,
+    objects,
+    seconds,
+    spoken_lines,
+)
+from holdfast.transcripts.scribe import Account, Scribe
 
 TREE_VERSION = 2
 """Since this version entries have ids and parents."""
@@ -47,7 +53,7 @@ _USAGE = ("input", "output", "cacheRead", "cacheWrite")
 
 def sniff(first: bytes) -> bool:
     """Say whether a file that begins like this is a pi session."""
-    header = decoded(first.split(b"\n", 1)[0])
+    header = first_record(first)
     return (
         isinstance(header, dict)
         and header.get("type") == "session"
@@ -182,11 +188,11 @@ class _Reader:
             yield self._scribe.write(Switched(model=model), at)
 
     def _ran(self, message: JsonObject, at: float, origin: str) -> AnyEntry:
-        content = speakable(_content(message.get("content")))
+        content = _content(message.get("content"))
         is_text = isinstance(message.get("content"), str) or message.get("isText") is True
         match content:
             case (Text(text=text, extra=None),) if is_text:
-                result: ResultContent = text
+                result: str | Content = text
             case _:
                 result = content
         return self._dialogue.ran(
@@ -200,9 +206,7 @@ class _Reader:
 
 
 def _content(raw: Json) -> Content:
-    if raw is None:
-        return ()
-    return tuple(_block(part) for part in (raw if isinstance(raw, list) else [raw]))
+    return content_of(raw, _block)
 
 
 def _block(part: Json) -> Block:

@@ -27,7 +27,7 @@ from holdfast.transcripts.pi.read import (
     TEXT_FIELDS,
     THINKING_FIELDS,
 )
-from holdfast.transcripts.records import line, moment
+from holdfast.transcripts.records import line, moment, possible
 from holdfast.view import View
 
 VERSION = 3
@@ -62,7 +62,7 @@ class _Writer:
     """Entries hang on one another; this hands out their ids."""
 
     def __init__(self, at: float, model: str) -> None:
-        self._at = at
+        self._at = possible(at)
         self._model = model
         self._parent: str | None = None
         self._ids = count(1)
