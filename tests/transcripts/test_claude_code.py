@@ -265,6 +265,35 @@ def test_going_back_to_an_earlier_prompt_leaves_the_first_try_out(session):
     assert snipped.targets == (3, 4)
 
 
+def test_going_back_to_the_first_prompt_leaves_the_first_try_out(session):
+    """It has no parent, and neither has the one that replaces it."""
+    session.user("one")
+    session.answer("two")
+    session.user("instead", parentUuid=None)
+    session.answer("three", "m2")
+    assert session.told() == ["instead", "three"]
+    assert session.scribe.account.repaired == {"returns to an earlier prompt": 1}
+
+
+def test_records_without_parents_follow_one_another(session):
+    """In a file made by hand nobody has a parent, and nobody went back."""
+    session.user("one")
+    session.answer("two", parentUuid=None)
+    session.user("three", parentUuid=None)
+    session.answer("four", "m2", parentUuid=None)
+    assert session.told() == ["one", "two", "three", "four"]
+
+
+def test_a_call_that_was_still_open_leaves_with_the_first_try(session):
+    """The user did not wait for the tool before going back."""
+    session.user("one")
+    session.call("a")
+    session.result("a")
+    session.call("b")
+    session.user("instead", parentUuid=None)
+    assert session.told() == ["instead"]
+
+
 def test_going_back_before_a_compaction_takes_it_back(session):
     """What the compaction had covered is there again, up to the place gone back to."""
     session.user("one")
@@ -346,6 +375,53 @@ def test_a_sub_agents_own_file_is_a_session(session):
     assert session.told() == ["for the agent", "done"]
 
 
+def test_a_sub_agent_at_the_start_does_not_hide_the_conversation(session):
+    """What it said leaves the view when the main conversation shows."""
+    session.user("for the agent", isSidechain=True)
+    session.answer("its answer", "s1", isSidechain=True)
+    session.user("one", parentUuid=None)
+    session.answer("more of its answer", "s2", isSidechain=True)
+    session.answer("two")
+    assert session.told() == ["one", "two"]
+    assert session.scribe.account.repaired == {"side chains before the conversation": 1}
+    assert session.scribe.account.skipped == {"sidechain": 1}
+
+
+def test_a_sub_agent_at_the_start_leaves_with_its_open_call_and_its_compaction(session):
+    """Whatever state it was in."""
+    session.user("for the agent", isSidechain=True)
+    session.boundary()
+    session.summary()
+    session.records[-1]["isSidechain"] = True
+    session.call("a", "s1", isSidechain=True)
+    session.user("one", parentUuid=None)
+    session.answer("two")
+    session.result("a", isSidechain=True)
+    assert session.told() == ["one", "two"]
+
+
+def test_a_compaction_of_a_sub_agent_says_nothing_about_the_conversation(session):
+    """Its boundary does not wait for a summary of the main conversation."""
+    session.user("one")
+    session.boundary(trigger="manual")
+    session.records[-1]["isSidechain"] = True
+    session.boundary(trigger="auto")
+    session.summary()
+    *_, compacted = session.read()
+    assert (compacted.trigger, session.scribe.account.skipped) == ("auto", {"sidechain": 1})
+
+
+def test_a_sub_agents_file_is_a_stream_too(session):
+    """Nothing is held back until it is known whether a main conversation follows."""
+    session.user("for the agent", isSidechain=True)
+    taken = []
+    entries = claude_code.read(
+        (taken.append(line) or line for line in session.lines() * 3), Scribe()
+    )
+    assert text_of(next(entries).content) == "for the agent"
+    assert len(taken) == 1
+
+
 def test_reminders_and_attachments_are_for_the_model_only(session):
     """They are in the view, but nobody waits for an answer to them."""
     session.user("a reminder", isMeta=True)
@@ -387,7 +463,7 @@ def test_malformed_lines_are_reported_with_their_numbers():
         b"[1]\n",
         b"{}\n",
         b'{"type":"user"}\n',
-        b'{"type":"user","message":{"content":"\\ud800"}}\n',
+        b"[" * 5_000 + b"]" * 5_000 + b"\n",
     ]
     scribe = Scribe()
     entries = list(claude_code.read(lines, scribe))
@@ -396,12 +472,39 @@ def test_malformed_lines_are_reported_with_their_numbers():
     assert scribe.account.records == 7
 
 
+def test_half_a_character_costs_no_more_than_itself(session):
+    """Output that was cut in the middle of an emoji is kept, with a mark where the half stood."""
+    session.user("one")
+    [line] = session.lines()
+    scribe = Scribe()
+    [said] = claude_code.read([line.replace(b"one", rb"a\ud83d b\\ud83d \ud83d\ude00")], scribe)
+    assert said.content == (Text(text="a\ufffd b\\ud83d \U0001f600"),)
+    assert scribe.account.malformed == []
+    assert scribe.account.repaired == {"characters cut in half": 1}
+
+
+def test_a_byte_order_mark_is_no_reason_to_lose_the_first_record(session):
+    """Some editors put one there."""
+    session.user("one")
+    [line] = session.lines()
+    assert claude_code.sniff(b"\xef\xbb\xbf" + line)
+    [said] = claude_code.read([b"\xef\xbb\xbf" + line], Scribe())
+    assert text_of(said.content) == "one"
+
+
+def test_a_time_without_a_zone_is_in_utc(session):
+    """Wherever the file is read."""
+    session.user("one", timestamp="2026-01-05T10:00:00")
+    [said] = session.read()
+    assert said.at == 1767607200.0
+
+
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00", "9999-12-31T23:59:59-23:59", 7, None])
 def test_odd_times_are_no_times(session, time):
     """A date that no clock can have is left out."""
     session.user("one", timestamp=time)
     [said] = session.read()
-    assert isinstance(said.at, float)
+    assert 0.0 <= said.at < 1.0
 
 
 def test_what_the_api_forbids_on_the_users_side_is_not_sent_there(session):

@@ -5,16 +5,27 @@ become pieces of one reply; a compaction boundary and the summary after it becom
 `Compacted`; a microcompaction becomes `Cleared`; going back to an earlier prompt, which the
 format shows as a second child of one parent, becomes `Snipped`, so nothing is lost by it.
 Records a model never sees (progress, snapshots, hooks) are counted, not kept; so is what a
-sub-agent said inside the main file. Memory grows with the number of records, not their size.
+sub-agent said inside the main file. A file that begins with a sub-agent is taken for its own
+until the main conversation shows; then what came before leaves the view. Memory grows with
+the number of records, not their size.
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
-from typing import Literal
 
 import msgspec
 
-from holdfast.entries import AnyEntry, Cleared, Compacted, Failed, Said, Snipped, Titled, Undone
+from holdfast.entries import (
+    AnyEntry,
+    Cleared,
+    Compacted,
+    Failed,
+    Ran,
+    Said,
+    Snipped,
+    Titled,
+    Undone,
+)
+from holdfast.items import NO_RESULT
 from holdfast.measure import measure_content
 from holdfast.messages import (
     Content,
@@ -25,6 +36,8 @@ from holdfast.messages import (
     content_from_wire,
     text_of,
 )
+from holdfast.transcripts.claude_code.standing import Standing
+from holdfast.transcripts.records import decoded, records, seconds, spoken_lines
 from holdfast.transcripts.scribe import Scribe, speakable
 
 CLEARED = "This result was cleared to make room. Run the tool again if it is needed."
@@ -33,22 +46,22 @@ CLEARED = "This result was cleared to make room. Run the tool again if it is nee
 SYNTHETIC = "<synthetic>"
 """The model's name on error messages that no model wrote."""
 
+SNIFFED_LINES = 50
+"""So many lines at the start may be odd ones before the format counts as another."""
+
+_SPOKEN = ("user", "assistant", "attachment")
 _TITLES = {"summary": "summary", "custom-title": "customTitle", "ai-title": "aiTitle"}
 
 
 def sniff(first: bytes) -> bool:
     """Say whether a file that begins like this is a Claude Code transcript."""
-    for line in first.split(b"\n")[:50]:
-        try:
-            record = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            continue
-        if isinstance(record, dict) and _is_record(record):
-            return True
-    return False
+    lines = spoken_lines(first.split(b"\n")[:SNIFFED_LINES])
+    return any(_is_record(decoded(line)) for _, line in lines)
 
 
-def _is_record(record: JsonObject) -> bool:
+def _is_record(record: Json) -> bool:
+    if not isinstance(record, dict):
+        return False
     kind = record.get("type")
     if kind in ("user", "assistant"):
         return "message" in record and ("sessionId" in record or "uuid" in record)
@@ -58,25 +71,9 @@ def _is_record(record: JsonObject) -> bool:
 def read(lines: Iterable[bytes], scribe: Scribe) -> Iterator[AnyEntry]:
     """Turn the lines of a transcript into entries."""
     reader = _Reader(scribe)
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        scribe.account.records += 1
-        record = _decoded(line)
-        if isinstance(record, str):
-            scribe.account.malformed.append((number, record))
-        else:
-            yield from reader.record(record, number)
+    for number, record in records(lines, scribe.account):
+        yield from reader.record(record, number)
     yield from reader.end()
-
-
-def _decoded(line: bytes) -> JsonObject | str:
-    """Decode one line, or say what is wrong with it."""
-    try:
-        record = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return f"not JSON: {error}"
-    return record if isinstance(record, dict) else f"not a record but {type(record).__name__}"
 
 
 class _Reader:
@@ -89,20 +86,26 @@ class _Reader:
         self._copies: dict[str, int] = {}
         self._asked_under: set[str] = set()
         """Parents under which the user has spoken already."""
-        self._shown: list[int] = []
-        """Messages in force, in order."""
-        self._compactions: dict[int, list[int]] = {}
-        """Compactions in force, each with the messages that were in force before it."""
+        self._standing = Standing()
         self._uses: set[str] = set()
+        self._answer_to = ""
+        """The response whose pieces come in."""
+        self._last_piece = 0
+        self._waiting: list[str] = []
+        """Tool uses of the last answer without a result."""
         self._boundary: JsonObject | None = None
         self._titles: list[tuple[str, str]] = []
         self._is_chained = False
-        self._is_side: bool | None = None
+        """Records name the ones they follow; in files made by hand they may not."""
+        self._is_main = False
+        """The main conversation has shown; until then the file may be a sub-agent's."""
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
         """Turn one record into whatever entries it stands for."""
         kind = str(record.get("type"))
-        if kind in ("user", "assistant", "attachment"):
+        if self._is_main and record.get("isSidechain") and kind in (*_SPOKEN, "system"):
+            self._skip("sidechain")
+        elif kind in _SPOKEN:
             yield from self._spoken(record, kind, number)
         elif kind == "system":
             yield from self._system(record)
@@ -138,19 +141,29 @@ class _Reader:
         if not isinstance(message, dict) or message.get("content") is None:
             self._scribe.account.malformed.append((number, f"a {kind} record without content"))
             return
-        if self._is_side is None:
-            self._is_side = bool(record.get("isSidechain"))
-        if bool(record.get("isSidechain")) != self._is_side:
-            self._skip("sidechain")
-            return
+        if kind != "attachment" and not record.get("isSidechain"):
+            yield from self._begin_main(record)
         if self._is_copy(record, message):
             self._mend("repeated records")
             return
+        self._is_chained = self._is_chained or str(record.get("parentUuid") or "") in self._place
         content = content_from_wire(message["content"])
         if kind == "assistant":
             yield from self._answer(record, message, content)
         else:
             yield from self._user(record, content, hidden=kind == "attachment")
+
+    def _begin_main(self, record: JsonObject) -> Iterator[AnyEntry]:
+        """Leave a sub-agent behind once the conversation it served shows."""
+        if self._is_main:
+            return
+        self._is_main = True
+        self._boundary = None
+        self._asked_under.clear()
+        for entry in self._leave(0, record, "a sub-agent's, not part of this conversation"):
+            if isinstance(entry, Snipped):
+                self._mend("side chains before the conversation")
+            yield entry
 
     def _is_copy(self, record: JsonObject, message: JsonObject) -> bool:
         uuid = str(record.get("uuid") or "")
@@ -166,9 +179,10 @@ class _Reader:
         if model == SYNTHETIC or record.get("isApiErrorMessage"):
             yield self._scribe.write(Failed(what="model", error=text_of(content)), _time(record))
             return
-        self._uses.update(block.id for block in content if isinstance(block, ToolUse))
+        response = str(message.get("id") or record.get("requestId") or record.get("uuid") or "")
+        self._called(response, [block.id for block in content if isinstance(block, ToolUse)])
         entry = self._scribe.replied(
-            str(message.get("id") or record.get("requestId") or record.get("uuid") or ""),
+            response,
             content,
             at=_time(record),
             model=model,
@@ -176,8 +190,17 @@ class _Reader:
             usage=self._scribe.account.usage(message.get("usage")),
             origin=str(record.get("uuid") or ""),
         )
-        self._shown.append(entry.n)
+        self._last_piece = entry.n
+        self._standing.add(entry.n)
         yield entry
+
+    def _called(self, response: str, ids: list[str]) -> None:
+        """Remember which tools an answer called; only the last answer can wait for results."""
+        if response != self._answer_to:
+            self._answer_to = response
+            self._waiting.clear()
+        self._waiting += ids
+        self._uses.update(ids)
 
     def _user(self, record: JsonObject, content: Content, *, hidden: bool) -> Iterator[AnyEntry]:
         if record.get("isCompactSummary"):
@@ -189,21 +212,25 @@ class _Reader:
         results = [block for block in content if isinstance(block, ToolResult)]
         if not results:
             yield from self._go_back(record)
-        origin = str(record.get("uuid") or "")
         for block in results:
-            if block.tool_use_id not in self._uses:
-                self._mend("results without a tool use")
-            yield self._scribe.ran(
-                block.tool_use_id,
-                block.content,
-                at=_time(record),
-                is_error=block.is_error,
-                extra=block.extra,
-                origin=origin,
-            )
+            yield self._ran(block, record)
         rest = tuple(block for block in content if not isinstance(block, ToolResult))
         if rest:
             yield self._say(record, rest, hidden=hidden)
+
+    def _ran(self, block: ToolResult, record: JsonObject) -> Ran:
+        if block.tool_use_id not in self._uses:
+            self._mend("results without a tool use")
+        if block.tool_use_id in self._waiting:
+            self._waiting.remove(block.tool_use_id)
+        return self._scribe.ran(
+            block.tool_use_id,
+            block.content,
+            at=_time(record),
+            is_error=block.is_error,
+            extra=block.extra,
+            origin=str(record.get("uuid") or ""),
+        )
 
     def _say(self, record: JsonObject, content: Content, *, hidden: bool = False) -> Said:
         entry = self._scribe.said(
@@ -212,7 +239,7 @@ class _Reader:
             origin=str(record.get("uuid") or ""),
             hidden=hidden or bool(record.get("isMeta")),
         )
-        self._shown.append(entry.n)
+        self._standing.add(entry.n)
         return entry
 
     def _go_back(self, record: JsonObject) -> Iterator[AnyEntry]:
@@ -221,21 +248,24 @@ class _Reader:
         if parent and parent not in self._place:
             self._mend("dangling parents")
             return
-        self._is_chained = self._is_chained or bool(parent)
-        is_again = parent in self._asked_under and (self._is_chained or bool(parent))
+        is_again = self._is_chained and parent in self._asked_under
         self._asked_under.add(parent)
-        if not is_again or record.get("isMeta"):
-            return
-        place = self._place.get(parent, 0)
-        self._mend("returns to an earlier prompt")
-        for n in [n for n in reversed(self._compactions) if n > place]:
-            self._shown = self._compactions.pop(n) + [m for m in self._shown if m > n]
-            yield self._scribe.write(Undone(target=n), _time(record))
-        abandoned = tuple(n for n in self._shown if n > place)
-        self._shown = [n for n in self._shown if n <= place]
-        if abandoned:
-            why = "the user went back to an earlier prompt"
-            yield self._scribe.write(Snipped(targets=abandoned, why=why), _time(record))
+        if is_again and not record.get("isMeta"):
+            self._mend("returns to an earlier prompt")
+            place = self._place.get(parent, 0)
+            yield from self._leave(place, record, "the user went back to an earlier prompt")
+
+    def _leave(self, place: int, record: JsonObject, why: str) -> Iterator[AnyEntry]:
+        """Take everything after a place out of the view."""
+        at, left = _time(record), self._standing.go_back(place)
+        for n in left.compactions:
+            yield self._scribe.write(Undone(target=n), at)
+        if self._last_piece in left.messages:
+            for id in self._waiting:  # an open round could not leave the view
+                yield self._scribe.ran(id, NO_RESULT, at=at, is_error=True)
+            self._waiting.clear()
+        if left.messages:
+            yield self._scribe.write(Snipped(targets=tuple(left.messages), why=why), at)
 
     def _system(self, record: JsonObject) -> Iterator[AnyEntry]:
         subtype = str(record.get("subtype"))
@@ -268,55 +298,36 @@ class _Reader:
         metadata = boundary.get("compactMetadata")
         metadata = metadata if isinstance(metadata, dict) else {}
         before = metadata.get("preTokens")
-        covered, kept = self._divide(metadata.get("preservedSegment"))
-        if not covered:
+        cut = self._standing.cut(*self._segment(metadata.get("preservedSegment")))
+        if not cut.covered:
             yield self._say(record, content)
             return
         spoken = speakable(content)
         entry = self._scribe.write(
             Compacted(
-                first=covered[0],
-                last=covered[-1],
+                first=cut.covered[0],
+                last=cut.covered[-1],
                 summary=spoken,
-                kind=_kind(covered, kept),
+                kind=cut.kind,
                 trigger="manual" if metadata.get("trigger") == "manual" else "auto",
                 by="import",
-                kept=(kept[0], kept[-1]) if kept else None,
+                kept=(cut.kept[0], cut.kept[-1]) if cut.kept else None,
                 before_tokens=before if isinstance(before, int) else 0,
                 measure=measure_content(spoken),
                 origin=str(boundary.get("uuid") or record.get("uuid") or ""),
-                rests_on=tuple(n for n in self._compactions if n in covered),
+                rests_on=self._standing.rests_on(cut),
             ),
             _time(record),
         )
-        self._compactions[entry.n] = self._shown
-        self._shown = [entry.n, *kept] if _kind(covered, kept) != "from" else [*kept, entry.n]
+        self._standing.compact(entry.n, cut)
         yield entry
 
-    def _divide(self, segment: Json) -> tuple[list[int], list[int]]:
-        """Part the messages in force into what a compaction covered and what it kept."""
-        if not isinstance(segment, dict):
-            return self._shown, []
-        head = self._place.get(str(segment.get("headUuid")), 0)
-        tail = self._place.get(str(segment.get("tailUuid")), 0)
-        kept = [n for n in self._shown if head <= n <= tail]
-        if not kept:
-            return self._shown, []
-        before = [n for n in self._shown if n < head]
-        return (
-            (before, [n for n in self._shown if n >= head])
-            if before
-            else (
-                [n for n in self._shown if n > tail],
-                kept,
-            )
-        )
-
-
-def _kind(covered: list[int], kept: list[int]) -> Literal["full", "from", "up_to"]:
-    if not kept:
-        return "full"
-    return "up_to" if covered[0] < kept[0] else "from"
+    def _segment(self, raw: Json) -> tuple[int, int]:
+        """Find the entries between which a compaction kept everything."""
+        ends = ("headUuid", "tailUuid")
+        named = [str(raw.get(end)) if isinstance(raw, dict) else "" for end in ends]
+        head, tail = (self._place.get(uuid, 0) for uuid in named)
+        return head, tail
 
 
 def _attached(attachment: Json) -> Json:
@@ -328,7 +339,4 @@ def _attached(attachment: Json) -> Json:
 
 
 def _time(record: JsonObject) -> float:
-    try:
-        return datetime.fromisoformat(str(record.get("timestamp"))).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
+    return seconds(record.get("timestamp"))

@@ -1,0 +1,71 @@
+"""What stands of a conversation while its records are read: messages, and compactions.
+
+The reader tells which entries it wrote; here is known which of them are in force, in order,
+and what was in force before each compaction. So a compaction can be told what it covers, and
+going back to an earlier place, what to take back and what to leave behind.
+"""
+
+from typing import Literal, NamedTuple
+
+
+class Cut(NamedTuple):
+    """What a compaction covered, and what it kept word for word."""
+
+    covered: list[int]
+    kept: list[int]
+
+    @property
+    def kind(self) -> Literal["full", "from", "up_to"]:
+        """Name the cut by what stands before what was kept."""
+        if not self.kept:
+            return "full"
+        return "up_to" if self.covered[0] < self.kept[0] else "from"
+
+
+class Left(NamedTuple):
+    """What going back to an earlier place takes out of force."""
+
+    compactions: list[int]
+    messages: list[int]
+
+
+class Standing:
+    """Messages in force, in order, and the compactions among them."""
+
+    def __init__(self) -> None:
+        self._shown: list[int] = []
+        self._compactions: dict[int, list[int]] = {}
+        """Compactions in force, each with the messages that were in force before it."""
+
+    def add(self, n: int) -> None:
+        """Put a message behind all others."""
+        self._shown.append(n)
+
+    def cut(self, head: int, tail: int) -> Cut:
+        """Part what is in force into what a compaction covers and the segment it keeps."""
+        shown = self._shown
+        before = [n for n in shown if n < head]
+        kept = [n for n in shown if head <= n <= tail]
+        if not kept:
+            return Cut(shown, [])
+        if before:
+            return Cut(before, [n for n in shown if n >= head])
+        return Cut([n for n in shown if n > tail], kept)
+
+    def rests_on(self, cut: Cut) -> tuple[int, ...]:
+        """List the compactions whose summaries a new one covers."""
+        return tuple(n for n in self._compactions if n in cut.covered)
+
+    def compact(self, n: int, cut: Cut) -> None:
+        """Put a compaction in the place of what it covers."""
+        self._compactions[n] = self._shown
+        self._shown = [*cut.kept, n] if cut.kind == "from" else [n, *cut.kept]
+
+    def go_back(self, place: int) -> Left:
+        """Take everything after a place out of force, compactions that covered more included."""
+        undone = [n for n in reversed(self._compactions) if n > place]
+        for n in undone:
+            self._shown = self._compactions.pop(n) + [m for m in self._shown if m > n]
+        left = Left(undone, [n for n in self._shown if n > place])
+        self._shown = [n for n in self._shown if n <= place]
+        return left
