@@ -1,14 +1,19 @@
 """`holdfast export`: write what a model sees of a session in another format."""
 
+import os
+import secrets
 import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
+from holdfast.cli.import_command import malformed_lines
 from holdfast.cli.show import json_out
-from holdfast.cli.target import open_target
+from holdfast.cli.target import Target, open_target
 from holdfast.errors import StoreError
-from holdfast.transcripts.formats import FORMATS, losses, named
+from holdfast.transcripts.formats import FORMATS, losses, named, printable
 
 
 @click.command(epilog="Example: holdfast export newest --to anthropic > request.json")
@@ -30,30 +35,84 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     target = open_target(session)
     lines = named(format).write(target.view)
     lost = losses(format, target.view)
-    if lost:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in lost.most_common())
-        click.echo(f"left out, because {format} cannot hold it: {kinds}", err=True)
+    malformed = _malformed(target)
+    for line in (*_read_lines(target, malformed), *_lost_lines(format, lost)):
+        click.echo(line, err=True)
     if out is None:
-        for line in lines:
-            sys.stdout.buffer.write(line)
+        for piece in lines:
+            sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
+    written = _written(out, lines)
+    if not as_json:
+        click.echo(f"{printable(out)}: {len(target.view.messages())} messages, {written:,} bytes")
+        return
+    json_out(
+        {
+            "session": printable(target.name),
+            "format": format,
+            "file": printable(out),
+            "bytes": written,
+            "left_out": lost,
+            "malformed": malformed,
+            "damage": target.damage,
+        }
+    )
+
+
+def _malformed(target: Target) -> tuple[tuple[int, str], ...]:
+    """List the lines of a transcript that could not be read just now; a log told them once."""
+    if target.imported is None or target.format == "holdfast":
+        return ()
+    return target.imported.malformed
+
+
+def _read_lines(target: Target, malformed: tuple[tuple[int, str], ...]) -> Iterator[str]:
+    """Say what of the source could not be read and is therefore missing."""
+    yield from malformed_lines(malformed)
+    for damage in target.damage:
+        yield f"damaged: line {damage.line} of the log ({damage.reason})"
+
+
+def _lost_lines(format: str, lost: Counter[str]) -> Iterator[str]:
+    if lost:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in lost.most_common())
+        yield f"left out, because {format} cannot hold it: {kinds}"
+
+
+def _written(out: Path, lines: Iterable[bytes]) -> int:
+    """Write a new file, or say why not; count its bytes."""
     try:
-        with out.open("xb") as file:
-            written = sum(file.write(line) for line in lines)
+        return write_new(out, lines)
     except FileExistsError:
         raise StoreError(f"{out} exists and is not overwritten; choose another name") from None
     except OSError as error:
         raise StoreError(f"{out}: {error.strerror}; choose a place that can be written") from error
-    if as_json:
-        json_out(
-            {
-                "session": target.name,
-                "format": format,
-                "file": str(out),
-                "bytes": written,
-                "left_out": lost,
-            }
-        )
-    else:
-        click.echo(f"{out}: {len(target.view.messages())} messages, {written:,} bytes")
+
+
+def write_new(path: Path, pieces: Iterable[bytes]) -> int:
+    """Write a file that has its name only once it is whole, and never takes another's."""
+    if os.path.lexists(path):
+        raise FileExistsError(path)
+    unfinished = path.with_name(f".holdfast-{secrets.token_hex(4)}.partial")
+    try:
+        with unfinished.open("xb") as file:
+            written = sum(file.write(piece) for piece in pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        _name(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return written
+
+
+def _name(unfinished: Path, path: Path) -> None:
+    """Give a whole file its name, unless the name was taken meanwhile."""
+    try:
+        os.link(unfinished, path)  # unlike a rename, this never replaces a file
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(path):
+            raise FileExistsError(path) from None
+        unfinished.rename(path)

@@ -84,8 +84,8 @@ def read_lines(lines: Iterable[bytes], name: str) -> Iterator[AnyEntry]:
     return named(name).read(iter(lines), Scribe())
 
 
-def printable(path: Path) -> str:
-    """Write a path as text; bytes of a name that are no characters are shown as replaced ones."""
+def printable(path: Path | str) -> str:
+    """Write a path, or what is said of one, as text: bytes that are no characters are replaced."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 

@@ -1,0 +1,142 @@
+"""Exporting to a file: whole or not at all, and what could not be read is told."""
+
+import errno
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from holdfast.cli.export_command import command, write_new
+from holdfast.entries import Said
+from holdfast.log import Header, write_log
+from holdfast.messages import Text
+from holdfast.transcripts.generate import generate
+
+SMALL_BYTES = 4_096
+"""Room for the beginning of an export, not for all of it."""
+
+
+def run(*words):
+    """Run the command here, its exceptions not caught."""
+    return CliRunner().invoke(command, list(map(str, words)), catch_exceptions=False)
+
+
+@pytest.fixture
+def transcript(tmp_path):
+    """A session with a line in it that is none."""
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(b"".join(generate(1, 60)) + b"[1]\n")
+    return path
+
+
+@pytest.fixture
+def log(tmp_path):
+    """A log with a line in it that a disk spoilt."""
+    path = tmp_path / "log.jsonl"
+    write_log(path, Header(session="s"), [Said(n=1, content=(Text(text="hi"),))])
+    path.write_bytes(path.read_bytes() + b"\0\0\n")
+    return path
+
+
+def test_a_disk_that_fills_up_leaves_no_half_of_a_file(transcript, tmp_path):
+    """The place is as it was before, and one line says why."""
+    (tmp_path / "out").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "export", str(transcript), "--out", "out/a.json"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL_BYTES, SMALL_BYTES)),
+    )
+    assert done.returncode == 4
+    assert done.stderr.splitlines()[-1].startswith("holdfast: out/a.json: File too large; ")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_an_export_that_fails_midway_leaves_nothing(tmp_path):
+    """Whatever stopped it."""
+
+    def pieces():
+        yield b"one"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_new(tmp_path / "a.json", pieces())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path):
+    """Nobody's file is lost to an export that took long."""
+    path = tmp_path / "a.json"
+
+    def pieces():
+        yield b"ours"
+        path.write_bytes(b"theirs")
+
+    with pytest.raises(FileExistsError):
+        write_new(path, pieces())
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [
+        ("a.json", b"theirs")
+    ]
+
+
+def test_a_link_to_nowhere_is_not_followed(tmp_path):
+    """It is there, so it is not overwritten."""
+    (tmp_path / "a.json").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileExistsError):
+        write_new(tmp_path / "a.json", [b"ours"])
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_file_system_without_links_gets_its_file_too(tmp_path, monkeypatch, is_taken):
+    """By a rename, and still never over another file."""
+    path = tmp_path / "a.json"
+
+    def no_links(source: Path, target: Path) -> None:
+        if is_taken:
+            path.write_bytes(b"theirs")
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", no_links)
+    if is_taken:
+        with pytest.raises(FileExistsError):
+            write_new(path, [b"ours"])
+    else:
+        assert write_new(path, [b"ou", b"rs"]) == 4
+    assert path.read_bytes() == (b"theirs" if is_taken else b"ours")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_malformed_lines_of_a_transcript_are_told(transcript, tmp_path):
+    """They are missing in what is written, and whoever reads it should know."""
+    done = run(transcript)
+    assert json.loads(done.stdout)["messages"]
+    assert done.stderr.splitlines()[0] == "1 malformed lines were left out:"
+    assert done.stderr.splitlines()[1].endswith(": not a record but list")
+    found = json.loads(run(transcript, "--out", tmp_path / "a.json", "--json").stdout)
+    assert [reason for _, reason in found["malformed"]] == ["not a record but list"]
+    assert found["damage"] == []
+
+
+def test_damage_of_a_log_is_told(log, tmp_path):
+    """With the line it is in."""
+    done = run(log)
+    assert done.stderr.startswith("damaged: line 3 of the log (")
+    found = json.loads(run(log, "--out", tmp_path / "a.json", "--json").stdout)
+    assert [damage["line"] for damage in found["damage"]] == [3]
+    assert found["malformed"] == []
+
+
+def test_names_that_are_no_text_can_be_told(transcript, tmp_path):
+    """As text, with what is none replaced."""
+    out = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.json"))
+    found = json.loads(run(transcript, "--out", out, "--json").stdout)
+    assert found["file"] == f"{tmp_path}/caf\ufffd.json"
+    assert out.exists()
