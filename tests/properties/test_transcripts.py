@@ -4,6 +4,7 @@ import msgspec
 from hypothesis import given
 
 from holdfast.entries import Ran, Replied, Said
+from holdfast.items import NO_RESULT
 from holdfast.rules import violations
 from holdfast.transcripts import claude_code
 from holdfast.transcripts.scribe import Scribe
@@ -63,9 +64,9 @@ def test_imported_entries_are_all_that_was_said(records):
     """Every block of every message is in the entries, once for each time it was recorded."""
     scribe = Scribe()
     entries = list(claude_code.read(lines_of(records), scribe))
-    spoken = sum(
-        len(entry.content) for entry in entries if isinstance(entry, Said | Replied)
-    ) + sum(isinstance(entry, Ran) for entry in entries)
+    ran = [entry for entry in entries if isinstance(entry, Ran) and entry.content != NO_RESULT]
+    said = [entry for entry in entries if isinstance(entry, Said | Replied)]
+    spoken = sum(len(entry.content) for entry in said) + len(ran)
     recorded = sum(
         1 if isinstance(content, str) else len(content)
         for record in records
