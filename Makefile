@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
-EXTRAS := anthropic,openai,simulator,mcp
+EXTRAS := anthropic,openai,simulator,mcp,prices
 
 .PHONY: help demo test check format bench golden clean
 
