@@ -166,10 +166,12 @@ def test_an_unknown_setting_is_an_error_that_names_the_file(tmp_path):
     assert "no setting window.autoline" in done.stderr
 
 
-def test_a_closed_pipe_is_no_error(transcript):
+def test_a_closed_pipe_is_no_error(tmp_path):
     """`holdfast export … | head -1` ends quietly."""
+    path = tmp_path / "session.jsonl"
+    write(path, 3, 150)
     done = subprocess.run(
-        f"{sys.executable} -m holdfast export {transcript} --to claude-code | head -1",
+        f"{sys.executable} -m holdfast export {path} --to claude-code | head -1",
         shell=True,
         capture_output=True,
         text=True,
