@@ -13,9 +13,11 @@ import click
 from holdfast.errors import HoldfastError, StoreError
 
 COMMANDS = {
+    "cache": "what came from the prompt cache, call by call, and why it broke",
     "chat": "talk to the agent, line by line",
     "config": "every setting, its value and its reason",
     "context": "what fills the window of a session or a transcript",
+    "cost": "what was spent on what, and what resuming costs",
     "demo": "the main job, offline, in a minute",
     "doctor": "what works here, and the fix for what does not",
     "explain": "turn by turn, what was done to the context and what it saved",

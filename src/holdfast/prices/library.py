@@ -8,7 +8,7 @@ library along and takes some 0.3 seconds. It is never told to fetch anything.
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import cache, lru_cache
-from importlib import metadata
+from importlib import import_module, metadata
 from importlib.util import find_spec
 from typing import Protocol
 
@@ -42,14 +42,13 @@ def from_library(model: str, at: date) -> Prices | None:
     """Look a model up as it stood on a day; None without the package or the model."""
     if find_spec("genai_prices") is None:
         return None
-    from genai_prices.data_snapshot import get_snapshot
-
+    snapshot = import_module("genai_prices.data_snapshot").get_snapshot()
     try:
-        _, found = get_snapshot().find_provider_model(model, None, None, None)
+        _, found = snapshot.find_provider_model(model, None, None, None)
     except LookupError:
         return None
     noon = datetime.combine(at, time(12), tzinfo=UTC)
-    listed = vars(found.get_prices(noon))
+    listed: dict[str, Decimal | _Tiered | None] = vars(found.get_prices(noon))
     return _prices({name: price for name, price in listed.items() if price is not None})
 
 

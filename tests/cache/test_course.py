@@ -1,0 +1,47 @@
+"""What the calls to come cost, against adding them up one by one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.cache.course import Course
+from holdfast.cache.outlook import Outlook
+from holdfast.cache.warmth import call_usd
+from holdfast.prices import Prices, Tier
+
+TIERS = (
+    Tier(above_prompt_tokens=50_000, prompt_multiplier=2.0, output_multiplier=1.5),
+    Tier(above_prompt_tokens=90_000, prompt_multiplier=5.0, output_multiplier=4.0),
+)
+LISTED = Prices(input=2.0, write_5m=2.5, write_1h=4.0, read=0.1, output=10.0, tiers=TIERS)
+
+
+@given(
+    st.integers(0, 120_000),
+    st.sampled_from([0.0, 0.5, 700.0, 5_000.0]),
+    st.floats(0.5, 60),
+    st.floats(0, 0.3),
+    st.sampled_from(["5m", "1h"]),
+)
+def test_the_sum_is_the_sum(prompt_tokens, growth, calls, cold_share, lifetime):
+    """The closed form equals adding up every call by its chance, across all tiers."""
+    outlook = Outlook(calls=calls, cold_share=cold_share, growth_tokens=growth, output_tokens=300.0)
+    course = Course(listed=LISTED, outlook=outlook, lifetime=lifetime)
+    expected, chance = 0.0, 1.0
+    for j in range(1, 3_000):
+        chance *= outlook.stays_warm
+        sent = prompt_tokens + j * growth
+        expected += chance * call_usd(
+            LISTED,
+            prompt_tokens=sent,
+            read_tokens=sent - growth,
+            lifetime=lifetime,
+            output_tokens=300.0,
+        )
+    assert course.ahead_usd(prompt_tokens) == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+def test_the_next_call_reads_this_one():
+    """Only what came since is written."""
+    course = Course(listed=LISTED, outlook=Outlook(growth_tokens=1_000.0))
+    assert course.next_usd(10_000) == pytest.approx((10_000 * 0.1 + 1_000 * 2.5) / 1e6)
