@@ -1,0 +1,82 @@
+"""`holdfast cache`, run as a user runs it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.entries import CacheBroke, Replied
+from holdfast.log import Header, write_log
+from holdfast.messages import Usage
+from holdfast.transcripts.generate import write
+
+
+def holdfast(*words):
+    """Run a command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def transcript(tmp_path):
+    """A made-up session with a compaction, as a file."""
+    path = tmp_path / "session.jsonl"
+    write(path, 3, 150, compactions=1)
+    return path
+
+
+def call(n, at, read, write):
+    """An answer with its usage."""
+    usage = Usage(cache_read_tokens=read, cache_write_tokens=write, cache_write_5m_tokens=write)
+    return Replied(n=n, at=at, response_id=f"r{n}", model="claude-opus-5", content=(), usage=usage)
+
+
+def test_calls_breaks_and_totals_are_shown(tmp_path):
+    """A break the log knows of, a cold call it explains, the sums, and the two comparisons."""
+    path = tmp_path / "log.jsonl"
+    broke = CacheBroke(n=4, at=3.0, cause="tool", detail="tool X changed", lost_tokens=30_000)
+    entries = [
+        call(1, 1.0, 0, 50_000),
+        call(2, 2.0, 50_000, 100),
+        call(3, 3.0, 30_000, 20_300),
+        broke,
+        call(5, 503.0, 0, 50_500),
+    ]
+    write_log(path, Header(session="one"), entries)
+    done = holdfast("cache", path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[1].split() == ["1", "0", "50.0K", "0", "0%", "$0.3125"]
+    assert "       broke: tool, 20.1K tokens not read, $0.1156: tool X changed" in lines
+    assert (
+        "       cold: lifetime_5m, 50.3K tokens not read, $0.2892: 8 minutes idle; the cache lives for 5"
+        in lines
+    )
+    assert lines[-4].startswith("calls 4, cold 1 · 80.0K read, 120.9K written, 0 neither · 39.8%")
+    assert lines[-3] == "cost $0.80 · with an ideal cache $0.39 · without one $1.00"
+    assert lines[-2] == "breaks and cold calls $0.40: lifetime_5m 1 × $0.29, tool 1 × $0.12"
+    assert lines[-1].startswith("the cache (5m) expired")
+
+
+def test_the_json_adds_up(transcript):
+    """Totals are the sums of the calls, and a bare prompt costs more than a cached one."""
+    found = json.loads(holdfast("cache", transcript, "--json").stdout)
+    calls, total = found["calls"], found["total"]
+    assert total["calls"] == len(calls) > 10
+    assert total["read_tokens"] == sum(call["read_tokens"] for call in calls)
+    assert total["ideal_usd"] <= total["usd"] < total["bare_usd"]
+    assert found["seconds_to_expiry"] == 0.0
+
+
+def test_a_session_without_usage_says_so(tmp_path):
+    """Nothing is made up."""
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps([{"role": "user", "content": "hi"}]))
+    done = holdfast("cache", path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "No call here tells its usage.\n"
