@@ -1,0 +1,242 @@
+"""Every call by its usage, and what a log shows of why it was cold."""
+
+import pytest
+
+from holdfast.cache.calls import expires_at, explain_calls, totals
+from holdfast.entries import (
+    Asked,
+    CacheBroke,
+    Cleared,
+    Compacted,
+    Failed,
+    Ran,
+    Replied,
+    Said,
+    Snipped,
+)
+from holdfast.messages import Text, Thinking, Usage
+
+START = 1_780_000_000.0
+OPUS = "claude-opus-4-5"
+
+
+class Story:
+    """A history told call by call, ten seconds between things unless said otherwise."""
+
+    def __init__(self, model=OPUS):
+        self.entries, self.now, self.model = [], START, model
+
+    def add(self, entry_type, **fields):
+        self.now += 10
+        self.entries.append(entry_type(n=len(self.entries) + 1, at=self.now, **fields))
+        return self
+
+    def said(self, text="go on", **fields):
+        return self.add(Said, content=(Text(text=text),), **fields)
+
+    def replied(self, read=0, write=0, plain=10, *, long=False, thinks=True, model="", id=""):
+        usage = Usage(
+            input_tokens=plain,
+            output_tokens=100,
+            cache_read_tokens=read,
+            cache_write_tokens=write,
+            cache_write_5m_tokens=0 if long else write,
+            cache_write_1h_tokens=write if long else 0,
+        )
+        thought = (Thinking(thinking="hm"),) if thinks else ()
+        return self.add(
+            Replied,
+            response_id=id or f"r{len(self.entries)}",
+            model=model or self.model,
+            content=(*thought, Text(text="done")),
+            usage=usage,
+        )
+
+    def call(self, *args, **options):
+        return self.said().replied(*args, **options)
+
+    def wait(self, minutes):
+        self.now += 60 * minutes
+        return self
+
+    def calls(self):
+        return explain_calls(self.entries)
+
+
+def warm(**options):
+    """Two calls, the second of which reads what the first wrote."""
+    return Story().call(0, 50_000, **options).call(50_000, 1_000, **options)
+
+
+def cause_of(story):
+    """Give the cause of the last call."""
+    return story.calls()[-1].cause
+
+
+def test_a_call_is_told_by_its_usage():
+    """Read, written, neither, the share, the cost, the time since the last."""
+    first, second = warm().calls()
+    assert (first.read_tokens, first.written_tokens, first.uncached_tokens) == (0, 50_000, 10)
+    assert first.seconds_since is None
+    assert second.hit_share == pytest.approx(50_000 / 51_010)
+    assert second.seconds_since == 20
+    assert second.usd == pytest.approx((50_000 * 0.5 + 1_000 * 6.25 + 10 * 5 + 100 * 25) / 1e6)
+    assert second.bare_usd == pytest.approx((51_010 * 5 + 100 * 25) / 1e6)
+    assert not first.is_cold
+    assert not second.is_cold
+
+
+def test_an_answer_in_pieces_is_one_call():
+    """The last piece's usage counts."""
+    story = Story().said().replied(0, 9_000, id="r").replied(0, 9_000, id="r")
+    assert len(story.calls()) == 1
+
+
+def test_the_first_call_is_not_cold():
+    """Nothing was there to be read."""
+    [call] = Story().call(0, 90_000).calls()
+    assert (call.is_cold, call.cause) == (False, "")
+
+
+@pytest.mark.parametrize(("read", "is_cold"), [(25_499, True), (25_500, False)])
+def test_cold_is_under_half_of_what_could_be_read(read, is_cold):
+    """Of what the call before had read and written."""
+    story = warm().call(read, 51_000 - read)
+    assert story.calls()[-1].is_cold == is_cold
+
+
+@pytest.mark.parametrize(
+    ("long", "minutes", "cause"),
+    [
+        (False, 4, "provider"),
+        (False, 6, "lifetime_5m"),
+        (True, 6, "provider"),
+        (True, 61, "lifetime_1h"),
+    ],
+)
+def test_idle_time_counts_by_the_lifetime_that_was_written(long, minutes, cause):
+    """Five minutes or an hour, as the usage's split shows."""
+    assert cause_of(warm(long=long).wait(minutes).call(0, 52_000, long=long)) == cause
+
+
+def test_idle_time_runs_from_question_to_question():
+    """An answer that took its time used up the lifetime."""
+    story = warm()
+    story.said().wait(4)
+    story.replied(51_000, 500).wait(2).said().replied(0, 52_000)
+    assert cause_of(story) == "lifetime_5m"
+
+
+@pytest.mark.parametrize(
+    ("entry", "fields", "cause"),
+    [
+        (Compacted, {"first": 1, "last": 3, "summary": ()}, "compaction"),
+        (Cleared, {"ids": ("a",), "texts": ("",)}, "clearing"),
+        (Snipped, {"targets": (1,)}, "snip"),
+    ],
+)
+def test_what_was_done_to_the_history_is_expected(entry, fields, cause):
+    """It had to cost the cache, even where the cache was dead by then."""
+    call = warm().wait(6).add(entry, **fields).call(0, 20_000).calls()[-1]
+    assert (call.cause, call.is_expected) == (cause, True)
+    assert call.ideal_usd == call.usd
+
+
+def test_another_model_has_a_cache_of_its_own():
+    """Whatever its name was written like."""
+    assert cause_of(warm().call(0, 52_000, model="claude-haiku-4-5")) == "model"
+    assert cause_of(warm().call(0, 52_000, model="claude-opus-4-5-20251101")) == "provider"
+
+
+def test_leaving_the_agent_and_coming_back_is_a_resume():
+    """The transcript shows the command."""
+    story = warm().said("<command-name>/exit</command-name>").call(0, 52_000)
+    assert cause_of(story) == "resume"
+
+
+def test_thinking_that_was_switched_is_a_cause_where_it_shows():
+    """On models that think when told to; adaptive ones think as they please."""
+    assert cause_of(warm().call(20_000, 32_000, thinks=False)) == "thinking"
+    story = (
+        Story("claude-opus-5").call(0, 50_000).call(50_000, 10).call(9_000, 42_000, thinks=False)
+    )
+    assert cause_of(story) == "provider"
+
+
+def test_thinking_that_is_no_longer_sent_is_expected():
+    """Models that strip it send less once the user speaks."""
+    story = Story("claude-haiku-4-5").call(0, 50_000).call(50_000, 1_000).call(9_000, 41_000)
+    call = story.calls()[-1]
+    assert (call.cause, call.is_expected) == ("thinking", True)
+
+
+def test_a_prompt_that_shrank_had_something_taken_out():
+    """A history that only grows cannot have fewer tokens."""
+    story = warm().add(Ran, tool_use_id="t", content="x").replied(5_000, 20_000)
+    assert cause_of(story) == "history"
+
+
+def test_without_a_reason_it_was_the_provider():
+    """And the calls it refused in between are mentioned."""
+    story = warm().add(Failed, what="api", error="529").call(0, 52_000)
+    call = story.calls()[-1]
+    assert call.cause == "provider"
+    assert "1 calls failed in between" in call.detail
+
+
+def test_what_was_found_at_the_time_counts_more_than_guesses():
+    """The log of our own sessions names the break."""
+    story = warm().wait(6).call(20_000, 32_000)
+    story.add(CacheBroke, cause="tool", detail="the description of tool X changed")
+    call = story.calls()[-1]
+    assert (call.cause, call.detail) == ("tool", "the description of tool X changed")
+
+
+def test_requests_before_and_after_a_restart_are_compared_by_their_hashes():
+    """The log keeps them; what did not change is not written again."""
+    story = Story().add(Asked, tool_hashes={"A": "1", "B": "2"}, options_hash="o")
+    story.replied(0, 50_000).add(Asked, options_hash="o").replied(50_000, 100)
+    story.add(Asked, tool_hashes={"A": "1", "B": "9"}, options_hash="o").replied(0, 51_000)
+    assert story.calls()[-1].detail == "tool B changed"
+
+
+def test_an_ideal_cache_reads_all_that_was_sent_before():
+    """And writes only what is new."""
+    call = warm().wait(6).call(0, 52_000).calls()[-1]
+    assert call.lost_tokens == 51_000
+    new = 52_010 - 51_010
+    ideal = (51_010 * 0.5 + new * 6.25 + 100 * 25) / 1e6
+    assert call.ideal_usd == pytest.approx(ideal)
+    assert call.lost_usd == pytest.approx(51_000 * (6.25 - 0.5) / 1e6)
+
+
+def test_totals_add_up():
+    """Sums, the share, and what has no price."""
+    calls = warm().call(51_000, 10, model="nobody-knows").calls()
+    total = totals(calls)
+    assert (total.calls, total.cold_calls, total.unpriced_calls) == (3, 0, 1)
+    assert total.usd == pytest.approx(sum(call.usd for call in calls))
+    assert total.hit_share == pytest.approx(101_000 / (50_010 + 51_010 + 51_020))
+
+
+def test_when_the_cache_dies():
+    """Its lifetime after the last question."""
+    calls = warm(long=True).calls()
+    assert expires_at(calls[-1]) == START + 30 + 3_600
+
+
+def test_times_that_make_no_sense_are_no_idle_time():
+    """Files glued together, or without times."""
+    story = warm()
+    story.now -= 90_000
+    call = story.call(0, 52_000).calls()[-1]
+    assert (call.seconds_since, call.cause) == (None, "provider")
+
+
+def test_every_cold_call_on_record_has_a_cause(recorded):
+    """Recorded sessions: what is cold is explained, or called the provider's."""
+    from holdfast.transcripts.formats import open_transcript
+
+    with open_transcript(recorded) as transcript:
+        calls = explain_calls(transcript.entries)
+    assert all(call.cause and call.detail for call in calls if call.is_cold)
