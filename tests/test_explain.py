@@ -2,7 +2,7 @@
 
 import itertools
 
-from holdfast.entries import Compacted, Failed, Replied, Said, Snipped, Switched, Undone
+from holdfast.entries import CacheBroke, Compacted, Failed, Replied, Said, Snipped, Switched, Undone
 from holdfast.explain import explain
 from holdfast.measure import measure_content
 from holdfast.messages import Text, ToolUse, Usage
@@ -71,3 +71,17 @@ def test_the_whole_of_a_made_up_session_is_told():
     assert sum(turn.calls.total() for turn in turns) > 20
     assert all(a.tokens_after == b.tokens_before for a, b in itertools.pairwise(turns))
     assert any(act.kind == "compacted" for turn in turns for act in turn.acts)
+
+
+def test_a_break_of_the_cache_is_an_act_of_its_turn():
+    """With what was lost, what that cost, and whether it was announced."""
+    broke = CacheBroke(n=3, cause="tool", detail="tool X changed", lost_tokens=30_000, usd=0.12)
+    told = CacheBroke(n=4, cause="compaction", detail="message 1 changed", expected="compacted")
+    [turn] = explain([said(1), replied(2, "a"), broke, told])
+    assert [(act.kind, act.text) for act in turn.acts] == [
+        ("cachebroke", "30,000 tokens were not read from the cache ($0.1200): tool X changed"),
+        (
+            "cachebroke",
+            "0 tokens were not read from the cache ($0.0000): message 1 changed (expected: compacted)",
+        ),
+    ]
