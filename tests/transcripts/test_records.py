@@ -5,6 +5,7 @@ import pytest
 from holdfast.transcripts.records import (
     MOST_LEVELS,
     Unreadable,
+    count,
     decoded,
     document,
     first_record,
@@ -48,6 +49,15 @@ def test_a_moment_that_is_no_date_is_written_as_none(at: float):
     """Whatever a log may say."""
     assert possible(at) == 0.0
     assert moment(at) == "1970-01-01T00:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(7, 7), (0, 0), (True, 0), (-1, 0), (10**25, 0), (7.0, 0), ("7", 0), (None, 0), ([], 0)],
+)
+def test_a_count_is_a_whole_number_or_nothing(value: object, expected: int):
+    """A yes is no number: a log with one in it could not be loaded again."""
+    assert type(count(value)) is int and count(value) == expected
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from holdfast.messages import (
 from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import content_of
 from holdfast.transcripts.provider import provider_of
-from holdfast.transcripts.records import document, message_list
+from holdfast.transcripts.records import count, document, message_list
 from holdfast.transcripts.scribe import Account, Scribe
 from holdfast.view import View
 
@@ -50,13 +50,13 @@ def write(view: View) -> Iterator[bytes]:
 def _frame(request: JsonObject, scribe: Scribe, dialogue: Dialogue) -> Iterator[AnyEntry]:
     if not request:
         return
-    betas, limit = request.get("betas"), request.get("max_tokens")
+    betas = request.get("betas")
     yield dialogue.framed(
         _sections(request.get("system"), scribe.account),
         _tools(request.get("tools"), scribe.account),
         options={key: value for key, value in request.items() if key not in _FRAME},
         betas=tuple(str(beta) for beta in betas) if isinstance(betas, list) else (),
-        max_output_tokens=limit if isinstance(limit, int) else 0,
+        max_output_tokens=count(request.get("max_tokens")),
     )
     model = request.get("model")
     if isinstance(model, str) and model:

@@ -27,6 +27,9 @@ Records that people have go ten levels deep."""
 LAST_MOMENT = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 """The last moment that can be written as a date."""
 
+LARGEST_COUNT = 2**53
+"""Larger numbers are not counts of anything, and some readers of JSON cannot hold them."""
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _HALF = r"\ufffd"
@@ -128,6 +131,12 @@ def seconds(timestamp: Json) -> float:
         return possible((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
         return 0.0
+
+
+def count(value: Json) -> int:
+    """Read a number of something; what is none counts as nothing."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_whole and 0 <= value <= LARGEST_COUNT else 0
 
 
 def possible(at: float) -> float:

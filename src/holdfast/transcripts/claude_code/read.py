@@ -37,7 +37,7 @@ from holdfast.messages import (
     text_of,
 )
 from holdfast.transcripts.claude_code.standing import Standing
-from holdfast.transcripts.records import decoded, records, seconds, spoken_lines
+from holdfast.transcripts.records import count, decoded, records, seconds, spoken_lines
 from holdfast.transcripts.scribe import Scribe, speakable
 
 CLEARED = "This result was cleared to make room. Run the tool again if it is needed."
@@ -297,7 +297,6 @@ class _Reader:
         boundary, self._boundary = self._boundary or {}, None
         metadata = boundary.get("compactMetadata")
         metadata = metadata if isinstance(metadata, dict) else {}
-        before = metadata.get("preTokens")
         cut = self._standing.cut(*self._segment(metadata.get("preservedSegment")))
         if not cut.covered:
             yield self._say(record, content)
@@ -312,7 +311,7 @@ class _Reader:
                 trigger="manual" if metadata.get("trigger") == "manual" else "auto",
                 by="import",
                 kept=(cut.kept[0], cut.kept[-1]) if cut.kept else None,
-                before_tokens=before if isinstance(before, int) else 0,
+                before_tokens=count(metadata.get("preTokens")),
                 measure=measure_content(spoken),
                 origin=str(boundary.get("uuid") or record.get("uuid") or ""),
                 rests_on=self._standing.rests_on(cut),

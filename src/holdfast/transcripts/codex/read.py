@@ -26,7 +26,7 @@ from holdfast.transcripts.codex.items import (
 )
 from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import extra_of
-from holdfast.transcripts.records import first_record, records, seconds
+from holdfast.transcripts.records import count, first_record, records, seconds
 from holdfast.transcripts.scribe import Scribe, speakable
 
 KEPT_USER_CHARS = 80_000
@@ -262,9 +262,7 @@ def _is_context(content: Content) -> bool:
 def _usage(raw: JsonObject) -> Usage | None:
     """Read token counts; what was cached is inside the input here, and apart from it in ours."""
     names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
-    whole, cached, written, answer = (
-        raw[name] if isinstance(raw.get(name), int) else 0 for name in names
-    )
+    whole, cached, written, answer = (count(raw.get(name)) for name in names)
     if not whole + answer:
         return None
     thought = raw.get("reasoning_output_tokens")

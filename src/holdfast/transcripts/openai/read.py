@@ -26,7 +26,7 @@ from holdfast.messages import (
 from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import arguments_of, content_of, extra_of, source_of
 from holdfast.transcripts.provider import provider_of
-from holdfast.transcripts.records import message_list
+from holdfast.transcripts.records import count, message_list
 from holdfast.transcripts.scribe import Scribe
 
 SYSTEM_ROLES = ("system", "developer")
@@ -83,7 +83,7 @@ class _Reader:
                 tuple(self.sections),
                 tuple(_tool(tool) for tool in tools) if isinstance(tools, list) else (),
                 options={key: value for key, value in request.items() if key not in _FRAME},
-                max_output_tokens=limit if isinstance(limit, int) else 0,
+                max_output_tokens=count(limit),
             )
         model = request.get("model")
         if isinstance(model, str) and model:

@@ -27,6 +27,7 @@ from holdfast.transcripts.parts import content_of, extra_of, unwrap
 from holdfast.transcripts.pi.branch import active_branch
 from holdfast.transcripts.records import (
     Numbered,
+    count,
     decoded,
     first_record,
     objects,
@@ -128,11 +129,10 @@ class _Reader:
     def _compacted(self, record: JsonObject, summary: str, at: float) -> Iterator[AnyEntry]:
         first_kept = record.get("firstKeptEntryId", record.get("firstKeptEntryIndex"))
         start = self._starts.get(first_kept) if isinstance(first_kept, str | int) else None
-        tokens = record.get("tokensBefore")
         yield from self._dialogue.compacted(
             (Text(text=summary),),
             last=start - 1 if start else None,
-            before_tokens=tokens if isinstance(tokens, int) else 0,
+            before_tokens=count(record.get("tokensBefore")),
             at=at,
             origin=str(record.get("id") or ""),
         )
@@ -246,8 +246,8 @@ def _command(message: JsonObject) -> str:
 
 def _usage(raw: Json) -> Usage | None:
     """Read token counts; pi counts the uncached input apart, as we do."""
-    counts = [raw.get(name) if isinstance(raw, dict) else None for name in _USAGE]
-    fresh, answer, cached, written = (max(n, 0) if isinstance(n, int) else 0 for n in counts)
+    counts = [count(raw.get(name)) if isinstance(raw, dict) else 0 for name in _USAGE]
+    fresh, answer, cached, written = counts
     if not fresh + answer + cached + written:
         return None
     return Usage(

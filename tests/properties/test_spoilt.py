@@ -1,0 +1,72 @@
+"""Transcripts with values of the wrong type anywhere in them: read by every format, kept, sent."""
+
+import copy
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.entries import AnyEntry
+from holdfast.errors import TranscriptError
+from holdfast.rules import violations
+from holdfast.transcripts.formats import FORMATS, named, open_transcript
+from holdfast.transcripts.scribe import Scribe
+from holdfast.view import fold
+from properties.samples import LINES, spoilt
+
+_log_line = msgspec.json.Decoder(AnyEntry)
+
+
+def own_format(name):
+    return name.split(" ")[0].removeprefix("old") or "pi"
+
+
+def check(lines, format):
+    """Read lines in a format; what comes out can be logged, loaded, shown and written again."""
+    entries = list(named(format).read(iter(lines), Scribe()))
+    assert [_log_line.decode(msgspec.json.encode(entry)) for entry in entries] == entries
+    view = fold(entries)
+    assert violations(view.messages()) == violations(view.seen()) == []
+    for other in FORMATS:
+        again = fold(named(other).read(named(other).write(view), Scribe()))
+        assert violations(again.messages()) == []
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_samples_themselves_are_whole(name):
+    """Nothing in them is malformed: what goes wrong later was spoilt."""
+    lines = [json.dumps(record).encode() for record in copy.deepcopy(LINES[name])]
+    scribe = Scribe()
+    format = own_format(name)
+    assert named(format).sniff(b"\n".join(lines))
+    assert fold(named(format).read(iter(lines), scribe)).messages()
+    assert scribe.account.malformed == []
+    check(lines, format)
+
+
+@pytest.mark.parametrize("name", LINES)
+@given(st.data())
+def test_a_spoilt_transcript_is_read_by_its_own_format(name, data):
+    """Nothing a value can be stops the import or gets past the rules."""
+    check(data.draw(spoilt(name)), own_format(name))
+
+
+@given(st.sampled_from(sorted(LINES)).flatmap(spoilt), st.sampled_from(FORMATS))
+def test_a_spoilt_transcript_is_read_by_any_format(lines, format):
+    """Also by one that it was never meant for."""
+    check(lines, format)
+
+
+@given(st.sampled_from(sorted(LINES)).flatmap(spoilt))
+def test_a_spoilt_file_is_read_or_refused(tmp_path, lines):
+    """Whichever format it is taken for, only one kind of error comes out."""
+    path = tmp_path / "file.jsonl"
+    path.write_bytes(b"".join(lines))
+    try:
+        with open_transcript(path) as transcript:
+            entries = list(transcript.entries)
+    except TranscriptError:
+        return
+    assert violations(fold(entries).messages()) == []
