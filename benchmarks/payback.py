@@ -364,7 +364,7 @@ def regret(gaps: dict[str, list[float]], policy: str) -> float:
 def main() -> None:
     """Measure every scenario and sum up."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--sessions", type=int, default=8, help="random sessions per scenario")
+    parser.add_argument("--sessions", type=int, default=6, help="random sessions per scenario")
     parser.add_argument("--json", action="store_true", help="print nothing but the JSON object")
     options = parser.parse_args()
     began = time.perf_counter()

@@ -54,11 +54,15 @@ class Course:
         return total / TOKENS_PER_PRICE
 
     def _first_past(self, line_tokens: int, prompt_tokens: float) -> float:
-        """Number the first call to come whose prompt is longer than a line."""
-        growth = self.outlook.growth_tokens
-        if prompt_tokens + growth > line_tokens:
-            return 1
-        return math.floor((line_tokens - prompt_tokens) / growth) + 1 if growth > 0 else math.inf
+        """Number the first call to come whose prompt is longer than a line.
+
+        Not a whole number: growth is a mean, so where between two calls the line is crossed is
+        not known, and the middle is taken. Whole numbers would make waiting look like a gamble.
+        """
+        growth, room = self.outlook.growth_tokens, line_tokens - prompt_tokens
+        if room < 0:
+            return 1.0
+        return max(1.0, room / growth + 0.5) if growth > 0 else math.inf
 
 
 def _tail(fixed: float, slope: float, ratio: float, first: float) -> float:

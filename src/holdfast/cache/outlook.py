@@ -66,11 +66,14 @@ def expect(
     removed sooner or later. `usual_calls` may come from the user's own sessions.
     """
     usual_cold = USUAL_COLD_SHARE[lifetime]
-    known = GROWTH_WEIGHT_CALLS + calls
+    grown = GROWTH_WEIGHT_CALLS * USUAL_GROWTH_TOKENS + grown_tokens
+    growth = grown / (GROWTH_WEIGHT_CALLS + calls)
     return Outlook(
         calls=usual_calls + calls / SESSION_WEIGHT,
         cold_share=(COLD_WEIGHT_CALLS * usual_cold + cold_calls) / (COLD_WEIGHT_CALLS + calls),
-        growth_tokens=(GROWTH_WEIGHT_CALLS * USUAL_GROWTH_TOKENS + grown_tokens) / known,
-        removable_tokens=removable_tokens / known,
+        growth_tokens=growth,
+        removable_tokens=growth * min(1.0, removable_tokens / grown_tokens)
+        if grown_tokens
+        else 0.0,
         output_tokens=output_tokens,
     )

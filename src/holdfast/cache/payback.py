@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.cache.course import Course
 from holdfast.cache.outlook import Outlook
-from holdfast.cache.warmth import Warmth
+from holdfast.cache.warmth import Warmth, step_at
 from holdfast.prices import Prices, prices
 
 WAITS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
@@ -75,7 +75,7 @@ def payback(
     gain = course.ahead_usd(prompt_tokens) - course.ahead_usd(left) - cost_now
     waiting = 0.0
     if gain > 0 and cost_now > 0:
-        waiting = max(0.0, _waiting_usd(course, edit, prompt_tokens, warmth) - gain)
+        waiting = max(0.0, _waiting_usd(course, edit, prompt_tokens, warmth))
     return Payback(
         cost_now_usd=cost_now,
         saved_per_call_usd=saved,
@@ -102,18 +102,38 @@ def _cost_usd(course: Course, edit: Edit, prompt_tokens: float, warmth: Warmth) 
 
 
 def _waiting_usd(course: Course, edit: Edit, prompt_tokens: int, warmth: Warmth) -> float:
-    """Give the best gain of the edits that wait, made comparable with acting now.
+    """Say how much more an edit gains at its best later moment than now.
 
     Whoever acts now can act again later; so can whoever waits, but later. What that is worth
-    is the gain of the same edit repeated on what the session will add.
+    is the gain of the same edit repeated on what the session will add. The rhythm follows from
+    the prices the edited prompt has; a line at which they rise is a deadline: what the calls
+    beyond it cost more is the price of waiting.
     """
-    again = _repeated_usd(course, edit, prompt_tokens, warmth)
+    left = prompt_tokens - edit.net_tokens
+    level = replace(course, listed=step_at(course.listed, left).prices)
+    again = _repeated_usd(level, edit, prompt_tokens, warmth)
+    now = level.ahead_usd(prompt_tokens) - level.ahead_usd(left)
+    now -= _cost_usd(level, edit, prompt_tokens, warmth)
     stays = course.outlook.stays_warm
     later = max(
-        _later_usd(course, edit, prompt_tokens, warmth, wait) + stays**wait * again
+        _later_usd(level, edit, prompt_tokens, warmth, wait)
+        - _beyond_usd(course, level, prompt_tokens, wait)
+        - (1 - stays**wait) * again
         for wait in WAITS
     )
-    return later - again
+    return later - now
+
+
+def _beyond_usd(course: Course, level: Course, prompt_tokens: int, wait: int) -> float:
+    """Price what the calls made while waiting cost more because they are past a line."""
+    growth, stays = course.outlook.growth_tokens, course.outlook.stays_warm
+    if step_at(course.listed, prompt_tokens + wait * growth).prices == level.listed:
+        return 0.0
+    lengths = [prompt_tokens + call * growth for call in range(wait)]
+    return sum(
+        stays**call * (course.call_usd(sent, sent - growth) - level.call_usd(sent, sent - growth))
+        for call, sent in enumerate(lengths)
+    )
 
 
 def _repeated_usd(course: Course, edit: Edit, prompt_tokens: int, warmth: Warmth) -> float:
