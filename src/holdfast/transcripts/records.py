@@ -181,6 +181,8 @@ def _parsed(text: bytes | bytearray) -> Json | Unreadable:
 def _is_deep(value: Json) -> bool:
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MOST_LEVELS):
+        if not level:
+            return False
         level = [
             inner
             for outer in level
