@@ -4,8 +4,9 @@ Recorded sessions come in (`FILES`, any format the package reads); one JSON obje
 last line. A call is cold when it read less than half of what the one before it had left in the
 cache; `explained_share` counts those with a cause that can be pointed at in the file, `by_cause`
 all of them. `dropped_reads` counts by the narrower rule: reads under half of the reads before.
-`fingerprint_*_ms` is what watching adds to a turn at `--messages` messages. With `--sessions N`
-that many random sessions without changes run against the simulator; every alarm is false.
+`fingerprint_*_ms` is what watching adds to a turn at `--messages` messages, also in CPU time
+alone, which other processes do not disturb. With `--sessions N` that many random sessions without
+changes run against the simulator; every alarm is false.
 
     python benchmarks/breaks_real.py [FILES…] [--sessions 1000] [--messages 10000] [--json]
 """
@@ -87,23 +88,24 @@ def overhead(count: int) -> dict[str, object]:
     frame = Framed(sections=(Section(name="s", text=prose(rng, 4_000)),), tools=tools)
     messages = [spoken(rng, i) for i in range(count)]
     wire, watch, history = Wire(), Watch(), []
-    times = []
+    times, busy = [], []
     for turn in range(TURNS):
         messages += [spoken(rng, 2 * turn), spoken(rng, 2 * turn + 1)]
         request = build(frame, wire.messages(messages), model=MODELS[0], max_output_tokens=100)
-        began = time.perf_counter_ns()
-        history.append(watch.sending(request, history, names=["s"]))
-        middle = time.perf_counter_ns()
         usage = Usage(cache_read_tokens=1_000 * turn, cache_write_tokens=1_000)
-        history.append(Replied(response_id=str(turn), content=(), usage=usage))
-        again = time.perf_counter_ns()
+        answer = Replied(response_id=str(turn), content=(), usage=usage)
+        began, cpu = time.perf_counter_ns(), time.thread_time_ns()
+        history.append(watch.sending(request, history, names=["s"]))
+        history.append(answer)
         assert watch.answered(history) is None
-        times.append((time.perf_counter_ns() - again + middle - began) / 1e6)
-    steady = sorted(times[1:])
+        busy.append((time.thread_time_ns() - cpu) / 1e6)
+        times.append((time.perf_counter_ns() - began) / 1e6)
+    steady, alone = sorted(times[1:]), sorted(busy[1:])
     return {
         "messages": count,
         "fingerprint_p50_ms": round(statistics.median(steady), 4),
         "fingerprint_p99_ms": round(steady[int(len(steady) * 0.99)], 4),
+        "fingerprint_p99_cpu_ms": round(alone[int(len(alone) * 0.99)], 4),
         "fingerprint_first_ms": round(times[0], 1),
     }
 
