@@ -6,7 +6,7 @@ has a loop of its own uses `Session` instead, and loses nothing by it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 from holdfast.engine import Engine
 from holdfast.entries import Section
 from holdfast.hooks import Hooks, Scene, load_hooks
+from holdfast.hooks import Verdict as HookVerdict
 from holdfast.loop import Loop, LoopEvent, Recover, Stopped, Verdict, budget_in, never_recovers
 from holdfast.messages import JsonObject, ResultContent, Text, ToolUse, text_of
 from holdfast.models.protocol import Model
@@ -43,12 +44,16 @@ class Agent:
     fallback: Model | None = None
     recover: Recover = never_recovers
     notices: list[str] = field(default_factory=list)
-    """What the user should be told about how the session was set up."""
+    """What the user should be told: how the session was set up, what hooks say. Take with `told`."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
     _known: dict[str, Tool] = field(default_factory=dict)
     """Every tool that may be called, by name; grows when MCP tools are loaded."""
     _asides: list[str] = field(default_factory=list)
     """What hooks want the model to know, said before the next call."""
+    _retired: list[Model] = field(default_factory=list)
+    """Models that answered before a fallback did."""
+    _events: AsyncGenerator[LoopEvent, None] | None = None
+    """The run that is under way."""
     _was_refused: bool = False
     _mode_before: Mode | None = None
     """The user's mode while a plan is being made."""
@@ -60,22 +65,53 @@ class Agent:
 
     async def start(self, source: str) -> None:
         """Let hooks know that the session began or goes on."""
-        verdict = await self.hooks.fire("SessionStart", {"source": source}, self._scene())
-        self._hear(verdict.context, verdict.messages, verdict.errors)
+        await self._fire("SessionStart", {"source": source})
+
+    def told(self) -> list[str]:
+        """Give what the user should be told since the last time."""
+        told = list(dict.fromkeys(self.notices))
+        self.notices.clear()
+        return told
 
     async def run(self, prompt: str = "") -> AsyncIterator[LoopEvent]:
         """Work on what the user says, or go on where the session stopped, until done."""
+        self.abort.clear()
         if prompt:
-            verdict = await self.hooks.fire("UserPromptSubmit", {"prompt": prompt}, self._scene())
-            self._hear(verdict.context, verdict.messages, verdict.errors)
+            verdict = await self._fire("UserPromptSubmit", {"prompt": prompt})
             if verdict.is_blocked or verdict.should_stop:
                 yield Stopped(reason="hook_stopped", detail=verdict.reason or verdict.stop_reason)
                 return
             self.gate.forget_denials()
             self.session.user(prompt)
-        self.abort.clear()
-        async for event in self._loop(budget_in(prompt)).run():
-            yield event
+        elif self.engine.is_answered():
+            yield Stopped(reason="completed", detail="nothing was left to do; give a new task")
+            return
+        loop = self._loop(budget_in(prompt))
+        self._events = loop.run()
+        try:
+            async for event in self._events:
+                yield event
+        finally:
+            await self._events.aclose()
+            if loop.model is not self.model:  # a fallback has taken over, for good
+                self._retired.append(self.model)
+                self.model, self.fallback = loop.model, None
+
+    async def _fire(self, event: str, fields: JsonObject) -> HookVerdict:
+        """Run an event's hooks; an abort ends them, and they have then said nothing."""
+        hooks = asyncio.create_task(self.hooks.fire(event, fields, self._scene()))
+        aborted = asyncio.create_task(self.abort.wait())
+        try:
+            await asyncio.wait({hooks, aborted}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            aborted.cancel()
+            if not hooks.done():
+                hooks.cancel()
+                await asyncio.wait({hooks})
+        verdict = HookVerdict() if hooks.cancelled() else hooks.result()
+        self._asides.extend(verdict.context)
+        self.notices.extend((*verdict.messages, *verdict.errors))
+        return verdict
 
     def _loop(self, budget_tokens: int) -> Loop:
         settings = self.engine.settings
@@ -101,11 +137,10 @@ class Agent:
     async def _pass(self, use: ToolUse, tool: Tool) -> Pass | Denial:
         """Ask the hooks, then the permissions."""
         fields: JsonObject = {"tool_name": use.name, "tool_input": use.input, "tool_use_id": use.id}
-        verdict = await self.hooks.fire("PreToolUse", fields, self._scene())
-        self._hear(verdict.context, verdict.messages, verdict.errors)
+        verdict = await self._fire("PreToolUse", fields)
         if verdict.should_stop:
             return Denial(reason=verdict.stop_reason or "a hook ended the turn", ends_turn=True)
-        given = verdict.updated_input or use.input
+        given = use.input if verdict.updated_input is None else verdict.updated_input
         self._was_refused = False
         decision = await self._gate().check(tool, given, self._places(), hook=verdict.decision())
         if decision.outcome == "deny":
@@ -120,16 +155,16 @@ class Agent:
             self.gate.mode, self._mode_before = self._mode_before, None
         return self.gate
 
-    async def _after(self, use: ToolUse, tool: Tool, outcome: Outcome) -> Outcome:
+    async def _after(self, use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
         """Let hooks see a result, replace it, or object to it."""
         fields: JsonObject = {
             "tool_name": use.name,
             "tool_input": use.input,
             "tool_use_id": use.id,
             "tool_response": text_of(outcome.content),
+            "duration_ms": round(seconds * 1_000),
         }
-        verdict = await self.hooks.fire("PostToolUse", fields, self._scene())
-        self._hear(verdict.context, verdict.messages, verdict.errors)
+        verdict = await self._fire("PostToolUse", fields)
         content = outcome.content
         if isinstance(verdict.updated_output, str):
             content = verdict.updated_output
@@ -139,8 +174,7 @@ class Agent:
 
     async def _on_stop(self, text: str, is_active: bool) -> Verdict:
         fields: JsonObject = {"stop_hook_active": is_active, "last_assistant_message": text}
-        said = await self.hooks.fire("Stop", fields, self._scene())
-        self._hear(said.context, said.messages, said.errors)
+        said = await self._fire("Stop", fields)
         if said.should_stop:
             return Verdict(prevents=said.stop_reason or "a hook ended the turn")
         return Verdict(blocks=(said.reason,) if said.is_blocked else ())
@@ -156,16 +190,10 @@ class Agent:
             engine.record(reframed(engine.frame, listed))
 
     async def say_asides(self, engine: Engine) -> None:
-        """The second stage: tell the model what hooks want it to know."""
+        """A stage: tell the model what hooks want it to know."""
         if self._asides:
             engine.say("\n\n".join(self._asides), hidden=True)
             self._asides.clear()
-
-    def _hear(
-        self, context: tuple[str, ...], messages: tuple[str, ...], errors: tuple[str, ...]
-    ) -> None:
-        self._asides.extend(context)
-        self.notices.extend((*messages, *errors))
 
     def _scene(self) -> Scene:
         return Scene(
@@ -188,13 +216,19 @@ class Agent:
         )
 
     async def close(self, reason: str = "other") -> None:
-        """End what runs, let hooks know, keep what was learnt."""
-        await self.workplace.close()
-        if self.mcp is not None:
-            await self.mcp.close()
-        await self.hooks.fire("SessionEnd", {"reason": reason}, self._scene())
-        await self.model.close()
-        self.session.close()
+        """End what runs, let hooks know, keep what was learnt; the log is let go whatever happens."""
+        try:
+            if self._events is not None:
+                await self._events.aclose()
+            await self.workplace.close()
+            if self.mcp is not None:
+                await self.mcp.close()
+            await self.hooks.fire("SessionEnd", {"reason": reason}, self._scene())
+            for model in (self.model, self.fallback, *self._retired):
+                if model is not None:
+                    await model.close()
+        finally:
+            self.session.close()
 
 
 async def open_agent(
@@ -228,8 +262,8 @@ async def open_agent(
         tools=tools,
         fallback=fallback,
         notices=[
-            f"not trusted yet, and not used: {s.file}"
-            for s in (*permissions.untrusted, *plan.untrusted)
+            f"{section.file} is not trusted yet and not used; `holdfast trust` shows it"
+            for section in (*permissions.untrusted, *plan.untrusted, *servers.untrusted)
         ],
     )
     if ask is not None:

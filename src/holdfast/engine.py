@@ -17,8 +17,9 @@ from holdfast.cache.request import Wire, build
 from holdfast.cache.watch import Watch
 from holdfast.entries import AnyEntry, Framed, Ran, Replied, Said, Snipped, Switched
 from holdfast.gauge import Follower, load_calibration, save_calibration
+from holdfast.items import Round
 from holdfast.log import Log
-from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
+from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse, text_of
 from holdfast.models.protocol import Reply, Request
 from holdfast.settings import Settings
 from holdfast.store import keep_result
@@ -83,17 +84,20 @@ class Engine:
     def _bounded(self, entry: Ran) -> Ran:
         """Put the body of a huge result into a file of its own; the log keeps its beginning."""
         limit = self.settings.log.body_limit_bytes
-        if not isinstance(entry.content, str) or len(entry.content) <= limit // 4:
+        text = text_of(entry.content)
+        if len(text) <= limit // 4:
             return entry
-        body = entry.content.encode("utf-8", "replace")
+        body = text.encode("utf-8", "replace")
         if len(body) <= limit:
             return entry
         file = keep_result(self.log.path.with_suffix(""), entry.tool_use_id, body)
         note = f"\n[{len(body):,} bytes in all; the whole is in {file}]"
         head = body[:limit].decode("utf-8", "ignore") + note
+        rest = () if isinstance(entry.content, str) else entry.content
+        kept = tuple(block for block in rest if not isinstance(block, Text))
         return structs.replace(
             entry,
-            content=head,
+            content=(Text(text=head), *kept) if kept else head,
             file=str(file),
             sha256=hashlib.sha256(body).hexdigest(),
         )
@@ -132,6 +136,11 @@ class Engine:
             self.take_result(use.id, text, is_error=True)
         return missing
 
+    def is_answered(self) -> bool:
+        """Say whether the model has had the last word, so that there is nothing to send."""
+        last = self.view.items[-1] if self.view.items else None
+        return last is None or (isinstance(last, Round) and not last.tool_uses())
+
     def fullness(self) -> Fullness:
         """Measure the context against the model's window."""
         gauge, total = self._follower.follow(self.view), self.view.total
@@ -161,7 +170,10 @@ class Engine:
         return request
 
     def settle(self, reply: Reply) -> AnyEntry:
-        """Write down a whole answer, and do what follows every answer."""
+        """Write down a whole answer, and do what follows every answer; the same one only once."""
+        last = self.view.items[-1] if self.view.items else None
+        if isinstance(last, Round) and reply.response_id and last.response_id == reply.response_id:
+            return self.view.history[-1]
         entry = self.record(
             Replied(
                 response_id=reply.response_id,

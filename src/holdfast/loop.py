@@ -9,6 +9,7 @@ continue has a limit, so no script of answers keeps the loop going for ever.
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, cast
 
@@ -39,6 +40,9 @@ End: TypeAlias = Literal[
     "aborted_streaming",
     "aborted_tools",
     "denied",
+    "refused",
+    "cut_off",
+    "empty",
     "hook_stopped",
     "max_turns",
     "prompt_too_long",
@@ -128,7 +132,7 @@ class Loop:
     """Keep working until about this many output tokens are used; 0 is until done."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def run(self) -> AsyncIterator[LoopEvent]:
+    async def run(self) -> AsyncGenerator[LoopEvent, None]:
         """Play rounds until there is a reason to stop."""
         state = State(max_output_tokens=self._output_limit())
         while True:
@@ -139,8 +143,9 @@ class Loop:
             played: Played | None = None
             failure: ModelError | None = None
             has_tools = False
+            rounds = self._round(state)
             try:
-                async for event in self._round(state):
+                async for event in rounds:
                     has_tools = has_tools or isinstance(event, ToolBegan)
                     if isinstance(event, Played):
                         played = event
@@ -148,6 +153,8 @@ class Loop:
                         yield event
             except ModelError as error:
                 failure = error
+            finally:
+                await rounds.aclose()
             if self.abort.is_set():
                 yield Stopped(reason="aborted_tools" if has_tools else "aborted_streaming")
                 return
@@ -179,18 +186,19 @@ class Loop:
             return Stopped(reason="blocking_limit", detail=detail)
         return None
 
-    async def _round(self, state: State) -> AsyncIterator[RoundEvent]:
+    async def _round(self, state: State) -> AsyncGenerator[RoundEvent, None]:
         request = await self.engine.prepare(max_output_tokens=state.max_output_tokens)
         answer = stream_with_retries(
             self.model, request, retries=self.retries, patience=self.patience, sleep=self.sleep
         )
         rounds = play(answer, self.toolbox, self.engine.record)
-        async for event in _until(self.abort, rounds):
-            if isinstance(event, Played):
-                if event.reply:
-                    self.purse.pay(event.reply.model, event.reply.usage)
-                self.engine.settled()
-            yield event
+        async with aclosing(_until(self.abort, rounds)) as events:
+            async for event in events:
+                if isinstance(event, Played):
+                    if event.reply:
+                        self.purse.pay(event.reply.model, event.reply.usage)
+                    self.engine.settled()
+                yield event
 
     async def _after(
         self, state: State, played: Played | None
@@ -205,6 +213,16 @@ class Loop:
             return self._next_turn(state)
         reply = played.reply
         assert reply is not None, "without tools a broken stream raises"
+        if reply.stop_reason == "refusal":
+            return Stopped(
+                reason="refused", text=_text(reply), detail="the model declined to answer"
+            )
+        if reply.stop_reason == "model_context_window_exceeded":
+            return await self._after_failure(state, PromptTooLong("the answer filled the window"))
+        if reply.stop_reason == "pause_turn" and state.recoveries < self.settings.output_recoveries:
+            return replace(state, recoveries=state.recoveries + 1), Continued(
+                reason="output_resumed"
+            )
         if reply.stop_reason == "max_tokens":
             return self._cut_off(state, played)
         if not any(not is_thought(block) and not is_blank(block) for block in reply.content):
@@ -237,11 +255,8 @@ class Loop:
             return replace(state, recoveries=state.recoveries + 1), Continued(
                 reason="output_resumed"
             )
-        return Stopped(
-            reason="completed",
-            text=_text(played.reply),
-            detail="the answer was cut off at the output limit",
-        )
+        detail = "the answer was cut off at the output limit"
+        return Stopped(reason="cut_off", text=_text(played.reply), detail=detail)
 
     def _empty(self, state: State) -> "Stopped | tuple[State, Continued]":
         """Ask for an answer where none came; some models end their turn without a word."""
@@ -250,7 +265,7 @@ class Loop:
             return replace(state, recoveries=state.recoveries + 1), Continued(
                 reason="output_resumed"
             )
-        return Stopped(reason="completed", detail="the answer was empty")
+        return Stopped(reason="empty", detail="the model gave no answer, although asked again")
 
     async def _at_rest(self, state: State, reply: Reply) -> "Stopped | tuple[State, Continued]":
         """Nothing more to run: ask the stop hooks, then the token budget, then stop."""
@@ -297,12 +312,13 @@ class Loop:
         self.model = self.fallback
         self.engine.switch(self.model.name, f"fallback: {error}")
         detail = f"{self.model.name} answers from here on: {error}"
-        return replace(state, has_switched=True), Continued(reason="model_switched", detail=detail)
+        fresh = replace(state, has_switched=True, max_output_tokens=self._output_limit())
+        return fresh, Continued(reason="model_switched", detail=detail)
 
 
 async def _until(
     abort: asyncio.Event, events: AsyncIterator[RoundEvent]
-) -> AsyncIterator[RoundEvent]:
+) -> AsyncGenerator[RoundEvent, None]:
     """Pass events on until the user aborts; whatever ran is then stopped and answered."""
     aborted = asyncio.create_task(abort.wait())
     try:
@@ -337,7 +353,8 @@ def _counted(state: State, reply: Reply | None) -> State:
 
 
 _BUDGET = re.compile(
-    r"(?:^\s*\+|\b(?:use|spend)\s+)(\d+(?:\.\d+)?)\s*([kmb])\b(?:\s*tokens)?", re.IGNORECASE
+    r"^\s*\+(\d+(?:\.\d+)?)([kmb])\b|\b(?:use|spend)\s+(\d+(?:\.\d+)?)\s*([kmb])\s+tokens\b",
+    re.IGNORECASE,
 )
 
 
@@ -346,5 +363,5 @@ def budget_in(text: str) -> int:
     found = _BUDGET.search(text)
     if not found:
         return 0
-    scale = {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000}[found[2].lower()]
-    return int(float(found[1]) * scale)
+    number, unit = found[1] or found[3], (found[2] or found[4]).lower()
+    return int(float(number) * {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000}[unit])

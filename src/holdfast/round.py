@@ -7,14 +7,17 @@ by side, any other alone, in the order of the calls. Who may run is the gate's t
 """
 
 import asyncio
+import functools
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from msgspec import structs
+
 from holdfast.entries import AnyEntry, Began, Ran, Replied
-from holdfast.errors import ModelError
+from holdfast.errors import ModelError, StoreError
 from holdfast.messages import Block, JsonObject, Text, ToolUse
 from holdfast.models.protocol import (
     BlockFinished,
@@ -52,7 +55,8 @@ class Denial:
 
 
 Gate: TypeAlias = Callable[[ToolUse, Tool], Awaitable[Pass | Denial]]
-After: TypeAlias = Callable[[ToolUse, Tool, Outcome], Awaitable[Outcome]]
+After: TypeAlias = Callable[[ToolUse, Outcome, float], Awaitable[Outcome]]
+"""Given the call as it ran, what came of it, and how many seconds it took."""
 
 
 async def let_pass(use: ToolUse, tool: Tool) -> Pass | Denial:
@@ -60,7 +64,7 @@ async def let_pass(use: ToolUse, tool: Tool) -> Pass | Denial:
     return Pass(input=use.input)
 
 
-async def as_is(use: ToolUse, tool: Tool, outcome: Outcome) -> Outcome:
+async def as_is(use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
     """Leave an outcome as it is."""
     return outcome
 
@@ -200,18 +204,19 @@ class _Written:
         self.numbers.append(self._record(entry).n)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Job:
     use: ToolUse
     tool: Tool | None
     is_safe: bool
-    task: "asyncio.Task[None] | None" = None
+    began: float = 0.0
+    task: "asyncio.Task[Outcome] | None" = None
     stopped_because: str = STOPPED
 
 
 @dataclass(slots=True)
 class _Runner:
-    """Runs tool calls in order: safe ones together, others alone."""
+    """Runs tool calls in order: safe ones together, others alone. Every call gets its one result."""
 
     toolbox: Toolbox
     record: Record
@@ -223,6 +228,8 @@ class _Runner:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _is_spoiled: bool = False
     """A command failed: what was asked for beside it is pointless."""
+    _failure: StoreError | None = None
+    """A result could not be written down: the round cannot go on."""
 
     def submit(self, use: ToolUse) -> None:
         """Queue a call, and start it if nothing stands against it."""
@@ -231,7 +238,7 @@ class _Runner:
         self.count += 1
         job = _Job(use, tool, is_safe)
         if self._is_spoiled:
-            self._give_up(job, SIBLING_FAILED)
+            self._finish(job, SIBLING_FAILED)
             return
         self._waiting.append(job)
         self._start_ready()
@@ -241,6 +248,8 @@ class _Runner:
         while True:
             while self.events:
                 yield self.events.popleft()
+            if self._failure is not None:
+                raise self._failure
             if not self._running and not self._waiting:
                 return
             await self._changed.wait()
@@ -248,12 +257,12 @@ class _Runner:
 
     async def stop(self) -> None:
         """Stop whatever runs and answer whatever waits; nothing is left without a result."""
-        for job in self._running:
-            assert job.task is not None
-            job.task.cancel()
-        tasks = [job.task for job in self._running if job.task]
+        self._is_spoiled = True
         while self._waiting:
-            self._give_up(self._waiting.popleft(), STOPPED)
+            self._finish(self._waiting.popleft(), STOPPED)
+        tasks = [job.task for job in self._running if job.task]
+        for task in tasks:
+            task.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
@@ -266,20 +275,23 @@ class _Runner:
                 return
             self._waiting.popleft()
             self._running.append(job)
-            job.task = asyncio.create_task(self._run(job))
+            job.began = time.monotonic()
+            job.task = asyncio.create_task(self._outcome(job))
+            job.task.add_done_callback(functools.partial(self._ended, job))
 
-    async def _run(self, job: _Job) -> None:
-        began = time.monotonic()
-        try:
-            outcome = await self._outcome(job)
-        except asyncio.CancelledError:
-            outcome = Outcome(content=job.stopped_because, is_error=True)
-        except Exception as error:  # noqa: BLE001 - the boundary of a tool: its bug is its result
-            outcome = Outcome(content=f"{job.use.name} failed: {error!r}.", is_error=True)
+    def _ended(self, job: _Job, task: "asyncio.Task[Outcome]") -> None:
+        """Take a call's result, however its task came to its end; even one that never began."""
         self._running.remove(job)
-        self._finish(job, outcome, time.monotonic() - began)
-        if job.tool and job.tool.kind == "shell" and outcome.is_error:
-            self._stop_siblings()
+        error = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            self._finish(job, job.stopped_because)
+        elif isinstance(error, StoreError):
+            self._failure = error
+        elif error is not None:
+            self._finish(job, f"{job.use.name} failed: {error!r}.")
+        else:
+            self._finish(job, task.result())
+            self._heed(job, task.result())
         self._start_ready()
         self._changed.set()
 
@@ -297,28 +309,39 @@ class _Runner:
         self.record(Began(tool_use_id=use.id, tool=use.name))
         self.events.append(ToolBegan(use=use))
         self._changed.set()
+        began = time.monotonic()
         outcome = await tool.run(verdict.input, self.toolbox.workplace)
-        return await self.toolbox.after(use, tool, outcome)
+        ran = structs.replace(use, input=verdict.input)
+        return await self.toolbox.after(ran, outcome, time.monotonic() - began)
 
-    def _stop_siblings(self) -> None:
+    def _heed(self, job: _Job, outcome: Outcome) -> None:
+        """Stop what was asked for beside a command that ran and failed."""
+        is_command = job.tool is not None and job.tool.kind == "shell"
+        if not (is_command and outcome.is_error and outcome.exit_status is not None):
+            return
         self._is_spoiled = True
-        for job in self._running:
-            job.stopped_because = SIBLING_FAILED
-            assert job.task is not None
-            job.task.cancel()
+        for other in self._running:
+            other.stopped_because = SIBLING_FAILED
+            assert other.task is not None
+            other.task.cancel()
         while self._waiting:
-            self._give_up(self._waiting.popleft(), SIBLING_FAILED)
+            self._finish(self._waiting.popleft(), SIBLING_FAILED)
 
-    def _give_up(self, job: _Job, why: str) -> None:
-        self._finish(job, Outcome(content=why, is_error=True), 0.0)
-
-    def _finish(self, job: _Job, outcome: Outcome, seconds: float) -> None:
-        self.record(
-            Ran(
-                tool_use_id=job.use.id,
-                content=outcome.content,
-                is_error=outcome.is_error,
-                seconds=round(seconds, 3),
+    def _finish(self, job: _Job, outcome: Outcome | str) -> None:
+        """Write a result down; one that cannot be written ends the round."""
+        if isinstance(outcome, str):
+            outcome = Outcome(content=outcome, is_error=True)
+        seconds = time.monotonic() - job.began if job.began else 0.0
+        try:
+            self.record(
+                Ran(
+                    tool_use_id=job.use.id,
+                    content=outcome.content,
+                    is_error=outcome.is_error,
+                    seconds=round(seconds, 3),
+                )
             )
-        )
+        except StoreError as error:
+            self._failure = self._failure or error
+            return
         self.events.append(ToolRan(use=job.use, outcome=outcome, seconds=seconds))

@@ -23,7 +23,7 @@ import msgspec
 from holdfast.capabilities import capabilities
 from holdfast.engine import Engine, Fullness
 from holdfast.entries import Framed, Section, Switched
-from holdfast.errors import ModelError
+from holdfast.errors import ModelError, RequestRejected
 from holdfast.log import Log
 from holdfast.measure import measure_json, measure_text
 from holdfast.messages import (
@@ -122,6 +122,8 @@ class Session:
 
     async def prepare(self) -> Request:
         """Make room where that is due, and give the arguments of the next call."""
+        if self.engine.is_answered():
+            raise RequestRejected("there is nothing to answer; call user() or tool_result() first")
         able = capabilities(self.engine.model)
         limit = self._max_tokens or min(
             self.engine.settings.loop.output_tokens, able.max_output_tokens
@@ -134,6 +136,7 @@ class Session:
     async def settle(self, response: object) -> None:
         """Take in an answer: the SDK's object, a dict, or a stream that has a final message."""
         final = getattr(response, "get_final_message", None)
+        final = final or getattr(response, "get_final_completion", None)
         if final is not None:
             response = final()
             if isinstance(response, Awaitable):
