@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Literal
 
 from holdfast.errors import HoldfastError
+from holdfast.hooks import load_hooks
 from holdfast.models.weights import CATALOG, installed_path
+from holdfast.permissions import load_permissions
 from holdfast.settings import home, load_settings
+from holdfast.tools.mcp import load_servers
 
 LEAST_FREE_BYTES = 500_000_000
 """Less than this, and spilled results of one long session can fill the disk."""
@@ -46,7 +49,7 @@ def _python() -> Iterator[Finding]:
         name="python",
         state="ok" if fine else "broken",
         detail=version,
-        fix="install Python 3.11 or newer",
+        fix="" if fine else "install Python 3.11 or newer",
     )
 
 
@@ -138,7 +141,8 @@ def _private(place: Path) -> Finding:
 
 def _settings() -> Iterator[Finding]:
     try:
-        load_settings(Path.cwd())
+        for load in (load_settings, load_permissions, load_hooks, load_servers):
+            load(Path.cwd())
     except HoldfastError as error:
         yield Finding(name="settings", state="broken", detail=str(error), fix="mend that line")
         return

@@ -55,7 +55,8 @@ def test_run_streams_its_events_as_json_lines(project):
     )
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert [e["name"] for e in events if e["type"] == "tool_began"][:2] == ["Glob", "Grep"]
-    assert events[-1]["type"] == "stopped"
+    assert (events[0]["type"], events[-1]["type"]) == ("session", "spent")
+    assert events[-2]["type"] == "stopped"
 
 
 def test_run_without_anyone_to_ask_changes_nothing(project):

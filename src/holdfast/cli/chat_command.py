@@ -1,6 +1,7 @@
 """`holdfast chat`: talk to the agent, line by line."""
 
 import asyncio
+import functools
 import signal
 from pathlib import Path
 from typing import get_args
@@ -9,16 +10,20 @@ import click
 
 from holdfast.agent import Agent
 from holdfast.cli.context_command import lines
-from holdfast.cli.prompting import keep_terminal, read_line
-from holdfast.cli.show import tokens
+from holdfast.cli.prompting import Lines, keep_terminal
+from holdfast.cli.show import plain, tokens
 from holdfast.cli.target import Target
-from holdfast.cli.working import opened_model, show, working_agent
+from holdfast.cli.working import opened_model, show, tell, working_agent
 from holdfast.context import describe
+from holdfast.errors import HoldfastError
 from holdfast.gauge import replay
 from holdfast.models import Model, open_model
 from holdfast.permissions import Answer, Mode, Question
 from holdfast.settings import Settings, load_settings
 from holdfast.window import window_for
+
+SHOWN_LINES = 60
+"""Of a value in a question; a whole file that is to be written need not scroll past."""
 
 HELP = """/context        what fills the window
 /model NAME     let another model answer
@@ -49,21 +54,25 @@ def command(
 
 
 async def _chat(model: Model, settings: Settings, resume: str, mode: Mode | None) -> None:
+    typed = Lines()
+    ask = functools.partial(_ask, typed)
     async with working_agent(
-        model, settings, directory=Path.cwd(), resume=resume, mode=mode, ask=_ask
+        model, settings, directory=Path.cwd(), resume=resume, mode=mode, ask=ask
     ) as agent:
         click.echo(f"session {agent.session.id}, {model.name}. /help lists commands.")
-        for notice in agent.notices:
-            click.echo(notice, err=True)
+        tell(agent)
         while True:
             try:
-                said = (await read_line("\n> ")).strip()
+                said = (await typed.read("\n> ")).strip()
             except EOFError:
                 return
             if said in ("/exit", "/quit"):
                 return
             if said.startswith("/"):
-                await _obey(agent, said)
+                try:
+                    await _obey(agent, typed, said)
+                except HoldfastError as error:
+                    click.secho(str(error), fg="red", err=True)
             elif said:
                 await _turn(agent, said)
 
@@ -75,6 +84,7 @@ async def _turn(agent: Agent, said: str) -> None:
     try:
         async for event in agent.run(said):
             show(event)
+            tell(agent)
     finally:
         loop.remove_signal_handler(signal.SIGINT)
     full = agent.session.fullness()
@@ -82,7 +92,7 @@ async def _turn(agent: Agent, said: str) -> None:
     click.secho(f"[{tokens(full.used_tokens)} tokens, {left} % left]", dim=True, err=True)
 
 
-async def _obey(agent: Agent, said: str) -> None:
+async def _obey(agent: Agent, typed: Lines, said: str) -> None:
     word, _, rest = said.partition(" ")
     rest = rest.strip()
     if word == "/context":
@@ -92,7 +102,7 @@ async def _obey(agent: Agent, said: str) -> None:
         target = Target(name=agent.session.id, format="holdfast", history=history)
         click.echo("\n".join(lines(target, context)))
     elif word == "/model" and rest:
-        await _switch(agent, rest)
+        await _switch(agent, typed, rest)
     elif word == "/mode" and rest in get_args(Mode):
         agent.gate.mode = rest  # type: ignore[assignment]
         click.echo(f"mode: {rest}")
@@ -100,13 +110,13 @@ async def _obey(agent: Agent, said: str) -> None:
         click.echo(HELP)
 
 
-async def _switch(agent: Agent, name: str) -> None:
+async def _switch(agent: Agent, typed: Lines, name: str) -> None:
     """Change the model; one with a smaller window than is used is warned about first."""
     full = agent.session.fullness()
     window = window_for(name, agent.engine.settings.window)
     if window.level(full.used_tokens) in ("auto", "blocking"):
         question = f"{name} takes {tokens(window.limit_tokens)} tokens and {tokens(full.used_tokens)} are used. Switch?"
-        if (await read_line(f"{question} [y/N] ")).strip().lower() not in ("y", "yes"):
+        if (await typed.read(f"{question} [y/N] ")).strip().lower() not in ("y", "yes"):
             return
     opened = open_model(name)
     await agent.model.close()
@@ -115,13 +125,18 @@ async def _switch(agent: Agent, name: str) -> None:
     click.echo(f"{name} answers from here on.")
 
 
-async def _ask(question: Question) -> Answer:
-    """Ask the user about one tool call."""
-    click.secho(f"\n{question.tool}: {question.reason}", fg="yellow", err=True)
+async def _ask(typed: Lines, question: Question) -> Answer:
+    """Ask the user about one tool call; all of it is shown, and nothing in it steers the terminal."""
+    click.secho(f"\n{question.tool}: {plain(question.reason)}", fg="yellow", err=True)
     for key, value in question.given.items():
-        click.echo(f"  {key}: {str(value)[:300]}", err=True)
+        lines = str(value).splitlines() or [""]
+        click.echo(f"  {key}: {plain(lines[0])}", err=True)
+        for line in lines[1:SHOWN_LINES]:
+            click.echo(f"      {plain(line)}", err=True)
+        if len(lines) > SHOWN_LINES:
+            click.echo(f"      … and {len(lines) - SHOWN_LINES} more lines", err=True)
     always = f", a = always ({question.suggestion})" if question.suggestion else ""
-    text = await read_line(f"Allow? y = yes{always}, n or a reason = no: ")
+    text = await typed.read(f"Allow? y = yes{always}, n or a reason = no: ")
     match text.strip().lower():
         case "y" | "yes":
             return Answer(choice="once")

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from holdfast.cli.show import json_out
-from holdfast.cli.working import as_json, opened_model, show, working_agent
+from holdfast.cli.working import as_json, opened_model, show, tell, working_agent
 from holdfast.loop import Stopped
 from holdfast.models import Model
 from holdfast.permissions import Mode
@@ -46,6 +46,8 @@ def command(
     """
     if not prompt and not resume:
         raise click.UsageError("give a task with -p, or a session to go on with with --resume")
+    if as_one and as_stream:
+        raise click.UsageError("--json and --stream-json are two ways to print; choose one")
     settings = load_settings(Path.cwd())
     name = model or settings.model.name
     with opened_model(name, base_url or settings.model.base_url, offline) as opened:
@@ -82,9 +84,11 @@ async def _work(
         model, settings, directory=Path.cwd(), resume=resume, mode=mode
     ) as agent:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, agent.abort.set)
-        for notice in agent.notices:
-            click.echo(notice, err=True)
+        tell(agent)
+        if as_stream:
+            click.echo(msgspec.json.encode({"type": "session", "id": agent.session.id}))
         async for event in agent.run(prompt):
+            tell(agent)
             if isinstance(event, Stopped):
                 end = event
             if as_stream:
@@ -93,4 +97,7 @@ async def _work(
                     click.echo(msgspec.json.encode(line))
             elif not as_one:
                 show(event)
-        return end, agent.session.id, spent_in(agent.session.view.history)
+        spent = spent_in(agent.session.view.history)
+        if as_stream:
+            click.echo(msgspec.json.encode({"type": "spent", "spent": spent}))
+        return end, agent.session.id, spent

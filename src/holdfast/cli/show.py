@@ -40,6 +40,11 @@ def plain(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
+def harmless(text: str) -> str:
+    """Show somebody else's text as it is laid out, without what would steer the terminal."""
+    return "".join(char if char.isprintable() or char in "\n\t" else " " for char in text)
+
+
 def size(bytes: float) -> str:
     """Write a number of bytes for people."""
     for unit in ("B", "KB", "MB"):

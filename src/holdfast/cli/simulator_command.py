@@ -22,7 +22,13 @@ from holdfast.simulator.brains.replay import ReplayBrain
     show_default=True,
     help="Stay on loopback: anyone who reaches it can use it.",
 )
-@click.option("--port", default=8787, show_default=True, help="0 picks a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8787,
+    show_default=True,
+    help="0 picks a free one.",
+)
 @click.option(
     "--brain",
     default="digest",

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from holdfast.agent import Agent, open_agent
+from holdfast.cli.show import harmless, plain
 from holdfast.loop import Continued, LoopEvent, Stopped
 from holdfast.messages import JsonObject, text_of
 from holdfast.models import Finished, Model, Restarted, TextDelta, ThinkingDelta, open_model
@@ -64,11 +65,17 @@ async def working_agent(
         await agent.close()
 
 
+def tell(agent: Agent) -> None:
+    """Tell the user what hooks and the set-up have to say."""
+    for notice in agent.told():
+        click.secho(plain(notice), err=True, fg="yellow")
+
+
 def show(event: LoopEvent) -> None:
     """Show an event to a person: answers on stdout, what is done for them on stderr."""
     match event:
         case TextDelta(text=text):
-            click.echo(text, nl=False)
+            click.echo(harmless(text), nl=False)
         case Finished(reply=reply):
             if text_of(reply.content):
                 click.echo()
@@ -81,7 +88,8 @@ def show(event: LoopEvent) -> None:
         case Continued(reason=reason, detail=detail) if reason != "next_turn":
             click.secho(detail or reason.replace("_", " "), err=True, fg="yellow")
         case Stopped(reason=reason, detail=detail) if reason != "completed":
-            click.secho(f"Stopped ({reason.replace('_', ' ')}): {detail}", err=True, fg="red")
+            because = f": {detail}" if detail else "."
+            click.secho(f"Stopped ({reason.replace('_', ' ')}){because}", err=True, fg="red")
 
 
 def as_json(event: LoopEvent) -> JsonObject | None:
@@ -115,9 +123,9 @@ def as_json(event: LoopEvent) -> JsonObject | None:
 
 def _brief(given: JsonObject) -> str:
     text = " ".join(str(value) for value in given.values())
-    text = " ".join(text.split())
+    text = plain(" ".join(text.split()))
     return text if len(text) <= INPUT_CHARS else text[: INPUT_CHARS - 1] + "…"
 
 
 def _first(text: str) -> str:
-    return text.strip().partition("\n")[0][:200]
+    return plain(text.strip().partition("\n")[0][:200])
