@@ -1,5 +1,6 @@
 """The agent put together: real tools in a real directory, permissions, hooks, resuming."""
 
+import asyncio
 import json
 import subprocess
 from contextlib import asynccontextmanager
@@ -142,3 +143,45 @@ async def test_a_session_goes_on_where_it_stopped(project):
         assert events[-1].reason == "completed"
         said = [text_of(e.content) for e in again.session.view.history if isinstance(e, Said)]
         assert said == ["fix add"]
+
+
+async def test_a_fallback_that_took_over_stays(project):
+    """The next prompt goes to the model that answers, under its own name."""
+    primary = ScriptedModel("error: 529 retry-after=9999", name=MODEL)
+    fallback = ScriptedModel("text: I can\n---\ntext: still here", name="claude-haiku-4-5")
+    one = await open_agent(primary, directory=project, fallback=fallback)
+    assert (await run(one))[-1].text == "I can"
+    assert (await run(one, "again"))[-1].text == "still here"
+    assert [request.kwargs["model"] for request in fallback.requests] == ["claude-haiku-4-5"] * 2
+    await one.close()
+
+
+async def test_nothing_is_sent_when_there_is_nothing_to_go_on_with(project):
+    """A finished session that is resumed without a task makes no call."""
+    async with agent(project, "text: done") as one:
+        await run(one)
+        id = one.session.id
+    async with agent(project, "text: never", resume=id) as again:
+        events = [event async for event in again.run()]
+        assert [event.reason for event in events] == ["completed"]
+        assert "nothing was left" in events[0].detail
+
+
+async def test_what_hooks_say_reaches_the_user(project, tmp_path, monkeypatch):
+    """Messages and errors are told while the run goes on."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    words = json.dumps({"systemMessage": "look here"})
+    hook(tmp_path / "home" / "settings.json", "Stop", f"echo '{words}'")
+    async with agent(project, "text: ok") as one:
+        await run(one)
+        assert one.told() == ["look here"]
+        assert one.told() == []
+
+
+async def test_an_abort_ends_a_hook_that_takes_its_time(project, tmp_path, monkeypatch):
+    """Ctrl-C does not wait for somebody's sleep."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    hook(tmp_path / "home" / "settings.json", "Stop", "sleep 60")
+    async with agent(project, "text: ok") as one:
+        asyncio.get_running_loop().call_later(0.3, one.abort.set)
+        await asyncio.wait_for(run(one), 10)

@@ -8,7 +8,7 @@ import pytest
 from holdfast.engine import INTERRUPTED, NOT_RUN, Engine
 from holdfast.entries import Asked, Began, Framed, Ran, Replied, Said, Section, Switched
 from holdfast.log import Header, Log, load
-from holdfast.messages import Text, ToolUse, Usage
+from holdfast.messages import Image, Text, ToolUse, Usage
 from holdfast.models.protocol import Reply
 from holdfast.settings import LogSettings, Settings
 
@@ -115,3 +115,25 @@ def test_the_body_of_a_huge_result_lies_in_a_file(tmp_path):
     assert hashlib.sha256(body).hexdigest() == ran.sha256
     assert Path(ran.file).parent == tmp_path / "s" / "tool-results"
     one.close()
+
+
+def test_a_huge_result_of_blocks_is_bounded_too(tmp_path):
+    """Its text goes to the file, its pictures stay."""
+    settings = Settings(log=LogSettings(body_limit_bytes=1_024))
+    one = Engine(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings)
+    one.say("go")
+    one.settle(reply(ToolUse(id="t", name="a", input={})))
+    picture = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
+    one.take_result("t", (Text(text="z" * 9_000), picture))
+    ran = one.view.history[-1]
+    assert len(ran.content[0].text) < 1_200
+    assert ran.content[1] == picture
+    one.close()
+
+
+def test_the_same_answer_is_settled_once(engine):
+    """A caller that settles twice does not say everything twice."""
+    engine.say("hi")
+    engine.settle(reply(Text(text="yes")))
+    engine.settle(reply(Text(text="yes")))
+    assert len(engine.view.messages()[-1].content) == 1

@@ -1,6 +1,7 @@
 """The loop: every reason to go on and to stop, reached; and never an endless one."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.entries import Failed, Ran, Replied, Said, Snipped, Switched
-from holdfast.errors import ModelError
+from holdfast.errors import ModelError, StoreError
 from holdfast.loop import Continued, Loop, Stopped, Verdict, budget_in
 from holdfast.messages import text_of
 from holdfast.models.scripted import ScriptedModel
-from holdfast.round import Denial, Pass, Toolbox, ToolRan
+from holdfast.round import Denial, Pass, ToolBegan, Toolbox, ToolRan
 from holdfast.rules import violations
 from holdfast.session import Session
 from holdfast.settings import BudgetSettings, LoopSettings, Settings, WindowSettings
@@ -378,3 +379,77 @@ async def test_no_script_of_answers_keeps_the_loop_going_for_ever(
     assert isinstance(end, Stopped)
     assert len(one.reasons) < 200
     one.session.close()
+
+
+async def test_a_call_stopped_before_it_began_still_has_a_result(bench):
+    """A command that fails at once stops its siblings before their first step; nothing hangs."""
+
+    async def fail(given, workplace):
+        return Outcome(content="exit 1", is_error=True, exit_status=1)
+
+    shell = tool("Shell", fail, kind="shell")
+    one = bench(
+        "tool: Shell {}\ntool: Echo {}\ntool: Echo {}\n---\ntext: done", tools=(shell, ECHO)
+    )
+    assert (await asyncio.wait_for(one.run(), 5)).reason == "completed"
+    assert len(one.entries(Ran)) == 3
+
+
+async def test_a_denied_command_stops_nobody_else(bench):
+    """Only a command that ran and failed makes its siblings pointless."""
+
+    async def gate(use, tool):
+        return Denial(reason="no") if use.name == "Shell" else Pass(input=use.input)
+
+    shell = tool("Shell", _echo, kind="shell")
+    one = bench(
+        'tool: Shell {}\ntool: Echo {"a": 1}\n---\ntext: done', tools=(shell, ECHO), gate=gate
+    )
+    await one.run()
+    assert [entry.content for entry in one.entries(Ran)] == ["no", "echo {'a': 1}"]
+
+
+async def test_a_result_that_cannot_be_written_ends_the_run_with_the_disks_word(bench):
+    """The disk fills up while a tool runs: the loop neither hangs nor goes on."""
+
+    async def fill(given, workplace):
+        full = os.open("/dev/full", os.O_WRONLY)
+        os.dup2(full, one.session.engine.log._descriptor)
+        os.close(full)
+        return Outcome(content="done")
+
+    one = bench("tool: Fill {}\n---\ntext: done", tools=(tool("Fill", fill),))
+    with pytest.raises(StoreError, match="free some space"):
+        await asyncio.wait_for(one.run(), 5)
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("text: no\nstop: refusal", "refused"),
+        ("stop: refusal", "refused"),
+        ("text: full\nstop: model_context_window_exceeded", "prompt_too_long"),
+        ("text: half\nstop: pause_turn\n---\ntext: whole", "completed"),
+        ("\n---\n".join(["stop: end_turn"] * 9), "empty"),
+    ],
+)
+async def test_why_an_answer_stopped_is_told_apart(bench, script, reason):
+    """A refusal is no success, a pause goes on, an empty answer is asked for again and then given up."""
+    assert (await bench(script).run()).reason == reason
+
+
+async def test_leaving_a_run_early_leaves_nothing_running(bench):
+    """Whoever stops listening stops the tools too, and every call has its result."""
+
+    async def hang(given, workplace):
+        await asyncio.sleep(60)
+        return Outcome(content="never")
+
+    one = bench("tool: Hang {}\n---\ntext: x", tools=(tool("Hang", hang),))
+    one.session.user("go")
+    events = one.loop.run()
+    async for event in events:
+        if isinstance(event, ToolBegan):
+            break
+    await events.aclose()
+    assert one.session.view.open_round() is None
