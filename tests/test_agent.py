@@ -185,3 +185,14 @@ async def test_an_abort_ends_a_hook_that_takes_its_time(project, tmp_path, monke
     async with agent(project, "text: ok") as one:
         asyncio.get_running_loop().call_later(0.3, one.abort.set)
         await asyncio.wait_for(run(one), 10)
+
+
+async def test_a_session_resumed_inside_a_plan_goes_on_planning(project):
+    """What may not be changed while planning may not be changed after a restart either."""
+    async with agent(project, "tool: EnterPlan {}\n---\ntext: planning", mode="bypass") as one:
+        await run(one, "plan it")
+        id = one.session.id
+    write = 'tool: Write {"file_path": "x.txt", "content": "x"}\n---\ntext: done'
+    async with agent(project, write, mode="bypass", resume=id) as again:
+        await run(again, "now write")
+        assert not (project / "x.txt").exists()

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from holdfast.engine import Engine
-from holdfast.entries import Section
+from holdfast.entries import Ran, Replied, Section
 from holdfast.hooks import Hooks, Scene, load_hooks
 from holdfast.hooks import Verdict as HookVerdict
 from holdfast.loop import Loop, LoopEvent, Recover, Stopped, Verdict, budget_in, never_recovers
@@ -25,9 +25,10 @@ from holdfast.settings import Settings, home, load_settings
 from holdfast.spending import Purse, spent_in
 from holdfast.store import FileStore, Store
 from holdfast.tools.mcp import McpTools, load_servers
+from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.tools.standard import STANDARD
-from holdfast.tools.workplace import Workplace
+from holdfast.tools.workplace import Plan, Workplace
 
 
 @dataclass(slots=True, kw_only=True)
@@ -302,13 +303,29 @@ def _session(
 
 
 def _workplace(session: Session, directory: Path, more: tuple[Path, ...]) -> Workplace:
-    return Workplace(
+    workplace = Workplace(
         root=directory,
         home=home(),
         scratch=session.engine.log.path.with_suffix("") / "scratch",
         session=session.id,
         more_roots=more,
     )
+    if _was_planning(session):
+        workplace.plan = Plan(is_on=True, file=plan_file(workplace))
+    return workplace
+
+
+def _was_planning(session: Session) -> bool:
+    """Say whether the log ends inside a plan: a session resumed there goes on planning."""
+    names: dict[str, str] = {}
+    is_planning = False
+    for entry in session.view.history:
+        if isinstance(entry, Replied):
+            names |= {block.id: block.name for block in entry.content if isinstance(block, ToolUse)}
+        elif isinstance(entry, Ran) and not entry.is_error:
+            name = names.get(entry.tool_use_id, "")
+            is_planning = name == ENTER_PLAN.name or (is_planning and name != EXIT_PLAN.name)
+    return is_planning
 
 
 def _noting(agent: Agent, ask: Ask) -> Ask:

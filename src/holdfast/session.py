@@ -116,6 +116,10 @@ class Session:
         """Take in the result of a tool the model called."""
         self.engine.take_result(id, result_content_from_wire(output), is_error=is_error)
 
+    def switch(self, model: str, reason: str = "the user's wish") -> Fullness:
+        """Let another model answer from here on; what it gives says how full its window is then."""
+        return self.engine.switch(model, reason)
+
     def fullness(self) -> Fullness:
         """Say how full the context is."""
         return self.engine.fullness()

@@ -40,21 +40,16 @@ class Spent(Struct, frozen=True, kw_only=True):
             + self.output_tokens
         )
 
-    def __sub__(self, other: "Spent") -> "Spent":
-        return self + other.times(-1)
-
-    def times(self, factor: int) -> "Spent":
-        """Count the same several times, or take it away."""
-        return Spent(**{name: factor * getattr(self, name) for name in self.__struct_fields__})
-
     def __add__(self, other: "Spent") -> "Spent":
+        return self._with(other, 1)
+
+    def __sub__(self, other: "Spent") -> "Spent":
+        return self._with(other, -1)
+
+    def _with(self, other: "Spent", times: int) -> "Spent":
+        fields = self.__struct_fields__
         return Spent(
-            usd=self.usd + other.usd,
-            input_tokens=self.input_tokens + other.input_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            answers=self.answers + other.answers,
+            **{name: getattr(self, name) + times * getattr(other, name) for name in fields}
         )
 
 
