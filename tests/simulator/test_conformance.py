@@ -301,3 +301,17 @@ async def test_entries_are_readable_only_after_the_first_byte(simulate):
 
         assert await asyncio.gather(reads(), reads(), reads()) == [0, 0, 0]
         assert await reads() > 512
+
+
+def test_two_tool_uses_with_one_id_are_refused(simulate, claude):
+    """Within one answer as well as across answers."""
+    use = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [use, use]},
+        {"role": "user", "content": [result]},
+    ]
+    client = claude(simulate())
+    with pytest.raises(anthropic.BadRequestError, match="must be unique"):
+        client.messages.create(model=MODEL, max_tokens=10, messages=messages)

@@ -103,7 +103,7 @@ def _check_pairs(messages: Sequence[Message]) -> None:
             continue  # plain text neither asks for a tool nor answers
         if message.role == "assistant":
             asked = _ids(message.blocks(), "tool_use", "id")
-            if repeated := [i for i in asked if i in seen]:
+            if repeated := [i for n, i in enumerate(asked) if i in seen or i in asked[:n]]:
                 raise invalid(f"messages.{index}: `tool_use` ids must be unique: {repeated[0]}")
             seen.update(asked)
             if asked:
