@@ -196,3 +196,18 @@ async def test_a_session_resumed_inside_a_plan_goes_on_planning(project):
     async with agent(project, write, mode="bypass", resume=id) as again:
         await run(again, "now write")
         assert not (project / "x.txt").exists()
+
+
+async def test_the_model_is_told_which_skills_there_are(project):
+    """Names and descriptions stand in the frame; the body comes with the tool."""
+    place = project / ".holdfast" / "skills" / "release"
+    place.mkdir(parents=True)
+    (place / "SKILL.md").write_text(
+        "---\nname: release\ndescription: how we ship\n---\nTag, then push.\n"
+    )
+    async with agent(
+        project, 'tool: Skill {"skill": "release"}\n---\ntext: ok', mode="bypass"
+    ) as one:
+        assert "how we ship" in one.engine.frame.sections[-1].text
+        await run(one)
+        assert "Tag, then push." in results(one)[0]

@@ -27,6 +27,7 @@ from holdfast.store import FileStore, Store
 from holdfast.tools.mcp import McpTools, load_servers
 from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from holdfast.tools.protocol import Outcome, Tool
+from holdfast.tools.skills import find_skills, listing
 from holdfast.tools.standard import STANDARD
 from holdfast.tools.workplace import Plan, Workplace
 
@@ -294,12 +295,22 @@ def _session(
     where = f"The working directory is {directory}."
     return Session.open(
         model=model,
-        system=(Section(name="agent", text=prompt), Section(name="environment", text=where)),
+        system=(
+            Section(name="agent", text=prompt),
+            Section(name="environment", text=where),
+            Section(name="skills", text=_skills(directory)),
+        ),
         tools=[tool.definition() for tool in tools],
         directory=directory,
         store=store,
         settings=settings,
     )
+
+
+def _skills(directory: Path) -> str:
+    """Name the skills there are, as they are when the session begins."""
+    known = listing(find_skills((directory / ".holdfast" / "skills", home() / "skills")))
+    return f"Skills that the Skill tool brings in:\n{known}" if known else ""
 
 
 def _workplace(session: Session, directory: Path, more: tuple[Path, ...]) -> Workplace:
