@@ -102,7 +102,8 @@ class Purse:
         self.ledger.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         with open(os.open(self._today(), flags, 0o600), "ab") as file:
-            file.write(msgspec.json.encode(spent) + b"\n")
+            # the newline comes first, so that a line torn by a crash spoils only itself
+            file.write(b"\n" + msgspec.json.encode(spent))
         return spent
 
     def day(self) -> Spent:
