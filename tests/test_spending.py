@@ -56,7 +56,7 @@ def test_a_day_is_shared_by_all_sessions():
     first = Purse(BudgetSettings())
     first.pay(MODEL, USAGE)
     with next(first.ledger.glob("*.jsonl")).open("ab") as ledger:
-        ledger.write(b'{"usd": 3')
+        ledger.write(b'\n{"usd": 3')
     second = Purse(BudgetSettings(max_usd_per_day=0.03))
     assert second.session == Spent()
     assert second.day().answers == 1
