@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import wait
 from pathlib import Path
 from typing import get_args
 
@@ -531,3 +532,21 @@ def test_the_view_of_format_1():
     picture = loaded.entries[3].measure
     assert (picture.spaced, picture.letters, picture.blocks) == (3, 14, 1)
     assert (picture.results, picture.media_tokens) == (0, 1_600)
+
+
+def test_syncing_goes_on_beside_the_work_and_tells_its_failure_next_time(tmp_path):
+    """Nobody waits for the disk, and nobody is left thinking that it said yes."""
+    with Log.create(tmp_path / "s.jsonl", HEADER) as log:
+        log.append(said("a"))
+        log.sync_soon()
+        wait([log._syncing])
+        log.sync_soon()
+        wait([log._syncing])
+        reading, writing = os.pipe()  # what cannot be synced
+        os.dup2(writing, log._descriptor)
+        log.sync_soon()
+        wait([log._syncing])
+        with pytest.raises(StoreError):
+            log.sync_soon()
+        os.close(reading)
+        os.close(writing)

@@ -193,7 +193,7 @@ class Engine:
         broke = self.watch.answered(self.view.history, source=source, diagnostics=diagnostics)
         if broke is not None:
             self.record(broke)
-        self.log.sync()
+        self.log.sync_soon()
 
     def close(self) -> None:
         """Keep what was learnt and let the log go."""

@@ -12,6 +12,7 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -77,6 +78,7 @@ class Loaded:
 
 _decoder = msgspec.json.Decoder(AnyEntry)
 _encoder = msgspec.json.Encoder()
+_syncer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-sync")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What a damaged line may raise; one nested too deeply is as good as damaged."""
 
@@ -178,6 +180,7 @@ class Log:
         self._descriptor = descriptor
         self._lock = lock
         self._next = loaded.entries[-1].n + 1 if loaded.entries else 1
+        self._syncing: Future[None] | None = None
 
     @classmethod
     def create(cls, path: Path, header: Header) -> Self:
@@ -239,8 +242,23 @@ class Log:
         except OSError as error:
             raise _store_error(self.path, error) from error
 
+    def sync_soon(self) -> None:
+        """Begin to force what was appended onto the disk, and do not wait for it.
+
+        Only a power cut could lose what is under way. A failure is told by the next call.
+        """
+        if self._syncing is not None:
+            if not self._syncing.done():
+                return  # the next one covers this
+            error = self._syncing.exception()
+            if isinstance(error, OSError):
+                raise _store_error(self.path, error) from error
+        self._syncing = _syncer.submit(os.fsync, self._descriptor)
+
     def close(self) -> None:
         """Stop writing and let others."""
+        if self._syncing is not None:
+            wait([self._syncing])
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

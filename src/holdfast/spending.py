@@ -99,12 +99,21 @@ class Purse:
         """Count an answer, here and in the day's ledger."""
         spent = spent_on(model, usage)
         self.session = self.session + spent
-        self.ledger.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        with open(os.open(self._today(), flags, 0o600), "ab") as file:
-            # the newline comes first, so that a line torn by a crash spoils only itself
-            file.write(b"\n" + msgspec.json.encode(spent))
+        # the newline comes first, so that a line torn by a crash spoils only itself
+        self._append(b"\n" + msgspec.json.encode(spent))
         return spent
+
+    def _append(self, line: bytes) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        try:
+            descriptor = os.open(self._today(), flags, 0o600)
+        except FileNotFoundError:
+            self.ledger.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self._today(), flags, 0o600)
+        try:
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
 
     def day(self) -> Spent:
         """Sum up today's ledger; a line that a crash tore is passed by."""
