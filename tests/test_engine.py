@@ -8,7 +8,7 @@ import pytest
 from holdfast.engine import INTERRUPTED, NOT_RUN, Engine
 from holdfast.entries import Asked, Began, Framed, Ran, Replied, Said, Section, Switched
 from holdfast.log import Header, Log, load
-from holdfast.messages import Image, Text, ToolUse, Usage
+from holdfast.messages import Image, Text, ToolResult, ToolUse, Usage
 from holdfast.models.protocol import Reply
 from holdfast.settings import LogSettings, Settings
 
@@ -137,3 +137,14 @@ def test_the_same_answer_is_settled_once(engine):
     engine.settle(reply(Text(text="yes")))
     engine.settle(reply(Text(text="yes")))
     assert len(engine.view.messages()[-1].content) == 1
+
+
+def test_no_block_can_make_a_line_of_the_log_unreadable(engine, tmp_path):
+    """What may not stand where it is put is written out, and everything loads again."""
+    odd = ToolResult(tool_use_id="x", content="y")
+    picture = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
+    engine.say((odd, Text(text="hi")))
+    engine.settle(reply(picture, odd, Text(text="yes")))
+    loaded = load(tmp_path / "s.jsonl")
+    assert loaded.damage == []
+    assert loaded.entries == engine.view.history

@@ -22,6 +22,7 @@ from holdfast.log import Log
 from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse, text_of
 from holdfast.models.protocol import Reply, Request
 from holdfast.settings import Settings
+from holdfast.sides import answerable, speakable
 from holdfast.store import keep_result
 from holdfast.view import View, fold
 from holdfast.window import Window, window_for
@@ -105,8 +106,7 @@ class Engine:
     def say(self, content: str | Content, *, hidden: bool = False) -> AnyEntry:
         """Take in what the user says, before anything is sent."""
         blocks = (Text(text=content),) if isinstance(content, str) else content
-        entry = Said(content=blocks, hidden=hidden)  # type: ignore[arg-type]
-        return self.record(entry)
+        return self.record(Said(content=speakable(blocks), hidden=hidden))
 
     def take_result(
         self,
@@ -178,7 +178,7 @@ class Engine:
             Replied(
                 response_id=reply.response_id,
                 model=reply.model,
-                content=reply.content,  # type: ignore[arg-type]
+                content=answerable(reply.content),
                 stop_reason=reply.stop_reason,
                 usage=reply.usage,
             )

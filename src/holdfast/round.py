@@ -28,6 +28,7 @@ from holdfast.models.protocol import (
     Started,
     TextDelta,
 )
+from holdfast.sides import answerable
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.tools.workplace import Workplace
 
@@ -197,7 +198,7 @@ class _Written:
         entry = Replied(
             response_id=self._id,
             model=self._model,
-            content=content,  # type: ignore[arg-type]
+            content=answerable(content),
             stop_reason=reply.stop_reason if reply else stop_reason,
             usage=reply.usage if reply else None,
         )

@@ -30,10 +30,11 @@ from holdfast.messages import (
     Content,
     JsonObject,
     ResultContent,
+    ToolResult,
     content_from_wire,
     result_content_from_wire,
 )
-from holdfast.models.chat import chat_kwargs
+from holdfast.models.chat import worded_for
 from holdfast.models.protocol import Request
 from holdfast.models.responses import reply_from
 from holdfast.models.retry import RETRIES, wait_seconds
@@ -106,9 +107,20 @@ class Session:
         return self.engine.view
 
     def user(self, content: str | list[JsonObject] | Content) -> None:
-        """Take in what the user says; it is in the log before anything is sent."""
+        """Take in what the user says; it is in the log before anything is sent.
+
+        Tool results among the blocks, as a user message of the API has them, are taken as such.
+        """
+        if isinstance(content, str):
+            self.engine.say(content)
+            return
         blocks = content_from_wire(content) if isinstance(content, list) else content
-        self.engine.say(blocks)
+        for block in blocks:
+            if isinstance(block, ToolResult):
+                self.engine.take_result(block.tool_use_id, block.content, is_error=block.is_error)
+        rest = tuple(block for block in blocks if not isinstance(block, ToolResult))
+        if rest:
+            self.engine.say(rest)
 
     def tool_result(
         self, id: str, output: str | list[JsonObject] | ResultContent, *, is_error: bool = False
@@ -133,9 +145,7 @@ class Session:
             self.engine.settings.loop.output_tokens, able.max_output_tokens
         )
         request = await self.engine.prepare(max_output_tokens=limit)
-        if able.family == "openai":
-            return Request(kwargs=chat_kwargs(request.kwargs))
-        return request
+        return worded_for(request, able)
 
     async def settle(self, response: object) -> None:
         """Take in an answer: the SDK's object, a dict, or a stream that has a final message."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.models.responses import reply_from
 from holdfast.rules import violations
 from holdfast.session import Session
 from holdfast.simulator import running
@@ -33,3 +34,15 @@ def test_the_examples_work_as_they_stand(example, monkeypatch, capsys, tmp_path)
             "user",
             "assistant",
         ]
+
+
+def test_results_in_a_user_message_are_taken_as_results(tmp_path):
+    """Callers who keep the API's own message shape hand results in as they always did."""
+    with Session.open(model="claude-sonnet-4-6", directory=tmp_path) as session:
+        session.user("go")
+        use = {"type": "tool_use", "id": "t", "name": "a", "input": {}}
+        session.engine.settle(reply_from({"role": "assistant", "id": "m", "content": [use]}))
+        result = {"type": "tool_result", "tool_use_id": "t", "content": "done"}
+        session.user([result, {"type": "text", "text": "and now?"}])
+        last = session.view.messages()[-1].content
+        assert [block.__struct_config__.tag for block in last] == ["tool_result", "text"]

@@ -5,7 +5,8 @@ import pytest
 from holdfast.entries import Imported, Titled
 from holdfast.measure import measure_content
 from holdfast.messages import Image, Opaque, Text, Thinking, ToolResult, ToolUse, Usage
-from holdfast.transcripts.scribe import Scribe, speakable
+from holdfast.sides import speakable
+from holdfast.transcripts.scribe import Scribe
 
 
 @pytest.fixture

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from holdfast.capabilities import Capabilities
 from holdfast.errors import RequestRejected
 from holdfast.messages import Json, JsonObject
+from holdfast.models.protocol import Request
 
 EFFORTS = frozenset({"low", "medium", "high"})
 """The efforts both worlds know."""
@@ -33,6 +35,11 @@ def chat_kwargs(kwargs: JsonObject, *, limit_field: str = "max_completion_tokens
         chat["stop"] = list(kwargs["stop_sequences"])
     chat |= {name: kwargs[name] for name in _SAME_NAME if name in kwargs}
     return chat | _output(kwargs.get("output_config") or {})
+
+
+def worded_for(request: Request, able: Capabilities) -> Request:
+    """Put a request into the words of the client that a model's own provider has."""
+    return Request(kwargs=chat_kwargs(request.kwargs)) if able.family == "openai" else request
 
 
 def _messages(kwargs: JsonObject) -> Iterator[JsonObject]:

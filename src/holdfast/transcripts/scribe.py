@@ -12,26 +12,17 @@ from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from holdfast.entries import AnswerContent, AnyEntry, Imported, Ran, Replied, Said, SpokenContent
+from holdfast.entries import AnyEntry, Imported, Ran, Replied, Said
 from holdfast.measure import measure_content
 from holdfast.messages import (
     Block,
     Content,
-    Document,
-    Image,
     Json,
     JsonObject,
-    Opaque,
-    RedactedThinking,
-    Text,
-    Thinking,
-    ToolResult,
-    ToolUse,
     Usage,
-    block_to_wire,
     usage_from_wire,
 )
-from holdfast.rules import is_malformed, taken_at_its_word
+from holdfast.sides import answerable, speakable
 
 _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
 
@@ -74,36 +65,6 @@ class OfResult(TypedDict, total=False):
     is_error: bool
     extra: JsonObject | None
     origin: str
-
-
-def speakable(content: Iterable[Block]) -> SpokenContent:
-    """Make content for the user's side; what an API would refuse there is written out as text."""
-    return tuple(map(_speakable, content))
-
-
-def answerable(content: Iterable[Block]) -> AnswerContent:
-    """Make content for the model's side; what an API would refuse there is written out as text."""
-    return tuple(map(_answerable, content))
-
-
-def _speakable(block: Block) -> Text | Image | Document | Opaque:
-    meant = taken_at_its_word(block)
-    if isinstance(meant, Text | Image | Document | Opaque) and not is_malformed(meant):
-        return meant
-    return _written_out(meant)
-
-
-def _answerable(block: Block) -> Text | Thinking | RedactedThinking | ToolUse | Opaque:
-    meant = taken_at_its_word(block)
-    if isinstance(meant, Image | Document):
-        return Opaque(raw=block_to_wire(meant))
-    if isinstance(meant, ToolResult) or is_malformed(meant):
-        return _written_out(meant)
-    return meant
-
-
-def _written_out(block: Block) -> Text:
-    return Text(text=msgspec.json.encode(block_to_wire(block)).decode())
 
 
 class Scribe:

@@ -36,9 +36,10 @@ from holdfast.messages import (
     content_from_wire,
     text_of,
 )
+from holdfast.sides import speakable
 from holdfast.transcripts.claude_code.standing import Standing
 from holdfast.transcripts.records import count, decoded, records, seconds, spoken_lines
-from holdfast.transcripts.scribe import Scribe, speakable
+from holdfast.transcripts.scribe import Scribe
 
 CLEARED = "This result was cleared to make room. Run the tool again if it is needed."
 """The format does not record what stood in for a cleared result; this does."""

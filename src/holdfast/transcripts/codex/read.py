@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from holdfast.entries import AnyEntry, Said, Section, Snipped, Switched, Titled
 from holdfast.items import NO_RESULT
 from holdfast.messages import Block, Content, Json, JsonObject, Opaque, Text, Usage, text_of
+from holdfast.sides import speakable
 from holdfast.transcripts.codex.items import (
     CONTEXT_ITEMS,
     OUTPUT_ITEMS,
@@ -27,7 +28,7 @@ from holdfast.transcripts.codex.items import (
 from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import extra_of
 from holdfast.transcripts.records import count, first_record, records, seconds
-from holdfast.transcripts.scribe import Scribe, speakable
+from holdfast.transcripts.scribe import Scribe
 
 KEPT_USER_CHARS = 80_000
 """An old compaction keeps 20,000 tokens of user messages, counted as four characters each."""
