@@ -9,7 +9,6 @@ appended survive a power cut, once per turn; a killed process loses nothing with
 import errno
 import gc
 import os
-import socket
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -21,11 +20,11 @@ from types import TracebackType
 from typing import Self
 
 import msgspec
-from filelock import lock_descriptor
 from msgspec import Struct
 
 from holdfast.entries import AnyEntry, measured
 from holdfast.errors import LogLocked, NewerFormat, StoreError, TranscriptError
+from holdfast.lock import release_lock, take_lock
 from holdfast.messages import Json
 
 VERSION = 1
@@ -191,7 +190,7 @@ class Log:
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
-            _release(lock)
+            release_lock(lock)
             raise _store_error(path, error) from error
         log = cls(path, Loaded(header=header), descriptor, lock)
         try:
@@ -211,7 +210,7 @@ class Log:
             loaded = load(path)
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
         except BaseException as error:
-            _release(lock)
+            release_lock(lock)
             if isinstance(error, OSError) and not isinstance(error, StoreError):
                 raise _store_error(path, error) from error
             raise
@@ -262,7 +261,7 @@ class Log:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-            _release(self._lock)
+            release_lock(self._lock)
 
     def __enter__(self) -> Self:
         return self
@@ -353,27 +352,12 @@ def branch_log(source: Path, path: Path, session: str, *, upto: int | None = Non
 
 def _locked(path: Path) -> int:
     """Take the writer's lock beside the log, or say who holds it."""
-    beside = path.with_suffix(".lock")
     try:
-        descriptor = os.open(beside, os.O_RDWR | os.O_CREAT, 0o600)
+        return take_lock(path)
+    except LogLocked:
+        raise
     except OSError as error:
-        raise _store_error(beside, error) from error
-    if not lock_descriptor(descriptor, blocking=False):
-        holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
-        os.close(descriptor)
-        raise LogLocked(path, holder or "another process")
-    os.ftruncate(descriptor, 0)
-    since = time.strftime("%Y-%m-%d %H:%M:%S")
-    holder = f"process {os.getpid()} on {socket.gethostname()} since {since}"
-    with suppress(OSError):  # the lock holds without the name, even on a full disk
-        os.pwrite(descriptor, holder.encode(), 0)
-    return descriptor
-
-
-def _release(lock: int) -> None:
-    """Let the lock go; its file stays, since removing it would let two writers in."""
-    os.ftruncate(lock, 0)
-    os.close(lock)
+        raise _store_error(path.with_suffix(".lock"), error) from error
 
 
 def _private_directory(path: Path) -> None:
