@@ -44,7 +44,7 @@ def tools():
 @pytest.fixture
 def places(tmp_path):
     """Make a working directory with links, hidden places and neighbours."""
-    work, outside, home = tmp_path / "work", tmp_path / "outside", tmp_path / "home"
+    work, outside, home = tmp_path / "project", tmp_path / "outside", tmp_path / "home"
     for directory in (work / "src", work / ".git" / "hooks", work / ".holdfast", outside, home):
         directory.mkdir(parents=True)
     (work / "src" / "a.py").write_text("a = 1\n")
@@ -54,7 +54,7 @@ def places(tmp_path):
     (work / "src" / "secret-link").symlink_to(outside / "secret")
     (work / "dangling").symlink_to(outside / "new-file")
     (work / "loop").symlink_to(work / "loop")
-    (tmp_path / "work-evil").mkdir()
+    (tmp_path / "project-evil").mkdir()
     (tmp_path / "spill").mkdir()
     return Places(
         roots=(work,),

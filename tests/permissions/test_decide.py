@@ -153,7 +153,7 @@ NOT_COVERED = [
     "python3 ../outside/x.py",
     "python3 -I/etc x.py",
     "/tmp/cat a",
-    "../work-evil/run",
+    "../project-evil/run",
 ]
 
 
