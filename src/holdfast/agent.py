@@ -41,6 +41,7 @@ class Agent:
     workplace: Workplace
     gate: Gate
     hooks: Hooks
+    purse: Purse
     tools: tuple[Tool, ...] = STANDARD
     mcp: McpTools | None = None
     fallback: Model | None = None
@@ -128,7 +129,7 @@ class Agent:
                 parallel=settings.loop.parallel_tools,
             ),
             settings=settings.loop,
-            purse=Purse(settings.budget, session=spent_in(self.engine.view.history)),
+            purse=self.purse,
             fallback=self.fallback,
             recover=self.recover,
             on_stop=self._on_stop,
@@ -261,6 +262,7 @@ async def open_agent(
         workplace=_workplace(session, directory, permissions.directories),
         gate=Gate(rules=permissions.rules, mode=mode or permissions.mode),
         hooks=Hooks(hooks=plan.hooks),
+        purse=Purse(settings.budget, session=spent_in(session.view.history)),
         tools=tools,
         fallback=fallback,
         notices=[
