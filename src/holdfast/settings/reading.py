@@ -1,4 +1,4 @@
-"""Every number Holdfast acts on, with its default and its reason, in one place.
+"""Reading settings: from files and the environment, checked by their groups.
 
 Sources, later ones win: the defaults here, `settings.toml` in the home directory, the
 project's `.holdfast/settings.toml`, the environment (`HOLDFAST_GROUP_KEY`). A name or a
@@ -11,139 +11,20 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from holdfast.errors import ConfigError
 from holdfast.project import project_root
+from holdfast.settings.groups import Settings
 
 Value = bool | int | float | str
 
 
 ELSEWHERE = frozenset({"hooks", "permissions", "mcpServers"})
 """Tables of the same files that others read: each has an owner that checks it."""
-
-
-def _setting(
-    default: Any,
-    why: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    form: str = "",
-    personal: bool = False,
-) -> Any:
-    limits = {"low": low, "high": high, "form": form, "personal": personal}
-    return field(default=default, metadata={"why": why, **limits})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowSettings:
-    """Where the lines lie in a model's window."""
-
-    limit_tokens: int = _setting(0, "the model's window; 0 asks the model table", low=0)
-    allow_long: bool = _setting(True, "use windows over 200K where the model has one")
-    reserve_tokens: int = _setting(
-        20_000, "room for a summary to be written; 99.99 % of summaries are under 17,400", low=0
-    )
-    auto: bool = _setting(True, "make room without being asked once the auto line is reached")
-    auto_line: str = _setting(
-        "",
-        "where room is made: '' is the window's own line, '150000' tokens, or '80%'",
-        form=r"|[1-9][\d_,]*|\d{1,3}(\.\d+)?%",
-    )
-    auto_window_tokens: int = _setting(
-        0, "treat the window as this large when placing the auto line; 0 is the real one", low=0
-    )
-    auto_buffer_tokens: int = _setting(
-        13_000, "a whole answer can still arrive after the check", low=0
-    )
-    warning_buffer_tokens: int = _setting(20_000, "warn this far before the auto line", low=0)
-    error_buffer_tokens: int = _setting(20_000, "show red this far before the auto line", low=0)
-    blocking_buffer_tokens: int = _setting(
-        3_000, "what a request to make room by hand itself needs", low=0
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GaugeSettings:
-    """How the size of the context is estimated between two reports of the provider."""
-
-    calibrate: bool = _setting(True, "learn from each answer's usage what a character weighs")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogSettings:
-    """How sessions are kept."""
-
-    retention_days: int = _setting(
-        30, "sessions untouched for longer are removed by `sessions --prune`; 0 keeps all", low=0
-    )
-    body_limit_bytes: int = _setting(
-        1 << 20, "a result larger than this lies in a file beside the log", low=1_024
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
-    """Who answers."""
-
-    name: str = _setting("claude-sonnet-5-5", "a model that codes well at a middling price")
-    fallback: str = _setting("", "answers when the first is overloaded; '' is nobody")
-    base_url: str = _setting(
-        "",
-        "where the provider answers, and where the key goes; '' is its own address",
-        personal=True,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopSettings:
-    """How long an agent works by itself."""
-
-    output_tokens: int = _setting(
-        8_000, "99 % of answers are under 5,000; asking for more reserves more", low=1
-    )
-    escalated_output_tokens: int = _setting(
-        64_000, "asked for once when an answer was cut off at the first limit", low=1
-    )
-    output_recoveries: int = _setting(
-        3, "how often a cut answer is resumed before it is left as it is", low=0, high=20
-    )
-    max_turns: int = _setting(0, "answers with tool calls per run; 0 is no limit", low=0)
-    parallel_tools: int = _setting(10, "tools that change nothing run side by side", low=1, high=64)
-    stop_blocks: int = _setting(
-        8, "how often in a row stop hooks may keep the agent going", low=0, high=1_000
-    )
-    budget_continuations: int = _setting(
-        50, "how often a token budget may ask for more work in one run", low=0, high=1_000
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetSettings:
-    """What may be spent before a run ends cleanly; 0 is no limit."""
-
-    max_usd: float = _setting(0.0, "dollars per session", low=0, personal=True)
-    max_tokens: int = _setting(0, "tokens per session, read and written", low=0, personal=True)
-    max_usd_per_day: float = _setting(
-        0.0, "dollars per day over all sessions", low=0, personal=True
-    )
-    max_tokens_per_day: int = _setting(0, "tokens per day over all sessions", low=0, personal=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """All settings, by group."""
-
-    model: ModelSettings = field(default_factory=ModelSettings)
-    window: WindowSettings = field(default_factory=WindowSettings)
-    gauge: GaugeSettings = field(default_factory=GaugeSettings)
-    log: LogSettings = field(default_factory=LogSettings)
-    loop: LoopSettings = field(default_factory=LoopSettings)
-    budget: BudgetSettings = field(default_factory=BudgetSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
