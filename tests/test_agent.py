@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.agent import open_agent
 from holdfast.entries import Ran, Said
 from holdfast.loop import Stopped
 from holdfast.messages import text_of
 from holdfast.models.scripted import ScriptedModel
+from holdfast.opening import open_agent
 from holdfast.permissions import Answer
 from holdfast.rules import violations
 

@@ -8,28 +8,21 @@ has a loop of its own uses `Session` instead, and loses nothing by it.
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
-from pathlib import Path
 
 from holdfast.engine import Engine
-from holdfast.entries import Ran, Replied, Section
-from holdfast.hooks import Hooks, Scene, load_hooks
+from holdfast.hooks import Hooks, Scene
 from holdfast.hooks import Verdict as HookVerdict
 from holdfast.loop import Loop, LoopEvent, Recover, Stopped, Verdict, budget_in, never_recovers
 from holdfast.messages import JsonObject, ResultContent, Text, ToolUse, text_of
 from holdfast.models.protocol import Model
-from holdfast.permissions import Answer, Ask, Gate, Mode, Places, Question, load_permissions
+from holdfast.permissions import Gate, Mode, Places
 from holdfast.round import Denial, Pass, Toolbox
 from holdfast.session import Session, reframed
-from holdfast.settings import Settings, home, load_settings
-from holdfast.spending import Purse, spent_in
-from holdfast.store import FileStore, Store
-from holdfast.tools.mcp import McpTools, load_servers
-from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
+from holdfast.spending import Purse
+from holdfast.tools.mcp import McpTools
 from holdfast.tools.protocol import Outcome, Tool
-from holdfast.tools.skills import find_skills, listing
 from holdfast.tools.standard import STANDARD
-from holdfast.tools.workplace import Plan, Workplace
+from holdfast.tools.workplace import Workplace
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,7 +50,7 @@ class Agent:
     """Models that answered before a fallback did."""
     _events: AsyncGenerator[LoopEvent, None] | None = None
     """The run that is under way."""
-    _was_refused: bool = False
+    was_refused: bool = False
     _mode_before: Mode | None = None
     """The user's mode while a plan is being made."""
 
@@ -144,10 +137,10 @@ class Agent:
         if verdict.should_stop:
             return Denial(reason=verdict.stop_reason or "a hook ended the turn", ends_turn=True)
         given = use.input if verdict.updated_input is None else verdict.updated_input
-        self._was_refused = False
+        self.was_refused = False
         decision = await self._gate().check(tool, given, self._places(), hook=verdict.decision())
         if decision.outcome == "deny":
-            return Denial(reason=f"Not allowed: {decision.reason}.", ends_turn=self._was_refused)
+            return Denial(reason=f"Not allowed: {decision.reason}.", ends_turn=self.was_refused)
         return Pass(input=given)
 
     def _gate(self) -> Gate:
@@ -232,124 +225,6 @@ class Agent:
                     await model.close()
         finally:
             self.session.close()
-
-
-async def open_agent(
-    model: Model,
-    *,
-    directory: Path | None = None,
-    resume: str = "",
-    mode: Mode | None = None,
-    ask: Ask | None = None,
-    fallback: Model | None = None,
-    tools: tuple[Tool, ...] = STANDARD,
-    store: Store | None = None,
-    settings: Settings | None = None,
-) -> Agent:
-    """Begin a session for a directory, or go on with one, with everything an agent needs."""
-    store = store or FileStore()
-    directory = (directory or Path.cwd()).resolve()
-    settings = settings or load_settings(directory)
-    session = _session(model.name, resume, directory, tools, store, settings)
-    permissions, plan, servers = (
-        load_permissions(directory),
-        load_hooks(directory),
-        load_servers(directory),
-    )
-    agent = Agent(
-        session=session,
-        model=model,
-        workplace=_workplace(session, directory, permissions.directories),
-        gate=Gate(rules=permissions.rules, mode=mode or permissions.mode),
-        hooks=Hooks(hooks=plan.hooks),
-        purse=Purse(settings.budget, session=spent_in(session.view.history)),
-        tools=tools,
-        fallback=fallback,
-        notices=[
-            f"{section.file} is not trusted yet and not used; `holdfast trust` shows it"
-            for section in (*permissions.untrusted, *plan.untrusted, *servers.untrusted)
-        ],
-    )
-    if ask is not None:
-        agent.gate = Gate(rules=permissions.rules, mode=agent.gate.mode, ask=_noting(agent, ask))
-    if servers.servers:
-        agent.mcp = McpTools(servers.servers)
-        agent.notices.extend(await agent.mcp.connect())
-    session.engine.stages = (agent.list_tools, agent.say_asides, *session.engine.stages)
-    await agent.start("resume" if resume else "startup")
-    return agent
-
-
-def _session(
-    model: str,
-    resume: str,
-    directory: Path,
-    tools: tuple[Tool, ...],
-    store: Store,
-    settings: Settings,
-) -> Session:
-    if resume:
-        session = Session.resume(resume, store=store, settings=settings)
-        if session.view.model != model:
-            session.engine.switch(model, "chosen on resume")
-        return session
-    prompt = (files("holdfast.cache") / "prompts" / "agent.md").read_text(encoding="utf-8").strip()
-    where = f"The working directory is {directory}."
-    return Session.open(
-        model=model,
-        system=(
-            Section(name="agent", text=prompt),
-            Section(name="environment", text=where),
-            Section(name="skills", text=_skills(directory)),
-        ),
-        tools=[tool.definition() for tool in tools],
-        directory=directory,
-        store=store,
-        settings=settings,
-    )
-
-
-def _skills(directory: Path) -> str:
-    """Name the skills there are, as they are when the session begins."""
-    known = listing(find_skills((directory / ".holdfast" / "skills", home() / "skills")))
-    return f"Skills that the Skill tool brings in:\n{known}" if known else ""
-
-
-def _workplace(session: Session, directory: Path, more: tuple[Path, ...]) -> Workplace:
-    workplace = Workplace(
-        root=directory,
-        home=home(),
-        scratch=session.engine.log.path.with_suffix("") / "scratch",
-        session=session.id,
-        more_roots=more,
-    )
-    if _was_planning(session):
-        workplace.plan = Plan(is_on=True, file=plan_file(workplace))
-    return workplace
-
-
-def _was_planning(session: Session) -> bool:
-    """Say whether the log ends inside a plan: a session resumed there goes on planning."""
-    names: dict[str, str] = {}
-    is_planning = False
-    for entry in session.view.history:
-        if isinstance(entry, Replied):
-            names |= {block.id: block.name for block in entry.content if isinstance(block, ToolUse)}
-        elif isinstance(entry, Ran) and not entry.is_error:
-            name = names.get(entry.tool_use_id, "")
-            is_planning = name == ENTER_PLAN.name or (is_planning and name != EXIT_PLAN.name)
-    return is_planning
-
-
-def _noting(agent: Agent, ask: Ask) -> Ask:
-    """Ask, and remember a no: it ends the turn."""
-
-    async def asked(question: Question) -> Answer:
-        answer = await ask(question)
-        agent._was_refused = answer.choice == "no"
-        return answer
-
-    return asked
 
 
 def _with(content: ResultContent, text: str) -> ResultContent:

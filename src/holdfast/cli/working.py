@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
-from holdfast.agent import Agent, open_agent
+from holdfast.agent import Agent
 from holdfast.cli.show import harmless, plain
 from holdfast.loop import Continued, LoopEvent, Stopped
 from holdfast.messages import JsonObject, text_of
 from holdfast.models import Finished, Model, Restarted, TextDelta, ThinkingDelta, open_model
+from holdfast.opening import open_agent
 from holdfast.permissions import Ask, Mode
 from holdfast.round import ToolBegan, ToolRan
 from holdfast.settings import Settings
