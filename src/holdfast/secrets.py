@@ -1,0 +1,240 @@
+"""Secrets in a text: where they stand, and the text without them.
+
+Text comes in; what comes out is places, or the same text with each secret replaced by the
+name of what it was. What counts as a secret is not decided here: the rules are gitleaks'
+own, as the package `secretscreen` ships them, read at the first use. This module runs them
+over running text as that tool does: keyword, pattern, entropy, allow-list. Rules that hold
+only for files of a certain name are left out, since a text has none. It is a net, not a
+proof: a password in a sentence looks like any other word.
+"""
+
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+LEAD = r"[\w.-]{0,50}?"
+"""How rules begin that look for a name before the value; any text matches it."""
+
+_NAME_BEFORE = re.compile(r"[\w.-]{0,50}\Z", re.ASCII)
+_LOGIN = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/@:'\"]{0,100}:([^\s/@'\"]{1,200}))@", re.I)
+"""A URL that carries a name and a password; whether it is one is the library's judgement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One secret: which rule knew it, and where it stands in the text."""
+
+    rule: str
+    start: int
+    end: int
+
+
+def find_secrets(text: str) -> list[Found]:
+    """Say where secrets stand in a text, in order, none overlapping."""
+    apart: list[Found] = []
+    for one in sorted(_every(text), key=_told_best_first):
+        if not apart or one.start >= apart[-1].end:
+            apart.append(one)
+        elif one.end > apart[-1].end:
+            apart[-1] = replace(apart[-1], end=one.end)
+    return apart
+
+
+def _told_best_first(found: Found) -> tuple[int, bool, int]:
+    """Of two names for one place the exact one is kept, then the longer."""
+    return found.start, found.rule.startswith("generic"), -found.end
+
+
+def masked(text: str) -> str:
+    """Return the text with each secret replaced by the name of its rule."""
+    found = find_secrets(text)
+    if not found:
+        return text
+    parts: list[str] = []
+    done = 0
+    for one in found:
+        parts += [text[done : one.start], f"[secret: {one.rule}]"]
+        done = one.end
+    return "".join([*parts, text[done:]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Allowed:
+    """What a rule lets pass: patterns over the secret, its match or its line; words in it."""
+
+    target: str
+    patterns: tuple[re.Pattern[str], ...]
+    words: tuple[str, ...]
+
+    def lets_pass(self, text: str, match: re.Match[str], secret: str) -> bool:
+        """Tell whether this is a known false alarm."""
+        seen = secret
+        if self.target == "match":
+            lead = _NAME_BEFORE.search(text, max(0, match.start() - 50), match.start())
+            seen = (lead[0] if lead else "") + match[0]
+        elif self.target == "line":
+            seen = text[text.rfind("\n", 0, match.start()) + 1 : match.end()]
+        lowered = secret.lower()
+        return any(p.search(seen) for p in self.patterns) or any(w in lowered for w in self.words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    """One pattern of the rule set, ready to be run."""
+
+    name: str
+    pattern: re.Pattern[str]
+    keywords: tuple[str, ...]
+    starts_at_keyword: bool
+    least_entropy: float
+    group: int
+    allowed: tuple[_Allowed, ...]
+
+    def matches(self, text: str, lowered: str) -> Iterator[re.Match[str]]:
+        """Yield what the pattern matches; where it begins with a keyword, only try there."""
+        if not self.starts_at_keyword:
+            yield from self.pattern.finditer(text)
+            return
+        for keyword in self.keywords:
+            place = lowered.find(keyword)
+            while place >= 0:
+                if match := self.pattern.match(text, place):
+                    yield match
+                place = lowered.find(keyword, place + 1)
+
+    def place(self, match: re.Match[str]) -> tuple[int, int]:
+        """Say where the secret stands in a match: the named group, else the first that holds."""
+        groups = [self.group] if self.group else range(1, (match.re.groups or 0) + 1)
+        return next((match.span(g) for g in groups if match[g]), match.span())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    """The whole set, with all its keywords and what no rule may take for a secret."""
+
+    rules: tuple[_Rule, ...]
+    keywords: tuple[str, ...]
+    breaks: Mapping[int, str]
+    allowed: _Allowed
+
+
+def _every(text: str) -> Iterator[Found]:
+    rules = _load()
+    lowered = _lower(text)
+    words = " ".join(set(lowered.translate(rules.breaks).split()))
+    present = {keyword for keyword in rules.keywords if keyword in words}
+    for rule in rules.rules:
+        if present.isdisjoint(rule.keywords):
+            continue
+        for match in rule.matches(text, lowered):
+            start, end = rule.place(match)
+            secret = text[start:end]
+            if _entropy(secret) > rule.least_entropy and not any(
+                one.lets_pass(text, match, secret) for one in (rules.allowed, *rule.allowed)
+            ):
+                yield Found(rule=rule.name, start=start, end=end)
+    yield from _logins(text, rules)
+
+
+def _logins(text: str, rules: _Rules) -> Iterator[Found]:
+    """Find passwords in URLs; what the rules for `curl` let pass as a placeholder passes here."""
+    if "://" not in text or "@" not in text:
+        return
+    from secretscreen import audit_pair
+
+    placeholders = [
+        one for rule in rules.rules if rule.name == "curl-auth-user" for one in rule.allowed
+    ]
+    for match in _LOGIN.finditer(text):
+        is_placeholder = any(one.lets_pass(text, match, match[1]) for one in placeholders)
+        if not is_placeholder and audit_pair("url", match[0] + "host"):
+            yield Found(rule="url-password", start=match.start(2), end=match.end(2))
+
+
+def _lower(text: str) -> str:
+    """Lower a text without moving a character: a few letters grow when lowered."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else "".join(c.lower()[0] for c in text)
+
+
+def _entropy(secret: str) -> float:
+    """Shannon entropy in bits per character."""
+    counts = [secret.count(c) / len(secret) for c in set(secret)]
+    return -sum(share * math.log2(share) for share in counts)
+
+
+@lru_cache(maxsize=1)
+def _load() -> _Rules:
+    """Read the rule set once, at the first use."""
+    told = tomllib.loads(files("secretscreen").joinpath("gitleaks.toml").read_text("utf-8"))
+    rules = tuple(_rule(one) for one in told["rules"] if "regex" in one and "path" not in one)
+    keywords = tuple(sorted({keyword for rule in rules for keyword in rule.keywords}))
+    kept = set("".join(keywords))
+    breaks = {code: " " for code in range(128) if chr(code) not in kept}
+    return _Rules(rules=rules, keywords=keywords, breaks=breaks, allowed=_allow(told["allowlist"]))
+
+
+def _rule(told: Mapping[str, Any]) -> _Rule:
+    """Translate one rule; a name before the value is looked up again where it matters."""
+    source = told["regex"].replace(LEAD, "", 1)
+    return _Rule(
+        name=told["id"],
+        pattern=_compile(source),
+        keywords=tuple(told["keywords"]),
+        starts_at_keyword=_starts_at(source, told["keywords"]),
+        least_entropy=told.get("entropy", -1.0),
+        group=told.get("secretGroup", 0),
+        allowed=tuple(_allow(one) for one in told.get("allowlists", ()) if "paths" not in one),
+    )
+
+
+def _allow(told: Mapping[str, Any]) -> _Allowed:
+    return _Allowed(
+        target=told.get("regexTarget", "secret"),
+        patterns=tuple(_compile(one) for one in told.get("regexes", ())),
+        words=tuple(word.lower() for word in told.get("stopwords", ())),
+    )
+
+
+def _compile(source: str) -> re.Pattern[str]:
+    """Compile a Go pattern: ASCII classes, another end of text, flags from there on."""
+    return re.compile(_scoped(source.replace(r"\z", r"\Z")), re.ASCII)
+
+
+def _scoped(source: str) -> str:
+    """Rewrite flags in the middle of a pattern as a group up to the end of theirs."""
+    place = source.find("(?i)", 1)
+    if place < 0:
+        return source
+    depth, end, in_class = 0, place + 4, False
+    while end < len(source):
+        char = source[end]
+        if char == "\\":
+            end += 1
+        elif in_class or char == "[":
+            in_class = char != "]"
+        elif char == "(":
+            depth += 1
+        elif char == ")":
+            depth -= 1
+            if depth < 0:
+                break
+        end += 1
+    return _scoped(f"{source[:place]}(?i:{source[place + 4 : end]}){source[end:]}")
+
+
+def _starts_at(source: str, keywords: list[str]) -> bool:
+    """Tell whether each way to begin a match is to begin with a keyword."""
+    rest = source.removeprefix("(?i)").removeprefix(r"\b").replace("(?-i:", "").lower()
+    rest = re.sub(r"\[(\w)\1\]", r"\1", rest)
+    if opened := re.match(r"(?:\(\?:|\()+", rest):
+        inner, _, tail = rest[opened.end() :].partition(")")
+        ways = [way + tail for way in inner.split("|")]
+    else:
+        ways = [rest]
+    return all(way.replace("\\", "").startswith(tuple(keywords)) for way in ways)
