@@ -22,7 +22,7 @@ from holdfast.entries.background import (
 )
 from holdfast.entries.done import AnswerContent, Began, Ran, Replied, Said, SpokenContent
 from holdfast.entries.entry import Entry
-from holdfast.entries.framed import Asked, CacheBroke, Framed, Section, Switched
+from holdfast.entries.framed import Asked, CacheBroke, Framed, Section, Source, Switched
 from holdfast.entries.kept import Failed, Imported, Swept, Titled
 from holdfast.entries.shaped import (
     Cleared,
@@ -68,6 +68,7 @@ __all__ = [
     "Section",
     "Shaped",
     "Snipped",
+    "Source",
     "Spawned",
     "Spilled",
     "SpokenContent",

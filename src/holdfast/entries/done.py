@@ -3,6 +3,7 @@
 from typing import Literal, TypeAlias
 
 from holdfast.entries.entry import Entry
+from holdfast.entries.framed import Source
 from holdfast.measure import NOTHING, Measure
 from holdfast.messages import (
     Document,
@@ -31,6 +32,8 @@ class Said(Entry, frozen=True, kw_only=True, tag="said"):
     role: Literal["user", "system"] = "user"
     hidden: bool = False
     """For the model only: reminders, attachments, nudges."""
+    sources: tuple[Source, ...] = ()
+    """Instruction files this message brings, because something near them was touched."""
     measure: Measure = NOTHING
     origin: str = ""
     """The message's id in the transcript it was imported from."""

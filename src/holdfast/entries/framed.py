@@ -17,12 +17,22 @@ class Section(Struct, frozen=True, omit_defaults=True):
     scope: Literal["none", "organisation", "global"] = "none"
 
 
+class Source(Struct, frozen=True, omit_defaults=True):
+    """An instruction file whose text is in a frame or a message, as it was when it was read."""
+
+    file: str
+    kind: Literal["user", "project", "local"] = "project"
+    measure: Measure = NOTHING
+
+
 class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
     """The frame of every request: system sections, tools, instructions, options, as rendered."""
 
     sections: tuple[Section, ...] = ()
     tools: tuple[JsonObject, ...] = ()
     instructions: str = ""
+    sources: tuple[Source, ...] = ()
+    """The files the instructions are from, in their order."""
     options: JsonObject = field(default_factory=dict)
     """Request parameters that are part of the cached prefix: thinking, effort and the like."""
     betas: tuple[str, ...] = ()

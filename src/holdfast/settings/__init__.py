@@ -21,6 +21,7 @@ from holdfast.settings.loop import LoopSettings
 from holdfast.settings.memory import MemorySettings
 from holdfast.settings.model import ModelSettings
 from holdfast.settings.notes import NotesSettings
+from holdfast.settings.prompt import PromptSettings
 from holdfast.settings.reading import Shown, Value, home, load_settings, show_settings
 from holdfast.settings.spill import SpillSettings
 from holdfast.settings.window import WindowSettings
@@ -40,6 +41,7 @@ __all__ = [
     "MemorySettings",
     "ModelSettings",
     "NotesSettings",
+    "PromptSettings",
     "Settings",
     "Shown",
     "SpillSettings",

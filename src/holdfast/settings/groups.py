@@ -16,6 +16,7 @@ from holdfast.settings.loop import LoopSettings
 from holdfast.settings.memory import MemorySettings
 from holdfast.settings.model import ModelSettings
 from holdfast.settings.notes import NotesSettings
+from holdfast.settings.prompt import PromptSettings
 from holdfast.settings.spill import SpillSettings
 from holdfast.settings.window import WindowSettings
 
@@ -30,6 +31,7 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
     loop: LoopSettings = field(default_factory=LoopSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
+    prompt: PromptSettings = field(default_factory=PromptSettings)
     instructions: InstructionsSettings = field(default_factory=InstructionsSettings)
     cache: CacheSettings = field(default_factory=CacheSettings)
     spill: SpillSettings = field(default_factory=SpillSettings)
