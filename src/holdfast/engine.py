@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 from msgspec import structs
 
-from holdfast.cache.request import Wire, build
+from holdfast.cache.markers import Markers
+from holdfast.cache.request import Caching, Wire, build, free_slots, opening
 from holdfast.cache.watch import Watch
 from holdfast.entries import AnyEntry, Framed, Ran, Replied, Said, Snipped, Switched
 from holdfast.gauge import Follower, load_calibration, save_calibration
@@ -61,6 +62,7 @@ class Engine:
         log.entries.clear()  # the view's history holds them
         self._follower = Follower(load_calibration, learns=settings.gauge.calibrate)
         self._wire = Wire()
+        self._markers = Markers()
         self.watch = Watch()
 
     @property
@@ -163,11 +165,31 @@ class Engine:
         """Run every stage, build the request and note that it goes out."""
         for stage in self.stages:
             await stage(self)
-        messages = self._wire.messages(self.view.messages())
-        request = build(self.frame, messages, model=self.model, max_output_tokens=max_output_tokens)
+        request = self._request(max_output_tokens)
         names = [section.name for section in self.frame.sections]
         self.record(self.watch.sending(request, self.view.history, source=source, names=names))
         return request
+
+    def _request(self, max_output_tokens: int) -> Request:
+        """Build the request for the view as it is, with markers where they pay."""
+        first = opening(self.frame)
+        messages = first + self._wire.messages(self.view.messages())
+        unmoved = len(first) + self._wire.unmoved
+        asked = self.view.asked
+        if self._markers.left is None and asked is not None and asked.markers:
+            self._markers.remember(messages, asked.markers[-1])
+            unmoved = len(messages)
+        is_on = self.settings.cache.on
+        places = self._markers.place(
+            messages, unmoved, slots=free_slots(self.frame) if is_on else 0
+        )
+        return build(
+            self.frame,
+            messages,
+            model=self.model,
+            max_output_tokens=max_output_tokens,
+            caching=Caching(places=places, is_on=is_on, key=self.log.header.session),
+        )
 
     def settle(self, reply: Reply) -> AnyEntry:
         """Write down a whole answer, and do what follows every answer; the same one only once."""
@@ -189,6 +211,7 @@ class Engine:
     def settled(self, diagnostics: JsonObject | None = None) -> None:
         """Learn from the last answer's usage, say if the cache broke, and make the turn safe."""
         self._follower.follow(self.view)
+        self._markers.answered()
         source = self.view.asked.source if self.view.asked else "main"
         broke = self.watch.answered(self.view.history, source=source, diagnostics=diagnostics)
         if broke is not None:

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from holdfast.cache.fingerprint import Chain, Fingerprint, fingerprint, grown
 from holdfast.cache.moves import first_moved
-from holdfast.cache.request import Wire, build, marked
+from holdfast.cache.markers import Place, marked
+from holdfast.cache.request import Wire, build, opening
 from holdfast.entries import Framed, Section
 from holdfast.messages import Message, Text
 from holdfast.models.protocol import Request
@@ -42,9 +43,9 @@ def test_a_chain_taken_turn_by_turn_is_the_one_taken_at_once(histories):
         )
         fresh = [Message("user", (Text(text=text),)) for text in texts[kept:]]
         views.append(views[-1][:kept] + fresh)
-        request = build(
-            Framed(instructions="be kind"), wire.messages(views[-1]), model="m", max_output_tokens=1
-        )
+        frame = Framed(instructions="be kind")
+        messages = opening(frame) + wire.messages(views[-1])
+        request = build(frame, messages, model="m", max_output_tokens=1)
         last = fingerprint(request, last)
         alone = fingerprint(
             Request(kwargs=msgspec.json.decode(msgspec.json.encode(request.kwargs)))
@@ -82,7 +83,7 @@ def test_where_markers_stand_changes_no_hash():
         [message("a"), message("b")], system=[{"type": "text", "text": "s"}], tools=[{"name": "T"}]
     )
     there = taken(
-        [message("a", cache_control=MARK), marked(message("b"))],
+        [message("a", cache_control=MARK), *marked([message("b")], [Place(0, 0)], MARK)],
         system=[{"type": "text", "text": "s", "cache_control": MARK}],
         tools=[{"name": "T", "cache_control": MARK}],
     )
@@ -99,7 +100,7 @@ def test_where_markers_stand_changes_no_hash():
 def test_a_message_that_was_sent_with_a_marker_is_not_hashed_twice():
     """The copy that carried it is replaced by the message itself, which is known from then on."""
     messages = [message(str(i)) for i in range(50)]
-    chain = grown(Chain([], []), [*messages[:-1], marked(messages[-1])])
+    chain = grown(Chain([], []), marked(messages, [Place(49, 0)], MARK))
     assert grown(chain, messages) is chain
     assert all(known is sent for known, sent in zip(chain.messages, messages, strict=True))
 

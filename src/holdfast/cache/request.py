@@ -2,19 +2,29 @@
 
 Messages are turned into the plain values a provider takes once, and kept: a turn costs what
 is new. Tools are sorted, keys come in a fixed order, and nothing in here looks at a clock.
-Two markers tell the provider what to keep: on the last system block and on the last block of
-the last message that may carry one.
+Which blocks of the messages carry a marker is chosen by `markers`; here they are put on, with
+the lifetime that the frame has latched and the scope that the provider knows.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from holdfast.entries import Framed
+from holdfast.cache.markers import SLOTS, Place, last_place, marked
+from holdfast.capabilities import Capabilities, capabilities
+from holdfast.entries import Framed, Section
 from holdfast.messages import JsonObject, Message, message_to_wire
 from holdfast.models.protocol import Request
 
-MARKER: JsonObject = {"type": "ephemeral"}
-UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
-"""Blocks the API refuses a marker on."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caching:
+    """What a request asks of the provider's cache."""
+
+    places: tuple[Place, ...] = ()
+    """The blocks of the messages that carry a marker."""
+    is_on: bool = True
+    key: str = ""
+    """Sends calls that share a prefix to the same place, where a provider takes such a key."""
 
 
 class Wire:
@@ -23,6 +33,8 @@ class Wire:
     def __init__(self) -> None:
         self._known: list[Message] = []
         self._wire: list[JsonObject] = []
+        self.unmoved = 0
+        """How many messages were as they are now when last asked."""
 
     def messages(self, messages: Sequence[Message]) -> list[JsonObject]:
         """Give the wire form of all messages, rendering only those that are new.
@@ -37,42 +49,74 @@ class Wire:
                 low = middle + 1
             else:
                 high = middle
+        self.unmoved = low
         self._known[low:] = messages[low:]
         self._wire[low:] = [message_to_wire(message) for message in messages[low:]]
         return self._wire
 
 
+def opening(frame: Framed) -> list[JsonObject]:
+    """Give the messages that stand before the conversation: the instructions, if there are any."""
+    if not frame.instructions:
+        return []
+    return [{"role": "user", "content": [{"type": "text", "text": frame.instructions}]}]
+
+
 def build(
-    frame: Framed, messages: list[JsonObject], *, model: str, max_output_tokens: int
+    frame: Framed,
+    messages: Sequence[JsonObject],
+    *,
+    model: str,
+    max_output_tokens: int,
+    caching: Caching | None = None,
 ) -> Request:
-    """Put the frame and the messages together."""
+    """Put the frame and the messages, those of its opening included, together.
+
+    Unless told otherwise, the last message is marked.
+    """
+    able = capabilities(model)
+    if caching is None:
+        last = last_place(messages)
+        caching = Caching(places=(last,) if last else ())
     kwargs: JsonObject = {"model": model, "max_tokens": max_output_tokens}
     if frame.sections:
-        kwargs["system"] = _system(frame)
+        kwargs["system"] = _system(frame, able, caching)
     if frame.tools:
         kwargs["tools"] = sorted(frame.tools, key=lambda tool: str(tool.get("name")))
-    instructions = [_instructions(frame.instructions)] if frame.instructions else []
-    kwargs["messages"] = [*instructions, *messages[:-1], *map(marked, messages[-1:])]
+    kwargs["messages"] = marked(messages, caching.places, marker(frame))
+    if able.family == "openai" and caching.key:
+        kwargs["prompt_cache_key"] = caching.key
     return Request(kwargs=kwargs | frame.options, betas=frame.betas)
 
 
-def _system(frame: Framed) -> list[JsonObject]:
+def marker(frame: Framed) -> JsonObject:
+    """Make the marker of a session; its lifetime never changes within one."""
+    return {"type": "ephemeral"} | ({"ttl": "1h"} if frame.lifetime == "1h" else {})
+
+
+def free_slots(frame: Framed) -> int:
+    """Count the markers that the system prompt leaves for the messages."""
+    return SLOTS - len(_marked_sections(frame.sections))
+
+
+def _system(frame: Framed, able: Capabilities, caching: Caching) -> list[JsonObject]:
     blocks: list[JsonObject] = [
         {"type": "text", "text": section.text} for section in frame.sections
     ]
-    blocks[-1] = blocks[-1] | {"cache_control": MARKER}
+    for i in _marked_sections(frame.sections) if caching.is_on else ():
+        is_global = able.global_scope and frame.sections[i].scope == "global"
+        shared = is_global and not _has_own_tools(frame)
+        scope = {"scope": "global"} if shared else {}
+        blocks[i] = blocks[i] | {"cache_control": marker(frame) | scope}
     return blocks
 
 
-def _instructions(text: str) -> JsonObject:
-    return {"role": "user", "content": [{"type": "text", "text": text}]}
+def _marked_sections(sections: Sequence[Section]) -> list[int]:
+    """Mark the end of what sessions share, and the end of all."""
+    shared = [i for i, section in enumerate(sections) if section.scope != "none"]
+    return sorted({*shared[-1:], len(sections) - 1}) if sections else []
 
 
-def marked(message: JsonObject) -> JsonObject:
-    """Put a marker on the last block of a message that may carry one."""
-    content = list(message["content"])
-    for i in range(len(content) - 1, -1, -1):
-        if content[i].get("type") not in UNMARKABLE:
-            content[i] = content[i] | {"cache_control": MARKER}
-            break
-    return message | {"content": content}
+def _has_own_tools(frame: Framed) -> bool:
+    """Say whether tools of this user's servers stand before the system prompt."""
+    return any(str(tool.get("name", "")).startswith("mcp__") for tool in frame.tools)
