@@ -37,6 +37,8 @@ class Said(Entry, frozen=True, kw_only=True, tag="said"):
     measure: Measure = NOTHING
     origin: str = ""
     """The message's id in the transcript it was imported from."""
+    mail: str = ""
+    """For mail from another agent: which mailbox, and how far it is read with this."""
 
 
 class Replied(Entry, frozen=True, kw_only=True, tag="replied"):

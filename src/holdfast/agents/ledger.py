@@ -1,0 +1,216 @@
+"""A file of lines that several processes append to: locked, whole lines, read as it grows.
+
+Values come in and go out, each one line of JSON; `end` is the place behind it. Who appends
+holds the lock and can read first what others wrote, so that a decision rests on what is there.
+A line that a killed writer left unfinished was never acknowledged: the next writer takes it
+away. A line nobody can read is told as `Spoilt`. Mailboxes, task lists and teams are ledgers;
+what their lines mean is theirs.
+"""
+
+import errno
+import os
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeAlias, TypeVar
+
+import msgspec
+from filelock import lock_descriptor
+from msgspec import Struct
+
+from holdfast.errors import StoreError
+
+LIMIT_BYTES = 64 << 20
+"""Far beyond what agents write to each other; a ledger this long is a loop gone wild."""
+LOCK_SECONDS = 10.0
+"""A holder writes one line; who waits longer waits for a process that was stopped."""
+PAUSE_SECONDS = 0.004
+"""Between two tries for the lock: as long as a few writes take."""
+CHUNK_BYTES = 4_096
+"""Read at once when looking back for the last whole line."""
+
+T = TypeVar("T", bound=Struct)
+
+
+class Head(Struct, frozen=True, kw_only=True):
+    """The first line: which format, and which ledger, should another take its place."""
+
+    holdfast: int = 1
+    ledger: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line(Generic[T]):
+    """One value and the place behind it."""
+
+    value: T
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoilt:
+    """A line that is no value of this ledger."""
+
+    reason: str
+    end: int
+
+
+Append: TypeAlias = Callable[[Sequence[T]], None]
+
+
+class Ledger(Generic[T]):
+    """One such file, and how far this reader has come in it."""
+
+    def __init__(self, path: Path, kind: type[T], *, limit_bytes: int = LIMIT_BYTES) -> None:
+        self.path = path
+        self.id = ""
+        """Which ledger this is; known once something has been read of it."""
+        self.place = 0
+        """Behind the last line that was read."""
+        self._limit_bytes = limit_bytes
+        self._inode = 0
+        self._decoder = msgspec.json.Decoder(kind)
+        self._mine = threading.RLock()
+
+    def news(self) -> list[Line[T] | Spoilt]:
+        """Read the whole lines that came since the last time."""
+        with self._mine:
+            try:
+                descriptor = _open(self.path, os.O_RDONLY)
+            except FileNotFoundError:
+                return []
+            try:
+                self._recognise(descriptor)
+                size = os.fstat(descriptor).st_size
+                return self._read(os.pread(descriptor, max(0, size - self.place), self.place))
+            finally:
+                os.close(descriptor)
+
+    def go_to(self, place: int) -> None:
+        """Read on from a place that an earlier reader had reached."""
+        self.place = place
+
+    @contextmanager
+    def held(self) -> Iterator[Append[T]]:
+        """Hold the lock; what is given appends values, all of them or none."""
+        with self._mine:
+            try:
+                descriptor = _open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+            except FileNotFoundError as error:
+                raise StoreError(f"{self.path.parent} is not there; nothing was added") from error
+            try:
+                _take_lock(descriptor, self.path)
+                self._recognise(descriptor)
+                _mend(descriptor)
+                yield lambda values: self._append(descriptor, values)
+            finally:
+                os.close(descriptor)
+
+    def _append(self, descriptor: int, values: Sequence[T]) -> None:
+        size = os.fstat(descriptor).st_size
+        lines = [] if size else [msgspec.json.encode(Head(ledger=secrets.token_hex(8)))]
+        lines += [msgspec.json.encode(value) for value in values]
+        content = b"".join(line + b"\n" for line in lines)
+        if size + len(content) > self._limit_bytes:
+            raise StoreError(f"{self.path} is full ({size:,} bytes); nothing was added")
+        try:
+            if os.write(descriptor, content) != len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(descriptor)
+        except OSError as error:
+            with suppress(OSError):  # what is not acknowledged must not be found either
+                os.ftruncate(descriptor, size)
+            raise StoreError(
+                f"{self.path}: {error.strerror or error}; nothing was added"
+            ) from error
+
+    def _recognise(self, descriptor: int) -> None:
+        """Notice that another file has taken the place of the one that was read."""
+        status = os.fstat(descriptor)
+        with suppress(FileNotFoundError):
+            if self.path.stat().st_ino == status.st_ino and self._inode in (0, status.st_ino):
+                self._inode = status.st_ino
+                return
+        raise StoreError(f"{self.path} was removed or replaced meanwhile; open it anew")
+
+    def _read(self, content: bytes) -> list[Line[T] | Spoilt]:
+        found: list[Line[T] | Spoilt] = []
+        for line in content[: content.rfind(b"\n") + 1].splitlines(keepends=True):
+            begins = self.place == 0
+            self.place += len(line)
+            if begins:
+                self.id = _head(line, self.path).ledger
+                continue
+            try:
+                found.append(Line(value=self._decoder.decode(line), end=self.place))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                found.append(Spoilt(reason=str(error), end=self.place))
+        return found
+
+    def identify(self) -> str:
+        """Read which ledger this is without reading on."""
+        if not self.id:
+            with suppress(FileNotFoundError):
+                descriptor = _open(self.path, os.O_RDONLY)
+                try:
+                    first = os.pread(descriptor, CHUNK_BYTES, 0).partition(b"\n")
+                finally:
+                    os.close(descriptor)
+                self.id = _head(first[0], self.path).ledger if first[1] else ""
+        return self.id
+
+
+def _head(line: bytes, path: Path) -> Head:
+    try:
+        head = msgspec.json.decode(line, type=Head)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StoreError(f"{path} does not begin as ours do; move it away") from error
+    if head.holdfast != 1:
+        raise StoreError(f"{path} was written by a newer version; update to use it")
+    return head
+
+
+def _open(path: Path, flags: int) -> int:
+    """Open a file of ours; a link in its place would lead somebody else's way."""
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}; it must be a plain file of yours") from error
+
+
+def _take_lock(descriptor: int, path: Path) -> None:
+    """Wait for the lock, at uneven intervals so that many waiters do not march in step."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while not lock_descriptor(descriptor, blocking=False):
+        if time.monotonic() > deadline:
+            raise StoreError(f"{path} is held by another process; try again later")
+        time.sleep(PAUSE_SECONDS * random.uniform(0.25, 1.0))
+
+
+def _mend(descriptor: int) -> None:
+    """Take away what a killed writer left behind the last whole line; the lock is held."""
+    size = end = os.fstat(descriptor).st_size
+    while end:
+        start = max(0, end - CHUNK_BYTES)
+        newline = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end != size:
+        os.ftruncate(descriptor, end)
+
+
+def private_directory(path: Path) -> Path:
+    """Make a directory for ledgers, and those above it, for nobody but the user."""
+    for place in reversed((path, *path.parents)):  # one by one: made on the way they would be open
+        if not place.exists():
+            place.mkdir(mode=0o700, exist_ok=True)
+    return path

@@ -1,0 +1,34 @@
+"""Names of agents, teams and worktrees: one word that is safe wherever it ends up.
+
+A name becomes a file's name, a branch and the sender of mail, so it may lead nowhere, break no
+line and pass for nobody else. Ids of agents and requests obey the same form.
+"""
+
+import re
+
+from holdfast.errors import ConfigError
+
+NAME_CHARS = 64
+"""Long enough to say what an agent is for, short enough for a file with a suffix."""
+PATTERN = r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z"
+"""What a name may look like, as an expression for values that come from elsewhere."""
+RESERVED = frozenset({"all", "assistant", "holdfast", "human", "main", "system", "tool", "user"})
+"""Names that mean somebody already; an agent called like them could speak for them."""
+MAIN = "main"
+"""The agent the user talks to."""
+
+
+def is_name(text: str) -> bool:
+    """Say whether a text has the form of a name."""
+    return re.match(PATTERN, text) is not None
+
+
+def checked_name(text: str, what: str) -> str:
+    """Give back a name that may be chosen for something, or say why it may not."""
+    if not is_name(text):
+        raise ConfigError(
+            f"{text!r} is no name for {what}; use up to {NAME_CHARS} letters, digits, '-' and '_'"
+        )
+    if text.casefold() in RESERVED:
+        raise ConfigError(f"{text!r} already means somebody else; choose another name for {what}")
+    return text
