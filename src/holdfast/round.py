@@ -339,6 +339,7 @@ class _Runner:
                     tool_use_id=job.use.id,
                     content=outcome.content,
                     is_error=outcome.is_error,
+                    exit_status=outcome.exit_status,
                     seconds=round(seconds, 3),
                 )
             )

@@ -66,6 +66,8 @@ class Ran(Entry, frozen=True, kw_only=True, tag="ran"):
     tool_use_id: str
     content: ResultContent = ""
     is_error: bool = False
+    exit_status: int | None = None
+    """Of a command that ended by itself; a signal is its negative number."""
     extra: JsonObject | None = None
     seconds: float = 0.0
     file: str = ""

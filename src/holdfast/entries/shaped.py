@@ -20,11 +20,14 @@ class Shaped(Entry, frozen=True, kw_only=True):
 
 
 class Spilled(Shaped, frozen=True, kw_only=True, tag="spilled"):
-    """A result's full text went to disk; `text` stands in for it."""
+    """A result's full text went to disk, or was there before; `text` stands in for it."""
 
     tool_use_id: str
     text: str
-    file: str
+    file: str = ""
+    """Where the whole lies; nowhere but in the log for a repetition."""
+    same_as: str = ""
+    """The tool use whose result was the same, byte for byte, and is shown."""
     bytes: int = 0
     sha256: str = ""
     measure: Measure = NOTHING
