@@ -15,6 +15,7 @@ from holdfast.entries.background import (
     Directed,
     Dreamt,
     Ended,
+    Forked,
     Noted,
     Recalled,
     Remembered,
@@ -53,6 +54,7 @@ __all__ = [
     "Ended",
     "Entry",
     "Failed",
+    "Forked",
     "Framed",
     "How",
     "Imported",
@@ -103,6 +105,7 @@ AnyEntry: TypeAlias = (
     | Titled
     | Imported
     | Swept
+    | Forked
     | Noted
     | Remembered
     | Recalled

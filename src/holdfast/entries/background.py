@@ -1,4 +1,4 @@
-"""What was done beside the conversation: notes, memories, dreams, agents.
+"""What was done beside the conversation: forks, notes, memories, dreams, agents.
 
 Background work reports through these. None of them changes the view by itself: what the
 model is to see of it is said as a hidden message.
@@ -8,6 +8,22 @@ from typing import Literal
 
 from holdfast.entries.entry import Entry
 from holdfast.messages import Usage
+
+
+class Forked(Entry, frozen=True, kw_only=True, tag="forked"):
+    """A call was made beside the conversation, on its prefix; its answer is not part of it."""
+
+    source: str
+    """Who asked: compact, notes, memory, agent:<id> and so on."""
+    model: str = ""
+    usage: Usage
+    """What the call cost; of one that was not answered to its end, what is known of that."""
+    turn: int = 1
+    """Its place among the calls of one fork."""
+    stop_reason: str = ""
+    """The model's, or `aborted`, or `broken`."""
+    seconds: float = 0.0
+    """How long the call took."""
 
 
 class Noted(Entry, frozen=True, kw_only=True, tag="noted"):
