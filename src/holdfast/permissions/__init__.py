@@ -11,7 +11,7 @@ from holdfast.permissions.load import Permissions, load_permissions
 from holdfast.permissions.places import Places
 from holdfast.permissions.readonly import is_read_only_command
 from holdfast.permissions.rules import Rule, Rules, parse_rule, parse_rules
-from holdfast.permissions.sources import Section, read_sections, trust
+from holdfast.permissions.sources import Section, read_sections, trust, trusted, vouch
 
 __all__ = [
     "Answer",
@@ -37,4 +37,6 @@ __all__ = [
     "parse_rules",
     "read_sections",
     "trust",
+    "trusted",
+    "vouch",
 ]

@@ -70,11 +70,16 @@ def trusted(*, at: Path | None = None) -> frozenset[str]:
 
 def trust(section: Section, *, at: Path | None = None) -> None:
     """Vouch for a section as it stands now; a change to it asks anew."""
+    vouch(section.fingerprint, at=at)
+
+
+def vouch(fingerprint: str, *, at: Path | None = None) -> None:
+    """Remember that the user trusts what this fingerprint stands for."""
     base = at or home()
     base.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = base / "trusted.json"
     fresh = file.with_name(f"trusted.json.{os.getpid()}")
-    fresh.write_bytes(msgspec.json.encode(sorted(trusted(at=base) | {section.fingerprint})))
+    fresh.write_bytes(msgspec.json.encode(sorted(trusted(at=base) | {fingerprint})))
     fresh.chmod(0o600)
     fresh.replace(file)
 

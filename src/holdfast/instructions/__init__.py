@@ -1,0 +1,32 @@
+"""Instruction files: what the user and the project have written down for an agent.
+
+`load` reads what a session begins with; `Nearby` brings in what lies near a file once it is
+touched; `said` writes either as a hidden message. They never enter the system prompt, which
+is the same for everybody.
+"""
+
+from holdfast.instructions.gathering import Gathered, Part, Waiting, gather
+from holdfast.instructions.nearby import Nearby
+from holdfast.instructions.places import Ground, at_start, ground, near
+from holdfast.instructions.saying import said, sources
+
+__all__ = [
+    "Gathered",
+    "Ground",
+    "Nearby",
+    "Part",
+    "Waiting",
+    "gather",
+    "ground",
+    "load",
+    "near",
+    "said",
+    "sources",
+]
+
+
+def load(ground: Ground, *, trusted: frozenset[str] = frozenset()) -> Gathered:
+    """Read what a session begins with."""
+    if not ground.settings.on:
+        return Gathered()
+    return gather(at_start(ground), ground, trusted=trusted)

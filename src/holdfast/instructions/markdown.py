@@ -1,0 +1,123 @@
+"""What of a Markdown file is prose: its comments taken out, its imports found; pure.
+
+A text comes in. `without_comments` gives it back without its HTML block comments, which are
+notes to people; `imports_in` gives the `@path` words that stand in prose, not in code. Both
+read a text once, line by line, so that no text makes them slow. Where a path leads is left
+to `places`.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}(?=[^`]*$)|~{3,})")
+_COMMENT = re.compile(r" {0,3}<!--")
+_LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
+_INDENTED = re.compile(r"(?: {4}| {0,3}\t)[ \t]*\S")
+_IMPORT = re.compile(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s\\])+)", re.M)
+_PATH_START = re.compile(r"[\w.~/]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    text: str
+    is_code: bool
+
+
+def without_comments(text: str) -> str:
+    """Take out comments that stand as blocks; those in code or in the middle of a line stay."""
+    return "\n".join(line.text for line in _lines(text)).strip("\n")
+
+
+def imports_in(text: str) -> tuple[str, ...]:
+    """List the paths a text imports, as they are written, each once."""
+    if "@" not in text:
+        return ()
+    prose = "\n".join("" if line.is_code else line.text.rstrip() for line in _lines(text))
+    found = (
+        match[1].replace("\\ ", " ")
+        for paragraph in prose.split("\n\n")
+        if "@" in paragraph
+        for match in _IMPORT.finditer(_without_spans(paragraph))
+    )
+    return tuple(dict.fromkeys(path for path in found if _PATH_START.match(path)))
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    """Give the lines that are no comment, each with whether it is code."""
+    lines = text.split("\n")
+    fence, place, can_close = "", 0, True
+    indent = _Indentation()
+    while place < len(lines):
+        line = lines[place]
+        if not fence and can_close and _COMMENT.match(line):
+            end = _comment_end(lines, place)
+            can_close = end is not None  # where one is never closed, no later one is
+            if end is not None:
+                place = end
+                continue
+        if fence:
+            yield _Line(line, True)
+            fence = "" if _closes(line, fence) else fence
+        elif opened := _FENCE.match(line):
+            fence = opened[1]
+            yield _Line(line, True)
+        else:
+            yield _Line(line, indent.is_code(line))
+        place += 1
+
+
+def _comment_end(lines: list[str], place: int) -> int | None:
+    """Find the line after a comment; what follows its end on the same line stays, as a line."""
+    start = lines[place].index("<!--") + 2
+    for number in range(place, len(lines)):
+        end = lines[number].find("-->", start if number == place else 0)
+        if end >= 0:
+            rest = lines[number][end + 3 :]
+            if not rest.strip():
+                return number + 1
+            lines[number] = rest
+            return number
+    return None
+
+
+def _closes(line: str, fence: str) -> bool:
+    inner = line.lstrip(" \t>").rstrip()
+    return len(inner) >= len(fence) and inner == fence[0] * len(inner)
+
+
+class _Indentation:
+    """Tells code by its indentation, outside lists, where indentation means something else."""
+
+    def __init__(self) -> None:
+        self._may_begin = True
+        self._in_list = False
+
+    def is_code(self, line: str) -> bool:
+        if not line.strip():
+            self._may_begin = True
+            return False
+        if _INDENTED.match(line) and self._may_begin and not self._in_list:
+            return True
+        self._may_begin = False
+        self._in_list = bool(_LIST_ITEM.match(line)) or (self._in_list and line[0] in " \t")
+        return False
+
+
+def _without_spans(paragraph: str) -> str:
+    """Blank out code between equal runs of backticks; a run without its twin is plain text."""
+    runs = list(re.finditer(r"`+", paragraph))
+    places: dict[int, list[int]] = {}
+    for number, run in enumerate(runs):
+        places.setdefault(len(run[0]), []).append(number)
+    kept, done, number = [], 0, 0
+    while number < len(runs):
+        run = runs[number]
+        alike = places[len(run[0])]
+        later = bisect_right(alike, number)
+        number += 1
+        if later < len(alike):
+            kept.append(paragraph[done : run.start()])
+            done, number = runs[alike[later]].end(), alike[later] + 1
+    return "`".join((*kept, paragraph[done:]))

@@ -1,0 +1,68 @@
+"""Brings in instructions that lie near a file, once that file is touched.
+
+Tools tell which files they touched; what the log says was brought already is not brought
+again, until a compaction has taken it out of the view. So a resumed session knows what an
+unbroken one would know. Looking at the disk is done by `gather`; saying it is left to the
+caller.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from holdfast.entries import AnyEntry, Compacted, Framed, Said
+from holdfast.instructions.gathering import Gathered, gather
+from holdfast.instructions.places import Ground, near
+
+
+@dataclass(slots=True, kw_only=True)
+class Nearby:
+    """Which instructions of a project are before the model, and which are due."""
+
+    ground: Ground
+    trusted: frozenset[str] = frozenset()
+    _brought: set[Path] = field(default_factory=set)
+    _framed: set[Path] = field(default_factory=set)
+    _waiting: dict[Path, None] = field(default_factory=dict)
+    _looked_at: set[Path] = field(default_factory=set)
+    _read_to: int = 0
+
+    def touch(self, path: Path) -> None:
+        """Take note that a tool read or wrote a file."""
+        self._waiting.setdefault(path)
+
+    def follow(self, history: Sequence[AnyEntry]) -> None:
+        """Learn from the log what stands before the model."""
+        for entry in history[self._read_to :]:
+            match entry:
+                case Framed(sources=sources):
+                    self._framed = {Path(source.file) for source in sources}
+                case Said(sources=sources) if sources:
+                    self._brought.update(Path(source.file) for source in sources)
+                case Compacted():
+                    self._brought.clear()
+                    self._looked_at.clear()
+        self._read_to = len(history)
+
+    def due(self) -> list[tuple[Path, Gathered]]:
+        """Give what the files touched since the last time bring in, file by file."""
+        touched, self._waiting = list(self._waiting), {}
+        if not self.ground.settings.on or not self.ground.settings.nested:
+            return []
+        found: list[tuple[Path, Gathered]] = []
+        known = self._framed | self._brought
+        for path in map(Path.resolve, touched):
+            if path in self._looked_at:
+                continue
+            self._looked_at.add(path)
+            gathered = gather(
+                near(self.ground, path),
+                self.ground,
+                trusted=self.trusted,
+                known=frozenset(known),
+                touched=path,
+            )
+            known.update(part.path for part in gathered.parts)
+            if gathered.parts or gathered.notices:
+                found.append((path, gathered))
+        return found

@@ -1,0 +1,209 @@
+"""Where instruction files may lie, and which of them a project may reach.
+
+A `Ground` (the working directory, the repository, the user's own directories) comes in;
+candidates go out in the order in which they are said: the user's, then from the top down to
+the working directory, so that what is nearer comes later and outweighs. A project's files
+reach the project alone; what a link or an import leads out of it needs the user's word.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from holdfast.settings import InstructionsSettings, home
+from holdfast.tools.globs import glob_expression
+from holdfast.tools.ignore import VERSION_CONTROL, is_ignored, rules_above
+
+Kind: TypeAlias = Literal["user", "project", "local"]
+
+SHARED = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".holdfast/AGENTS.md")
+"""In each directory, in this order: the open name first, so that the other can build on it."""
+RULES = (".claude/rules", ".holdfast/rules")
+"""Directories of files for one subject each; one that names `paths` waits for such a file."""
+LOCAL = ("AGENTS.local.md", "CLAUDE.local.md")
+"""One person's, in a project: said last, so that it outweighs what is shared."""
+
+
+AFTER_A_PATH = ".,;:!?)]}>\"'*_"
+"""What a sentence may put behind a path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A path at which instructions may lie."""
+
+    path: Path
+    kind: Kind = "project"
+    base: Path | None = None
+    """For a rule: the directory from which its `paths` count."""
+    is_above: bool = False
+    """It lies above the project: only the user's own files, or root's, count there."""
+    only_for_paths: bool = False
+    """It counts only if it names `paths`, and one of them fits the file that was touched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Where a session works and whose files are whose."""
+
+    directory: Path
+    """The working directory, links followed."""
+    top: Path
+    """The repository's or worktree's top; the working directory where there is none."""
+    users: tuple[Path, ...]
+    """The user's own directories of instructions, the weightiest last."""
+    more: tuple[Path, ...] = ()
+    """Further directories the session works in."""
+    settings: InstructionsSettings = field(default_factory=InstructionsSettings)
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The trees whose files the project's own files may import."""
+        return (self.top, *self.more)
+
+    def is_users(self, path: Path) -> bool:
+        """Say whether a path, links followed, is the user's own."""
+        return any(path.is_relative_to(place) for place in self.users)
+
+    def is_inside(self, path: Path) -> bool:
+        """Say whether a path, links followed, lies in the project."""
+        return any(path.is_relative_to(root) for root in self.roots)
+
+    def is_excluded(self, path: Path) -> bool:
+        """Say whether the settings leave a file out; the user's own files never are."""
+        patterns = [part.strip() for part in self.settings.exclude.split(",") if part.strip()]
+        below = str(path.relative_to(self.top)) if path.is_relative_to(self.top) else ""
+        return any(_fits(pattern, path, below) for pattern in patterns)
+
+
+def ground(
+    directory: Path,
+    *,
+    more: tuple[Path, ...] = (),
+    settings: InstructionsSettings | None = None,
+    at: Path | None = None,
+) -> Ground:
+    """Find out where a directory belongs; the user's other directory is the one beside ours."""
+    settings = settings or InstructionsSettings()
+    own = (at or home()).resolve()
+    beside = (own.parent / ".claude",) if settings.user_claude else ()
+    directory = directory.resolve()
+    return Ground(
+        directory=directory,
+        top=_top(directory),
+        users=(*beside, own),
+        more=tuple(path.resolve() for path in more),
+        settings=settings,
+    )
+
+
+def at_start(ground: Ground) -> Iterator[Candidate]:
+    """List what a session begins with."""
+    for place in ground.users:
+        yield Candidate(path=place / "CLAUDE.md", kind="user")
+        yield Candidate(path=place / "AGENTS.md", kind="user")
+    yield from _users_rules(ground)
+    for place in (*reversed(ground.directory.parents), ground.directory):
+        is_above = not place.is_relative_to(ground.top)
+        if not is_above or ground.settings.above_project:
+            for candidate in _in_directory(place, ground):
+                yield replace(candidate, is_above=is_above)
+
+
+def near(ground: Ground, touched: Path) -> Iterator[Candidate]:
+    """List what holds for a file that was touched; `touched` has its links followed.
+
+    What the session began with is not looked at again. Directories that version control
+    leaves out hold other people's work, and are passed over.
+    """
+    root = next((root for root in ground.roots if touched.is_relative_to(root)), None)
+    if root is None:
+        return
+    for rule in _users_rules(ground):
+        yield replace(rule, only_for_paths=True)
+    for place in reversed([place for place in touched.parents if place.is_relative_to(root)]):
+        if place != root and _is_left_out(place):
+            return
+        is_old = ground.directory.is_relative_to(place)
+        for candidate in _in_directory(place, ground):
+            if candidate.base or not is_old:
+                yield replace(candidate, only_for_paths=is_old)
+
+
+def _users_rules(ground: Ground) -> Iterator[Candidate]:
+    for place in ground.users:
+        yield from _rules(place / "rules", ground.top, "user", ground.settings.max_files)
+
+
+def _in_directory(place: Path, ground: Ground) -> Iterator[Candidate]:
+    """List one directory's candidates; what is the user's own is not the project's."""
+    at_most = ground.settings.max_files
+    listed = [Candidate(path=place / name) for name in SHARED]
+    for name in RULES:
+        listed += _rules(place / name, place, "project", at_most)
+    listed += [Candidate(path=place / name, kind="local") for name in LOCAL]
+    for candidate in listed:
+        if not ground.is_users(candidate.path) and not ground.is_excluded(candidate.path):
+            yield candidate
+
+
+def real_path(path: Path) -> Path | None:
+    """Follow every link; nothing if there is nothing there, or no such path can be."""
+    try:
+        return path.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        return None
+
+
+def spellings(directory: Path, written: str) -> Iterator[Path]:
+    """Give the paths an import may mean: as written, and without the sentence's own marks."""
+    for text in dict.fromkeys((written, written.rstrip(AFTER_A_PATH))):
+        if text.startswith("~/"):
+            yield Path.home() / text[2:]
+        elif text and not text.startswith("~"):
+            yield directory / text
+
+
+def is_users_or_roots(path: Path) -> bool:
+    """Say whether a file, and the link by which it is named, belong to the user or to root."""
+    try:
+        owners = {path.stat().st_uid, path.lstat().st_uid}
+    except OSError:
+        return False
+    return owners <= {0, os.getuid()}
+
+
+def _rules(directory: Path, base: Path, kind: Kind, at_most: int) -> list[Candidate]:
+    """List the Markdown files of a tree by name, at most one more than are taken."""
+    found = (
+        Path(where, name)
+        for where, _, names in os.walk(directory)
+        for name in names
+        if name.endswith(".md")
+    )
+    return [
+        Candidate(path=path, kind=kind, base=base) for path in sorted(islice(found, at_most + 1))
+    ]
+
+
+def _is_left_out(place: Path) -> bool:
+    return place.name in VERSION_CONTROL or is_ignored(str(place), True, rules_above(place))
+
+
+def _top(directory: Path) -> Path:
+    """Find the repository or worktree a directory lies in."""
+    for place in (directory, *directory.parents):
+        if (place / ".git").exists():
+            return place
+    return directory
+
+
+def _fits(pattern: str, path: Path, below: str) -> bool:
+    if pattern.startswith("~/"):
+        pattern = str(Path.home()) + pattern[1:]
+    below = str(path)[1:] if pattern.startswith("/") else below
+    return bool(below) and re.fullmatch(glob_expression(pattern), below, re.DOTALL) is not None
