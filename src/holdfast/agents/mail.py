@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from holdfast.agents.names import MAIN, PATTERN, RESERVED
+from holdfast.agents.names import MAIN, PATTERN, RESERVED, SESSION_PATTERN
 
 SUMMARY_CHARS = 200
 """Five to ten words, with room for long ones."""
@@ -85,7 +85,7 @@ class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sender: Name
     to: Name
     body: Body
-    session: Annotated[str, Meta(pattern=r"\A([A-Za-z0-9_][\w.-]{0,99})?\Z")] = ""
+    session: Annotated[str, Meta(pattern=rf"({SESSION_PATTERN})|\A\Z")] = ""
     """The session it comes from, when that is not the reader's own."""
     at: float = 0.0
 

@@ -12,6 +12,8 @@ NAME_CHARS = 64
 """Long enough to say what an agent is for, short enough for a file with a suffix."""
 PATTERN = r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z"
 """What a name may look like, as an expression for values that come from elsewhere."""
+SESSION_PATTERN = r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z"
+"""What a session's id may look like."""
 RESERVED = frozenset({"all", "assistant", "holdfast", "human", "main", "system", "tool", "user"})
 """Names that mean somebody already; an agent called like them could speak for them."""
 MAIN = "main"
@@ -21,6 +23,11 @@ MAIN = "main"
 def is_name(text: str) -> bool:
     """Say whether a text has the form of a name."""
     return re.match(PATTERN, text) is not None
+
+
+def is_session(text: str) -> bool:
+    """Say whether a text has the form of a session's id."""
+    return re.match(SESSION_PATTERN, text) is not None
 
 
 def checked_name(text: str, what: str) -> str:
