@@ -70,6 +70,12 @@ def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path_factory.mktemp("home")))
 
 
+@pytest.fixture(autouse=True)
+def _no_prefix_moves_unsaid(monkeypatch: pytest.MonkeyPatch, _own_home: None) -> None:
+    """The net over all tests: a request begins with the one before it, or an entry says why not."""
+    monkeypatch.setenv("HOLDFAST_STRICT", "1")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that asks for `recorded` over every recorded transcript there is."""
     if "recorded" in metafunc.fixturenames:

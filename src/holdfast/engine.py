@@ -6,25 +6,23 @@ it decides, then builds the request. Stages are plain functions in a tuple; whic
 and who runs the tools is somebody else's business.
 """
 
-import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from msgspec import structs
-
 from holdfast.cache.markers import Markers
 from holdfast.cache.request import Caching, Wire, build, free_slots, opening
-from holdfast.cache.watch import Watch
-from holdfast.entries import AnyEntry, Framed, Ran, Replied, Said, Snipped, Switched
+from holdfast.cache.watch import Watch, keep_diff
+from holdfast.entries import AnyEntry, Failed, Framed, Ran, Replied, Said, Snipped, Switched
+from holdfast.errors import StoreError
 from holdfast.gauge import Follower, load_calibration, save_calibration
 from holdfast.items import Round
 from holdfast.log import Log
-from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse, text_of
+from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
 from holdfast.models.protocol import Reply, Request
+from holdfast.results import Results, headed, is_over
 from holdfast.settings import Settings
 from holdfast.sides import answerable, speakable
-from holdfast.store import keep_result
 from holdfast.view import View, fold
 from holdfast.window import Window, window_for
 
@@ -33,6 +31,8 @@ INTERRUPTED = "The tool was interrupted: the session ended while it ran. It was 
 
 Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
 """Looks at the engine's view and records what it decides."""
+Arrival: TypeAlias = Callable[["Engine", Ran], AnyEntry]
+"""Lets a result in the moment it comes: writes it, and what is decided about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,10 @@ class Engine:
         """Some stage frees space when the window fills; without one, a full window is the end."""
         self.view: View = fold(log.entries)
         log.entries.clear()  # the view's history holds them
+        self.results = Results(log.path.with_suffix(""))
+        self.arrival: Arrival = take_bounded
+        self.limits_chars: dict[str, int | None] = {}
+        """How long each tool says its results may be; of a tool not here its name tells."""
         self._follower = Follower(load_calibration, learns=settings.gauge.calibrate)
         self._wire = Wire()
         self._markers = Markers()
@@ -76,34 +80,15 @@ class Engine:
         return self.view.frame or Framed()
 
     def record(self, entry: AnyEntry) -> AnyEntry:
-        """Write an entry to the log, then take it into the view."""
-        if isinstance(entry, Ran):
-            entry = self._bounded(entry)
+        """Write an entry to the log, then take it into the view; a result passes its budget first."""
+        return self.arrival(self, entry) if isinstance(entry, Ran) else self.write(entry)
+
+    def write(self, entry: AnyEntry) -> AnyEntry:
+        """Write an entry as it is, then take it into the view."""
         written = self.log.append(entry)
         self.log.entries.clear()
         self.view.apply(written)
         return written
-
-    def _bounded(self, entry: Ran) -> Ran:
-        """Put the body of a huge result into a file of its own; the log keeps its beginning."""
-        limit = self.settings.log.body_limit_bytes
-        text = text_of(entry.content)
-        if len(text) <= limit // 4:
-            return entry
-        body = text.encode("utf-8", "replace")
-        if len(body) <= limit:
-            return entry
-        file = keep_result(self.log.path.with_suffix(""), entry.tool_use_id, body)
-        note = f"\n[{len(body):,} bytes in all; the whole is in {file}]"
-        head = body[:limit].decode("utf-8", "ignore") + note
-        rest = () if isinstance(entry.content, str) else entry.content
-        kept = tuple(block for block in rest if not isinstance(block, Text))
-        return structs.replace(
-            entry,
-            content=(Text(text=head), *kept) if kept else head,
-            file=str(file),
-            sha256=hashlib.sha256(body).hexdigest(),
-        )
 
     def say(self, content: str | Content, *, hidden: bool = False) -> AnyEntry:
         """Take in what the user says, before anything is sent."""
@@ -188,7 +173,12 @@ class Engine:
             messages,
             model=self.model,
             max_output_tokens=max_output_tokens,
-            caching=Caching(places=places, is_on=is_on, key=self.log.header.session),
+            caching=Caching(
+                places=places,
+                is_on=is_on,
+                key=self.log.header.session,
+                previous_id=self.view.response_id,
+            ),
         )
 
     def settle(self, reply: Reply) -> AnyEntry:
@@ -215,7 +205,7 @@ class Engine:
         source = self.view.asked.source if self.view.asked else "main"
         broke = self.watch.answered(self.view.history, source=source, diagnostics=diagnostics)
         if broke is not None:
-            self.record(broke)
+            self.record(keep_diff(broke, self.log.path.with_suffix("")))
         self.log.sync_soon()
 
     def close(self) -> None:
@@ -224,3 +214,18 @@ class Engine:
             for calibration in self._follower.calibrations.values():
                 save_calibration(calibration)
         self.log.close()
+
+
+def take_bounded(engine: Engine, ran: Ran) -> AnyEntry:
+    """Let a result in; a body too large for the log goes to a file, and its head stays."""
+    limit = engine.settings.log.body_limit_bytes
+    if not is_over(ran.content, limit):
+        return engine.write(ran)
+    cap = engine.settings.spill.file_bytes
+    try:
+        kept = engine.results.keep(ran.tool_use_id, ran.content, cap_bytes=cap, is_only_copy=True)
+    except StoreError as error:
+        written = engine.write(ran)
+        engine.write(Failed(what="spill", error=f"{error}; the whole result is in the log"))
+        return written
+    return engine.write(headed(ran, kept, limit))

@@ -7,6 +7,7 @@
     ├─ StoreError (OSError)         a file could not be read, written or locked
     │   └─ LogLocked                another process is writing this log
     ├─ SessionNotFound (LookupError)
+    ├─ NotInHistory (LookupError)   no such message, tool use, line or span
     ├─ ContextOverflow              needed, allowed, what was tried
     └─ ModelError
         ├─ PromptTooLong            by how many tokens, if the provider says
@@ -75,6 +76,12 @@ class SessionNotFound(HoldfastError, LookupError):
     exit_code = 5
 
 
+class NotInHistory(HoldfastError, LookupError):
+    """A session's past has no such message, tool use, line or span."""
+
+    exit_code = 5
+
+
 class ContextOverflow(HoldfastError):
     """Even the floor does not fit the window."""
 
@@ -138,3 +145,7 @@ class StreamBroken(ModelError):
 
 class RequestRejected(ModelError):
     """The provider calls the request malformed; sending it again cannot help."""
+
+
+class PrefixMoved(HoldfastError):
+    """A request would not begin with the one before it, and no entry says why: a bug of ours."""

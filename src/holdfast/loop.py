@@ -197,7 +197,7 @@ class Loop:
                 if isinstance(event, Played):
                     if event.reply:
                         self.purse.pay(event.reply.model, event.reply.usage)
-                    self.engine.settled()
+                    self.engine.settled(event.reply.diagnostics if event.reply else None)
                 yield event
 
     async def _after(

@@ -20,6 +20,7 @@ from typing import Literal, Self
 
 import msgspec
 
+from holdfast.cache.lifetime import latched
 from holdfast.capabilities import capabilities
 from holdfast.engine import Engine, Fullness
 from holdfast.entries import Framed, Section, Switched
@@ -67,17 +68,20 @@ class Session:
         directory: Path | None = None,
         store: Store | None = None,
         settings: Settings | None = None,
+        source: str = "sdk",
     ) -> Self:
         """Begin a session for a model, with the system prompt and tools of every request.
 
         `max_tokens` is the output limit per answer (0: a sane one); `options` are request
-        parameters such as thinking, which stay the same for the whole session.
+        parameters such as thinking, which stay the same for the whole session; `source` says
+        who asks, which decides how long the provider is to keep the prompt.
         """
         directory = directory or Path.cwd()
         log = (store or FileStore()).create(directory=directory)
         session = cls(log, settings or load_settings(directory), max_tokens=max_tokens)
         session.engine.record(Switched(model=model, reason="opened"))
-        session.engine.record(frame(system, tools, options or {}))
+        framed = frame(system, tools, options or {})
+        session.engine.record(latched(framed, model, session.engine.settings.cache, source))
         return session
 
     @classmethod

@@ -117,6 +117,12 @@ class View:
         last = self.open_round()
         return [use for use in last.missing() if use.id in self._began] if last else []
 
+    @property
+    def response_id(self) -> str:
+        """The id of the last answer, as its provider gave it."""
+        last = self.item_of(self._last_round)
+        return last.response_id if isinstance(last, Round) else ""
+
     def compactable(self) -> int:
         """Count the leading items that a full compaction may cover.
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cache.fingerprint import Chain, Fingerprint, fingerprint, grown
-from holdfast.cache.moves import first_moved
 from holdfast.cache.markers import Place, marked
+from holdfast.cache.moves import first_moved
 from holdfast.cache.request import Wire, build, opening
 from holdfast.entries import Framed, Section
 from holdfast.messages import Message, Text
@@ -92,7 +92,6 @@ def test_where_markers_stand_changes_no_hash():
     assert there.markers == (
         "tool T (5m)",
         "system block 1 (5m)",
-        "an earlier message (5m)",
         "the last message (5m)",
     )
 

@@ -12,7 +12,7 @@ from datetime import date
 from itertools import accumulate
 
 from holdfast.cache.fingerprint import Fingerprint, blocks_of
-from holdfast.cache.moves import What, also, moves
+from holdfast.cache.moves import Move, What, also, moves
 from holdfast.capabilities import capabilities
 from holdfast.entries import CacheBroke
 from holdfast.messages import Json, JsonObject, Usage
@@ -77,6 +77,14 @@ def find_break(
         expected=found.expected,
         diff=found.diff,
     )
+
+
+def undeclared(before: Fingerprint, after: Fingerprint, expected: Collection[str]) -> Move | None:
+    """Find what moved in the prefix of a later request although no entry between says so."""
+    for move in moves(before, after):
+        if move.what != "marker" and not _announcing(move.what) & set(expected):
+            return move
+    return None
 
 
 def readable_tokens(usage: Usage) -> int:

@@ -195,12 +195,14 @@ def _markers(
     for i, block in enumerate(system, 1):
         if control := block.get("cache_control"):
             found.append((f"system block {i}", control))
-    marked = []
-    for i in _marked_messages(messages):
-        marked.append(i)
+    marked = _marked_messages(messages)
+    marked_last = marked[-1] if marked else None  # others are there to be looked back from
+    for i in marked:
         control = next(filter(None, map(_control, reversed(messages[i]["content"]))))
-        place = "the last message" if i == len(messages) - 1 else "an earlier message"
-        found.append((place, control))
+        if i == len(messages) - 1:
+            found.append(("the last message", control))
+        elif i == marked_last:
+            found.append(("an earlier message", control))
     if control := kwargs.get("cache_control"):
         found.append(("the request", control))
     said = tuple(dict.fromkeys(f"{place} {_terms(control)}" for place, control in found))

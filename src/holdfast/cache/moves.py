@@ -21,8 +21,8 @@ What: TypeAlias = Literal[
     "model", "tool", "section", "beta", "thinking", "effort", "option", "message", "marker"
 ]
 
-DIFF_LINES = 24
-"""A diff is to be glanced at; the log holds the whole of it."""
+DIFF_LINES = 200
+"""More than anybody reads; the log holds the whole of it."""
 DIFF_LINE_CHARS = 160
 """Minified text comes in endless lines; their beginning shows enough."""
 

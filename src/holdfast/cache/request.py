@@ -15,6 +15,9 @@ from holdfast.entries import Framed, Section
 from holdfast.messages import JsonObject, Message, message_to_wire
 from holdfast.models.protocol import Request
 
+DIAGNOSIS = "cache-diagnosis-2026-04-07"
+"""Lets a provider say why its cache missed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caching:
@@ -25,6 +28,8 @@ class Caching:
     is_on: bool = True
     key: str = ""
     """Sends calls that share a prefix to the same place, where a provider takes such a key."""
+    previous_id: str = ""
+    """The answer before; a provider that was asked to says what has moved since."""
 
 
 class Wire:
@@ -86,6 +91,8 @@ def build(
     kwargs["messages"] = marked(messages, caching.places, marker(frame))
     if able.family == "openai" and caching.key:
         kwargs["prompt_cache_key"] = caching.key
+    if DIAGNOSIS in frame.betas:
+        kwargs["diagnostics"] = {"previous_message_id": caching.previous_id or None}
     return Request(kwargs=kwargs | frame.options, betas=frame.betas)
 
 

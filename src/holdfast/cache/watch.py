@@ -4,17 +4,23 @@ The engine tells it what is about to be sent and when an answer has come; it giv
 entries to record: an `Asked` with the request's hashes, and a `CacheBroke` when the answer read
 less than it could have. Each source of calls is compared with itself only. A call that failed
 is no baseline; nor is anything from before a restart, when no fingerprint is left of it.
+With `HOLDFAST_STRICT=1`, as in our own tests, a prefix that moves without an entry that says so
+is an error before anything is sent.
 """
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
 
 import msgspec
 
-from holdfast.cache.breaks import ANNOUNCED, find_break
+from holdfast.cache.breaks import ANNOUNCED, find_break, undeclared
 from holdfast.cache.fingerprint import Fingerprint, digest, fingerprint
 from holdfast.entries import AnyEntry, Asked, CacheBroke, Ran, Replied, Spilled
+from holdfast.errors import PrefixMoved
 from holdfast.messages import Json, JsonObject, Usage
 from holdfast.models.protocol import Request
 
@@ -36,6 +42,7 @@ class Watch:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
+        self._is_strict = os.environ.get("HOLDFAST_STRICT") == "1"
         self._done: dict[str, _Call] = {}
         self._under_way: dict[str, _Call] = {}
 
@@ -50,11 +57,19 @@ class Watch:
         """Take the fingerprint of a request that is about to go out."""
         last = self._under_way.get(source) or self._done.get(source)
         sent = fingerprint(request, last.sent if last else None, names)
+        if self._is_strict and last is not None:
+            self._check(last, sent, history)
         call = _Call(sent=sent, at=self.clock(), position=len(history), usage=Usage())
         self._under_way.pop(source, None)
         self._under_way[source] = call
         _forget_oldest(self._under_way)
         return _asked(sent, source, last.sent if last else None)
+
+    def _check(self, last: _Call, sent: Fingerprint, history: Sequence[AnyEntry]) -> None:
+        """Refuse a request that does not begin with the one before it, unless that was said."""
+        move = undeclared(last.sent, sent, announced(history[last.position :]))
+        if move is not None:
+            raise PrefixMoved(f"{move.detail}, and no entry says so:\n{move.diff()}")
 
     def answered(
         self,
@@ -99,6 +114,20 @@ def announced(entries: Sequence[AnyEntry]) -> list[str]:
         if not (isinstance(entry, Spilled) and entry.tool_use_id in came)
     ]
     return list(dict.fromkeys(kind for kind in kinds if kind in ANNOUNCED))
+
+
+def keep_diff(broke: CacheBroke, directory: Path) -> CacheBroke:
+    """Put what moved into a file beside the log; where that fails, it stays in the entry."""
+    if not broke.diff:
+        return broke
+    file = directory / "breaks" / f"{blake2b(broke.diff.encode(), digest_size=6).hexdigest()}.diff"
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.write_text(broke.diff + "\n", encoding="utf-8", errors="replace")
+        file.chmod(0o600)
+    except OSError:
+        return broke
+    return msgspec.structs.replace(broke, diff=str(file))
 
 
 def _usage_since(history: Sequence[AnyEntry], position: int) -> Usage | None:

@@ -79,3 +79,4 @@ class CacheBroke(Entry, frozen=True, kw_only=True, tag="cachebroke"):
     provider: str = ""
     """The provider's own word on the miss, where it gives one."""
     diff: str = ""
+    """The file that shows what moved, or the text itself where there is none."""

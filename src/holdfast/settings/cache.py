@@ -15,3 +15,8 @@ class CacheSettings:
         "how long the provider keeps a prefix: '5m', '1h', or 'auto' by who asks",
         form=r"auto|5m|1h",
     )
+    long_sources: str = setting(
+        "chat",
+        "who gets the hour by 'auto': a person pauses for longer than five minutes, a program not",
+    )
+    diagnose: bool = setting(False, "ask the provider why its cache missed; a beta of one of them")

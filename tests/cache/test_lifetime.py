@@ -1,0 +1,45 @@
+"""Lifetimes and headers: chosen once, by who asks, and never again."""
+
+import pytest
+
+from holdfast.cache.lifetime import betas_for, lifetime_for
+from holdfast.cache.request import DIAGNOSIS
+from holdfast.capabilities import capabilities
+from holdfast.session import Session
+from holdfast.settings import CacheSettings, Settings
+
+
+@pytest.mark.parametrize(
+    ("source", "lifetime"), [("chat", "1h"), ("run", "5m"), ("sdk", "5m"), ("agent:explore", "5m")]
+)
+def test_only_a_person_gets_an_hour(source, lifetime):
+    """Programs do not pause; people read."""
+    assert lifetime_for(source, CacheSettings()) == lifetime
+
+
+def test_the_list_of_sources_and_the_lifetime_can_be_set():
+    """By pattern, or outright."""
+    assert lifetime_for("agent:x", CacheSettings(long_sources="chat, agent:*")) == "1h"
+    assert lifetime_for("run", CacheSettings(lifetime="1h")) == "1h"
+    assert lifetime_for("chat", CacheSettings(lifetime="5m")) == "5m"
+
+
+def test_a_provider_is_asked_for_its_word_only_where_it_has_one():
+    """The header is Anthropic's."""
+    asked = CacheSettings(diagnose=True)
+    assert betas_for(capabilities("claude-sonnet-5-5"), asked) == (DIAGNOSIS,)
+    assert betas_for(capabilities("gpt-6-sol"), asked) == ()
+    assert betas_for(capabilities("claude-sonnet-5-5"), CacheSettings()) == ()
+
+
+async def test_what_was_chosen_holds_whatever_the_settings_say_later(tmp_path):
+    """A change in mid-session changes no byte."""
+    chat = Session.open(model="claude-sonnet-5-5", system="hi", directory=tmp_path, source="chat")
+    with chat as session:
+        session.user("one")
+        first = (await session.prepare()).kwargs
+    later = Settings(cache=CacheSettings(lifetime="5m", diagnose=True))
+    with Session.resume(chat.id, settings=later) as session:
+        again = (await session.prepare()).kwargs
+    assert first["system"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+    assert again == first
