@@ -184,16 +184,3 @@ def _sessions_in(project: Path) -> Iterator[Found]:
 def new_id() -> str:
     """Make an id that sorts by time, so that listings need no second key."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:8]}"
-
-
-def keep_result(directory: Path, tool_use_id: str, body: bytes) -> Path:
-    """Write a result's body beside its session, once; the id is somebody else's and no path."""
-    place = directory / "tool-results"
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = place / f"{re.sub(r'[^A-Za-z0-9_-]', '_', tool_use_id)[:120] or '_'}.txt"
-    try:
-        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-            out.write(body)
-    except FileExistsError:
-        pass  # an id has one result: it is there already
-    return file
