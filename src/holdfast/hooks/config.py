@@ -78,13 +78,23 @@ def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
         if not section.is_trusted:
             untrusted.append(section)
             continue
-        for found in _read(section):
-            match found:
-                case Hook():
-                    hooks.append(found)
-                case str():
-                    skipped.append(f"{section.file}: {found}")
+        found, unknown = hooks_in(section)
+        hooks += found
+        skipped += unknown
     return HookPlan(hooks=tuple(hooks), untrusted=tuple(untrusted), skipped=tuple(skipped))
+
+
+def hooks_in(section: Section) -> tuple[list[Hook], list[str]]:
+    """Read the hooks of one section, and what in it was not understood."""
+    hooks: list[Hook] = []
+    skipped: list[str] = []
+    for found in _read(section):
+        match found:
+            case Hook():
+                hooks.append(found)
+            case str():
+                skipped.append(f"{section.file}: {found}")
+    return hooks, skipped
 
 
 def _read(section: Section) -> Iterator[Hook | str]:

@@ -65,6 +65,8 @@ class Call:
     has_command: bool = False
     """Whether the tool takes a command line, given or not."""
     url: str = ""
+    to: str = ""
+    """Whom a message is for."""
     is_read_only: bool = False
 
 
@@ -79,6 +81,7 @@ def examine(tool: Described, given: JsonObject, places: Places) -> Call:
         shell=_examine_shell(command, places) if isinstance(command, str) else None,
         has_command=bool(tool.command_input),
         url=str(given.get("url", "")),
+        to=str(given.get("to", "")),
         is_read_only=tool.is_read_only(given),
     )
 

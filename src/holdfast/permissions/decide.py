@@ -25,8 +25,13 @@ from holdfast.permissions.rules import (
 )
 from holdfast.permissions.script import Command
 
-SESSIONS_OWN = frozenset({"EnterPlan", "Skill", "TodoWrite", "ToolSearch"})
-"""Tools that change only what the session keeps for itself."""
+SESSIONS_OWN = frozenset(
+    {
+        "EnterPlan", "SendMessage", "Skill", "TaskClaim", "TaskCreate", "TaskGet", "TaskList",
+        "TaskUpdate", "TodoWrite", "ToolSearch",
+    }
+)  # fmt: skip
+"""Tools that change only what the session and its agents keep for themselves."""
 NEEDS_APPROVAL = frozenset({"ExitPlan"})
 """Their very purpose is that a person says yes."""
 
@@ -192,7 +197,7 @@ def _without_redirects(command: Command) -> Command:
 
 
 def _decide_other(call: Call, rules: Rules, mode: Mode) -> Decision:
-    if call.tool in SESSIONS_OWN:
+    if call.tool in SESSIONS_OWN and not call.to.startswith("session:"):
         return Decision(outcome="allow", reason="it changes only what the session keeps")
     if mode == "plan" and call.kind == "other" and not call.is_read_only:
         return Decision(outcome="ask", reason="it may change something, and this is planning")
@@ -204,6 +209,8 @@ def _decide_other(call: Call, rules: Rules, mode: Mode) -> Decision:
     if call.kind == "other" and call.is_read_only:
         return Decision(outcome="allow", reason="it changes nothing")
     what = f"it opens {call.url}" if call.url else f"no rule allows {call.tool}"
+    if call.tool in SESSIONS_OWN:
+        what = f"it writes to another session, {call.to.removeprefix('session:')!r}"
     return Decision(outcome="ask", reason=what)
 
 

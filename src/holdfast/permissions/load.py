@@ -16,7 +16,7 @@ from holdfast.permissions.decide import Mode
 from holdfast.permissions.rules import Rules, parse_rules
 from holdfast.permissions.sources import Section, read_sections
 
-_MODES: dict[str, Mode] = {
+MODES: dict[str, Mode] = {
     "ask": "ask",
     "default": "ask",
     "accept_edits": "accept_edits",
@@ -79,6 +79,6 @@ def _read(section: Section) -> _Wire:
 
 
 def _mode(text: str, section: Section) -> Mode:
-    if text not in _MODES:
-        raise ConfigError(f"{section.file}: no mode {text!r}; there are {', '.join(_MODES)}")
-    return _MODES[text]
+    if text not in MODES:
+        raise ConfigError(f"{section.file}: no mode {text!r}; there are {', '.join(MODES)}")
+    return MODES[text]

@@ -57,6 +57,13 @@ def read_sections(
     )
 
 
+def as_section(
+    name: str, file: Path, value: JsonObject, project: Path | None, *, at: Path | None = None
+) -> Section:
+    """Hold what another file says, such as an agent's definition, against what is trusted."""
+    return _made(name, file, value, project, trusted(at=at))
+
+
 def trusted(*, at: Path | None = None) -> frozenset[str]:
     """Give the fingerprints the user has vouched for."""
     file = (at or home()) / "trusted.json"
@@ -98,6 +105,12 @@ def _section(name: str, file: Path, project: Path | None, known: frozenset[str])
         return None
     if not isinstance(value, dict):
         raise ConfigError(f"{file}: {name} must be an object, not {value!r}")
+    return _made(name, file, value, project, known)
+
+
+def _made(
+    name: str, file: Path, value: JsonObject, project: Path | None, known: frozenset[str]
+) -> Section:
     mark = _fingerprint(name, file, value, project) if project is not None else ""
     return Section(
         file=file,

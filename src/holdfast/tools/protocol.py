@@ -85,8 +85,9 @@ def make_tool(
     command_input: str = "",
     is_read_only: Callable[[Taken], bool] | bool = False,
     limit_chars: int | None = LIMIT_CHARS,
+    description: str = "",
 ) -> Tool:
-    """Declare a tool from its input type and what it does."""
+    """Declare a tool from its input type and what it does; its description lies in `prompts`."""
 
     async def run(given: JsonObject, workplace: Workplace) -> Outcome:
         try:
@@ -107,7 +108,7 @@ def make_tool(
 
     return Tool(
         name=name,
-        description=prompt(name),
+        description=description or prompt(name),
         input_schema=schema_of(takes),
         kind=kind,
         path_inputs=path_inputs,

@@ -61,11 +61,12 @@ def load_servers(project: Path | None, *, at: Path | None = None) -> McpPlan:
             untrusted.append(section)
             continue
         for name, value in section.value.items():
-            servers[name] = _server(name, value, section.file)
+            servers[name] = read_server(name, value, section.file)
     return McpPlan(servers=tuple(servers.values()), untrusted=tuple(untrusted))
 
 
-def _server(name: str, value: Json, file: Path) -> McpServer:
+def read_server(name: str, value: Json, file: Path) -> McpServer:
+    """Read one server as a settings file or an agent's definition gives it."""
     try:
         server = msgspec.convert(value, McpServer)
     except msgspec.ValidationError as error:
