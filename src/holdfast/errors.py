@@ -15,7 +15,8 @@
         ├─ ModelRefused             it will not answer this
         ├─ AuthenticationFailed     the key is missing or wrong
         ├─ StreamBroken             the answer stopped midway
-        └─ RequestRejected          the provider says the request is malformed
+        ├─ RequestRejected          the provider says the request is malformed
+        └─ BudgetSpent              no call was made: a limit is reached
 
 What could not go on raises; what went on leaves an entry in the log instead. The last
 clause of each message says what to do.
@@ -145,6 +146,10 @@ class StreamBroken(ModelError):
 
 class RequestRejected(ModelError):
     """The provider calls the request malformed; sending it again cannot help."""
+
+
+class BudgetSpent(ModelError):
+    """No call was made: what may be spent is spent."""
 
 
 class PrefixMoved(HoldfastError):

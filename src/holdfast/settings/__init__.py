@@ -15,6 +15,7 @@ from holdfast.settings.compact import CompactSettings
 from holdfast.settings.dream import DreamSettings
 from holdfast.settings.gauge import GaugeSettings
 from holdfast.settings.groups import Settings
+from holdfast.settings.history import HistorySettings
 from holdfast.settings.instructions import InstructionsSettings
 from holdfast.settings.log import LogSettings
 from holdfast.settings.loop import LoopSettings
@@ -35,6 +36,7 @@ __all__ = [
     "CompactSettings",
     "DreamSettings",
     "GaugeSettings",
+    "HistorySettings",
     "InstructionsSettings",
     "LogSettings",
     "LoopSettings",

@@ -10,6 +10,7 @@ from holdfast.settings.collapse import CollapseSettings
 from holdfast.settings.compact import CompactSettings
 from holdfast.settings.dream import DreamSettings
 from holdfast.settings.gauge import GaugeSettings
+from holdfast.settings.history import HistorySettings
 from holdfast.settings.instructions import InstructionsSettings
 from holdfast.settings.log import LogSettings
 from holdfast.settings.loop import LoopSettings
@@ -37,6 +38,7 @@ class Settings:
     spill: SpillSettings = field(default_factory=SpillSettings)
     clear: ClearSettings = field(default_factory=ClearSettings)
     collapse: CollapseSettings = field(default_factory=CollapseSettings)
+    history: HistorySettings = field(default_factory=HistorySettings)
     compact: CompactSettings = field(default_factory=CompactSettings)
     notes: NotesSettings = field(default_factory=NotesSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)

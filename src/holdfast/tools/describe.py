@@ -9,7 +9,12 @@ and a tool of that kind is never cleared. Whoever has such a tool declares it in
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from holdfast.tools.protocol import Kind
+from holdfast.tools.protocol import LIMIT_CHARS, Kind
+
+SHELL_CHARS = 30_000
+"""Of a command's output: a test run's report fits, a build log does not."""
+MATCH_CHARS = 20_000
+"""Of matches: whoever gets more has asked too widely."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,20 +26,26 @@ class Described:
     command_input: str = ""
     is_repeatable: bool = False
     """Whether the same call would bring the same output, as long as nothing was changed."""
+    limit_chars: int | None = LIMIT_CHARS
+    """Longer results are spilled; None is never."""
 
 
 UNKNOWN = Described()
 
 _FETCH = Described(kind="fetch", is_repeatable=True)
 _ASK = Described(kind="ask")
-_OUTPUT = Described(kind="shell")
+_OUTPUT = Described(kind="shell", limit_chars=SHELL_CHARS)
 
 
 def _read(*paths: str) -> Described:
-    return Described(kind="read", path_inputs=paths, is_repeatable=True)
+    return Described(kind="read", path_inputs=paths, is_repeatable=True, limit_chars=None)
 
 
 def _search(*paths: str) -> Described:
+    return Described(kind="search", path_inputs=paths, is_repeatable=True, limit_chars=MATCH_CHARS)
+
+
+def _list(*paths: str) -> Described:
     return Described(kind="search", path_inputs=paths, is_repeatable=True)
 
 
@@ -43,7 +54,9 @@ def _write(*paths: str) -> Described:
 
 
 def _shell(command: str, *paths: str) -> Described:
-    return Described(kind="shell", command_input=command, path_inputs=paths)
+    return Described(
+        kind="shell", command_input=command, path_inputs=paths, limit_chars=SHELL_CHARS
+    )
 
 
 HOLDFAST: Mapping[str, Described] = {
@@ -52,8 +65,9 @@ HOLDFAST: Mapping[str, Described] = {
     "Edit": _write("file_path"),
     "EnterPlan": UNKNOWN,
     "ExitPlan": _ASK,
-    "Glob": _search("path"),
+    "Glob": _list("path"),
     "Grep": _search("path"),
+    "History": _search(),
     "KillShell": _OUTPUT,
     "Read": _read("file_path"),
     "Skill": UNKNOWN,
@@ -66,8 +80,8 @@ CLAUDE_CODE: Mapping[str, Described] = {
     "AskUserQuestion": _ASK,
     "ExitPlanMode": _ASK,
     "KillBash": _OUTPUT,
-    "LS": _search("path"),
-    "LSP": _search("filePath"),
+    "LS": _list("path"),
+    "LSP": _list("filePath"),
     "MultiEdit": _write("file_path"),
     "NotebookEdit": _write("notebook_path"),
     "NotebookRead": _read("notebook_path"),
@@ -82,7 +96,7 @@ CODEX: Mapping[str, Described] = {
     "container.exec": _shell("command", "workdir"),
     "exec_command": _shell("cmd", "workdir"),
     "grep_files": _search("path"),
-    "list_dir": _search("dir_path"),
+    "list_dir": _list("dir_path"),
     "local_shell": _shell("command", "workdir"),
     "read_file": _read("file_path", "path", "target_file"),
     "request_user_input": _ASK,
@@ -98,9 +112,9 @@ CODEX: Mapping[str, Described] = {
 PI: Mapping[str, Described] = {
     "bash": _shell("command"),
     "edit": _write("path", "file_path"),
-    "find": _search("path"),
+    "find": _list("path"),
     "grep": _search("path"),
-    "ls": _search("path"),
+    "ls": _list("path"),
     "read": _read("path", "file_path"),
     "write": _write("path", "file_path"),
 }
@@ -114,13 +128,13 @@ GENERIC: Mapping[str, Described] = {
     "execute_bash": _shell("command"),
     "execute_command": _shell("command"),
     "fetch": _FETCH,
-    "file_search": _search("path"),
+    "file_search": _list("path"),
     "get_file_contents": _read("path"),
-    "glob": _search("path"),
-    "glob_files": _search("path"),
+    "glob": _list("path"),
+    "glob_files": _list("path"),
     "grep_search": _search("path"),
-    "list_directory": _search("path"),
-    "list_files": _search("path"),
+    "list_directory": _list("path"),
+    "list_files": _list("path"),
     "multi_edit": _write("path", "file_path"),
     "open_file": _read("path"),
     "patch": _write("path"),

@@ -1,0 +1,168 @@
+"""Words, found by SQLite: an index that grows with the log and can be thrown away.
+
+Texts with their numbers come in, words are asked for, numbers come out, the best first. The
+file lies in the session's directory and holds no text of its own, only where each word stands.
+It is private, stamped with its version and its session, and rebuilt when it is damaged, missing
+or another's. Where no file can be kept the same index is made in memory.
+"""
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+VERSION = 1
+"""What this module builds; an index of another version is rebuilt."""
+
+BUSY_SECONDS = 2.0
+"""How long another process may be at it before we do without the file."""
+
+NAME = "history.sqlite"
+
+_SCHEMA = (
+    "CREATE TABLE stamp (version INTEGER, session TEXT, upto INTEGER)",
+    "CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='unicode61')",
+)
+_NOT_NOW = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+    }
+)
+"""What says nothing about the index itself."""
+_WORDS = re.compile(r'"([^"]*)"|(\S+)')
+
+
+class Index:
+    """Which words stand where. Not for two threads at a time."""
+
+    def __init__(self, directory: Path | None, session: str) -> None:
+        self._session = session
+        self._file = directory / NAME if directory is not None else None
+        self._connection = self._opened()
+
+    @property
+    def upto(self) -> int:
+        """The number of the last entry that is in it."""
+        row = self._connection.execute("SELECT upto FROM stamp").fetchone()
+        return int(row[0]) if row else 0
+
+    def add(self, texts: Iterable[tuple[int, str]], upto: int) -> None:
+        """Take in texts by number, all or none; what another process has added is left alone."""
+        with self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            known = self.upto
+            connection.executemany(
+                "INSERT INTO words (rowid, text) VALUES (?, ?)",
+                ((n, text) for n, text in texts if n > known),
+            )
+            connection.execute("UPDATE stamp SET upto = max(upto, ?)", (upto,))
+
+    def search(self, query: str) -> list[int]:
+        """Find texts with all of these words, or with any where none has all; best first."""
+        words = quoted(query)
+        for joint in (" AND ", " OR ") if len(words) > 1 else (" ",):
+            rows = self._connection.execute(
+                "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank, rowid DESC",
+                (joint.join(words),),
+            ).fetchall()
+            if rows:
+                return [int(row[0]) for row in rows]
+        return []
+
+    def renew(self) -> None:
+        """Throw the index away and begin an empty one."""
+        self.close()
+        if self._file is not None and not self._file.parent.is_symlink():
+            with suppress(OSError):
+                self._file.unlink(missing_ok=True)
+        self._connection = self._opened()
+
+    def mend(self, error: sqlite3.Error) -> None:
+        """Go on after an error: without the file where the disk is to blame, else with a new one."""
+        if _is_the_disks(error):
+            self.close()
+            self._file = None
+        self.renew()
+
+    def close(self) -> None:
+        """Let the file go."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+    def _opened(self) -> sqlite3.Connection:
+        """Open the file, or a new one in its place, or none where the disk does not let us."""
+        if self._file is None or self._file.parent.is_symlink():
+            return self._checked(_connected(":memory:"))
+        for _ in range(2):
+            try:
+                return self._checked(_from_file(self._file))
+            except (sqlite3.Error, OSError) as error:
+                if _is_the_disks(error):
+                    break  # somebody else is at it, or we may not: it is not ours to remove
+                with suppress(OSError):
+                    self._file.unlink(missing_ok=True)
+        return self._checked(_connected(":memory:"))
+
+    def _checked(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """Make an empty index one of ours; refuse any other that is not."""
+        try:
+            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
+            if not tables:
+                self._begin(connection)
+            elif not {"stamp", "words"} <= set(tables):
+                raise sqlite3.DatabaseError("an index of another make")
+            row = connection.execute("SELECT version, session FROM stamp").fetchone()
+            if row != (VERSION, self._session):
+                raise sqlite3.DatabaseError("an index of something else")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            connection.execute("INSERT INTO stamp VALUES (?, ?, 0)", (VERSION, self._session))
+
+
+def _is_the_disks(error: Exception) -> bool:
+    """Say whether the place is to blame rather than what lies there."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in _NOT_NOW or isinstance(error, PermissionError)
+
+
+def quoted(query: str) -> list[str]:
+    """Write a query's words and "phrases" as SQLite takes them; a word also finds its beginnings."""
+    found = []
+    for phrase, word in _WORDS.findall(query):
+        text = phrase or word.strip('"')
+        if re.search(r"\w", text):
+            plain = '"' + text.replace('"', '""') + '"'
+            found.append(plain if phrase else f"{plain} *")
+    return found
+
+
+def _from_file(file: Path) -> sqlite3.Connection:
+    """Connect to a plain file, private to the user; a link in its place is an error."""
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    return _connected(str(file))
+
+
+def _connected(place: str) -> sqlite3.Connection:
+    """Connect without a journal on disk: a crash costs an index that is rebuilt, never a log."""
+    connection = sqlite3.connect(
+        place, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA journal_mode = MEMORY")
+    connection.execute("PRAGMA synchronous = OFF")
+    return connection

@@ -1,0 +1,107 @@
+"""A text cut to size: by lines, by characters, never more than allowed, and how to go on.
+
+Whatever the lengths of the lines, pages that follow one another join to the exact text: a page
+ends with a whole line where one fits, else inside it, and then says with which character to go
+on. Lines and characters count from 1, and both ends of a range belong to it.
+"""
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+
+_RANGE = re.compile(r"\s*(\d{1,12})\s*(?:(-|:|\.\.)\s*(\d{1,12})?)?\s*")
+
+
+class NoSuchRange(ValueError):
+    """A range that is none, or lies past the end; the message says what there is."""
+
+
+class Lines:
+    """A text that knows where its lines begin."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        ends = [match.end() for match in re.finditer("\n", text)]
+        if not ends or ends[-1] != len(text):
+            ends.append(len(text))
+        self.ends = ends if text else []
+        """Where each line ends, its line break included."""
+
+    def line_at(self, position: int) -> int:
+        """Say in which line a character stands."""
+        return min(bisect_right(self.ends, position) + 1, max(1, len(self.ends)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A piece of a text, verbatim, and where it stands."""
+
+    text: str
+    lines: tuple[int, int]
+    """First and last line that are shown, whole or in part."""
+    chars: tuple[int, int]
+    of_lines: int
+    of_chars: int
+    more: str
+    """The range with which to go on, as `lines "201-"`; nothing at the end."""
+
+
+def page(whole: Lines, *, lines: str = "", chars: str = "", limit_chars: int = 0) -> Page:
+    """Cut a page out of a text; a limit of 0 is none."""
+    if lines and chars:
+        raise NoSuchRange("give lines or chars, not both")
+    if chars:
+        start, stop = _chars(whole, chars)
+    else:
+        start, stop = _lines(whole, lines)
+    cut = min(stop, start + limit_chars) if limit_chars else stop
+    if cut < stop and not chars:
+        last_break = whole.text.rfind("\n", start, cut) + 1
+        cut = last_break if last_break > start else cut
+    return _page(whole, start, cut, by_chars=bool(chars))
+
+
+def _page(whole: Lines, start: int, cut: int, *, by_chars: bool) -> Page:
+    more = ""
+    if cut < len(whole.text):
+        is_whole_line = whole.text[cut - 1 : cut] == "\n"
+        last = whole.line_at(cut - 1)
+        more = f'lines "{last + 1}-"' if is_whole_line and not by_chars else f'chars "{cut + 1}-"'
+    return Page(
+        text=whole.text[start:cut],
+        lines=(whole.line_at(start), whole.line_at(max(start, cut - 1))) if whole.ends else (0, 0),
+        chars=(min(start + 1, cut), cut),
+        of_lines=len(whole.ends),
+        of_chars=len(whole.text),
+        more=more,
+    )
+
+
+def _lines(whole: Lines, wanted: str) -> tuple[int, int]:
+    """Turn a range of lines into one of positions."""
+    count = len(whole.ends)
+    if not wanted or not count:
+        return 0, len(whole.text)
+    first, last = _range(wanted, count, "line")
+    return (whole.ends[first - 2] if first > 1 else 0), whole.ends[last - 1]
+
+
+def _chars(whole: Lines, wanted: str) -> tuple[int, int]:
+    if not whole.text:
+        return 0, 0
+    first, last = _range(wanted, len(whole.text), "character")
+    return first - 1, last
+
+
+def _range(wanted: str, count: int, what: str) -> tuple[int, int]:
+    """Read `5`, `5-9` or `5-`; the end may lie past what there is, the beginning may not."""
+    found = _RANGE.fullmatch(wanted)
+    if found is None:
+        raise NoSuchRange(f"{wanted!r} is no range; give one such as '5', '5-9' or '5-'")
+    first = int(found[1])
+    last = first if not found[2] else int(found[3]) if found[3] else count
+    if first < 1 or first > count:
+        raise NoSuchRange(f"there are {count:,} {what}s; there is no {what} {first:,}")
+    if last < first:
+        raise NoSuchRange(f"{wanted!r} ends before it begins")
+    return first, min(last, count)
