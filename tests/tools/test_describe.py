@@ -5,18 +5,33 @@ import pytest
 from holdfast.tools.describe import UNKNOWN, Described, description_of
 
 
+def read(*paths):
+    return Described(kind="read", path_inputs=paths, is_repeatable=True, limit_chars=None)
+
+
+def shell(command):
+    return Described(
+        kind="shell", command_input=command, path_inputs=("workdir",), limit_chars=30_000
+    )
+
+
+def search(*paths, limit_chars):
+    return Described(kind="search", path_inputs=paths, is_repeatable=True, limit_chars=limit_chars)
+
+
 @pytest.mark.parametrize(
     ("name", "described"),
     [
-        ("Read", Described(kind="read", path_inputs=("file_path",), is_repeatable=True)),
-        ("read", Described(kind="read", path_inputs=("path", "file_path"), is_repeatable=True)),
-        ("shell", Described(kind="shell", command_input="command", path_inputs=("workdir",))),
-        ("exec_command", Described(kind="shell", command_input="cmd", path_inputs=("workdir",))),
+        ("Read", read("file_path")),
+        ("read", read("path", "file_path")),
+        ("shell", shell("command")),
+        ("exec_command", shell("cmd")),
         ("apply_patch", Described(kind="write")),
         ("MultiEdit", Described(kind="write", path_inputs=("file_path",))),
         ("WebSearch", Described(kind="fetch", is_repeatable=True)),
         ("AskUserQuestion", Described(kind="ask")),
-        ("grep_search", Described(kind="search", path_inputs=("path",), is_repeatable=True)),
+        ("grep_search", search("path", limit_chars=20_000)),
+        ("glob_files", search("path", limit_chars=50_000)),
     ],
 )
 def test_common_agents_tools_are_known(name, described):

@@ -37,10 +37,11 @@ def test_our_own_tools_are_described_as_they_declare_themselves():
     """The table by name and the tools themselves cannot drift apart."""
     for tool in STANDARD:
         known = description_of(tool.name)
-        assert (known.kind, known.path_inputs, known.command_input) == (
+        assert (known.kind, known.path_inputs, known.command_input, known.limit_chars) == (
             tool.kind,
             tool.path_inputs,
             tool.command_input,
+            tool.limit_chars,
         )
 
 

@@ -64,4 +64,6 @@ def _state(shell: Background) -> str:
 BASH_OUTPUT: Tool = make_tool(
     "BashOutput", ShellInput, bash_output, kind="shell", limit_chars=LIMIT_CHARS
 )
-KILL_SHELL: Tool = make_tool("KillShell", ShellInput, kill_shell, kind="shell")
+KILL_SHELL: Tool = make_tool(
+    "KillShell", ShellInput, kill_shell, kind="shell", limit_chars=LIMIT_CHARS
+)
