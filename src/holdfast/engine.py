@@ -13,8 +13,10 @@ from typing import TypeAlias
 from holdfast.cache.markers import Markers
 from holdfast.cache.request import Caching, Wire, build, free_slots, opening
 from holdfast.cache.watch import Watch, keep_diff
+from holdfast.capabilities import capabilities
 from holdfast.entries import AnyEntry, Failed, Framed, Ran, Replied, Said, Snipped, Switched
 from holdfast.errors import StoreError
+from holdfast.fork import Ask, Prefix
 from holdfast.gauge import Follower, load_calibration, save_calibration
 from holdfast.items import Round
 from holdfast.log import Log
@@ -68,6 +70,10 @@ class Engine:
         self._wire = Wire()
         self._markers = Markers()
         self.watch = Watch()
+        self.ask: Ask | None = None
+        """Puts a question to the model on a fork; without one only what needs no model is done."""
+        self._asked_as = "main"
+        self._max_output_tokens = 0
 
     @property
     def model(self) -> str:
@@ -150,6 +156,7 @@ class Engine:
         """Run every stage, build the request and note that it goes out."""
         for stage in self.stages:
             await stage(self)
+        self._asked_as, self._max_output_tokens = source, max_output_tokens
         request = self._request(max_output_tokens)
         names = [section.name for section in self.frame.sections]
         self.record(self.watch.sending(request, self.view.history, source=source, names=names))
@@ -157,13 +164,7 @@ class Engine:
 
     def _request(self, max_output_tokens: int) -> Request:
         """Build the request for the view as it is, with markers where they pay."""
-        first = opening(self.frame)
-        messages = first + self._wire.messages(self.view.messages())
-        unmoved = len(first) + self._wire.unmoved
-        asked = self.view.asked
-        if self._markers.left is None and asked is not None and asked.markers:
-            self._markers.remember(messages, asked.markers[-1])
-            unmoved = len(messages)
+        messages, unmoved = self._messages()
         is_on = self.settings.cache.on
         places = self._markers.place(
             messages, unmoved, slots=free_slots(self.frame) if is_on else 0
@@ -179,6 +180,35 @@ class Engine:
                 key=self.log.header.session,
                 previous_id=self.view.response_id,
             ),
+        )
+
+    def _messages(self) -> tuple[list[JsonObject], int]:
+        """Give all messages as they are sent, and how many are as when last asked for."""
+        first = opening(self.frame)
+        messages = first + self._wire.messages(self.view.messages())
+        asked = self.view.asked
+        if self._markers.left is None and asked is not None and asked.markers:
+            self._markers.remember(messages, asked.markers[-1])
+            return messages, len(messages)
+        return messages, len(first) + self._wire.unmoved
+
+    def prefix(self) -> Prefix:
+        """Give what a fork shares: the conversation as it would be sent now."""
+        messages, unmoved = self._messages()
+        last = self.view.open_round()
+        loop, able = self.settings.loop, capabilities(self.model)
+        return Prefix(
+            frame=self.frame,
+            messages=tuple(messages),
+            model=self.model,
+            max_output_tokens=self._max_output_tokens
+            or min(loop.output_tokens, able.max_output_tokens),
+            left=self._markers.left_in(messages, unmoved),
+            source=self._asked_as,
+            is_whole=last is None or bool(last.stop_reason),
+            is_cached=self.settings.cache.on,
+            key=self.log.header.session,
+            previous_id=self.view.response_id,
         )
 
     def settle(self, reply: Reply) -> AnyEntry:

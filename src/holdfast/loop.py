@@ -8,10 +8,10 @@ continue has a limit, so no script of answers keeps the loop going for ever.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from holdfast.engine import Engine
 from holdfast.entries import Failed
@@ -20,7 +20,7 @@ from holdfast.messages import is_blank, is_thought, text_of
 from holdfast.models.protocol import Model, Reply
 from holdfast.models.retry import RETRIES, Retries, stream_with_retries
 from holdfast.models.steady import PATIENCE, Patience
-from holdfast.round import Played, RoundEvent, ToolBegan, Toolbox, play
+from holdfast.round import Played, RoundEvent, ToolBegan, Toolbox, play, until
 from holdfast.settings import LoopSettings
 from holdfast.spending import Purse
 
@@ -192,7 +192,7 @@ class Loop:
             self.model, request, retries=self.retries, patience=self.patience, sleep=self.sleep
         )
         rounds = play(answer, self.toolbox, self.engine.record)
-        async with aclosing(_until(self.abort, rounds)) as events:
+        async with aclosing(until(self.abort, rounds)) as events:
             async for event in events:
                 if isinstance(event, Played):
                     if event.reply:
@@ -314,31 +314,6 @@ class Loop:
         detail = f"{self.model.name} answers from here on: {error}"
         fresh = replace(state, has_switched=True, max_output_tokens=self._output_limit())
         return fresh, Continued(reason="model_switched", detail=detail)
-
-
-async def _until(
-    abort: asyncio.Event, events: AsyncIterator[RoundEvent]
-) -> AsyncGenerator[RoundEvent, None]:
-    """Pass events on until the user aborts; whatever ran is then stopped and answered."""
-    aborted = asyncio.create_task(abort.wait())
-    try:
-        while True:
-            coming = asyncio.ensure_future(anext(events, None))
-            try:
-                await asyncio.wait({coming, aborted}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                if not coming.done():
-                    coming.cancel()
-                    await asyncio.wait({coming})
-            if coming.cancelled():
-                return
-            event = coming.result()
-            if event is None:
-                return
-            yield event
-    finally:
-        aborted.cancel()
-        await cast(AsyncGenerator[RoundEvent, None], events).aclose()
 
 
 def _text(reply: Reply | None) -> str:

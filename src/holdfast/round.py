@@ -10,9 +10,9 @@ import asyncio
 import functools
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from msgspec import structs
 
@@ -112,7 +112,7 @@ RoundEvent: TypeAlias = Event | ToolBegan | ToolRan | Played
 
 async def play(
     events: AsyncIterator[Event], toolbox: Toolbox, record: Record
-) -> AsyncIterator[RoundEvent]:
+) -> AsyncGenerator[RoundEvent, None]:
     """Take an answer as it comes, run its tools, and end with `Played`.
 
     A model's error before any tool call is raised; after one, the round ends with what came.
@@ -148,6 +148,31 @@ async def play(
         ends_turn=runner.ends_turn,
         error=error,
     )
+
+
+async def until(
+    abort: asyncio.Event, events: AsyncIterator[RoundEvent]
+) -> AsyncGenerator[RoundEvent, None]:
+    """Pass events on until the user aborts; whatever ran is then stopped and answered."""
+    aborted = asyncio.create_task(abort.wait())
+    try:
+        while True:
+            coming = asyncio.ensure_future(anext(events, None))
+            try:
+                await asyncio.wait({coming, aborted}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not coming.done():
+                    coming.cancel()
+                    await asyncio.wait({coming})
+            if coming.cancelled():
+                return
+            event = coming.result()
+            if event is None:
+                return
+            yield event
+    finally:
+        aborted.cancel()
+        await cast(AsyncGenerator[RoundEvent, None], events).aclose()
 
 
 class _Written:
@@ -201,6 +226,7 @@ class _Written:
             content=answerable(content),
             stop_reason=reply.stop_reason if reply else stop_reason,
             usage=reply.usage if reply else None,
+            applied=applied_edits(reply.context_management) if reply else (),
         )
         self.numbers.append(self._record(entry).n)
 

@@ -127,6 +127,12 @@ class Markers:
             self._sent = Left(place=where[-1], message=messages[where[-1].message])
         return where
 
+    def left_in(self, messages: Sequence[JsonObject], unmoved: int) -> Place | None:
+        """Say up to where these messages can be read; `unmoved` are as when last asked."""
+        self._unmoved = min(self._unmoved, unmoved)
+        left = self.left
+        return left.place if left and left.is_in(messages, self._unmoved) else None
+
     def remember(self, messages: Sequence[JsonObject], at: int) -> None:
         """Take over what a process before this one left, by the message it marked last."""
         place = last_place(messages[: at + 1])

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.cache.breaks import ANNOUNCED, find_break, undeclared
+from holdfast.cache.breaks import ANNOUNCED, DROP_RATIO, find_break, readable_tokens, undeclared
 from holdfast.cache.fingerprint import Fingerprint, digest, fingerprint
 from holdfast.entries import AnyEntry, Asked, CacheBroke, Ran, Replied, Spilled
 from holdfast.errors import PrefixMoved
@@ -29,7 +29,9 @@ SOURCES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Call:
+class Call:
+    """One call: what was sent, when, and what its answer cost."""
+
     sent: Fingerprint
     at: float
     position: int
@@ -43,8 +45,8 @@ class Watch:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self._is_strict = os.environ.get("HOLDFAST_STRICT") == "1"
-        self._done: dict[str, _Call] = {}
-        self._under_way: dict[str, _Call] = {}
+        self._done: dict[str, Call] = {}
+        self._under_way: dict[str, Call] = {}
 
     def sending(
         self,
@@ -59,13 +61,13 @@ class Watch:
         sent = fingerprint(request, last.sent if last else None, names)
         if self._is_strict and last is not None:
             self._check(last, sent, history)
-        call = _Call(sent=sent, at=self.clock(), position=len(history), usage=Usage())
+        call = Call(sent=sent, at=self.clock(), position=len(history), usage=Usage())
         self._under_way.pop(source, None)
         self._under_way[source] = call
         _forget_oldest(self._under_way)
         return _asked(sent, source, last.sent if last else None)
 
-    def _check(self, last: _Call, sent: Fingerprint, history: Sequence[AnyEntry]) -> None:
+    def _check(self, last: Call, sent: Fingerprint, history: Sequence[AnyEntry]) -> None:
         """Refuse a request that does not begin with the one before it, unless that was said."""
         move = undeclared(last.sent, sent, announced(history[last.position :]))
         if move is not None:
@@ -87,19 +89,76 @@ class Watch:
         self._done[source] = replace(call, usage=usage)
         del self._under_way[source]
         _forget_oldest(self._done)
-        if before is None:
-            return None
-        broke = find_break(
-            before.sent,
-            call.sent,
-            before.usage,
-            usage,
-            call.at - before.at,
-            announced(history[before.position : call.position]),
-        )
-        if broke is None:
-            return None
-        return msgspec.structs.replace(broke, source=source, provider=_reason(diagnostics))
+        return _compared(before, replace(call, usage=usage), history, source, diagnostics)
+
+    def last(self, source: str = "main") -> Call | None:
+        """Give the last call of a source that was answered."""
+        return self._done.get(source)
+
+    def beside(
+        self,
+        request: Request,
+        history: Sequence[AnyEntry],
+        *,
+        before: Call | None,
+        names: Sequence[str] = (),
+    ) -> Call:
+        """Take the fingerprint of a call made beside the conversation, behind one it shares.
+
+        Its marker stands where the other's stood, in the middle of a longer request now: as
+        long as it lives as long, that is no move. It leaves no baseline behind.
+        """
+        sent = fingerprint(request, before.sent if before else None, names)
+        if before is not None and sent.lifetimes == before.sent.lifetimes:
+            sent = replace(sent, markers=before.sent.markers)
+        return Call(sent=sent, at=self.clock(), position=len(history), usage=Usage())
+
+    def answered_beside(
+        self,
+        call: Call,
+        history: Sequence[AnyEntry],
+        *,
+        before: Call | None,
+        source: str,
+        diagnostics: JsonObject | None = None,
+    ) -> CacheBroke | None:
+        """Compare a call made beside with the one it shares, whose life it renews by reading it."""
+        for name, done in self._done.items():
+            if (
+                before is not None
+                and done.sent is before.sent
+                and _has_read(call.usage, done.usage)
+            ):
+                self._done[name] = replace(done, at=max(done.at, call.at))
+        return _compared(before, call, history, source, diagnostics)
+
+
+def _compared(
+    before: Call | None,
+    call: Call,
+    history: Sequence[AnyEntry],
+    source: str,
+    diagnostics: JsonObject | None,
+) -> CacheBroke | None:
+    """Say whether a call read less than the one before it had left, and why."""
+    if before is None:
+        return None
+    broke = find_break(
+        before.sent,
+        call.sent,
+        before.usage,
+        call.usage,
+        call.at - before.at,
+        announced(history[before.position : call.position]),
+    )
+    if broke is None:
+        return None
+    return msgspec.structs.replace(broke, source=source, provider=_reason(diagnostics))
+
+
+def _has_read(usage: Usage, left: Usage) -> bool:
+    """Say whether a call read what another had left, so that it lives on from then."""
+    return usage.cache_read_tokens >= (1 - DROP_RATIO) * readable_tokens(left)
 
 
 def announced(entries: Sequence[AnyEntry]) -> list[str]:
@@ -157,6 +216,6 @@ def _reason(diagnostics: Mapping[str, Json] | None) -> str:
     return str(reason.get("type", "")) if isinstance(reason, dict) else ""
 
 
-def _forget_oldest(calls: dict[str, _Call]) -> None:
+def _forget_oldest(calls: dict[str, Call]) -> None:
     while len(calls) > SOURCES:
         del calls[next(iter(calls))]

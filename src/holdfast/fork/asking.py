@@ -1,0 +1,90 @@
+"""What is asked of a fork, and what comes of it: the values stages and jobs speak in.
+
+Whoever needs a model makes a `ForkRequest` and awaits `engine.ask`; a failure is a `ModelError`,
+cancelling the one who waits aborts the fork. Which tools may run is the request's `permit`: by
+default none. The list of tools that the model sees never changes, for it is part of the prefix.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from holdfast.errors import RequestRejected
+from holdfast.fork.prefix import Prefix
+from holdfast.messages import Content, ToolUse, Usage
+from holdfast.round import Denial, Gate, Pass, RoundEvent
+from holdfast.tools.protocol import Tool
+from holdfast.tools.workplace import Workplace
+
+NO_TOOLS = "No tool may be used here. Answer now, in text, from what you already know."
+
+Permit: TypeAlias = Gate
+"""Given a call and its tool, lets it pass with an input or denies it; the model reads why."""
+
+ForkEnd: TypeAlias = Literal["completed", "max_turns", "aborted", "denied", "refused", "cut_off"]
+"""Why a fork stopped."""
+
+
+async def deny_all(use: ToolUse, tool: Tool) -> Pass | Denial:
+    """Let no tool run."""
+    return Denial(reason=NO_TOOLS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkRequest:
+    """What a fork is to do."""
+
+    say: str | Content
+    """Its own words, on the user's side, behind everything its parent has."""
+    source: str
+    """Who asks: compact, notes, memory, dream, progress, agent:<id>."""
+    turns: int = 1
+    """How many answers it may give; a denied tool is read in the next."""
+    permit: Permit = deny_all
+    writes_cache: bool = False
+    """Leave what it adds in the cache: for forks of many turns."""
+    keeps_log: Path | None = None
+    """Where its own transcript goes; none is kept by default."""
+    on_event: Callable[[RoundEvent], None] | None = None
+    """Told everything as it happens."""
+    prefix: Prefix | None = None
+    """Fork this rather than the conversation as it stands when asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkReply:
+    """What came of a fork."""
+
+    text: str
+    """The last answer, as far as it is text."""
+    content: Content
+    stop_reason: str
+    """The model's, of its last answer."""
+    reason: ForkEnd
+    turns: int
+    calls: tuple[Usage, ...]
+    """What each call cost, failed attempts that were begun included."""
+    seconds: float
+
+    @property
+    def usage(self) -> Usage:
+        """All calls together; for prices that depend on a prompt's length take them one by one."""
+        return Usage(
+            input_tokens=sum(call.input_tokens for call in self.calls),
+            output_tokens=sum(call.output_tokens for call in self.calls),
+            cache_read_tokens=sum(call.cache_read_tokens for call in self.calls),
+            cache_write_tokens=sum(call.cache_write_tokens for call in self.calls),
+            cache_write_5m_tokens=sum(call.cache_write_5m_tokens for call in self.calls),
+            cache_write_1h_tokens=sum(call.cache_write_1h_tokens for call in self.calls),
+        )
+
+
+Ask: TypeAlias = Callable[[ForkRequest], Awaitable[ForkReply]]
+"""How stages and jobs reach a model: through a fork."""
+
+
+def check_may_fork(workplace: Workplace) -> None:
+    """Refuse a fork of a fork: its prefix is nobody's, and forks would multiply."""
+    if workplace.is_fork:
+        raise RequestRejected("a fork may not fork; do the work here or report what is left")

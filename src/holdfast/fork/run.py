@@ -1,0 +1,304 @@
+"""Running a fork: its calls one after another, its tools, its own transcript, and who pays.
+
+`Forks` belongs to one conversation and makes its forks; a `Fork` is one of them, from its first
+call to its last. Each call is recorded with the parent as it ends, and paid from its purse, also
+one that broke or was aborted after the provider had begun. Forks of the same prefix that start
+together wait for the first byte of the one that goes ahead.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import structs
+
+from holdfast.cache.markers import Left, Place
+from holdfast.cache.request import Wire
+from holdfast.cache.vanguard import Vanguard
+from holdfast.cache.warmth import LIFETIME_SECONDS
+from holdfast.cache.watch import Call, Watch
+from holdfast.entries import AnyEntry, Forked, Said, Switched, measured
+from holdfast.errors import BudgetSpent, PromptTooLong, StoreError
+from holdfast.fork.asking import ForkEnd, ForkReply, ForkRequest, check_may_fork
+from holdfast.fork.prefix import Prefix, joined
+from holdfast.log import Header, Log
+from holdfast.messages import JsonObject, Text, Usage, text_of
+from holdfast.models.protocol import Model, Reply, Request, Restarted, Started
+from holdfast.models.retry import RETRIES, Retries, stream_with_retries
+from holdfast.models.steady import PATIENCE, Patience
+from holdfast.round import Played, RoundEvent, Toolbox, as_is, play, until
+from holdfast.sides import speakable
+from holdfast.spending import Purse
+from holdfast.view import View
+
+
+class Parent(Protocol):
+    """What forks need of the conversation they leave: an engine."""
+
+    log: Log
+    view: View
+    watch: Watch
+
+    def prefix(self) -> Prefix: ...
+    def record(self, entry: AnyEntry) -> AnyEntry: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Forks:
+    """Makes the forks of one conversation."""
+
+    parent: Parent
+    model: Callable[[], Model]
+    """Gives the model that answers just now."""
+    toolbox: Callable[[], Toolbox]
+    """Gives the tools the conversation has just now; gate and workplace are the fork's own."""
+    abort: asyncio.Event = field(default_factory=asyncio.Event)
+    """The parent's: what stops it stops its forks."""
+    purse: Purse | None = None
+    retries: Retries = RETRIES
+    patience: Patience = PATIENCE
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    vanguard: Vanguard = field(default_factory=Vanguard)
+
+    async def ask(self, request: ForkRequest) -> ForkReply:
+        """Run a fork to its end. A failure is a `ModelError`; cancelling this aborts the fork."""
+        toolbox = self.toolbox()
+        check_may_fork(toolbox.workplace)
+        prefix = request.prefix or self.parent.prefix()
+        workplace = toolbox.workplace.fork()
+        mine = replace(toolbox, workplace=workplace, gate=request.permit, after=as_is)
+        own = _Own(self._log(request.keeps_log))
+        try:
+            return await Fork(self, prefix, request, mine, own).run()
+        finally:
+            own.close()
+            await workplace.close()
+
+    def check_may_spend(self) -> None:
+        """Refuse a call that no money is left for."""
+        if self.purse is not None and (spent := self.purse.exhausted()):
+            raise BudgetSpent(f"no call was made: {spent}; raise the limit to go on")
+
+    def _log(self, path: Path | None) -> Log | None:
+        if path is None:
+            return None
+        parent = self.parent.log.header
+        last = self.parent.view.history[-1:]
+        header = Header(
+            session=path.stem,
+            created=time.time(),
+            directory=parent.directory,
+            parent=parent.session,
+            parent_entry=last[0].n if last else 0,
+        )
+        return Log.create(path, header)
+
+
+class _Own:
+    """What a fork says and does: a view of its own, and a log if that is to be kept."""
+
+    def __init__(self, log: Log | None) -> None:
+        self._log = log
+        self._view = View()
+        self._wire = Wire()
+
+    def record(self, entry: AnyEntry) -> AnyEntry:
+        """Take an entry in, as an engine does."""
+        if self._log is None:
+            written = structs.replace(measured(entry), n=len(self._view.history) + 1)
+        else:
+            written = self._log.append(entry)
+            self._log.entries.clear()
+        self._view.apply(written)
+        return written
+
+    def messages(self) -> list[JsonObject]:
+        """Give the fork's own messages as they go over the wire."""
+        return self._wire.messages(self._view.messages())
+
+    def close(self) -> None:
+        """Let the log go."""
+        if self._log is not None:
+            self._log.close()
+
+
+class Fork:
+    """One fork, from its first call to its last."""
+
+    def __init__(
+        self, forks: Forks, prefix: Prefix, request: ForkRequest, toolbox: Toolbox, own: _Own
+    ) -> None:
+        self._forks = forks
+        self._prefix = prefix
+        self._request = request
+        self._toolbox = toolbox
+        self._own = own
+        self._began = time.monotonic()
+        self._calls: list[Usage] = []
+        self._turn = 0
+        self._before: Call | None = forks.parent.watch.last(prefix.source)
+        """The call whose prefix the next one shares."""
+        self._left: Left | None = None
+        """What a fork that writes has left in the cache itself."""
+        self._open: tuple[Started, float] | None = None
+        """The attempt that is being answered and not paid yet, and when it began."""
+        self._reply: Reply | None = None
+
+    async def run(self) -> ForkReply:
+        """Speak, and play rounds until there is a reason to stop."""
+        say = self._request.say
+        words = (Text(text=say),) if isinstance(say, str) else say
+        reason = f"forked for {self._request.source}"
+        self._own.record(Switched(model=self._prefix.model, reason=reason))
+        self._own.record(Said(content=speakable(words)))
+        while self._turn < self._request.turns:
+            self._turn += 1
+            self._forks.check_may_spend()
+            end = self._ending(await self._play())
+            if end is not None:
+                return self._replied(end)
+        return self._replied("max_turns")
+
+    async def _play(self) -> Played | None:
+        """Make one call and run its tools; None if that was aborted."""
+        where = self._places()
+        request = self._prefix.forked(self._own.messages(), where)
+        parent = self._forks.parent
+        names = [section.name for section in self._prefix.frame.sections]
+        call = parent.watch.beside(request, parent.view.history, before=self._before, names=names)
+        key = self._prefix.shared_key(where, call.sent) if self._turn == 1 else ""
+        played: Played | None = None
+        events = until(self._forks.abort, self._events(request, key))
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    self._take(event)
+                    if isinstance(event, Played):
+                        played = event
+        finally:
+            self._settle(call, where, played)
+        return played
+
+    def _places(self) -> tuple[Place, ...]:
+        if not self._request.writes_cache:
+            return self._prefix.shared_places()
+        own = self._own.messages() if self._turn > 1 else []
+        return self._prefix.growing_places(own, self._left)
+
+    async def _events(self, request: Request, key: str) -> AsyncGenerator[RoundEvent, None]:
+        """Wait for a sibling that goes ahead, then pass on what happens."""
+        forks = self._forks
+        ahead = await forks.vanguard.wait(key) if key else None
+        answer = stream_with_retries(
+            forks.model(),
+            request,
+            retries=forks.retries,
+            patience=forks.patience,
+            sleep=forks.sleep,
+        )
+        try:
+            async with aclosing(play(answer, self._toolbox, self._own.record)) as events:
+                async for event in events:
+                    if isinstance(event, Started) and key:
+                        lifetime = LIFETIME_SECONDS[self._prefix.frame.lifetime]
+                        forks.vanguard.began(key, lifetime)
+                    if isinstance(event, Restarted) and ahead is not None:
+                        forks.vanguard.gave_up(key, ahead)
+                    yield event
+        finally:
+            if ahead is not None:
+                forks.vanguard.gave_up(key, ahead)
+
+    def _take(self, event: RoundEvent) -> None:
+        if isinstance(event, Started):
+            self._open = event, time.monotonic()
+        if isinstance(event, Restarted):
+            self._pay_unfinished("broken")
+        if self._request.on_event is not None:
+            self._request.on_event(event)
+
+    def _settle(self, call: Call, where: Sequence[Place], played: Played | None) -> None:
+        """Pay for a call, compare it with the one it shares, and go on from there."""
+        reply = played.reply if played else None
+        if reply is None:
+            self._pay_unfinished("broken" if played else "aborted")
+            return
+        self._reply = reply
+        self._pay(reply.model, reply.usage, reply.stop_reason)
+        parent = self._forks.parent
+        done = replace(call, usage=reply.usage)
+        broke = parent.watch.answered_beside(
+            done,
+            parent.view.history,
+            before=self._before,
+            source=self._request.source,
+            diagnostics=reply.diagnostics,
+        )
+        if broke is not None:
+            parent.record(broke)
+        self._before = done
+        if where:
+            messages = joined(self._prefix.messages, self._own.messages())
+            self._left = Left(place=where[-1], message=messages[where[-1].message])
+
+    def _pay(self, model: str, usage: Usage, stop_reason: str) -> None:
+        """Record what a call cost, and count it."""
+        began = self._open[1] if self._open else time.monotonic()
+        self._open = None
+        self._calls.append(usage)
+        if self._forks.purse is not None:
+            self._forks.purse.pay(model, usage)
+        self._forks.parent.record(
+            Forked(
+                source=self._request.source,
+                model=model,
+                usage=usage,
+                turn=self._turn,
+                stop_reason=stop_reason,
+                seconds=round(time.monotonic() - began, 3),
+            )
+        )
+
+    def _pay_unfinished(self, stop_reason: str) -> None:
+        """Pay for the prompt of an answer that will not come to its end, if one had begun."""
+        if self._open is None:
+            return
+        started = self._open[0]
+        with suppress(StoreError):  # a session that is closed takes no more entries
+            self._pay(started.model, started.usage or Usage(), stop_reason)
+
+    def _ending(self, played: Played | None) -> ForkEnd | None:
+        """Say why to stop after a round, or nothing to go on."""
+        if played is None:
+            return "aborted"
+        if played.ends_turn:
+            return "denied"
+        if played.error is not None and self._turn == self._request.turns:
+            raise played.error
+        reply = played.reply
+        if played.results or reply is None or reply.stop_reason == "pause_turn":
+            return None
+        match reply.stop_reason:
+            case "model_context_window_exceeded":
+                raise PromptTooLong("the answer of a fork filled the window")
+            case "refusal":
+                return "refused"
+            case "max_tokens":
+                return "cut_off"
+        return "completed"
+
+    def _replied(self, reason: ForkEnd) -> ForkReply:
+        last = self._reply
+        return ForkReply(
+            text=text_of(last.content) if last else "",
+            content=last.content if last else (),
+            stop_reason=last.stop_reason if last else "",
+            reason=reason,
+            turns=self._turn,
+            calls=tuple(self._calls),
+            seconds=round(time.monotonic() - self._began, 3),
+        )
