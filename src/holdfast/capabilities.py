@@ -50,6 +50,8 @@ class Capabilities:
     compacts_at_threshold: bool = False
     cache_edits: bool = False
     """Deletes tool results inside the cached prefix without breaking it."""
+    cache_breakpoints: bool = False
+    """Caches by itself, and takes breakpoints beside."""
     global_scope: bool = False
     """Shares cache entries marked `global` between workspaces."""
     system_messages: bool = False
@@ -178,6 +180,7 @@ _GPT = Capabilities(
     window_tokens=1_050_000,
     max_output_tokens=128_000,
     cache_minimum_tokens=1_024,
+    cache_breakpoints=True,
     image_limit=600,
 )
 

@@ -26,6 +26,27 @@ PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/pn
 PICTURE_PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QQ=="}}
 
 
+def test_markers_in_the_system_prompt_become_breakpoints_where_they_are_taken():
+    """What sessions share ends at one; what follows is in a part of its own."""
+    mark = {"type": "ephemeral"}
+    system = [text("A"), text("B", cache_control=mark), text("C")]
+    given = {"model": "m", "messages": [user(text("hi", cache_control=mark))], "system": system}
+    assert chat_kwargs(given, takes_breakpoints=True)["messages"] == [
+        {
+            "role": "system",
+            "content": [
+                {
+                    "type": "text",
+                    "text": "A\n\nB",
+                    "prompt_cache_breakpoint": {"mode": "explicit"},
+                },
+                {"type": "text", "text": "C"},
+            ],
+        },
+        {"role": "user", "content": "hi"},
+    ]
+
+
 def test_system_comes_first_without_markers():
     """System blocks become one message; cache markers are not content."""
     system = [text("A", cache_control={"type": "ephemeral"}), text("B")]

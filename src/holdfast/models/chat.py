@@ -18,14 +18,27 @@ from holdfast.models.protocol import Request
 EFFORTS = frozenset({"low", "medium", "high"})
 """The efforts both worlds know."""
 
+BREAKPOINT: JsonObject = {"mode": "explicit"}
+"""How an endpoint that takes breakpoints wants one written."""
+
 _SAME_NAME = ("temperature", "top_p", "service_tier", "prompt_cache_key", "extra_body")
 _UNSPOKEN = frozenset({"thinking", "redacted_thinking"})
 """Reasoning is the provider's own; a chat endpoint does not take it back."""
 
 
-def chat_kwargs(kwargs: JsonObject, *, limit_field: str = "max_completion_tokens") -> JsonObject:
-    """Convert a request; `limit_field` is what the endpoint calls the output limit."""
-    chat: JsonObject = {"model": kwargs["model"], "messages": list(_messages(kwargs))}
+def chat_kwargs(
+    kwargs: JsonObject,
+    *,
+    limit_field: str = "max_completion_tokens",
+    takes_breakpoints: bool = False,
+) -> JsonObject:
+    """Convert a request; `limit_field` is what the endpoint calls the output limit.
+
+    Where an endpoint caches by itself, markers on messages say nothing new; those in the system
+    prompt part what sessions share from what they do not, and are said where that is possible.
+    """
+    messages = list(_messages(kwargs, takes_breakpoints))
+    chat: JsonObject = {"model": kwargs["model"], "messages": messages}
     if tools := kwargs.get("tools"):
         chat["tools"] = [_tool(tool) for tool in tools]
         chat |= _choice(kwargs.get("tool_choice") or {})
@@ -39,13 +52,18 @@ def chat_kwargs(kwargs: JsonObject, *, limit_field: str = "max_completion_tokens
 
 def worded_for(request: Request, able: Capabilities) -> Request:
     """Put a request into the words of the client that a model's own provider has."""
-    return Request(kwargs=chat_kwargs(request.kwargs)) if able.family == "openai" else request
+    if able.family != "openai":
+        return request
+    return Request(kwargs=chat_kwargs(request.kwargs, takes_breakpoints=able.cache_breakpoints))
 
 
-def _messages(kwargs: JsonObject) -> Iterator[JsonObject]:
+def _messages(kwargs: JsonObject, takes_breakpoints: bool) -> Iterator[JsonObject]:
     system = _blocks(kwargs.get("system"))
     if system:
-        yield {"role": "system", "content": "\n\n".join(block.get("text", "") for block in system)}
+        parts = _system_parts(system)
+        is_plain = not takes_breakpoints or len(parts) == 1
+        content: Json = "\n\n".join(part["text"] for part in parts) if is_plain else parts
+        yield {"role": "system", "content": content}
     for message in kwargs["messages"]:
         match message["role"]:
             case "assistant":
@@ -54,6 +72,19 @@ def _messages(kwargs: JsonObject) -> Iterator[JsonObject]:
                 yield from _user(_blocks(message["content"]))
             case role:
                 yield {"role": role, "content": _joined(_blocks(message["content"]))}
+
+
+def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
+    """Join the blocks between markers; each marked part ends a prefix that can be used again."""
+    parts: list[JsonObject] = []
+    texts: list[str] = []
+    for i, block in enumerate(system):
+        texts.append(block.get("text", ""))
+        if "cache_control" in block or i == len(system) - 1:
+            end = {"prompt_cache_breakpoint": BREAKPOINT} if "cache_control" in block else {}
+            parts.append({"type": "text", "text": "\n\n".join(texts)} | end)
+            texts.clear()
+    return parts
 
 
 def _assistant(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:

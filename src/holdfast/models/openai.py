@@ -92,7 +92,11 @@ class OpenAIModel:
 
     def _convert(self, request: Request) -> JsonObject:
         kwargs = {**request.kwargs, "model": request.kwargs["model"].removeprefix(PREFIX)}
-        return chat_kwargs(kwargs, limit_field=self._limit_field)
+        return chat_kwargs(
+            kwargs,
+            limit_field=self._limit_field,
+            takes_breakpoints=self._capabilities.cache_breakpoints,
+        )
 
     async def _send(self, chat: JsonObject) -> Any:
         stream = await self._client.chat.completions.create(

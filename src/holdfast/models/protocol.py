@@ -43,6 +43,12 @@ class Reply:
     extra: JsonObject = field(default_factory=dict)
     """Fields of the message that we do not know; they are kept as they came."""
 
+    @property
+    def applied(self) -> tuple[JsonObject, ...]:
+        """What the provider did to the prompt on its side, edit by edit."""
+        edits = (self.context_management or {}).get("applied_edits")
+        return tuple(edit for edit in edits if isinstance(edit, dict)) if edits else ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
