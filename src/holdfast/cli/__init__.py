@@ -22,6 +22,7 @@ COMMANDS = {
     "doctor": "what works here, and the fix for what does not",
     "explain": "turn by turn, what was done to the context and what it saved",
     "export": "write a session in another format",
+    "history": "search and open what happened, also what the model no longer sees",
     "import": "take in a transcript of another agent",
     "model": "list models, install local ones, try one",
     "run": "give the agent one task and let it work",

@@ -24,6 +24,8 @@ class Target:
     format: str
     history: list[AnyEntry]
     header: Header | None = None
+    directory: Path | None = None
+    """What belongs to a session beside its log."""
     damage: tuple[Damage, ...] = ()
 
     @cached_property
@@ -76,5 +78,6 @@ def _from_log(path: Path) -> Target:
         format="holdfast",
         history=loaded.entries,
         header=loaded.header,
+        directory=path.resolve().with_suffix(""),
         damage=tuple(loaded.damage),
     )

@@ -8,10 +8,12 @@ disk are read from the session's own directory. Nothing is changed but a private
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
+
+from msgspec import structs
 
 from holdfast.entries import AnyEntry, Ran
 from holdfast.errors import NotInHistory
@@ -223,7 +225,8 @@ class History:
         if record is None or not isinstance(entry, Ran) or not entry.file:
             return record, ""
         try:
-            return replace(record, text=self._shelf.read(entry.file, entry.sha256)), ""
+            body = self._shelf.read(entry.file, entry.sha256)
+            return record_of(structs.replace(entry, content=body)), ""
         except Missing as reason:
             name = entry.file.rpartition("/")[2]
             why = self._catalogue.swept.get(name, "")
