@@ -120,10 +120,10 @@ def render(mail: Mail) -> str:
 
 def quoted(text: str) -> list[str]:
     """Put every line behind a bar, without what could hide, turn or end one."""
-    return [f"| {_plain(line)}" for line in text.splitlines() or [""]]
+    return [f"| {plain(line)}" for line in text.splitlines() or [""]]
 
 
-def _plain(line: str) -> str:
+def plain(line: str) -> str:
     """Drop control and direction marks, and keep our own tag from being written."""
     shown = "".join(char for char in line if char == "\t" or not _is_hidden(char))
     return re.sub(r"<(?=\s*/?\s*mail\b)", "&lt;", shown, flags=re.IGNORECASE)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from holdfast.agents.catalogue import load_definitions
 from holdfast.cli.show import json_out
 from holdfast.permissions import read_sections, trust
 
@@ -17,7 +18,7 @@ KINDS = ("hooks", "permissions", "mcpServers")
     "--json", "as_json", is_flag=True, help="Print what is not trusted as JSON, and ask nothing."
 )
 def command(yes: bool, as_json: bool) -> None:
-    """Show the hooks, rules and servers this project brings, and vouch for them one by one.
+    """Show the hooks, rules, servers and agents this project brings, and vouch for them one by one.
 
     Nothing of them is used before. A change to any of them asks anew.
     """
@@ -27,6 +28,7 @@ def command(yes: bool, as_json: bool) -> None:
         for section in read_sections(kind, Path.cwd())
         if not section.is_trusted
     ]
+    waiting += [("agents", section) for section in load_definitions(Path.cwd()).untrusted]
     if as_json:
         json_out([{"kind": kind, "file": str(s.file), "value": s.value} for kind, s in waiting])
         return
