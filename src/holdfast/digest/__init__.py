@@ -1,0 +1,157 @@
+"""A segment of a view told without a model: nine sections, from the log alone.
+
+`extract` gathers the facts of a segment; `digest` tells all nine sections of them within a
+budget; `engine_part` tells only what belongs beside a summary that a model wrote. Both mask
+secrets with whatever they are given for it. Pure: the same items give the same text.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from holdfast.digest import course, files, state, trouble
+from holdfast.digest.extract import extract, gather, originals
+from holdfast.digest.facts import Facts
+from holdfast.digest.limits import LIMITS, Limits
+from holdfast.digest.pieces import Count, Piece, fit
+from holdfast.digest.ranks import Rank
+from holdfast.digest.scene import Mask, Scene, cite
+from holdfast.digest.words import head_and_tail
+from holdfast.measure import measure_text
+from holdfast.tokens import O200K, weigh
+
+__all__ = [
+    "LIMITS",
+    "Digest",
+    "Facts",
+    "Limits",
+    "budget_for",
+    "digest",
+    "engine_part",
+    "estimated_tokens",
+    "extract",
+    "gather",
+    "originals",
+]
+
+SECTIONS = {
+    1: "Request and intent",
+    2: "Technical concepts",
+    3: "Files and code",
+    4: "Errors and fixes",
+    5: "Problem solving",
+    6: "All user messages, word for word, and what was done",
+    7: "Pending tasks",
+    8: "Current work",
+    9: "Next step",
+}
+"""The headings, in the order facts of a session are asked for."""
+
+OPENING = (
+    "Told from the log, without a model. T1, T2 … are the user's turns; [#n] is message n, "
+    "which `expand` opens in full."
+)
+NOTHING = "Nothing to tell."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """A segment, told."""
+
+    text: str
+    tokens: int
+    left_out: int
+    """How many things could have been told with more room."""
+
+
+def estimated_tokens(text: str) -> int:
+    """Estimate a text's tokens without a tokenizer; within a tenth on prose and code."""
+    return round(weigh(measure_text(text), O200K)) + 1
+
+
+def budget_for(segment_tokens: int, limits: Limits = LIMITS) -> int:
+    """Say how long the digest of a segment may be."""
+    share = int(segment_tokens * limits.tokens_ratio)
+    return min(max(share, limits.least_tokens), limits.most_tokens)
+
+
+def digest(
+    facts: Facts,
+    budget_tokens: int,
+    *,
+    limits: Limits = LIMITS,
+    marks: Mapping[int, str] | None = None,
+    masked: Mask | None = None,
+    count: Count = estimated_tokens,
+) -> Digest:
+    """Tell all nine sections within a budget."""
+    scene = Scene(facts=facts, limits=limits, marks=marks or {})
+    pieces = _masked(
+        (
+            *_earlier(scene, budget_tokens),
+            *state.pieces(scene),
+            *files.pieces(scene),
+            *trouble.pieces(scene),
+            *course.pieces(scene),
+        ),
+        masked,
+    )
+    opening = f"{OPENING}\nPaths are relative to {scene.root}/." if scene.root else OPENING
+    frame = _framed(opening, SECTIONS, dict.fromkeys(SECTIONS, ""))
+    fitted = fit(pieces, budget_tokens - count(frame), count)
+    text = _framed(opening, SECTIONS, fitted.sections)
+    return Digest(text=text, tokens=count(text), left_out=fitted.left_out.total())
+
+
+def engine_part(
+    facts: Facts,
+    budget_tokens: int,
+    *,
+    limits: Limits = LIMITS,
+    marks: Mapping[int, str] | None = None,
+    masked: Mask | None = None,
+    count: Count = estimated_tokens,
+    with_messages: bool = True,
+) -> dict[int, str]:
+    """Tell what belongs beside a model's summary: sections 3 and 6, and facts for 4, 7 and 8."""
+    scene = Scene(facts=facts, limits=limits, marks=marks or {})
+    words = course.words_pieces(scene) if with_messages else ()
+    pieces = (
+        *files.pieces(scene),
+        *trouble.pieces(scene),
+        *state.pending_pieces(scene),
+        *state.current_pieces(scene),
+        *words,
+    )
+    return fit(_masked(pieces, masked), budget_tokens, count).sections
+
+
+def _masked(pieces: Iterable[Piece], masked: Mask | None) -> Iterator[Piece]:
+    for piece in pieces:
+        if masked is None:
+            yield piece
+        else:
+            yield Piece(
+                section=piece.section,
+                place=piece.place,
+                forms=tuple(masked(form) for form in piece.forms),
+                ranks=piece.ranks,
+            )
+
+
+def _earlier(scene: Scene, budget_tokens: int) -> Iterator[Piece]:
+    """Carry summaries of history that nothing else tells, shared evenly, in their own words."""
+    earlier = scene.facts.earlier
+    if not earlier:
+        return
+    chars = int(budget_tokens * scene.limits.earlier_ratio * 4 / len(earlier))
+    for i, summary in enumerate(earlier):
+        text = head_and_tail(summary.text, chars, cite(summary.id))
+        line = f"Summary of what came before {cite(summary.id)}:\n{text}"
+        yield Piece(section=1, place=(2, i), forms=(line,), ranks=(Rank.EARLIER,))
+
+
+def _framed(opening: str, headings: Mapping[int, str], told: Mapping[int, str]) -> str:
+    parts = [opening]
+    for section, heading in headings.items():
+        parts.append(f"## {section}. {heading}\n{told.get(section, NOTHING)}")
+    return "\n\n".join(parts)

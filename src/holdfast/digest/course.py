@@ -1,0 +1,206 @@
+"""Section 6, all user messages word for word, and under each what was done about it.
+
+The user's words are told first and cut last: a message is given whole, a long paste with its
+head, its tail and where the rest is. Under it stand the answers, the last one of the turn long
+and the others short, the commands with how they ended, and what else was done, in order. Alone,
+beside a summary that a model wrote, the section is the words only.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from holdfast.digest.facts import (
+    Answer,
+    Change,
+    Command,
+    Interruption,
+    Look,
+    Plan,
+    Report,
+    Step,
+    Turn,
+    Words,
+)
+from holdfast.digest.names import named_in
+from holdfast.digest.outcome import has_failed, telling
+from holdfast.digest.pieces import Piece
+from holdfast.digest.ranks import Rank
+from holdfast.digest.scene import Scene, cite
+from holdfast.digest.words import cut, head_and_tail, one_line, sentences, tight
+
+LONG_MESSAGE_CHARS = 1_000
+"""A message longer than this is bought in full only after the short form of everything else."""
+
+ABOUT_CHARS = 120
+"""Of what a call was about, where the call itself is not told."""
+MOST_READ = 3
+"""Files named in the line on a turn; more are counted, and listed in section 3."""
+
+_ABOUT_TO = re.compile(
+    r"(?:Now|First|Next|Then|Good|Great|Perfect|OK|Okay|Let me|Let's|I'll|I will|I need to|I see|I can see|I understand|Done)\b"
+)
+"""How a sentence begins that announces a step, which stands there anyway."""
+
+_LOOKING = re.compile(
+    r"^\s*(?:cd [^&;]+&&\s*)?(?:ls|cat|head|tail|grep|rg|find|pwd|wc|sed -n|git (?:status|log|diff|show|branch))\b"
+)
+"""Commands that only look: how they ended says little."""
+
+
+def words_pieces(scene: Scene) -> Iterator[Piece]:
+    """Tell what the user said."""
+    for turn in scene.facts.turns:
+        if turn.words is not None:
+            yield _words(scene, turn.number, turn.words, (turn.number, -1))
+        for i, step in enumerate(turn.steps):
+            if isinstance(step, Words) and step.text:
+                yield _words(scene, turn.number, step, (turn.number, 1, i))
+
+
+def pieces(scene: Scene) -> Iterator[Piece]:
+    """Tell what the user said and what was done about it."""
+    yield from words_pieces(scene)
+    for turn in scene.facts.turns:
+        if turn.words is None:
+            line = f"T{turn.number}, work that was going on when this begins:"
+            yield Piece(section=6, place=(turn.number, -1), forms=(line,), ranks=(Rank.DEEDS,))
+        yield from _deeds(scene, turn)
+        yield from _steps(scene, turn)
+
+
+def _words(scene: Scene, turn: int, words: Words, place: tuple[float, ...]) -> Piece:
+    limits, lead, pointer = scene.limits, _lead(scene, turn, words), cite(words.id)
+    short = lead + head_and_tail(words.text, limits.short_message_chars, pointer)
+    full = lead + head_and_tail(words.text, limits.message_chars, pointer)
+    is_last = turn == scene.last_turn
+    is_paste = len(words.text) > LONG_MESSAGE_CHARS and not is_last
+    first = Rank.OLD_WORDS if scene.is_old(words.id) else Rank.WORDS
+    ranks = (
+        Rank.LAST_WORDS if is_last else first + scene.age(turn),
+        max(first, Rank.PASTES if is_paste else Rank.WHOLE_WORDS) + scene.age(turn),
+    )
+    return Piece(section=6, place=place, forms=(short, full), ranks=ranks)
+
+
+def _lead(scene: Scene, turn: int, words: Words) -> str:
+    mark = scene.marks.get(words.id, "")
+    state = f" ({mark})" if mark else ""
+    images = f" [with {words.images} image{'s' * (words.images > 1)}]" if words.images else ""
+    if words.via == "refusal":
+        return f"T{turn} {cite(words.id)} User{state}, refusing `{cut(one_line(words.about), ABOUT_CHARS)}`: "
+    if words.via == "answer":
+        return f"T{turn} {cite(words.id)} User{state}, asked by the agent: "
+    how = " ran in the shell" if words.via == "shell" else ""
+    return f"T{turn} {cite(words.id)} User{how}{state}{images}: "
+
+
+def _deeds(scene: Scene, turn: Turn) -> Iterator[Piece]:
+    """Tell in one line what a turn changed and looked at."""
+    changed = Counter(s.path for s in turn.steps if isinstance(s, Change) and not s.error)
+    read = {s.path for s in turn.steps if isinstance(s, Look) and s.kind == "read"}
+    told = []
+    if changed:
+        told.append(f"changed {', '.join(_times(path, n) for path, n in changed.items())}")
+    if len(read) > MOST_READ:
+        told.append(f"read {len(read)} files")
+    elif read - changed.keys():
+        names = (PurePosixPath(path).name for path in sorted(read - changed.keys()))
+        told.append(f"read {', '.join(names)}")
+    if told:
+        rank = Rank.DEEDS + scene.age(turn.number)
+        place = (turn.number, 0.5)
+        yield Piece(section=6, place=place, forms=(f"- {'; '.join(told)}",), ranks=(rank,))
+
+
+def _times(path: str, n: int) -> str:
+    name = PurePosixPath(path).name
+    return f"{name} ×{n}" if n > 1 else name
+
+
+def _steps(scene: Scene, turn: Turn) -> Iterator[Piece]:
+    answers = [i for i, step in enumerate(turn.steps) if isinstance(step, Answer)]
+    for i, step in enumerate(turn.steps):
+        is_final = bool(answers) and i == answers[-1]
+        for form in _forms(scene, turn.number, step, is_final):
+            ranks = tuple(rank + form.age for rank in form.ranks)
+            yield Piece(section=6, place=(turn.number, 1, i), forms=form.texts, ranks=ranks)
+
+
+class _Form(NamedTuple):
+    """A step told at more or less length."""
+
+    texts: tuple[str, ...]
+    ranks: tuple[Rank, ...]
+    age: float = 0.0
+
+
+def _forms(scene: Scene, turn: int, step: Step, is_final: bool) -> Iterator[_Form]:
+    match step:
+        case Answer() if is_final:
+            yield _answer(scene, turn, step)
+        case Answer(id=id, text=text):
+            if remark := _remark(text, scene.limits.remark_chars):
+                told = f"- said {cite(id)}: {remark}"
+                yield _Form((told,), (Rank.REMARKS,), scene.staleness(id))
+        case Command():
+            yield _command(scene, step)
+        case Report(is_error=False) if step.text.strip():
+            yield _report(scene, turn, step)
+        case Change(id=id, error="") if step.added.strip() and not scene.is_current(id):
+            shown = cut(step.added.strip("\n"), scene.limits.old_snippet_chars)
+            told = f"- changed {PurePosixPath(step.path).name} {cite(id)}:\n```\n{shown}\n```"
+            yield _Form((told,), (Rank.OLD_CODE,), scene.staleness(id))
+        case Plan(id=id, is_approved=is_approved):
+            verdict = "approved" if is_approved else "not approved"
+            yield _Form((f"- the plan was {verdict} by the user {cite(id)}",), (Rank.VERDICTS,))
+        case Words(id=id, text="", via="refusal", about=about):
+            told = f"- the user refused `{cut(one_line(about), ABOUT_CHARS)}` {cite(id)}"
+            yield _Form((told,), (Rank.VERDICTS,))
+        case Interruption(id=id):
+            yield _Form((f"- the user interrupted {cite(id)}",), (Rank.DEEDS,))
+
+
+def _answer(scene: Scene, turn: int, step: Answer) -> _Form:
+    limits, body, lead = scene.limits, tight(step.text), f"- said {cite(step.id)}: "
+    lengths = (limits.short_answer_chars, limits.answer_chars, limits.long_answer_chars)
+    texts = tuple(lead + cut(body, chars) for chars in lengths)
+    if turn == scene.last_turn:
+        return _Form(texts, (Rank.LAST_ANSWER, Rank.WHOLE_WORDS, Rank.LONG_ANSWERS))
+    ranks = (Rank.ANSWERS, Rank.LONG_ANSWERS, Rank.WHOLE_ANSWERS)
+    return _Form(texts, ranks, scene.age(turn))
+
+
+def _report(scene: Scene, turn: int, step: Report) -> _Form:
+    lead = f"- {step.tool} {cite(step.id)} {cut(one_line(step.about), ABOUT_CHARS)}"
+    body = tight(step.text)
+    told = f"{lead} → {cut(body, scene.limits.report_chars)}"
+    whole = f"{lead} → {cut(body, scene.limits.long_report_chars)}"
+    ranks = (Rank.REPORTS, Rank.TOLD_REPORTS, Rank.WHOLE_REPORTS)
+    return _Form((lead, told, whole), ranks, scene.age(turn))
+
+
+def _remark(text: str, chars: int) -> str:
+    """Pick what an answer in the middle of a turn found, leaving out what it was about to do."""
+    said = (s for s in sentences(text) if not _ABOUT_TO.match(s) or named_in(s))
+    return cut(one_line(" ".join(islice(said, 2))), chars)
+
+
+def _command(scene: Scene, step: Command) -> _Form:
+    limits, age = scene.limits, scene.staleness(step.id)
+    line = cut(step.text, limits.command_chars)
+    failed = step.is_error or has_failed(step.output)
+    ended = f"runs in the background as {step.task}" if step.task else ""
+    ended = ended or ("failed, see 4" if failed else "ok")
+    short = f"- `{line}` {ended} {cite(step.id)}"
+    is_recent = scene.is_recent(step.id)
+    first = Rank.RECENT_COMMANDS if is_recent else Rank.OLD_COMMANDS
+    if failed or step.task or _LOOKING.match(step.text):
+        return _Form((short,), (first,), age)
+    outcome = telling(step.output, limits.outcome_chars) or "ok"
+    full = f"- `{line}` → {outcome} {cite(step.id)}"
+    then = Rank.RECENT_OUTCOMES if is_recent else Rank.OLD_OUTCOMES
+    return _Form((short, full), (first, then), age)

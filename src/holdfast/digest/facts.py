@@ -1,0 +1,197 @@
+"""What can be known of a segment without a model: the values a digest is told from.
+
+A segment is a row of turns; a turn is what the user said and the steps that followed. Steps
+are kept in order and as they were, uncut: how much of them is told is the teller's decision.
+Every fact names the message it was taken from, so that a reader can open it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+Via: TypeAlias = Literal["message", "command", "shell", "answer", "refusal"]
+"""How the user's words came: typed, as a command, as a shell line, or inside a tool's result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Something the user said, word for word."""
+
+    id: int
+    text: str
+    via: Via = "message"
+    about: str = ""
+    """What was asked or refused, where the words came inside a tool's result."""
+    error: str = ""
+    """The result itself, where it tells of a refusal."""
+    images: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Something the model said."""
+
+    id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thought:
+    """Something the model thought."""
+
+    id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A file was written, edited or removed, or was meant to be."""
+
+    id: int
+    path: str
+    action: Literal["edited", "wrote", "deleted"] = "edited"
+    added: str = ""
+    removed: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A file was read, or files were searched."""
+
+    id: int
+    path: str
+    kind: Literal["read", "search"] = "read"
+    pattern: str = ""
+    span: str = ""
+    """Which lines were read, where not all."""
+    text: str = ""
+    """What came back."""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command was run."""
+
+    id: int
+    text: str
+    purpose: str = ""
+    status: int | None = None
+    output: str = ""
+    is_error: bool = False
+    task: str = ""
+    """Under what name it goes on in the background."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Any other tool gave something back: a sub-agent, a page, a tool server."""
+
+    id: int
+    tool: str
+    about: str
+    text: str = ""
+    is_error: bool = False
+    task: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A plan was put before the user."""
+
+    id: int
+    text: str
+    is_approved: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruption:
+    """The user stopped the work."""
+
+    id: int
+
+
+Step: TypeAlias = Answer | Thought | Change | Look | Command | Report | Plan | Words | Interruption
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What the user said and what was done about it; work before the first word is turn zero."""
+
+    number: int
+    words: Words | None = None
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Todo:
+    """One thing on the list, in its last known state."""
+
+    text: str
+    state: str
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Work in the background, and how it stood when last heard of."""
+
+    name: str
+    about: str
+    state: Literal["running", "ended"]
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """A summary of history that is told by nothing else."""
+
+    id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All that is known of a segment."""
+
+    turns: tuple[Turn, ...] = ()
+    rounds: tuple[int, ...] = ()
+    """The ids of the rounds, in order."""
+    todos: tuple[Todo, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    earlier: tuple[Earlier, ...] = ()
+    since: int = 0
+    """Messages before this one were compacted before; they are told more briefly."""
+
+    def steps(self) -> Iterator[tuple[int, Step]]:
+        """Yield every step with the number of its turn."""
+        for turn in self.turns:
+            for step in turn.steps:
+                yield turn.number, step
+
+    def words(self) -> Iterator[tuple[int, Words]]:
+        """Yield everything the user said, wherever it came, with the number of the turn."""
+        for turn in self.turns:
+            if turn.words is not None:
+                yield turn.number, turn.words
+            for step in turn.steps:
+                if isinstance(step, Words):
+                    yield turn.number, step
+
+    def then(self, later: "Facts") -> "Facts":
+        """Go on with the facts of the segment that follows.
+
+        Turns and rounds go on; the later list of todos replaces the earlier one, if there is
+        one; a background task is known by its last state; earlier summaries stay.
+        """
+        tasks = {task.name: task for task in (*self.tasks, *later.tasks)}
+        offset = self.turns[-1].number if self.turns else 0
+        return Facts(
+            turns=(*self.turns, *(replace(t, number=t.number + offset) for t in later.turns)),
+            rounds=self.rounds + later.rounds,
+            todos=later.todos or self.todos,
+            tasks=tuple(tasks.values()),
+            earlier=self.earlier + later.earlier,
+            since=later.since or self.since,
+        )

@@ -1,0 +1,64 @@
+"""Exact names in a text: paths, identifiers, flags, numbers, ids, addresses.
+
+A text comes in; the strings a reader would have to get letter for letter to go on with the
+work go out, in the order they first stand there. Plain words are none: a name is known by
+its shape. Whether a name survived is a question of finding it again, letter for letter.
+"""
+
+import re
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["path", "name", "flag", "id", "number", "address"]
+
+_EXTENSIONS = (
+    "bash|c|cc|cfg|cjs|cpp|cs|css|csv|env|ex|exs|go|gradle|h|hcl|heex|hpp|html|ini|ipynb|java|js|"
+    "json|jsonl|jsx|kt|lock|log|lua|md|mjs|mod|php|proto|ps1|py|pyi|rb|rs|rst|scala|scss|sh|sql|"
+    "sum|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|yaml|yml|zig"
+)
+_SHAPES: dict[Kind, str] = {
+    "address": r"https?://[^\s\"'<>)\]}`\\]+",
+    "path": rf"(?:~|\.{{1,2}})?/?(?:[\w.@+-]+/)+[\w.@+-]+|\b[\w.-]+\.(?:{_EXTENSIONS})\b",
+    "flag": r"(?<![\w-])--[a-z][\w-]+",
+    "id": r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b|\b[A-Z]{2,}-\d+\b|(?<!\w)#\d+\b",
+    "name": (
+        r"\b[a-zA-Z]\w*(?:\.[a-zA-Z_]\w*)+\b"
+        r"|\b[a-zA-Z]+_\w+\b|\b_\w+\b"
+        r"|\b[a-z]+[0-9]*(?:[A-Z][a-z0-9]*)+\b"
+        r"|\b[A-Z]+[a-z0-9]+(?:[A-Z][a-z0-9]*)+\b"
+        r"|\b[a-zA-Z]\w+(?=\(\))"
+    ),
+    "number": r"\b\d{2,}(?:[.,:]\d+)*\b",
+}
+_NAME = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in _SHAPES.items()))
+
+LONGEST_CHARS = 200
+"""What is longer is data, not a name."""
+
+
+def named_in(text: str) -> dict[str, Kind]:
+    """Give the names in a text with their kinds, in the order they first appear."""
+    found: dict[str, Kind] = {}
+    for match in _NAME.finditer(text):
+        name = match.group().rstrip(".,:;")
+        if 2 <= len(name) <= LONGEST_CHARS and name not in found:
+            found[name] = match.lastgroup  # type: ignore[assignment]
+    return found
+
+
+_QUOTED = re.compile(r"\"[^\"\n\\]{3,80}\"|(?<!\w)'[^'\n\\]{3,80}'(?!\w)|`[^`\n\\]{3,80}`")
+_DEFINED = re.compile(
+    r"^[ \t]*(?:(?:export|public|private|protected|static|async|default|pub(?:\([a-z]+\))?|abstract|final)\s+)*"
+    r"(?:func(?:\s*\([^)]*\))?|def|defp|defmodule|class|type|interface|struct|enum|trait|impl|fn|function|module)"
+    r"\s+([A-Za-z_][\w.]*)",
+    re.MULTILINE,
+)
+
+
+def quoted_in(text: str) -> dict[str, None]:
+    """Give the strings written out in code, quotes and all, in order."""
+    return dict.fromkeys(match.group() for match in _QUOTED.finditer(text))
+
+
+def defined_in(text: str) -> dict[str, None]:
+    """Give the names that code defines, in order."""
+    return dict.fromkeys(_DEFINED.findall(text))

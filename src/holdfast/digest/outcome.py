@@ -1,0 +1,107 @@
+"""How a command ended, in the few lines of its output that say so.
+
+Output comes in; an exit status and telling lines go out: failures, totals, commits, the last
+word. Short output is told whole. Nothing here knows a particular program: the words are those
+that compilers, test runners, linters and version control have in common.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from holdfast.digest.words import CUT, cut, one_line
+
+TELLING_LINES = 4
+"""Lines of a long output: the first failures and the total."""
+LINE_CHARS = 160
+"""Of one line; what is longer is data."""
+
+_STATUS = re.compile(
+    r"(?:\A|\n)(?:Exit code:? |Exit status |Command exited with code |Process exited with code )(-?\d+)"
+)
+_WRAPPER = re.compile(r"</?(?:tool_use_error|error|output|stdout|stderr)>")
+_FAILURE = re.compile(
+    r"\b(?:FAIL(?:ED|URE)?|ERROR|[Ee]rror(?:\[|:|s\b)|panic:|[Ff]atal|Traceback|[Ee]xception"
+    r"|AssertionError|\w+Error:|undefined|cannot|not found|No such file|denied|conflict)"
+)
+_TOTAL = re.compile(
+    r"\b\d+ (?:passed|failed|tests?|files? changed|issues?|errors?|warnings?|problems?|failures?)\b"
+    r"|\bok\s+\S+\s+[\d.(]|^(?:PASS|OK)\b|\ball tests passed\b|pull/\d+|-> [\w./-]+$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_COMMIT = re.compile(r"^\[([\w./-]+)(?: \([\w-]+\))? ([0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A commit as version control reported it."""
+
+    hash: str
+    branch: str
+    subject: str
+
+
+def unwrapped(text: str) -> str:
+    """Leave out the tags some harnesses put around errors."""
+    return _WRAPPER.sub("", text).strip()
+
+
+def exit_status(output: str) -> int | None:
+    """Find the exit status in what a tool reported."""
+    found = _STATUS.search(output)
+    return int(found[1]) if found else None
+
+
+def commits_in(output: str) -> list[Commit]:
+    """Find the commits that an output tells of."""
+    return [
+        Commit(hash=hash, branch=branch, subject=subject.strip())
+        for branch, hash, subject in _COMMIT.findall(output)
+    ]
+
+
+def has_failed(output: str) -> bool:
+    """Say whether an output tells of a failure, whatever its exit status."""
+    return bool(
+        re.search(r"^\W*(?:FAIL|FAILED|ERROR|panic:|fatal:|error:)\b", output, re.MULTILINE)
+    )
+
+
+def telling(output: str, chars: int) -> str:
+    """Give the lines that say how it ended, on one line."""
+    output = unwrapped(output)
+    if len(output) <= chars:
+        return one_line(output)
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    chosen = _chosen(lines)
+    told = [cut(lines[i], LINE_CHARS) for i in sorted(chosen)]
+    return cut(f" {CUT} ".join(told), chars)
+
+
+def error_head(text: str, chars: int) -> str:
+    """Give an error's beginning, and the first line that names the trouble if it comes later."""
+    whole = one_line(text)
+    if len(whole) <= chars:
+        return whole
+    head = f"{whole[: chars * 2 // 3].rstrip()} {CUT}"
+    lines = (one_line(line) for line in text.splitlines())
+    trouble = next((line for line in lines if _FAILURE.search(line) and line not in head), "")
+    return f"{head} {cut(trouble, chars // 3)}" if trouble else head
+
+
+def _chosen(lines: list[str]) -> set[int]:
+    """Choose the first failures, the commits and totals, and the last line."""
+    failures = _first(lines, _FAILURE.search, TELLING_LINES // 2)
+    totals = _first(lines, lambda line: _TOTAL.search(line) or _COMMIT.match(line), 2)
+    return {*failures, *totals, len(lines) - 1}
+
+
+def _first(lines: Iterable[str], is_it: object, most: int) -> list[int]:
+    assert callable(is_it)
+    found: list[int] = []
+    for i, line in enumerate(lines):
+        if len(found) == most:
+            break
+        if is_it(line):
+            found.append(i)
+    return found

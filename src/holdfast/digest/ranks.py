@@ -1,0 +1,57 @@
+"""The order in which room is given to what could be told.
+
+Read from the top: with the least room only the first is told, with more the next, and so on.
+Short forms of all that matters stand above the full forms of anything. Within one rank the
+newer comes first; what recorded sessions were asked about later decided the order.
+"""
+
+from enum import IntEnum, auto
+
+
+class Rank(IntEnum):
+    """When a form is bought."""
+
+    LAST_WORDS = auto()
+    NEXT_STEP = auto()
+    RUNNING = auto()
+    WORDS = auto()
+    CHANGED_FILES = auto()
+    OPEN_TODOS = auto()
+    LAST_ANSWER = auto()
+    WHOLE_WORDS = auto()
+    VERDICTS = auto()
+    READ_FILES = auto()
+    OLD_WORDS = auto()
+    """Messages that were compacted before."""
+    COMMITS = auto()
+    RECENT_COMMANDS = auto()
+    RECENT_ERRORS = auto()
+    EARLIER = auto()
+    """A summary of history that nothing else tells."""
+    PASTES = auto()
+    CURRENT_WORK = auto()
+    OUTLINES = auto()
+    """Plans and specifications in brief."""
+    ANSWERS = auto()
+    DEEDS = auto()
+    CURRENT_CODE = auto()
+    TOUCHED = auto()
+    REQUEST = auto()
+    RECENT_OUTCOMES = auto()
+    REPORTS = auto()
+    CONCLUSIONS = auto()
+    LONG_ANSWERS = auto()
+    LONG_OUTLINES = auto()
+    LONG_ERRORS = auto()
+    PUT_IN = auto()
+    SEARCHES = auto()
+    DONE_TODOS = auto()
+    OLD_ERRORS = auto()
+    OLD_COMMANDS = auto()
+    TOLD_REPORTS = auto()
+    REMARKS = auto()
+    REASONS = auto()
+    WHOLE_ANSWERS = auto()
+    WHOLE_REPORTS = auto()
+    OLD_OUTCOMES = auto()
+    OLD_CODE = auto()

@@ -1,0 +1,122 @@
+"""The user's own words, told apart from what a harness wraps around them or sends for them.
+
+Content on the user's side comes in; what the user typed goes out, letter for letter. Other
+agents wrap commands, shell lines, reminders and notices in tags of their own and put a
+refused permission, or the answer to a question, into a tool's result: the patterns for that
+are data here and nowhere else. What matches none of them is the user's, as it stands.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from holdfast.messages import Content, Document, Image, text_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """What the user typed, and how."""
+
+    text: str
+    is_command: bool = False
+    is_shell: bool = False
+    images: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A background task that reports back on the user's side."""
+
+    task: str
+    state: str
+    about: str
+    text: str
+
+
+_TAG = r"(?:system-reminder|ide_opened_file|ide_selection|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|command-message|command-contents|user-prompt-submit-hook|environment_context|user_instructions)"
+_WRAPPED = re.compile(rf"<({_TAG})>.*?</\1>\s*", re.DOTALL)
+_COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
+_SHELL = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
+_NOTICE = re.compile(r"<task-notification>(.*?)</task-notification>", re.DOTALL)
+_FIELD = re.compile(r"<(task-id|status|summary|result)>(.*?)</\1>", re.DOTALL)
+_INTERRUPTED = re.compile(r"^\s*\[Request interrupted by user[^\]]*\]\s*$")
+_HOUSEKEEPING = frozenset({"/exit", "/quit", "/clear", "/compact", "/resume", "/model", "/ide"})
+"""Commands that ask the model for nothing, unless they carry words."""
+
+_SUMMARY = re.compile(
+    r"\s*(?:<summary>|This session is being continued from a previous conversation"
+    r"|Another language model started to solve this problem"
+    r"|The conversation history before this point was compacted)"
+)
+
+_REFUSED = (
+    re.compile(r"To tell you how to proceed, the user said:\s*(?P<why>.*)", re.DOTALL),
+    re.compile(r"\AThe user doesn't want to proceed with this tool use(?P<why>)"),
+    re.compile(r"\ANot allowed: (?P<why>.*)", re.DOTALL),
+    re.compile(r"\A(?P<why>User chose to stay in plan mode.*)", re.DOTALL),
+    re.compile(r"\b(?:rejected|denied|declined) by (?:the )?user\b[:.]?\s*(?P<why>.*)", re.DOTALL),
+)
+_ANSWERED = re.compile(
+    r"\AUser has answered your questions?:\s*(.*?)\s*(?:You can now continue.*)?\Z", re.DOTALL
+)
+_APPROVED = re.compile(r"\A(?:User has approved your plan|The plan is approved)")
+
+
+def typed(content: Content) -> Typed | None:
+    """Give what the user typed in a message, if anything."""
+    text = text_of(content)
+    images = sum(isinstance(block, Image | Document) for block in content)
+    if shell := _SHELL.search(text):
+        return Typed(text=shell[1].strip(), is_shell=True)
+    if command := _COMMAND.search(text):
+        arguments = _ARGUMENTS.search(text)
+        said = arguments[1] if arguments else ""
+        if not said and command[1] in _HOUSEKEEPING:
+            return None
+        return Typed(text=f"{command[1]} {said}".strip(), is_command=True)
+    if is_interruption(content):
+        return None
+    own = _NOTICE.sub("", _WRAPPED.sub("", text) if "<" in text else text).strip()
+    return Typed(text=own, images=images) if own or images else None
+
+
+def is_interruption(content: Content) -> bool:
+    """Say whether a message only tells that the user stopped the work."""
+    return bool(_INTERRUPTED.match(text_of(content)))
+
+
+def is_summary(content: Content) -> bool:
+    """Say whether a message is another agent's summary of what came before it."""
+    return bool(_SUMMARY.match(text_of(content)))
+
+
+def notices(content: Content) -> Iterator[Notice]:
+    """Yield the reports of background tasks that came on the user's side."""
+    for notice in _NOTICE.finditer(text_of(content)):
+        fields = dict(_FIELD.findall(notice[1]))
+        yield Notice(
+            task=fields.get("task-id", "").strip(),
+            state=fields.get("status", "").strip(),
+            about=fields.get("summary", "").strip(),
+            text=fields.get("result", "").strip(),
+        )
+
+
+def refusal(result: str) -> str | None:
+    """Give the reason for which the user refused a tool use; empty if none was given."""
+    for pattern in _REFUSED:
+        if found := pattern.search(result):
+            return found["why"].strip()
+    return None
+
+
+def reply(result: str) -> str:
+    """Give what the user answered to a question that a tool put."""
+    found = _ANSWERED.match(result)
+    return (found[1].rstrip(".") if found else result).strip()
+
+
+def is_approval(result: str) -> bool:
+    """Say whether a tool's result tells that the user approved a plan."""
+    return bool(_APPROVED.match(result))

@@ -1,0 +1,222 @@
+"""Sections 1, 2, 5, 7, 8 and 9: what is wanted, known, pending, at hand and next.
+
+Nothing here judges. The request is quoted, an approved plan and a specification the user pointed
+at are given in outline, conclusions are sentences of the model's own that say they are one, and
+the next step is what the last words on either side say it is.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from holdfast.digest.facts import Answer, Change, Command, Look, Plan, Thought
+from holdfast.digest.files import taken_out
+from holdfast.digest.outcome import commits_in
+from holdfast.digest.pieces import Piece
+from holdfast.digest.ranks import Rank
+from holdfast.digest.scene import Scene, cite
+from holdfast.digest.words import cut, head_and_tail, one_line, outline, sentences, tight
+
+QUOTE_CHARS = 300
+"""Of a message quoted a second time: it stands in full in section 6."""
+CONCLUSIONS = 2
+"""Sentences taken from one thought."""
+SPEC_CHARS = 400
+"""A file shorter than this is no specification."""
+PROGRAMS = 8
+"""Commands named among the means: the ones used most."""
+
+_SPECIFIES = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc", ".pdf", ".org"})
+
+_INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
+"""Read again by every session; they need no outline."""
+
+_CONCLUDES = re.compile(
+    r"\b(?:this means|that means|therefore|in conclusion|because|so the|which is why)\b",
+    re.IGNORECASE,
+)
+_PLANS = re.compile(
+    r"(?:Now |First |Next |Also |- )?(?:let me|I'll|I will|I should|I need)\b", re.I
+)
+"""How a sentence begins that says what comes next, not what was found."""
+
+_STRONG = re.compile(
+    r"root cause|turns out|the (?:real |actual |main |underlying )?(?:issue|problem|bug|reason|fix|cause|solution) (?:is|was)"
+    r"|decided?\b|go with|the (?:best|right|simplest|cleanest) (?:approach|way|option)",
+    re.IGNORECASE,
+)
+
+
+def pieces(scene: Scene) -> Iterator[Piece]:
+    """Tell everything that is neither a file, nor an error, nor the course of the turns."""
+    yield from _request(scene)
+    yield from _concepts(scene)
+    yield from _findings(scene)
+    yield from pending_pieces(scene)
+    yield from current_pieces(scene)
+    yield from _next(scene)
+
+
+def _request(scene: Scene) -> Iterator[Piece]:
+    said = [(turn, words) for turn, words in scene.facts.words() if words.via != "shell"]
+    for place, (name, chosen) in enumerate((("Began", said[:1]), ("Latest", said[-1:]))):
+        for turn, words in chosen:
+            quote = cut(one_line(words.text), QUOTE_CHARS)
+            line = f"{name} with T{turn} {cite(words.id)}: {quote}"
+            yield Piece(section=1, place=(place,), forms=(line,), ranks=(Rank.REQUEST,))
+    for turn, step in scene.facts.steps():
+        if isinstance(step, Plan) and step.is_approved:
+            lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
+            yield _outlined(scene, 1, (3, step.id), lead, step.text, turn)
+    yield from _specifications(scene)
+
+
+def _specifications(scene: Scene) -> Iterator[Piece]:
+    """Outline the documents that the user named and the agent read."""
+    said = list(scene.facts.words())
+    told: set[str] = set()
+    for turn, step in scene.facts.steps():
+        if not isinstance(step, Look) or step.kind != "read" or step.path in told:
+            continue
+        path = PurePosixPath(step.path)
+        if path.suffix.lower() not in _SPECIFIES or path.name in _INSTRUCTIONS:
+            continue
+        is_named = any(path.name in words.text for when, words in said if when <= turn)
+        if is_named and len(step.text) >= SPEC_CHARS:
+            told.add(step.path)
+            lead = f"The user pointed at {scene.short(step.path)}, read in T{turn} {cite(step.id)}; in outline:\n"
+            yield _outlined(scene, 1, (4, step.id), lead, _without_numbers(step.text), turn)
+
+
+def _outlined(
+    scene: Scene, section: int, place: tuple[float, ...], lead: str, text: str, turn: int
+) -> Piece:
+    chars, age = scene.limits.plan_chars, scene.age(turn)
+    forms = (lead + outline(text, chars // 4), lead + outline(text, chars))
+    ranks = (Rank.OUTLINES + age, Rank.LONG_OUTLINES + age)
+    return Piece(section=section, place=place, forms=forms, ranks=ranks)
+
+
+def _without_numbers(text: str) -> str:
+    """Take the line numbers off a file as a tool shows it, and what a harness put after it."""
+    text = text.partition("<system-reminder>")[0]
+    return re.sub(r"^\s*\d+[→\t:|] ?", "", text, flags=re.MULTILINE)
+
+
+def _concepts(scene: Scene) -> Iterator[Piece]:
+    suffixes = Counter(
+        PurePosixPath(step.path).suffix
+        for _, step in scene.facts.steps()
+        if isinstance(step, Change | Look) and PurePosixPath(step.path).suffix
+    )
+    programs = Counter(
+        program
+        for _, s in scene.facts.steps()
+        if isinstance(s, Command)
+        for program in _programs(s)
+    )
+    told = []
+    if suffixes:
+        told.append("files " + ", ".join(f"{s} ×{n}" for s, n in suffixes.most_common(5)))
+    if programs:
+        told.append("commands " + ", ".join(f"{p} ×{n}" for p, n in programs.most_common(PROGRAMS)))
+    if told:
+        yield Piece(
+            section=2, place=(0,), forms=(f"Worked with {'; '.join(told)}.",), ranks=(Rank.REQUEST,)
+        )
+
+
+def _programs(command: Command) -> Iterator[str]:
+    """Name the programs of a command line, with the word that says what they do."""
+    for part in re.split(r"&&|\|\||[;|\n]", command.text)[:3]:
+        words = [word for word in part.split() if "=" not in word]
+        if words and re.fullmatch(r"[\w./-]+", words[0]) and words[0] not in ("cd", "echo"):
+            verb = words[1] if len(words) > 1 and words[1].isalpha() else ""
+            yield f"{PurePosixPath(words[0]).name} {verb}".strip()
+
+
+def _findings(scene: Scene) -> Iterator[Piece]:
+    """Tell conclusions that stood only in thinking, and what was committed."""
+    for turn, step in scene.facts.steps():
+        match step:
+            case Thought(id=id, text=text):
+                for i, told in enumerate(conclusions(text, scene.limits.thought_chars)):
+                    age = scene.staleness(id)
+                    rank = Rank.CONCLUSIONS if _STRONG.search(told) else Rank.REASONS
+                    line = f"- T{turn} {cite(id)} thought: {told}"
+                    yield Piece(section=5, place=(0, id, i), forms=(line,), ranks=(rank + age,))
+            case Command(id=id, output=output):
+                for i, commit in enumerate(commits_in(output)):
+                    line = f"- T{turn} {cite(id)} commit {commit.hash} on {commit.branch}: {commit.subject}"
+                    yield Piece(section=5, place=(1, id, i), forms=(line,), ranks=(Rank.COMMITS,))
+
+
+def conclusions(text: str, chars: int) -> list[str]:
+    """Pick the sentences of a thought that say they are a conclusion."""
+    said = [one_line(sentence) for sentence in sentences(text)]
+    ends = [s for s in said if len(s) > 40 and s[-1] not in "?:" and not _PLANS.match(s)]
+    chosen = [s for s in ends if _STRONG.search(s)] or [s for s in ends if _CONCLUDES.search(s)]
+    return [cut(sentence, chars) for sentence in chosen[-CONCLUSIONS:]]
+
+
+def pending_pieces(scene: Scene) -> Iterator[Piece]:
+    """Tell what is still to be done or still running, for section 7."""
+    order = {"in_progress": 0, "pending": 1, "completed": 2}
+    for i, todo in enumerate(scene.facts.todos):
+        state = order.get(todo.state, 1)
+        rank = Rank.OPEN_TODOS if state < order["completed"] else Rank.DONE_TODOS
+        line = f"- [{todo.state.replace('_', ' ')}] {one_line(todo.text)}"
+        yield Piece(section=7, place=(state, i), forms=(line,), ranks=(rank,))
+    for i, task in enumerate(scene.facts.tasks):
+        if task.state == "running":
+            about = cut(one_line(task.about), QUOTE_CHARS)
+            line = (
+                f"- in the background, not heard to have ended: {task.name} {cite(task.id)} {about}"
+            )
+            yield Piece(section=7, place=(3, i), forms=(line,), ranks=(Rank.RUNNING,))
+
+
+def current_pieces(scene: Scene) -> Iterator[Piece]:
+    """Tell the last rounds closely, for section 8."""
+    current = [(turn, s) for turn, s in scene.facts.steps() if scene.is_current(s.id)]
+    for i, (_, step) in enumerate(current):
+        age = scene.staleness(step.id)
+        match step:
+            case Change(id=id, path=path, action=action, error=""):
+                lead = f"- {action} {path} {cite(id)}"
+                forms = (lead, lead + _snippet(step, scene.limits.snippet_chars))
+                ranks = (Rank.CURRENT_WORK + age, Rank.CURRENT_CODE + age)
+                yield Piece(section=8, place=(i,), forms=forms, ranks=ranks)
+            case Look(id=id, path=path, kind=kind, pattern=pattern, span=span, error=""):
+                sought = f" for `{pattern}`" if pattern else ""
+                verb = "read" if kind == "read" else "searched"
+                line = f"- {verb} {path}{sought} {span} {cite(id)}".replace("  ", " ")
+                yield Piece(section=8, place=(i,), forms=(line,), ranks=(Rank.CURRENT_CODE + age,))
+
+
+def _snippet(change: Change, chars: int) -> str:
+    """Show what an edit put in, or else name what it took out."""
+    body = change.added.strip("\n")
+    if body.strip():
+        return f":\n```\n{cut(body, chars)}\n```"
+    gone = taken_out([change])
+    return f": took out {', '.join(gone[:8])}" if gone else ""
+
+
+def _next(scene: Scene) -> Iterator[Piece]:
+    words = [w for _, w in scene.facts.words() if w.via in ("message", "command")]
+    if words:
+        quote = head_and_tail(words[-1].text, QUOTE_CHARS, cite(words[-1].id))
+        line = f'The user last said {cite(words[-1].id)}: "{one_line(quote)}"'
+        yield Piece(section=9, place=(0,), forms=(line,), ranks=(Rank.NEXT_STEP,))
+    answers = [s for _, s in scene.facts.steps() if isinstance(s, Answer)]
+    if answers:
+        last = " ".join(sentences(tight(answers[-1].text))[-2:])
+        line = f'The agent last said {cite(answers[-1].id)}: "{cut(one_line(last), QUOTE_CHARS)}"'
+        yield Piece(section=9, place=(1,), forms=(line,), ranks=(Rank.NEXT_STEP,))
+    doing = [todo.text for todo in scene.facts.todos if todo.state == "in_progress"]
+    if doing:
+        yield Piece(
+            section=9, place=(2,), forms=(f"In progress: {doing[0]}",), ranks=(Rank.NEXT_STEP,)
+        )

@@ -1,0 +1,117 @@
+"""Section 4, errors and fixes: what went wrong, and whether it works since.
+
+Failed calls and commands that report failure come in as steps; each is told with its beginning
+and its telling line, repeated ones once. An error counts as mended when the same command passed
+later, or the same file was changed later without one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from holdfast.digest.facts import Change, Command, Facts, Look, Report, Step, Words
+from holdfast.digest.outcome import error_head, has_failed
+from holdfast.digest.pieces import Piece
+from holdfast.digest.ranks import Rank
+from holdfast.digest.scene import Scene, cite
+from holdfast.digest.words import cut, one_line
+
+COMMAND_CHARS = 100
+"""Of the command beside its error: it stands in full where it was run."""
+SHORT_ERROR_CHARS = 180
+"""An error's first line, as most tools print it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """One thing that went wrong, however often."""
+
+    turn: int
+    id: int
+    what: str
+    """The command or the call."""
+    error: str
+    times: int = 1
+    mended: int = 0
+    """The message that shows it works since."""
+
+
+def troubles(facts: Facts) -> list[Trouble]:
+    """List what went wrong, oldest first."""
+    found: dict[tuple[str, str], Trouble] = {}
+    passed: dict[str, int] = {}
+    for _, step in facts.steps():
+        if (what := _subject(step)) and not _error(step):
+            passed[what] = step.id
+    for turn, step in facts.steps():
+        error = _error(step)
+        if not error:
+            continue
+        what = _subject(step)
+        before = found.pop((what, error[:SHORT_ERROR_CHARS]), None)
+        mended = passed.get(what, 0)
+        found[what, error[:SHORT_ERROR_CHARS]] = Trouble(
+            turn=turn,
+            id=step.id,
+            what=what,
+            error=error,
+            times=before.times + 1 if before else 1,
+            mended=mended if mended > step.id else 0,
+        )
+    return list(found.values())
+
+
+def pieces(scene: Scene) -> Iterator[Piece]:
+    """Tell what went wrong."""
+    for trouble in troubles(scene.facts):
+        age = scene.staleness(trouble.id)
+        is_recent = scene.is_recent(trouble.id)
+        first = Rank.RECENT_ERRORS if is_recent else Rank.OLD_ERRORS
+        yield Piece(
+            section=4,
+            place=(trouble.id,),
+            forms=(
+                _told(trouble, SHORT_ERROR_CHARS),
+                _told(trouble, scene.limits.error_chars),
+            ),
+            ranks=(first + age, Rank.LONG_ERRORS + age) if is_recent else (first + age,) * 2,
+        )
+
+
+def _told(trouble: Trouble, chars: int) -> str:
+    what = f"`{cut(one_line(trouble.what), COMMAND_CHARS)}`: " if trouble.what else ""
+    times = f" (×{trouble.times})" if trouble.times > 1 else ""
+    mended = f" Worked later {cite(trouble.mended)}." if trouble.mended else ""
+    return (
+        f"- T{trouble.turn} {cite(trouble.id)} {what}{error_head(trouble.error, chars)}{times}"
+        f"{mended}"
+    )
+
+
+def _subject(step: Step) -> str:
+    match step:
+        case Command(text=text):
+            return text
+        case Change(path=path):
+            return f"change {path}"
+        case Look(kind="read", path=path):
+            return f"read {path}"
+        case Look(pattern=pattern):
+            return f"search {pattern}"
+        case Report(tool=tool, about=about):
+            return f"{tool} {about}"
+        case Words(about=about, error=error) if error:
+            return about
+    return ""
+
+
+def _error(step: Step) -> str:
+    match step:
+        case Command(is_error=True, output=output):
+            return output
+        case Command(output=output) if has_failed(output):
+            return output
+        case Change(error=error) | Look(error=error) | Words(error=error):
+            return error
+        case Report(is_error=True, text=text):
+            return text
+    return ""
