@@ -7,7 +7,6 @@ import pytest
 from holdfast.entries import Ran
 from holdfast.items import (
     CLEARED_RESULT,
-    EMPTY_RESULT,
     NO_RESULT,
     OPENING,
     Result,
@@ -19,7 +18,7 @@ from holdfast.items import (
     render,
 )
 from holdfast.measure import Measure, measure_content
-from holdfast.messages import Image, Message, Text, Thinking, ToolResult, ToolUse
+from holdfast.messages import Image, Message, Opaque, Text, Thinking, ToolResult, ToolUse
 
 THOUGHT = Thinking(thinking="hm", signature="s")
 USE = ToolUse(id="a", name="read", input={})
@@ -96,8 +95,17 @@ def test_results_follow_the_calls_and_missing_ones_are_said_to_be():
 
 @pytest.mark.parametrize("content", ["", "  \n", (), (Text(text=" "),)])
 def test_an_empty_result_is_said_to_be_empty(content):
-    """Some models take nothing for the end of their turn."""
-    assert result(content).block("sent").content == EMPTY_RESULT
+    """Some models take nothing for the end of their turn; the sentence names the tool."""
+    _, results = fragments(answer(USE, results=(result(content),)))
+    assert results.content[0].content == "read finished without output."
+
+
+def test_spilling_takes_only_text_away():
+    """Pictures and what nobody knows stay beside the preview."""
+    picture, odd = Image(source={}), Opaque(raw={"type": "tomorrow"})
+    long = result((Text(text="long"), picture, odd), spilled=replace(GONE, how="spilled"))
+    assert long.block("sent").content == (Text(text="gone"), picture, odd)
+    assert replace(long, cleared=GONE).block("sent").content == "gone"
 
 
 def test_pictures_stay_in_a_result():

@@ -203,6 +203,13 @@ def test_a_spilled_result_shows_its_preview():
     assert view.total == Measure(spaced=2)
 
 
+def test_a_late_result_is_spilled_where_it_is_told():
+    """The one that was sent in its place stays as it was."""
+    view = view_of(said("hi"), replied("r1", use("a")), ran("a", "x"), ran("a", "y" * 99))
+    view.apply(Spilled(n=5, tool_use_id="a", text="y …", rests_on=(4,), measure=Measure(spaced=2)))
+    assert told(view) == ["hi", "x", "A result came late for tool use a:", "y …"]
+
+
 def test_clearing_by_rewriting_changes_what_is_sent_and_seen():
     """We empty the result ourselves."""
     view = view_of(

@@ -16,8 +16,11 @@ from holdfast.measure import NOTHING, Measure, measure_content
 from holdfast.messages import (
     Block,
     Content,
+    Document,
+    Image,
     JsonObject,
     Message,
+    Opaque,
     ResultContent,
     Text,
     ToolResult,
@@ -35,7 +38,7 @@ NO_RESULT = "No result was recorded: the tool was interrupted before it finished
 CLEARED_RESULT = "A result stood here and was taken out to make room."
 """Stands in for a result that was cleared or spilled without a word in its place."""
 
-EMPTY_RESULT = "The tool finished without output."
+EMPTY_RESULT = "{tool} finished without output."
 """Stands in for an empty result; some models take an empty one for the end of their turn."""
 
 
@@ -69,6 +72,8 @@ class StandIn:
     text: str
     how: How | Literal["spilled"]
     measure: Measure = NOTHING
+    same_as: str = ""
+    """The tool use whose result this one repeats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,15 +113,21 @@ class Result:
             return cleared
         return self.spilled
 
-    def block(self, projection: Projection) -> ToolResult:
-        """Render the result as a block."""
+    def block(self, projection: Projection, tool: str = "The tool") -> ToolResult:
+        """Render the result as a block; an empty one names the tool."""
         instead = self.stand_in(projection)
         return ToolResult(
             tool_use_id=self.tool_use_id,
-            content=_told(instead) if instead else _visible(self.content),
+            content=self._told(instead) if instead else _visible(self.content, tool),
             is_error=self.is_error,
             extra=self.extra,
         )
+
+    def _told(self, instead: StandIn) -> ResultContent:
+        """Put a text in the content's place; spilling takes only text away, pictures stay."""
+        text = instead.text if instead.text.strip() else CLEARED_RESULT
+        stays = wordless(self.content) if instead.how == "spilled" else ()
+        return (Text(text=text), *stays) if stays else text
 
     @property
     def seen_measure(self) -> Measure:
@@ -218,15 +229,26 @@ def late(entry: Ran) -> Spoken:
     )
 
 
-def _told(instead: StandIn) -> str:
-    return instead.text if instead.text.strip() else CLEARED_RESULT
+def shortened(told: Spoken, text: str, measure: Measure) -> Spoken:
+    """Put a text in the place of a late result's own."""
+    lead, *body = told.content
+    stays = tuple(block for block in body if not isinstance(block, Text))
+    shown = Text(text=text if text.strip() else CLEARED_RESULT)
+    return replace(told, content=(lead, shown, *stays), measure=measure)
 
 
-def _visible(content: ResultContent) -> ResultContent:
+def wordless(content: ResultContent) -> tuple[Image | Document | Opaque, ...]:
+    """Give the blocks of a result that are no text."""
     if isinstance(content, str):
-        return content if content.strip() else EMPTY_RESULT
+        return ()
+    return tuple(block for block in content if not isinstance(block, Text))
+
+
+def _visible(content: ResultContent, tool: str) -> ResultContent:
+    if isinstance(content, str):
+        return content if content.strip() else EMPTY_RESULT.format(tool=tool)
     kept = tuple(block for block in content if not is_blank(block))
-    return kept or EMPTY_RESULT
+    return kept or EMPTY_RESULT.format(tool=tool)
 
 
 def _answer(content: Content, hides_thinking: bool) -> tuple[Block, ...]:
@@ -243,7 +265,7 @@ def _answered(use: ToolUse, results: dict[str, Result], projection: Projection) 
     result = results.get(use.id)
     if result is None:
         return ToolResult(tool_use_id=use.id, content=NO_RESULT, is_error=True)
-    return result.block(projection)
+    return result.block(projection, use.name or "The tool")
 
 
 OPENING = "(The earlier part of this conversation is not available.)"

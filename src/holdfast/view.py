@@ -35,7 +35,7 @@ from holdfast.entries import (
     Undone,
 )
 from holdfast.fate import Fate, fate
-from holdfast.items import Item, Result, Round, Spoken, StandIn, late, render
+from holdfast.items import Item, Result, Round, Spoken, StandIn, late, render, shortened
 from holdfast.measure import NOTHING, Measure
 from holdfast.messages import Content, Message, Text, ToolUse, Usage
 from holdfast.row import Row
@@ -272,7 +272,14 @@ class View:
         self._row.replace(owner.with_result(Result.of(entry)))
 
     def _spilled(self, entry: Spilled) -> None:
-        shown = StandIn(text=entry.text, how="spilled", measure=entry.measure)
+        told = self.item_of(entry.rests_on[0]) if entry.rests_on else None
+        if isinstance(told, Spoken) and told.kind == "late":
+            i = self._row.replace(shortened(told, entry.text, entry.measure))
+            self._drop_thinking(entry, i)
+            return
+        shown = StandIn(
+            text=entry.text, how="spilled", measure=entry.measure, same_as=entry.same_as
+        )
         i = self._row.change_result(
             entry.tool_use_id, lambda result: replace(result, spilled=shown)
         )

@@ -197,6 +197,14 @@ def take(state: Naive, entry: AnyEntry, entries: Sequence[AnyEntry]) -> None:  #
         case Ran():
             result(state, entry)
         case Spilled(tool_use_id=id, text=text, measure=measure):
+            told = state.showing(entry.rests_on[0]) if entry.rests_on else None
+            if told and told.kind == "late":
+                lead, *body = told.content
+                stays = [block for block in body if not isinstance(block, Text)]
+                told.content = [lead, Text(text=text if text.strip() else CLEARED_RESULT), *stays]
+                told.measure = measure
+                forget_thinking(state, entry, state.things.index(told) + 1)
+                return
             owner = state.caller(id)
             if owner and id in owner.given:
                 owner.given[id].spilled = (text, measure)
@@ -379,12 +387,16 @@ def result_block(thing: Thing, use: ToolUse, projection: str) -> ToolResult:
         return ToolResult(tool_use_id=use.id, content=NO_RESULT, is_error=True)
     instead = given.instead(projection)
     content = given.entry.content
+    nothing = EMPTY_RESULT.format(tool=use.name)
     if instead:
+        stays = [] if isinstance(content, str) or instead is not given.spilled else content
+        stays = [block for block in stays if not isinstance(block, Text)]
         content = instead[0] if instead[0].strip() else CLEARED_RESULT
+        content = (Text(text=content), *stays) if stays else content
     elif isinstance(content, str):
-        content = content if content.strip() else EMPTY_RESULT
+        content = content if content.strip() else nothing
     else:
-        content = tuple(block for block in content if not is_blank(block)) or EMPTY_RESULT
+        content = tuple(block for block in content if not is_blank(block)) or nothing
     return ToolResult(
         tool_use_id=use.id,
         content=content,
