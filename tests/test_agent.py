@@ -208,6 +208,7 @@ async def test_the_model_is_told_which_skills_there_are(project):
     async with agent(
         project, 'tool: Skill {"skill": "release"}\n---\ntext: ok', mode="bypass"
     ) as one:
-        assert "how we ship" in one.engine.frame.sections[-1].text
+        texts = {section.name: section.text for section in one.engine.frame.sections}
+        assert "how we ship" in texts["skills"]
         await run(one)
         assert "Tag, then push." in results(one)[0]

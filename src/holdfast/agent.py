@@ -8,16 +8,21 @@ has a loop of its own uses `Session` instead, and loses nothing by it.
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from holdfast.cache.prompt import updated
 from holdfast.engine import Engine
+from holdfast.entries import Framed, Said
+from holdfast.framing import Framer, reframed, renew_frame
 from holdfast.hooks import Hooks, Scene
 from holdfast.hooks import Verdict as HookVerdict
+from holdfast.instructions import Gathered, Nearby, Reason, loaded_fields, said, sources
 from holdfast.loop import Loop, LoopEvent, Recover, Stopped, Verdict, budget_in, never_recovers
 from holdfast.messages import JsonObject, ResultContent, Text, ToolUse, text_of
 from holdfast.models.protocol import Model
 from holdfast.permissions import Gate, Mode, Places
 from holdfast.round import Denial, Pass, Toolbox
-from holdfast.session import Session, reframed
+from holdfast.session import Session
 from holdfast.spending import Purse
 from holdfast.tools.mcp import McpTools
 from holdfast.tools.protocol import Outcome, Tool
@@ -37,6 +42,10 @@ class Agent:
     purse: Purse
     tools: tuple[Tool, ...] = STANDARD
     mcp: McpTools | None = None
+    framer: Framer | None = None
+    """Makes the frame anew after a compaction."""
+    nearby: Nearby | None = None
+    """Finds the instructions that lie near what tools touch."""
     fallback: Model | None = None
     recover: Recover = never_recovers
     notices: list[str] = field(default_factory=list)
@@ -153,6 +162,7 @@ class Agent:
 
     async def _after(self, use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
         """Let hooks see a result, replace it, or object to it."""
+        self._touch(use, outcome)
         fields: JsonObject = {
             "tool_name": use.name,
             "tool_input": use.input,
@@ -168,6 +178,17 @@ class Agent:
             content = _with(content, f"A hook objects: {verdict.reason}")
         return replace(outcome, content=content)
 
+    def _touch(self, use: ToolUse, outcome: Outcome) -> None:
+        """Note which file was read or written: instructions may lie near it."""
+        tool = self._known.get(use.name)
+        if self.nearby is None or tool is None or outcome.is_error:
+            return
+        if tool.kind in ("read", "write"):
+            for name in tool.path_inputs:
+                path = use.input.get(name)
+                if isinstance(path, str) and path:
+                    self.nearby.touch(self.workplace.resolve(path))
+
     async def _on_stop(self, text: str, is_active: bool) -> Verdict:
         fields: JsonObject = {"stop_hook_active": is_active, "last_assistant_message": text}
         said = await self._fire("Stop", fields)
@@ -177,13 +198,45 @@ class Agent:
 
     async def list_tools(self, engine: Engine) -> None:
         """Keep the frame's list of tools true: what MCP loaded since is declared by a new frame."""
+        listed = self.definitions()
+        changed = updated(engine.frame, self.framer.volatile) if self.framer else None
+        if listed != engine.frame.tools or changed is not None:
+            engine.record(reframed(engine.frame, listed, changed))
+
+    def definitions(self) -> tuple[JsonObject, ...]:
+        """List the tools as requests do, those of MCP that were loaded included."""
         tools = self.tools
         if self.mcp is not None:
             tools = (*tools, self.mcp.search_tool, *self.mcp.loaded)
         self._known.update((tool.name, tool) for tool in tools)
-        listed = tuple(tool.definition() for tool in tools)
-        if listed != engine.frame.tools:
-            engine.record(reframed(engine.frame, listed))
+        return tuple(tool.definition() for tool in tools)
+
+    async def bring_nearby(self, engine: Engine) -> None:
+        """A stage: say the instructions that lie near what was touched since the last call."""
+        if self.nearby is None:
+            return
+        self.nearby.follow(engine.view.history)
+        for touched, found in await asyncio.to_thread(self.nearby.due):
+            if found.parts:
+                text = Text(text=said(found.parts, "nested"))
+                engine.record(Said(content=(text,), hidden=True, sources=sources(found.parts)))
+            await self.tell_loaded(found, "nested", touched)
+
+    async def renewed_frame(self) -> Framed:
+        """Look at prompt and instructions again; for whoever makes the view begin anew."""
+        if self.framer is None:
+            return self.engine.frame
+        made = await renew_frame(self.framer, self.engine.frame)
+        await self.tell_loaded(made.gathered, "compact")
+        return made.frame
+
+    async def tell_loaded(
+        self, found: Gathered, reason: Reason, touched: Path | None = None
+    ) -> None:
+        """Let the user and the hooks know which instructions were read."""
+        self.notices.extend(found.notices)
+        for part in found.parts:
+            await self._fire("InstructionsLoaded", loaded_fields(part, reason, touched))
 
     async def say_asides(self, engine: Engine) -> None:
         """A stage: tell the model what hooks want it to know."""

@@ -4,15 +4,17 @@ Settings, permissions, hooks, MCP servers, instructions and tools are found and 
 agent; nothing here runs after that.
 """
 
-from importlib.resources import files
 from pathlib import Path
 
 from holdfast.agent import Agent
-from holdfast.entries import Ran, Replied, Section
+from holdfast.cache.prompt import Volatile, servers_text
+from holdfast.entries import Ran, Replied
+from holdfast.framing import Framer, Made, make_frame
 from holdfast.hooks import Hooks, load_hooks
+from holdfast.instructions import Nearby, ground
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
-from holdfast.permissions import Answer, Ask, Gate, Mode, Question, load_permissions
+from holdfast.permissions import Answer, Ask, Gate, Mode, Question, load_permissions, trusted
 from holdfast.session import Session
 from holdfast.settings import Settings, home, load_settings
 from holdfast.spending import Purse, spent_in
@@ -20,7 +22,6 @@ from holdfast.store import FileStore, Store
 from holdfast.tools.mcp import McpTools, load_servers
 from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from holdfast.tools.protocol import Tool
-from holdfast.tools.skills import find_skills, listing
 from holdfast.tools.standard import STANDARD
 from holdfast.tools.workplace import Plan, Workplace
 
@@ -36,17 +37,23 @@ async def open_agent(
     tools: tuple[Tool, ...] = STANDARD,
     store: Store | None = None,
     settings: Settings | None = None,
+    system: str = "",
+    source: str = "run",
 ) -> Agent:
-    """Begin a session for a directory, or go on with one, with everything an agent needs."""
+    """Begin a session for a directory, or go on with one, with everything an agent needs.
+
+    `system` replaces the whole system prompt of a new session; `source` says who asks, `chat`
+    or `run`, which decides how long the provider is to keep the prompt.
+    """
     store = store or FileStore()
     directory = (directory or Path.cwd()).resolve()
     settings = settings or load_settings(directory)
-    session = _session(model.name, resume, directory, tools, store, settings)
     permissions, plan, servers = (
         load_permissions(directory),
         load_hooks(directory),
         load_servers(directory),
     )
+    session = _session(model.name, resume, directory, store, settings)
     agent = Agent(
         session=session,
         model=model,
@@ -66,53 +73,74 @@ async def open_agent(
     if servers.servers:
         agent.mcp = McpTools(servers.servers)
         agent.notices.extend(await agent.mcp.connect())
-    session.engine.stages = (agent.list_tools, agent.say_asides, *session.engine.stages)
+        agent.mcp.load(str(tool.get("name")) for tool in session.engine.frame.tools)
+    agent.framer = _framer(agent, system)
+    agent.nearby = Nearby(ground=agent.framer.ground, trusted=trusted())
+    made = None if resume else await _begun(agent, source)
+    session.engine.stages = (
+        agent.list_tools,
+        agent.say_asides,
+        agent.bring_nearby,
+        *session.engine.stages,
+    )
     await agent.start("resume" if resume else "startup")
+    if made is not None:
+        await agent.tell_loaded(made.gathered, "startup")
     return agent
 
 
-def _session(
-    model: str,
-    resume: str,
-    directory: Path,
-    tools: tuple[Tool, ...],
-    store: Store,
-    settings: Settings,
-) -> Session:
-    if resume:
-        session = Session.resume(resume, store=store, settings=settings)
-        if session.view.model != model:
-            session.engine.switch(model, "chosen on resume")
-        return session
-    prompt = (files("holdfast.cache") / "prompts" / "agent.md").read_text(encoding="utf-8").strip()
-    where = f"The working directory is {directory}."
-    return Session.open(
-        model=model,
-        system=(
-            Section(name="agent", text=prompt),
-            Section(name="environment", text=where),
-            Section(name="skills", text=_skills(directory)),
-        ),
-        tools=[tool.definition() for tool in tools],
-        directory=directory,
-        store=store,
-        settings=settings,
+def _session(model: str, resume: str, directory: Path, store: Store, settings: Settings) -> Session:
+    """Open a session's log; a new one gets its frame once everything in it is known."""
+    if not resume:
+        return Session(store.create(directory=directory), settings)
+    session = Session.resume(resume, store=store, settings=settings)
+    if session.view.model != model:
+        session.engine.switch(model, "chosen on resume")
+    return session
+
+
+async def _begun(agent: Agent, source: str) -> Made:
+    """Make the frame of a new session and begin with it."""
+    assert agent.framer is not None
+    made = await make_frame(agent.framer, agent.definitions())
+    agent.session.begin(agent.model.name, made.frame, source)
+    return made
+
+
+def _framer(agent: Agent, system: str) -> Framer:
+    """Say where the frame of this agent's session is found."""
+    settings, place, mcp = agent.engine.settings, agent.workplace, agent.mcp
+    return Framer(
+        ground=ground(place.root, more=place.more_roots, settings=settings.instructions),
+        prompt=settings.prompt,
+        skills=(place.root / ".holdfast" / "skills", place.home / "skills"),
+        scratchpad=_scratchpad(agent.session),
+        system=system,
+        volatile=(_on_servers(mcp),) if mcp is not None else (),
     )
 
 
-def _skills(directory: Path) -> str:
-    """Name the skills there are, as they are when the session begins."""
-    known = listing(find_skills((directory / ".holdfast" / "skills", home() / "skills")))
-    return f"Skills that the Skill tool brings in:\n{known}" if known else ""
+def _on_servers(mcp: McpTools) -> Volatile:
+    return Volatile(
+        name="mcp",
+        reason="servers come and go; a tool that is gone must not be offered, nor a new one kept back",
+        compute=lambda: servers_text(mcp.offers),
+    )
+
+
+def _scratchpad(session: Session) -> Path:
+    return session.engine.log.path.with_suffix("") / "scratchpad"
 
 
 def _workplace(session: Session, directory: Path, more: tuple[Path, ...]) -> Workplace:
+    pad = _scratchpad(session)
+    pad.mkdir(parents=True, exist_ok=True, mode=0o700)
     workplace = Workplace(
         root=directory,
         home=home(),
         scratch=session.engine.log.path.with_suffix("") / "scratch",
         session=session.id,
-        more_roots=more,
+        more_roots=(*more, pad),
     )
     if _was_planning(session):
         workplace.plan = Plan(is_on=True, file=plan_file(workplace))

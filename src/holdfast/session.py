@@ -18,15 +18,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-import msgspec
-
 from holdfast.cache.lifetime import latched
 from holdfast.capabilities import capabilities
 from holdfast.engine import Engine, Fullness
 from holdfast.entries import Framed, Section, Switched
 from holdfast.errors import ModelError, RequestRejected
+from holdfast.framing import frame
 from holdfast.log import Log
-from holdfast.measure import measure_json, measure_text
 from holdfast.messages import (
     Content,
     JsonObject,
@@ -79,10 +77,13 @@ class Session:
         directory = directory or Path.cwd()
         log = (store or FileStore()).create(directory=directory)
         session = cls(log, settings or load_settings(directory), max_tokens=max_tokens)
-        session.engine.record(Switched(model=model, reason="opened"))
-        framed = frame(system, tools, options or {})
-        session.engine.record(latched(framed, model, session.engine.settings.cache, source))
+        session.begin(model, frame(system, tools, options or {}), source)
         return session
+
+    def begin(self, model: str, frame: Framed, source: str) -> None:
+        """Write down who answers and the frame of every request, with what is latched in it."""
+        self.engine.record(Switched(model=model, reason="opened"))
+        self.engine.record(latched(frame, model, self.engine.settings.cache, source))
 
     @classmethod
     def resume(
@@ -199,20 +200,3 @@ class Session:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def frame(
-    system: str | Sequence[Section], tools: Iterable[JsonObject], options: JsonObject
-) -> Framed:
-    """Freeze what every request of a session begins with."""
-    sections = (Section(name="system", text=system),) if isinstance(system, str) else tuple(system)
-    sections = tuple(section for section in sections if section.text.strip())
-    return reframed(Framed(sections=sections, options=options), tuple(tools))
-
-
-def reframed(frame: Framed, tools: tuple[JsonObject, ...]) -> Framed:
-    """Give the same frame another list of tools, weighed anew."""
-    weight = measure_text("\n".join(section.text for section in frame.sections))
-    for tool in tools:
-        weight = weight + measure_json(tool)
-    return msgspec.structs.replace(frame, n=0, at=0.0, tools=tools, measure=weight)

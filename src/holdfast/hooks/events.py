@@ -47,6 +47,7 @@ EVENTS = {
         ),
         Event(name="PreToolUse", matches_on="tool_name", can_block=True),
         Event(name="PostToolUse", matches_on="tool_name", can_block=True),
+        Event(name="InstructionsLoaded", matches_on="load_reason"),
         Event(name="Stop", can_block=True),
     )
 }

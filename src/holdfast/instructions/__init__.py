@@ -8,17 +8,19 @@ is the same for everybody.
 from holdfast.instructions.gathering import Gathered, Part, Waiting, gather
 from holdfast.instructions.nearby import Nearby
 from holdfast.instructions.places import Ground, at_start, ground, near
-from holdfast.instructions.saying import said, sources
+from holdfast.instructions.saying import Reason, loaded_fields, said, sources
 
 __all__ = [
     "Gathered",
     "Ground",
     "Nearby",
     "Part",
+    "Reason",
     "Waiting",
     "gather",
     "ground",
     "load",
+    "loaded_fields",
     "near",
     "said",
     "sources",

@@ -1,11 +1,12 @@
 """Instructions as the model reads them: one hidden message, each file in a frame of its own.
 
-Parts come in; a text goes out, and the sources that the log keeps with it. What comes around
-the files is in `prompts/`.
+Parts come in; a text goes out, with the sources that the log keeps and the fields that hooks
+are told. What comes around the files is in `prompts/`.
 """
 
 import re
 from importlib.resources import files
+from pathlib import Path
 from typing import Literal, TypeAlias
 from xml.sax.saxutils import quoteattr
 
@@ -13,8 +14,17 @@ from holdfast.entries import Source
 from holdfast.instructions.gathering import Part
 from holdfast.instructions.places import Kind
 from holdfast.measure import measure_text
+from holdfast.messages import JsonObject
 
 When: TypeAlias = Literal["start", "nested"]
+Reason: TypeAlias = Literal["startup", "nested", "compact"]
+
+_LOAD_REASONS: dict[Reason, str] = {
+    "startup": "session_start",
+    "nested": "nested_traversal",
+    "compact": "compact",
+}
+"""As hooks written for other programs expect them."""
 
 _FROM: dict[Kind, str] = {
     "user": "the user, for every project",
@@ -37,6 +47,23 @@ def sources(parts: tuple[Part, ...]) -> tuple[Source, ...]:
         Source(file=str(part.path), kind=part.kind, measure=measure_text(_framed(part)))
         for part in parts
     )
+
+
+def loaded_fields(part: Part, reason: Reason, touched: Path | None = None) -> JsonObject:
+    """Write what a hook is told when a file's instructions come before the model."""
+    how = _LOAD_REASONS[reason]
+    if reason != "compact" and part.imported_by:
+        how = "include"
+    elif part.is_for_paths:
+        how = "path_glob_match"
+    return {
+        "reason": reason,
+        "load_reason": how,
+        "file_path": str(part.path),
+        "memory_type": part.kind.capitalize(),
+        "trigger_file_path": str(touched or ""),
+        "parent_file_path": str(part.imported_by or ""),
+    }
 
 
 def _framed(part: Part) -> str:

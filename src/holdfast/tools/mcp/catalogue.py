@@ -50,6 +50,15 @@ class Listed:
     kind: Kind = "other"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What one server has, and what it says of itself; data, whatever it says."""
+
+    server: str
+    names: tuple[str, ...] = ()
+    instructions: str = ""
+
+
 class ToolSearchInput(Input, frozen=True, kw_only=True):
     """What ToolSearch takes."""
 
@@ -66,6 +75,8 @@ class McpTools:
         self._links = {server.name: McpLink(server) for server in servers}
         self._listed: dict[str, Listed] = {}
         self._loaded: set[str] = set()
+        self._said: dict[str, str] = {}
+        """What each server that answered said of itself."""
         self._is_deferred = is_deferred
         self.search_tool: Tool = make_tool(
             "ToolSearch", ToolSearchInput, self._search, kind="other", is_read_only=True
@@ -75,6 +86,18 @@ class McpTools:
     def names(self) -> tuple[str, ...]:
         """Every tool there is, sorted."""
         return tuple(sorted(self._listed))
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What each server that answered has, sorted."""
+        return tuple(
+            Offer(
+                server=server,
+                names=tuple(name for name in self.names if self._listed[name].server == server),
+                instructions=self._said[server],
+            )
+            for server in sorted(self._said)
+        )
 
     @property
     def loaded(self) -> tuple[Tool, ...]:
@@ -108,6 +131,7 @@ class McpTools:
             offered = await link.offered()
         except ServerFailed as failure:
             return str(failure)
+        self._said[link.server.name] = link.instructions
         for tool in offered:
             listed = _listed(tool, link.server)
             self._listed.setdefault(listed.name, listed)

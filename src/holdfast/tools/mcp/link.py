@@ -61,6 +61,11 @@ class McpLink:
                 break
         return tools
 
+    @property
+    def instructions(self) -> str:
+        """What the server says of itself, while it is connected."""
+        return (self._client.instructions or "") if self._client is not None else ""
+
     async def call(self, tool: str, given: JsonObject) -> "CallToolResult":
         """Run a tool over there."""
         client = await self._connected()

@@ -1,0 +1,135 @@
+"""The state of a git repository, looked at once: branch, changed files, recent commits.
+
+A directory comes in; a `Repository` goes out, or nothing where there is none, or git is
+missing or slow. The repository may be anybody's: what its own configuration would have git
+run (monitors, filters, signature programs, transports) is switched off, and where it cannot
+be, the part that would run it is left out.
+"""
+
+import asyncio
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.settings import PromptSettings
+
+LINE_CHARS = 200
+"""Of a branch, a file or a commit's subject; longer ones are not names but texts."""
+OUTPUT_BYTES = 1 << 18
+"""Read of what git prints; far more than is shown."""
+
+_QUIET = (
+    "--no-optional-locks",
+    "--no-pager",
+    "-c", "core.fsmonitor=false",
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "log.showSignature=false",
+    "-c", "core.quotePath=true",
+)  # fmt: skip
+_VARIABLES = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """What git said."""
+
+    branch: str
+    main: str = ""
+    """The branch that others build on, where the repository knows one."""
+    status: str = ""
+    """One line per changed file, as `git status --short` writes them."""
+    commits: str = ""
+
+
+async def look_at_repository(directory: Path, settings: PromptSettings) -> Repository | None:
+    """Ask git, all questions at once and not for long."""
+    if not settings.git:
+        return None
+    count = str(settings.git_commits)
+    questions = (
+        _ask(directory, "symbolic-ref", "--short", "HEAD"),
+        _ask(directory, "symbolic-ref", "--short", "refs/remotes/origin/HEAD"),
+        _ask(directory, "log", "--oneline", "--no-decorate", "--no-color", "-n", count),
+        _status(directory),
+        _ask(directory, "rev-parse", "--is-inside-work-tree"),
+    )
+    try:
+        async with asyncio.timeout(settings.git_seconds):
+            branch, main, commits, status, inside = await asyncio.gather(*questions)
+    except (TimeoutError, OSError):
+        return None
+    if inside is None:
+        return None
+    return Repository(
+        branch=_lines(branch or "none checked out"),
+        main=_lines((main or "").removeprefix("origin/")),
+        status=_cut(_lines(status or ""), settings.git_status_chars),
+        commits=_lines(commits or "") if settings.git_commits else "",
+    )
+
+
+async def _status(directory: Path) -> str | None:
+    """List changed files, unless the repository would have git run a program for it."""
+    scoped = ("config", "--includes", "--show-scope", "--get-regexp", r"^filter\.")
+    filters = await _ask(directory, *scoped) or ""
+    if any(line.startswith(("local", "worktree")) for line in filters.split("\n")):
+        return "(not looked at: this repository sets filters, which are programs)"
+    status = await _ask(directory, "status", "--short", "--ignore-submodules=all")
+    return None if status is None else status or "(nothing has changed)"
+
+
+async def _ask(directory: Path, *words: str) -> str | None:
+    """Run git; nothing if it says no."""
+    process = await asyncio.create_subprocess_exec(
+        "git",
+        *_QUIET,
+        *words,
+        cwd=directory,
+        env={**os.environ, **_VARIABLES},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    try:
+        output = await _read(process.stdout)
+        status = await process.wait()
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    return output.decode("utf-8", "replace").rstrip() if status == 0 else None
+
+
+async def _read(stream: asyncio.StreamReader) -> bytes:
+    """Read all there is and keep its beginning."""
+    kept = bytearray()
+    while piece := await stream.read(1 << 16):
+        kept += piece[: OUTPUT_BYTES - len(kept)]
+    return bytes(kept)
+
+
+def _lines(text: str) -> str:
+    """Cut long lines and write out what could steer a terminal."""
+    shown = (
+        "".join(char if char.isprintable() else "?" for char in line[:LINE_CHARS])
+        for line in text.split("\n")
+    )
+    return "\n".join(shown)
+
+
+def _cut(text: str, chars: int) -> str:
+    """Cut at a line's end and say so."""
+    if len(text) <= chars:
+        return text
+    kept = text[:chars].rpartition("\n")[0]
+    left = text.count("\n") - kept.count("\n") if kept else text.count("\n") + 1
+    return f"{kept}\n({left} more)".lstrip("\n")
