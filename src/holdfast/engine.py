@@ -252,10 +252,11 @@ def take_bounded(engine: Engine, ran: Ran) -> AnyEntry:
     if not is_over(ran.content, limit):
         return engine.write(ran)
     cap = engine.settings.spill.file_bytes
+    body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap)
     try:
-        kept = engine.results.keep(ran.tool_use_id, ran.content, cap_bytes=cap, is_only_copy=True)
+        engine.results.keep(body, is_only_copy=True)
     except StoreError as error:
         written = engine.write(ran)
-        engine.write(Failed(what="spill", error=f"{error}; the whole result is in the log"))
+        engine.write(Failed(what="spill", error=f"{error}; the whole result stays in the log"))
         return written
-    return engine.write(headed(ran, kept, limit))
+    return engine.write(headed(ran, body, limit))

@@ -42,15 +42,23 @@ Blocks: TypeAlias = tuple[Text | Image | Document | Opaque, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """A body on disk."""
+class Body:
+    """What of a result is to lie in a file, and in which."""
 
     file: Path
+    data: bytes
     bytes: int
-    """Of the whole result, also where the file could not take all of it."""
-    sha256: str
-    """Of the file."""
-    is_whole: bool = True
+    """Of the whole result, also where a file may not hold all of it."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Say whether the file holds all of it."""
+        return len(self.data) == self.bytes
+
+    @property
+    def sha256(self) -> str:
+        """Name the file's content."""
+        return hashlib.sha256(self.data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,26 +102,23 @@ class Results:
             self._readable = (self.place, *sorted(siblings - {self.place}))
         return self._readable
 
-    def keep(
-        self, tool_use_id: str, content: ResultContent, *, cap_bytes: int, is_only_copy: bool
-    ) -> Kept:
-        """Write a result's body, once; what cannot be written leaves nothing behind."""
-        suffix, body = body_of(content)
-        whole_bytes = len(body)
+    def body(self, tool_use_id: str, content: ResultContent, *, cap_bytes: int) -> Body:
+        """Say what would be written for a result, and where; nothing is written yet."""
+        suffix, data = _suffix_and_data(content)
+        whole_bytes = len(data)
         if whole_bytes > cap_bytes:
-            suffix, body = ".txt", _cut(text_of(content), cap_bytes)
-        name = file_name(tool_use_id) + suffix
+            suffix, data = ".txt", _cut(text_of(content), cap_bytes)
+            whole_bytes = max(whole_bytes, len(data) + 1)
+        file = self.place / f"{file_name(tool_use_id)}{suffix}"
+        return Body(file=file, data=data, bytes=whole_bytes)
+
+    def keep(self, body: Body, *, is_only_copy: bool) -> None:
+        """Write a body, once; one that cannot be written leaves nothing behind."""
         try:
             with self._opened(makes=True) as place:
-                _put(place, name, body, syncs=is_only_copy)
+                _put(place, body.file.name, body.data, syncs=is_only_copy)
         except OSError as error:
-            raise self._error(name, error) from error
-        return Kept(
-            file=self.place / name,
-            bytes=whole_bytes,
-            sha256=hashlib.sha256(body).hexdigest(),
-            is_whole=whole_bytes <= cap_bytes,
-        )
+            raise self._error(body.file.name, error) from error
 
     def read(self, name: str) -> ResultContent:
         """Read a body back as the content it was."""
@@ -177,16 +182,6 @@ class Results:
         )
 
 
-def body_of(content: ResultContent) -> tuple[str, bytes]:
-    """Turn a result into the end of a file's name and its bytes; blocks become JSON, exactly."""
-    if isinstance(content, str):
-        return ".txt", _encoded(content)
-    try:
-        return ".json", msgspec.json.encode(content)
-    except UnicodeEncodeError:  # half a character, which no JSON holds
-        return ".txt", _encoded(text_of(content))
-
-
 def file_name(tool_use_id: str) -> str:
     """Make a name of an id; one that had to be changed ends in a mark of its own."""
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", tool_use_id)[:NAME_CHARS]
@@ -202,17 +197,17 @@ def is_over(content: ResultContent, limit_bytes: int) -> bool:
     return len(text) > limit_bytes // 4 and len(_encoded(text)) > limit_bytes
 
 
-def headed(ran: Ran, kept: Kept, limit_bytes: int) -> Ran:
+def headed(ran: Ran, body: Body, limit_bytes: int) -> Ran:
     """Leave the head of a body that lies in a file; whatever is no text stays."""
-    note = f"\n[{kept.bytes:,} bytes in all; the whole is in {kept.file}]"
+    note = f"\n[{body.bytes:,} bytes in all; the whole is in {body.file}]"
     head = _cut(text_of(ran.content), limit_bytes).decode() + note
     rest = () if isinstance(ran.content, str) else ran.content
     others = tuple(block for block in rest if not isinstance(block, Text))
     return structs.replace(
         ran,
         content=head if isinstance(ran.content, str) else (Text(text=head), *others),
-        file=str(kept.file),
-        sha256=kept.sha256,
+        file=str(body.file),
+        sha256=body.sha256,
     )
 
 
@@ -229,6 +224,16 @@ def plan_sweep(
         excess.append(rest.pop(0))
         over -= excess[-1].bytes
     return expired, tuple(excess)
+
+
+def _suffix_and_data(content: ResultContent) -> tuple[str, bytes]:
+    """Turn a result into the end of a file's name and its bytes; blocks become JSON, exactly."""
+    if isinstance(content, str):
+        return ".txt", _encoded(content)
+    try:
+        return ".json", msgspec.json.encode(content)
+    except UnicodeEncodeError:  # half a character, which no JSON holds
+        return ".txt", _encoded(text_of(content))
 
 
 def _encoded(text: str) -> bytes:
