@@ -24,7 +24,7 @@ from holdfast.entries.background import (
 from holdfast.entries.done import AnswerContent, Began, Ran, Replied, Said, SpokenContent
 from holdfast.entries.entry import Entry
 from holdfast.entries.framed import Asked, CacheBroke, Framed, Section, Source, Switched
-from holdfast.entries.kept import Failed, Imported, Swept, Titled
+from holdfast.entries.kept import Dropped, Failed, Imported, Swept, Titled
 from holdfast.entries.shaped import (
     Cleared,
     Collapsed,
@@ -51,6 +51,7 @@ __all__ = [
     "Compacted",
     "Directed",
     "Dreamt",
+    "Dropped",
     "Ended",
     "Entry",
     "Failed",
@@ -105,6 +106,7 @@ AnyEntry: TypeAlias = (
     | Titled
     | Imported
     | Swept
+    | Dropped
     | Forked
     | Noted
     | Remembered

@@ -1,5 +1,7 @@
 """Bookkeeping: what went wrong, what the session is called, where it came from, what is gone."""
 
+from typing import Literal
+
 from msgspec import field
 
 from holdfast.entries.entry import Entry
@@ -40,4 +42,13 @@ class Swept(Entry, frozen=True, kw_only=True, tag="swept"):
     files: tuple[str, ...]
     """Names within the session's directory."""
     bytes: int = 0
+    why: str = ""
+
+
+class Dropped(Entry, frozen=True, kw_only=True, tag="dropped"):
+    """Messages were marked to leave the view, or no longer are; they leave when the prefix may move."""
+
+    targets: tuple[int, ...]
+    on: bool = True
+    by: Literal["user", "tool"] = "user"
     why: str = ""
