@@ -10,3 +10,41 @@ class MemorySettings:
     """What is remembered between sessions."""
 
     on: bool = setting(True, "remember and recall")
+    directory: str = setting(
+        "",
+        "where this user's memories lie; '' is beside the project's sessions. Never a project's to"
+        " say: it could point anywhere",
+        form=r"|~?/.*",
+        personal=True,
+    )
+    consent: str = setting(
+        "write",
+        "'write' saves at once and says so; 'ask' puts new memories into the inbox first",
+        form="write|ask",
+    )
+    team: str = setting(
+        "read",
+        "memories in the repository itself: 'off', 'read', or 'write' to share what is the team's",
+        form="off|read|write",
+    )
+    file_bytes: int = setting(
+        65_536, "a memory is a page, not an archive; sixteen times what recall shows", low=1_024
+    )
+    index_lines: int = setting(200, "the index is in every session's prompt", low=10)
+    index_bytes: int = setting(25_000, "about 6,000 tokens, 3 % of a 200K window", low=1_000)
+    index_line_chars: int = setting(
+        150, "a line says what a memory is about, not what it says", low=150
+    )
+    recall: bool = setting(True, "show memories that fit what the user asks")
+    recall_files: int = setting(5, "more would be noise beside the task", low=1, high=50)
+    recall_candidates: int = setting(
+        200, "descriptions a model chooses from; the newest", low=1, high=10_000
+    )
+    recall_file_bytes: int = setting(4_096, "shown of one memory, about 1,000 tokens", low=200)
+    recall_file_lines: int = setting(200, "shown of one memory", low=5)
+    recall_session_bytes: int = setting(
+        61_440, "shown in one session, about 15,000 tokens: then recall rests", low=1_000
+    )
+    verify_after_days: int = setting(
+        1, "an older memory is shown with a warning to check it first", low=0
+    )

@@ -1,0 +1,112 @@
+"""The store's files on disk: written from the history, and watched for what people change.
+
+After a commit the files follow; a killed process leaves some behind, and the next one that
+opens the store writes the rest. A file that is neither what was written last nor what should
+be written was changed by hand: it is told, and never written over.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from holdfast.memory.database import Database
+from holdfast.memory.files import markdown_below, remove, sha, sweep, write_private
+from holdfast.memory.paths import INDEX, checked_place
+from holdfast.memory.refusals import MemoryRefused
+
+Step: TypeAlias = Callable[[str], None]
+"""Told each point at which a process may die; tests die there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """A file that is not what the store wrote; None was removed."""
+
+    file: str
+    text: str | None
+
+
+class Checkout:
+    """The directory of Markdown files that belongs to a history."""
+
+    def __init__(self, root: Path, database: Database, step: Step) -> None:
+        self.root = root
+        self._sql = database
+        self._step = step
+        self.problems: dict[str, str] = {}
+        """Files that cannot be taken in, and why."""
+
+    def bring_up(self) -> None:
+        """Write what a commit changed; safe to run again at any time."""
+        if not self._behind():
+            return
+        with self._sql.writing():
+            for file, have, want in self._behind():
+                if self._was_changed(file, have, want):
+                    continue  # a person's work: taken in by the next commit, not written over
+                self._put(file, want)
+                self._step(f"file {file}")
+        self._step("files")
+
+    def recover(self) -> None:
+        """Finish what a killed process began."""
+        sweep(self.root)
+        self.bring_up()
+
+    def drift(self) -> list[Drift]:
+        """List what was changed by hand since the files were written."""
+        known = {
+            file: (have, size, mtime)
+            for file, have, size, mtime in self._sql.all("SELECT * FROM on_disk")
+        }
+        found: list[Drift] = []
+        self.problems.clear()
+        for file, status in markdown_below(self.root):
+            have, size, mtime = known.pop(file, ("", -1, -1))
+            if (status.st_size, status.st_mtime_ns) == (size, mtime):
+                continue
+            text = self._text_of(file)
+            if text is not None and sha(text) != have:
+                found.append(Drift(file=file, text=text))
+        return found + [Drift(file=file, text=None) for file in known]
+
+    def _behind(self) -> list[tuple[str, str, str]]:
+        """List files whose version on disk is not the current one: file, have, want."""
+        rows = self._sql.all(
+            "SELECT t.file, coalesce(d.sha, ''), t.sha FROM current t LEFT JOIN on_disk d"
+            " ON d.file = t.file WHERE d.sha IS NOT t.sha"
+            " UNION ALL SELECT d.file, d.sha, '' FROM on_disk d LEFT JOIN current t"
+            " ON d.file = t.file WHERE t.file IS NULL"
+        )
+        return [(file, have, want) for file, have, want in rows]
+
+    def _was_changed(self, file: str, have: str, want: str) -> bool:
+        text = self._text_of(file)
+        return file in self.problems or (text is not None and sha(text) not in (have, want))
+
+    def _put(self, file: str, want: str) -> None:
+        place = self._place(file)
+        if not want:
+            remove(place, self.root)
+            self._sql.all("DELETE FROM on_disk WHERE file = ?", file)
+            return
+        text: str = self._sql.one("SELECT text FROM texts WHERE sha = ?", want)[0]
+        status = write_private(place, text.encode(), lambda: self._step(f"ready {file}"))
+        self._sql.all(
+            "INSERT OR REPLACE INTO on_disk VALUES (?, ?, ?, ?)",
+            *(file, want, status.st_size, status.st_mtime_ns),
+        )
+
+    def _place(self, file: str) -> Path:
+        return self.root / INDEX if file == INDEX else checked_place(self.root, file)
+
+    def _text_of(self, file: str) -> str | None:
+        """Read a file; what is no text, or lies where none may lie, is a problem that is told."""
+        try:
+            return self._place(file).read_bytes().decode()
+        except FileNotFoundError:
+            return None
+        except (MemoryRefused, UnicodeDecodeError, OSError) as error:
+            self.problems[file] = str(error)
+            return None

@@ -1,0 +1,97 @@
+"""The index of the memories: one short line each, in limits that hold for every session.
+
+What is listed comes in as plain rows, the index goes out as one text; and a text read from
+disk goes out cut to the limits, with a warning that names the one it broke. Listed are the
+memories that hold, grouped by type, the most used first; what the limits leave no room for
+stays in the store and can be searched.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from holdfast.memory.memory import KINDS, Kind
+from holdfast.memory.paths import INDEX
+from holdfast.settings import MemorySettings
+
+TITLE_CHARS = 40
+"""Of a line's room; the rest is for the link and what the memory says."""
+
+_LINK = re.compile(r"\]\(([^()\s]+\.md)\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """What the index needs to know of a memory."""
+
+    file: str
+    name: str
+    description: str
+    type: Kind
+    modified: float
+    uses: int = 0
+    superseded_by: str = ""
+
+
+def make_index(listed: Iterable[Listed], limits: MemorySettings) -> str:
+    """Write the index: what holds, in the limits, with a last line for what found no room."""
+    holding = [one for one in listed if not one.superseded_by]
+    holding.sort(key=lambda one: (-one.uses, -one.modified, one.file))
+    room = _fitting(holding, limits)
+    kept = sorted(holding[:room], key=lambda one: KINDS.index(one.type))
+    lines = [index_line(one, limits.index_line_chars) for one in kept]
+    if room < len(holding):
+        lines.append(_unlisted(len(holding) - room))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def index_line(one: Listed, limit_chars: int) -> str:
+    """Write one memory's line: a link and a hook, shorter than the limit."""
+    title = _plain(one.name)
+    title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
+    line = f"- [{title}]({one.file}): {_plain(one.description)}"
+    return line if len(line) < limit_chars else line[: limit_chars - 2].rstrip() + "…"
+
+
+def links_in(text: str) -> list[str]:
+    """List the memory files a text links to."""
+    return _LINK.findall(text)
+
+
+def loaded(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
+    """Cut an index to what a session takes in, and say which limit cut it."""
+    lines = text.splitlines(keepends=True)
+    kept = "".join(lines[: limits.index_lines])
+    caps = [f"{limits.index_lines} lines"] if len(lines) > limits.index_lines else []
+    if len(kept.encode()) > limits.index_bytes:
+        caps.append(f"{limits.index_bytes:,} bytes")
+        cut = kept.encode()[: limits.index_bytes].decode(errors="ignore")
+        kept = cut[: cut.rfind("\n") + 1]
+    if not caps:
+        return text
+    return (
+        f"{kept}\n[{name} is longer than {' and '.join(caps)}: the rest was not loaded. "
+        "Shorten descriptions or merge memories; `holdfast dream` does what is safe.]\n"
+    )
+
+
+def _fitting(holding: list[Listed], limits: MemorySettings) -> int:
+    """Count how many lines fit, with room for the line that tells of the others."""
+    sizes = [len(index_line(one, limits.index_line_chars).encode()) + 1 for one in holding]
+    if len(holding) <= limits.index_lines and sum(sizes) <= limits.index_bytes:
+        return len(holding)
+    left = limits.index_bytes - len(_unlisted(len(holding)).encode()) - 1
+    for count, size in enumerate(sizes[: limits.index_lines - 1]):
+        left -= size
+        if left < 0:
+            return count
+    return min(len(sizes), limits.index_lines - 1)
+
+
+def _unlisted(count: int) -> str:
+    return f"({count} more are not listed here; search the memories to find them)"
+
+
+def _plain(text: str) -> str:
+    """Keep a text on its line and out of the link's way."""
+    return "".join(c if c.isprintable() and c not in "[]" else " " for c in " ".join(text.split()))

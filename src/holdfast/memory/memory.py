@@ -1,0 +1,119 @@
+"""One memory: a Markdown file with a head that says what it is, where from and how sure.
+
+A text comes in and leaves as a frozen value, and back. Reading is lenient: a file without a
+head is a memory named for its file. What a memory rests on goes with it: `evidence` names
+sessions and messages, `sources` the repository's files it speaks of with their hashes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Literal, TypeAlias, get_args
+
+from holdfast.memory.front_matter import Value, joined, split
+
+Kind: TypeAlias = Literal["user", "feedback", "project", "reference"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+DESCRIPTION_CHARS = 300
+"""One line: longer ones are body."""
+
+_OWN = ("name", "description", "type", "created", "modified", "evidence", "sources")
+_MARKS = ("superseded_by", "supersedes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One thing worth knowing in later sessions."""
+
+    file: str
+    """Its name in the store."""
+    name: str
+    description: str
+    """One line; what recall and the index go by."""
+    type: Kind = "project"
+    created: float = 0.0
+    modified: float = 0.0
+    evidence: tuple[str, ...] = ()
+    """What it rests on, as `session#message`."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """The repository's files it speaks of, each with a hash of what was in it."""
+    superseded_by: str = ""
+    """The memory that contradicts or replaces this one."""
+    supersedes: tuple[str, ...] = ()
+    """The memories that this one contradicts or replaces."""
+    body: str = ""
+    more: Mapping[str, Value] = field(default_factory=dict)
+    """What else its head says."""
+
+    @property
+    def text(self) -> str:
+        """The file's content."""
+        fields: dict[str, Value] = {
+            "name": self.name,
+            "description": self.description,
+            "type": self.type,
+            "created": stamp(self.created) if self.created else "",
+            "modified": stamp(self.modified) if self.modified else "",
+            "evidence": list(self.evidence),
+            "sources": dict(self.sources),
+            "superseded_by": self.superseded_by,
+            "supersedes": list(self.supersedes),
+        }
+        return joined(fields | dict(self.more), self.body)
+
+
+def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
+    """Read a memory; `at` stands for times it does not tell."""
+    fields, body = split(text)
+    name = _line(fields.get("name")) or PurePosixPath(file).stem
+    modified = moment(_line(fields.get("modified"))) or at
+    sources = fields.get("sources")
+    return Memory(
+        file=file,
+        name=name,
+        description=(_line(fields.get("description")) or _first_line(body) or name)[
+            :DESCRIPTION_CHARS
+        ],
+        type=_kind(_line(fields.get("type"))),
+        created=moment(_line(fields.get("created"))) or modified,
+        modified=modified,
+        evidence=_items(fields.get("evidence")),
+        sources=sources if isinstance(sources, dict) else {},
+        superseded_by=_line(fields.get("superseded_by")),
+        supersedes=_items(fields.get("supersedes")),
+        body=body,
+        more={key: value for key, value in fields.items() if key not in (*_OWN, *_MARKS)},
+    )
+
+
+def stamp(at: float) -> str:
+    """Write a moment as a date and time, to the second."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment(text: str) -> float:
+    """Read a date, with or without a time; 0 is none."""
+    try:
+        told = datetime.fromisoformat(text)
+    except ValueError:
+        return 0.0
+    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+
+
+def _kind(told: str) -> Kind:
+    return next((kind for kind in KINDS if kind == told.lower()), "project")
+
+
+def _line(value: Value | None) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def _items(value: Value | None) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = value.split(",")
+    return tuple(dict.fromkeys(item.strip() for item in value or () if item.strip()))
+
+
+def _first_line(body: str) -> str:
+    return next((line.strip("#* \t") for line in body.splitlines() if line.strip("#* \t")), "")

@@ -1,0 +1,74 @@
+"""One memory: read leniently, written so that it reads back as itself."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.memory.memory import KINDS, Memory, moment, parse, stamp
+
+LINE = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=60)
+MEMORIES = st.builds(
+    Memory,
+    file=st.just("a.md"),
+    name=LINE,
+    description=LINE,
+    type=st.sampled_from(KINDS),
+    created=st.integers(1, 4_000_000_000).map(float),
+    modified=st.integers(1, 4_000_000_000).map(float),
+    evidence=st.lists(LINE.filter(lambda s: "," not in s), max_size=3, unique=True).map(tuple),
+    sources=st.dictionaries(LINE, LINE, max_size=3),
+    superseded_by=st.sampled_from(["", "b.md"]),
+    body=st.text(st.characters(exclude_categories=["C"]), max_size=80).map(
+        lambda text: text.lstrip("\n") + "\n"
+    ),
+)
+
+
+@given(MEMORIES)
+def test_a_memory_reads_back_as_itself(memory):
+    """Nothing of it is lost or changed on the way through its text."""
+    assert parse("a.md", memory.text) == memory
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_memory(text):
+    """Reading never fails, and what is read has a name and a description."""
+    memory = parse("some/thing.md", text, at=5.0)
+    assert memory.name and memory.description and memory.type in KINDS
+
+
+def test_a_file_without_a_head_is_named_for_itself():
+    """People write plain Markdown."""
+    memory = parse("ops/db.md", "# The staging database\n\nIt is db-7.\n", at=7.0)
+    assert (memory.name, memory.description) == ("db", "The staging database")
+    assert (memory.type, memory.modified, memory.created) == ("project", 7.0, 7.0)
+
+
+def test_the_yaml_that_people_write_is_understood():
+    """Quotes, bracketed and dashed lists, unknown keys, an unknown type."""
+    text = (
+        "---\nname: 'Deploys'\ndescription: \"at: night\"\ntype: wisdom\nevidence:\n  - s1#2\n"
+        "  - s1#4\ntags: [ops, night]\nmodified: 2026-03-01\n---\nOnly at night.\n"
+    )
+    memory = parse("d.md", text)
+    assert (memory.name, memory.description, memory.type) == ("Deploys", "at: night", "project")
+    assert memory.evidence == ("s1#2", "s1#4")
+    assert memory.more == {"tags": ["ops", "night"]}
+    assert stamp(memory.modified) == "2026-03-01T00:00:00Z"
+    assert memory.body == "Only at night.\n"
+
+
+def test_an_unknown_key_survives():
+    """What we do not know stays in the head."""
+    text = "---\nname: a\ndescription: b\nowner: Ann\n---\n\nbody\n"
+    assert "owner: Ann" in parse("a.md", text).text
+
+
+def test_dashes_that_are_no_head_stay_in_the_body():
+    """A rule at the top of a page is not the begin of a head."""
+    text = "---\nnot closed\n" + "x\n" * 50
+    assert parse("a.md", text).body == text
+
+
+def test_a_moment_that_is_none_is_zero():
+    """A date nobody can read does not stop the reading."""
+    assert moment("last Tuesday") == 0.0

@@ -1,0 +1,269 @@
+"""The store: commits, conflicts, undo, tombstones, hand edits, and what is refused."""
+
+import sqlite3
+import stat
+
+import pytest
+
+from holdfast.errors import StoreError
+from holdfast.memory.commits import Change
+from holdfast.memory.memory import Memory
+from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
+from holdfast.memory.store import MemoryStore
+
+STAGING = Memory(file="staging.md", name="Staging", description="staging is db-7", body="db-7\n")
+DEPLOY = Memory(file="deploy.md", name="Deploys", description="only at night", body="At 22:00.\n")
+
+
+def test_a_commit_writes_the_files_and_the_index(store, write):
+    """What was committed can be read back, from the store and from the disk."""
+    commit = write(STAGING, DEPLOY, why="told by the user")
+    assert (commit.by, commit.why) == ("agent", "told by the user")
+    assert store.memory("staging.md").body == "db-7\n"
+    assert (store.root / "staging.md").read_text() == STAGING.text
+    assert (store.root / "MEMORY.md").read_text() == store.index()
+    assert "- [Deploys](deploy.md): only at night" in store.index()
+
+
+def test_everything_on_disk_is_private(store, write):
+    """Nobody else may read what an agent knows about its user."""
+    write(STAGING, Memory(file="ops/db.md", name="n", description="d"))
+    assert stat.S_IMODE(store.root.stat().st_mode) == 0o700
+    assert stat.S_IMODE((store.root / "ops").stat().st_mode) == 0o700
+    files = [path for path in store.root.rglob("*") if path.is_file()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+
+
+def test_the_later_of_two_writers_is_told(store, tmp_path):
+    """Both read one version; the second write is an error that names the first."""
+    with MemoryStore(store.root) as other:
+        first = Change(file="a.md", text="one\n", expected="")
+        store.commit([first], by="agent", why="first")
+        seen = other.version("a.md")
+        store.commit([Change(file="a.md", text="two\n", expected=seen)], by="agent", why="x")
+        with pytest.raises(MemoryConflict, match=r"by agent in commit 2 .* read it again"):
+            other.commit([Change(file="a.md", text="three\n", expected=seen)], by="dream", why="y")
+        assert other.read("a.md") == "two\n"
+
+
+def test_a_conflict_leaves_the_whole_set_undone(store):
+    """All changes of a commit happen, or none."""
+    store.commit([Change(file="a.md", text="one\n", expected="")], by="agent", why="x")
+    good = Change(file="b.md", text="b\n", expected="")
+    stale = Change(file="a.md", text="c\n", expected="")
+    with pytest.raises(MemoryConflict):
+        store.commit([good, stale], by="agent", why="x")
+    assert store.versions().keys() == {"a.md"}
+    assert not (store.root / "b.md").exists()
+
+
+def test_writing_what_is_there_is_no_commit(store, write):
+    """Nothing to change, nothing to log."""
+    write(STAGING)
+    assert write(STAGING) is None
+    assert store.history.head == 1
+
+
+def test_undo_restores_the_bytes(store, write):
+    """Files, index and versions are what they were before."""
+    write(STAGING)
+    before = {path.name: path.read_bytes() for path in store.root.glob("*.md")}
+    change = Change(file="staging.md", text="other\n", expected=store.version("staging.md"))
+    new = Change(file="new.md", text="new\n", expected="")
+    store.commit([change, new], by="extraction", why="x")
+    undone = store.undo()
+    assert undone.undoes == 2
+    assert {path.name: path.read_bytes() for path in store.root.glob("*.md")} == before
+
+
+def test_undo_of_an_undo_is_a_redo(store, write):
+    """Every step can be taken back, also that one."""
+    write(STAGING)
+    store.undo()
+    assert store.versions() == {}
+    store.undo()
+    assert store.read("staging.md") == STAGING.text
+
+
+def test_an_older_commit_can_be_undone_beside_newer_ones(store, write):
+    """What came later and touched other files stays."""
+    write(STAGING)
+    write(DEPLOY)
+    store.undo(1)
+    assert store.versions().keys() == {"deploy.md"}
+
+
+def test_an_undo_never_takes_newer_work_with_it(store, write):
+    """A file changed since is a conflict, not a loss."""
+    write(STAGING)
+    write(Memory(file="staging.md", name="n", description="newer"))
+    with pytest.raises(MemoryConflict, match="in commit 2"):
+        store.undo(1)
+
+
+def test_nothing_is_removed_without_a_reason(store, write):
+    """The reason is kept with the tombstone."""
+    write(STAGING)
+    version = store.version("staging.md")
+    gone = Change(file="staging.md", text=None, expected=version, reason=" ")
+    with pytest.raises(MemoryRefused, match="without a reason"):
+        store.commit([gone], by="dream", why="x")
+    gone = Change(file="staging.md", text=None, expected=version, reason="same as other.md")
+    store.commit([gone], by="dream", why="x")
+    (stone,) = store.history.tombstones()
+    assert (stone.file, stone.reason, stone.by) == ("staging.md", "same as other.md", "dream")
+
+
+def test_what_is_gone_can_be_brought_back(store, write):
+    """As it was, and then it has no tombstone."""
+    write(STAGING)
+    gone = Change(file="staging.md", text=None, expected=store.version("staging.md"), reason="old")
+    store.commit([gone], by="person", why="x")
+    store.bring_back("staging.md")
+    assert store.read("staging.md") == STAGING.text
+    assert store.history.tombstones() == []
+    with pytest.raises(NoSuchMemory):
+        store.bring_back("never.md")
+
+
+def test_what_people_change_by_hand_is_their_commit(store, write):
+    """Edited, added and removed files are taken in before the next commit."""
+    write(STAGING, DEPLOY)
+    (store.root / "staging.md").write_text("by hand\n")
+    (store.root / "deploy.md").unlink()
+    (store.root / "new.md").write_text("# New\n")
+    write(Memory(file="other.md", name="o", description="o"))
+    newest, adopted = store.history.log(2)
+    assert (newest.by, adopted.by, adopted.why) == ("agent", "person", "changed by hand")
+    assert store.versions().keys() == {"new.md", "other.md", "staging.md"}
+    assert store.read("staging.md") == "by hand\n"
+    assert store.history.tombstones()[0].reason == "removed by hand"
+
+
+def test_a_hand_edit_makes_a_models_older_change_a_conflict(store, write):
+    """A person's work is never written over."""
+    write(STAGING)
+    seen = store.version("staging.md")
+    (store.root / "staging.md").write_text("by hand\n")
+    with pytest.raises(MemoryConflict, match="by person"):
+        store.commit([Change(file="staging.md", text="mine\n", expected=seen)], by="agent", why="")
+    assert (store.root / "staging.md").read_text() == "by hand\n"
+
+
+def test_an_index_changed_by_hand_is_kept_while_it_is_sound(store, write):
+    """A person may order it; one that leads nowhere is made anew, and theirs stays in the log."""
+    write(STAGING, DEPLOY)
+    mine = "- [Staging](staging.md): mine\n"
+    (store.root / "MEMORY.md").write_text(mine)
+    store.adopt()
+    assert store.index() == mine
+    (store.root / "MEMORY.md").write_text("- [x](nowhere.md): x\n")
+    store.adopt()
+    assert "nowhere" not in store.index() and "staging.md" in store.index()
+    assert "nowhere" in store.history.diff(store.history.commit(3).changes)
+
+
+def test_a_hand_written_secret_stays_out(store):
+    """The file is left alone, the store does not take it in and says why."""
+    (store.root / "aws.md").write_text("key " + "AKIA" + "Z7QKX2VBMTN4RWLS\n")
+    assert store.adopt() is None
+    assert store.versions() == {}
+    assert "aws-access-token" in store.problems["aws.md"]
+
+
+def test_a_secret_is_refused_and_not_repeated(store):
+    """The error names the rule and the line."""
+    secret = "ghp_" + "q7Zk2XvB9mTn4RwL8sJd3FhG6pYc1UeA5oKi"
+    with pytest.raises(MemoryRefused, match=r"line 2 \(github-pat\)") as caught:
+        store.commit([Change(file="a.md", text=f"x\n{secret}\n", expected="")], by="agent", why="")
+    assert secret not in str(caught.value)
+    assert store.history.head == 0 and not (store.root / "a.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("a\0b", "zero byte"), ("\ud800", "half a character"), ("x" * 70_000, "over memory")],
+)
+def test_a_text_that_is_no_memory_is_refused(store, text, told):
+    """With the reason."""
+    with pytest.raises(MemoryRefused, match=told):
+        store.commit([Change(file="a.md", text=text, expected="")], by="agent", why="")
+
+
+def test_a_path_out_of_the_store_is_refused(store):
+    """Names are checked before anything is touched."""
+    with pytest.raises(MemoryRefused):
+        store.commit([Change(file="../a.md", text="x", expected="")], by="agent", why="")
+
+
+def test_a_link_in_a_files_place_is_not_followed(store, tmp_path):
+    """A link somebody put there leads nothing out."""
+    outside = tmp_path / "outside.md"
+    (store.root / "a.md").symlink_to(outside)
+    with pytest.raises(MemoryRefused, match="behind a link"):
+        store.commit([Change(file="a.md", text="x", expected="")], by="agent", why="")
+    assert not outside.exists()
+
+
+def test_names_that_differ_in_case_only_are_refused(store, write):
+    """Some disks cannot hold both."""
+    write(STAGING)
+    with pytest.raises(MemoryRefused, match="only in case"):
+        store.commit([Change(file="Staging.md", text="x", expected="")], by="agent", why="")
+
+
+def test_uses_are_counted_and_order_the_index(store, write):
+    """What is used stands first."""
+    write(STAGING, DEPLOY)
+    store.count_uses(["staging.md", "staging.md"])
+    write(Memory(file="z.md", name="z", description="z"))
+    assert [one.uses for one in store.listed() if one.file == "staging.md"] == [2]
+    assert store.index().splitlines()[0].startswith("- [Staging]")
+
+
+def test_search_finds_by_words_of_name_description_and_body(store, write):
+    """Stemmed, the best first."""
+    write(STAGING, DEPLOY)
+    assert [hit.file for hit in store.search("when do we deploy?")] == ["deploy.md"]
+    assert [hit.file for hit in store.search("the 22:00 window")] == ["deploy.md"]
+    assert store.search("what is it") == []
+    assert store.search('") OR NEAR(') == []
+
+
+def test_a_removed_memory_is_not_found(store, write):
+    """Words go with their memory, and come back with it."""
+    write(STAGING)
+    store.undo()
+    assert store.search("staging") == []
+    store.undo()
+    assert [hit.file for hit in store.search("staging")] == ["staging.md"]
+
+
+def test_a_damaged_history_says_what_to_do(tmp_path):
+    """The Markdown files are whole; the error says so."""
+    root = tmp_path / "memory"
+    root.mkdir()
+    (root / ".history.db").write_bytes(b"not a database" * 1_000)
+    with pytest.raises(StoreError, match="move it away"):
+        MemoryStore(root)
+
+
+def test_a_lost_history_begins_anew_with_the_files(store, write):
+    """Memories outlive their history."""
+    write(STAGING)
+    store.close()
+    for path in store.root.glob(".history.db*"):
+        path.unlink()
+    with MemoryStore(store.root) as again:
+        again.adopt()
+        assert again.read("staging.md") == STAGING.text
+
+
+def test_a_newer_history_is_left_alone(store):
+    """A later version's file is not touched."""
+    store.close()
+    with sqlite3.connect(store.root / ".history.db") as sql:
+        sql.execute("PRAGMA user_version = 99")
+    sql.close()
+    with pytest.raises(StoreError, match="newer version"):
+        MemoryStore(store.root)
