@@ -114,7 +114,7 @@ class Ledger(Generic[T]):
     def _append(self, descriptor: int, values: Sequence[T]) -> None:
         size = os.fstat(descriptor).st_size
         lines = [] if size else [msgspec.json.encode(Head(ledger=secrets.token_hex(8)))]
-        lines += [msgspec.json.encode(value) for value in values]
+        lines += [self._encoded(value) for value in values]
         content = b"".join(line + b"\n" for line in lines)
         if size + len(content) > self._limit_bytes:
             raise StoreError(f"{self.path} is full ({size:,} bytes); nothing was added")
@@ -128,6 +128,15 @@ class Ledger(Generic[T]):
             raise StoreError(
                 f"{self.path}: {error.strerror or error}; nothing was added"
             ) from error
+
+    def _encoded(self, value: T) -> bytes:
+        """Write a value as a line that every reader will take."""
+        try:
+            line = msgspec.json.encode(value)
+            self._decoder.decode(line)
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:
+            raise StoreError(f"that does not go into {self.path.name}: {error}") from error
+        return line
 
     def _recognise(self, descriptor: int) -> None:
         """Notice that another file has taken the place of the one that was read."""
