@@ -1,0 +1,242 @@
+"""What stands in the view for a result that lies on disk: a short look at it, and the way to it.
+
+What is known of a result comes in as `Long`, with how much may be shown; a text goes out, always
+within those bounds. A file's beginning says what it is; of a command's output the end says how it
+went and lines in the middle say what went wrong, so those are shown with their numbers. Pure:
+which results are spilled is `budget`'s to say, and secrets are masked by a function given here.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+TAG = "spilled"
+ERROR_LINE_CHARS = 200
+"""Enough of a line to see what it complains of."""
+SCANNED_CHARS = 2 << 20
+"""Errors are looked for in this much of a middle: twice what a command's output is kept whole."""
+SLACK_CHARS = 200
+"""Looked at past a cut, so that no secret is cut in two and half of it shown."""
+
+_HINT = re.compile(
+    "\ne  |error|exception|fatal|panic|traceback|fail|segmentation fault|core dumped|undefined "
+    "|unhandled|aborted|denied|no such file|not found|cannot|could not|killed"
+)
+"""Words, in small letters, one of which is in every line that looks like an error."""
+_ERROR = re.compile(
+    r"^E  +\S"
+    r"|(?<![\w/.-])(?:\w*error|\w*exception|fatal|panic(?:ked)?|traceback|fail(?:ed|ures?)?"
+    r"|segmentation fault|core dumped|undefined (?:reference|symbol|variable)|unhandled|aborted"
+    r"|permission denied|no such file|not found|cannot|could not|killed)(?![\w/]|\.\w)",
+    re.IGNORECASE,
+)
+"""What compilers, test runners, shells and interpreters say when something is wrong."""
+_FINE = re.compile(
+    r"\b(?:0|no|without)\s+(?:\w+\s+)?(?:errors?|fail(?:ed|ures?)?|exceptions?)\b"
+    r"|\b(?:errors?|fail(?:ed|ures?)?)\s*[:=]\s*0\b",
+    re.IGNORECASE,
+)
+"""What they say when nothing is."""
+
+Mask = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Long:
+    """A result too long to be shown."""
+
+    tool: str
+    tool_use_id: str
+    text: str
+    bytes: int
+    """Of the whole result."""
+    file: Path
+    is_whole: bool = True
+    """The file holds all of it."""
+    is_command: bool = False
+    exit_status: int | None = None
+    readers: tuple[str, ...] = ()
+    """The names of the tools by which the model could read on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How much may be shown."""
+
+    preview_bytes: int
+    error_bytes: int
+
+
+def preview(long: Long, room: Room, mask: Mask = str) -> str:
+    """Write what stands in for a long result."""
+    parts = [f"<{TAG} {_facts(long)}>", *_way(long), ""]
+    parts += (
+        _excerpt_of_command(long, room, mask) if long.is_command else _opening(long, room, mask)
+    )
+    return "\n".join([*parts, f"</{TAG}>"])
+
+
+def repetition(tool_use_id: str, first: str, size_bytes: int, readers: tuple[str, ...]) -> str:
+    """Write what stands in for a result that is shown already."""
+    said = f"[The same, byte for byte, as the result of {_name(first)}: {human_size(size_bytes)}"
+    if "History" in readers:
+        said += f'; should that be gone, History has it by id "{_name(tool_use_id)}"'
+    return f"{said}.]"
+
+
+def human_size(size_bytes: float) -> str:
+    """Write a number of bytes for people."""
+    for unit in ("bytes", "KB", "MB"):
+        if size_bytes < 1_000:
+            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1_000
+    return f"{size_bytes:.1f} GB"
+
+
+def head_of(text: str, limit_bytes: int) -> str:
+    """Take the beginning of a text, up to a line's end if one lies past half of the limit."""
+    cut = text[:limit_bytes].encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
+    if len(cut) == len(text):
+        return text
+    line_end = cut.rfind("\n")
+    return cut[:line_end] if _bytes(cut[: max(0, line_end)]) > limit_bytes // 2 else cut
+
+
+def tail_of(text: str, limit_bytes: int) -> str:
+    """Take the end of a text, from a line's beginning if one lies before half of the limit."""
+    if limit_bytes <= 0:
+        return ""
+    cut = text[-limit_bytes:].encode("utf-8", "replace")[-limit_bytes:].decode("utf-8", "ignore")
+    if len(cut) == len(text):
+        return text
+    line_end = cut.find("\n")
+    rest = cut[line_end + 1 :]
+    return rest if line_end >= 0 and _bytes(rest) > limit_bytes // 2 else cut
+
+
+def error_lines(text: str, limit_bytes: int, first_line: int = 1) -> tuple[list[str], int]:
+    """Find lines that look like errors; give those that fit, numbered, and how many there are.
+
+    Where not all fit, the first ones (the cause) and the last ones (the sum) are given.
+    """
+    found = _complaints(text, first_line)
+    numbered = [f"{number}: {line.strip()[:ERROR_LINE_CHARS]}" for line, number in found]
+    first = _fitting(numbered, limit_bytes if _size(numbered) <= limit_bytes else limit_bytes // 2)
+    left = limit_bytes - _size(first)
+    last = _fitting(numbered[len(first) :][::-1], left)[::-1]
+    return first + last, len(numbered)
+
+
+def _complaints(text: str, first_line: int) -> Iterator[tuple[str, int]]:
+    """Yield lines that look like errors, each once, with the number of its first appearance."""
+    text = f"\n{text[:SCANNED_CHARS]}"
+    lowered = text.lower() if len(text.lower()) == len(text) else text
+    place, number = 0, first_line - 1
+    known: set[str] = set()
+    for match in _HINT.finditer(lowered):
+        if match.start() < place:
+            continue  # a second word in the same line
+        start = text.rfind("\n", 0, match.start() + 1) + 1
+        number += text.count("\n", place, start)
+        end = text.find("\n", match.end())
+        place = len(text) if end < 0 else end
+        line = text[start : min(place, start + 4 * ERROR_LINE_CHARS)].strip("\r\n")
+        if line not in known and _ERROR.search(line) and not _FINE.search(line):
+            known.add(line)
+            yield line, number
+
+
+def _fitting(lines: list[str], limit_bytes: int) -> list[str]:
+    """Take lines as long as they fit."""
+    taken: list[str] = []
+    for line in lines:
+        limit_bytes -= _bytes(line) + 1
+        if limit_bytes < 0:
+            break
+        taken.append(line)
+    return taken
+
+
+def _opening(long: Long, room: Room, mask: Mask) -> list[str]:
+    head = _shown_head(long.text, room.preview_bytes, mask)
+    return [f"[its first {human_size(_bytes(head))}]", _quoted(head), "[…]"]
+
+
+def _excerpt_of_command(long: Long, room: Room, mask: Mask) -> list[str]:
+    """Show how a command's output begins and ends, and what in between looks like an error."""
+    text, half = long.text, room.preview_bytes // 2
+    head, tail = head_of(text, half), tail_of(text, half)
+    middle = text[len(head) : len(text) - len(tail)]
+    lines, count = error_lines(middle, room.error_bytes, 1 + head.count("\n"))
+    head, tail = _shown_head(text, half, mask), _shown_tail(text, half, mask)
+    parts = [f"[its first {human_size(_bytes(head))}]", _quoted(head)]
+    if lines:
+        told = "the" if len(lines) == count else f"{len(lines)} of the {count:,}"
+        parts.append(f"[{told} lines between that look like errors, by number]")
+        parts.append(_quoted(_within("\n".join(map(mask, lines)), room.error_bytes)))
+    else:
+        parts.append("[…]")
+    return [*parts, f"[its last {human_size(_bytes(tail))}]", _quoted(tail)]
+
+
+def _shown_head(text: str, limit_bytes: int, mask: Mask) -> str:
+    """Mask more than is shown, then cut: a secret at the cut is masked as a whole."""
+    head = head_of(text, limit_bytes)
+    longer = text[: len(head) + SLACK_CHARS]
+    seen = mask(longer)
+    return head if seen == longer else head_of(seen, limit_bytes)
+
+
+def _shown_tail(text: str, limit_bytes: int, mask: Mask) -> str:
+    tail = tail_of(text, limit_bytes)
+    longer = text[-(len(tail) + SLACK_CHARS) :]
+    seen = mask(longer)
+    return tail if seen == longer else tail_of(seen, limit_bytes)
+
+
+def _facts(long: Long) -> str:
+    facts = {
+        "tool": _name(long.tool),
+        "id": _name(long.tool_use_id),
+        "size": human_size(long.bytes),
+        "lines": f"{long.text.count(chr(10)) + 1:,}",
+    }
+    if long.exit_status is not None:
+        facts["exit-status"] = str(long.exit_status)
+    return " ".join(f'{key}="{value}"' for key, value in facts.items())
+
+
+def _way(long: Long) -> Iterator[str]:
+    """Say where the whole lies and how to read on."""
+    what = "All of it" if long.is_whole else "As much of it as a file may hold"
+    yield f"Too long to be shown here. {what} is in {long.file}"
+    ways = []
+    if reader := next((name for name in long.readers if name != "History"), ""):
+        ways.append(f"{reader} shows any part of that file by offset and limit")
+    if "History" in long.readers:
+        ways.append(f'History opens it by id "{_name(long.tool_use_id)}"')
+    if ways:
+        yield "; ".join(ways) + "."
+
+
+def _name(text: str) -> str:
+    """Show somebody else's name so that it can end no tag."""
+    return re.sub(r"[^\w.:/@-]", "_", text)[:120]
+
+
+def _quoted(text: str) -> str:
+    """Keep what was printed from closing our tag."""
+    return text.replace(f"</{TAG}", f"<\\/{TAG}")
+
+
+def _within(text: str, limit_bytes: int) -> str:
+    return text.encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _size(lines: list[str]) -> int:
+    return sum(_bytes(line) + 1 for line in lines)
