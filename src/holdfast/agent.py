@@ -13,6 +13,7 @@ from pathlib import Path
 from holdfast.cache.prompt import updated
 from holdfast.engine import Engine
 from holdfast.entries import Framed, Said
+from holdfast.fork import Forks
 from holdfast.framing import Framer, reframed, renew_frame
 from holdfast.hooks import Hooks, Scene
 from holdfast.hooks import Verdict as HookVerdict
@@ -62,6 +63,15 @@ class Agent:
     was_refused: bool = False
     _mode_before: Mode | None = None
     """The user's mode while a plan is being made."""
+
+    def __post_init__(self) -> None:
+        self.engine.ask = Forks(
+            parent=self.engine,
+            model=self._answering,
+            toolbox=self._toolbox,
+            abort=self.abort,
+            purse=self.purse,
+        ).ask
 
     @property
     def engine(self) -> Engine:
@@ -123,13 +133,7 @@ class Agent:
         return Loop(
             engine=self.engine,
             model=self.model,
-            toolbox=Toolbox(
-                tools=self._known,
-                workplace=self.workplace,
-                gate=self._pass,
-                after=self._after,
-                parallel=settings.loop.parallel_tools,
-            ),
+            toolbox=self._toolbox(),
             settings=settings.loop,
             purse=self.purse,
             fallback=self.fallback,
@@ -138,6 +142,21 @@ class Agent:
             budget_tokens=budget_tokens,
             abort=self.abort,
         )
+
+    def _toolbox(self) -> Toolbox:
+        return Toolbox(
+            tools=self._known,
+            workplace=self.workplace,
+            gate=self._pass,
+            after=self._after,
+            parallel=self.engine.settings.loop.parallel_tools,
+        )
+
+    def _answering(self) -> Model:
+        """Give the model that answers just now; a fallback may have taken over in mid-run."""
+        if self.fallback is not None and self.fallback.name == self.engine.model:
+            return self.fallback
+        return self.model
 
     async def _pass(self, use: ToolUse, tool: Tool) -> Pass | Denial:
         """Ask the hooks, then the permissions."""

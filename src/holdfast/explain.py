@@ -16,6 +16,7 @@ from holdfast.entries import (
     Collapsed,
     Compacted,
     Failed,
+    Forked,
     Pinned,
     Ran,
     Redone,
@@ -91,6 +92,9 @@ class _Teller:
                 self._answer(turn, entry)
             case Ran(is_error=True):
                 turn.errors += 1
+            case Forked():
+                turn.spent = turn.spent + spent_on(entry.model, entry.usage)
+                turn.acts.append(Act(n=entry.n, kind=_kind(entry), text=_told_beside(entry)))
             case Shaped() | Undone() | Redone() | Switched() | Failed() | CacheBroke():
                 saved = before - after if isinstance(entry, Shaped | Undone | Redone) else 0
                 turn.acts.append(
@@ -145,3 +149,12 @@ def _told(entry: AnyEntry) -> str:
             told = ""
     why = entry.why if isinstance(entry, Shaped) else ""
     return f"{told}: {why}" if why else told
+
+
+def _told_beside(entry: Forked) -> str:
+    """Say who asked, how long the prompt was and how much of it came from the cache."""
+    usage, stop = entry.usage, entry.stop_reason
+    share = usage.cache_read_tokens / usage.prompt_tokens if usage.prompt_tokens else 0.0
+    told = f"{entry.source} asked the model beside the conversation: "
+    told += f"{usage.prompt_tokens:,} tokens, {share:.0%} from the cache"
+    return f"{told} ({stop})" if stop in ("aborted", "broken") else told

@@ -23,6 +23,7 @@ from holdfast.capabilities import capabilities
 from holdfast.engine import Engine, Fullness
 from holdfast.entries import Framed, Section, Switched
 from holdfast.errors import ModelError, RequestRejected
+from holdfast.fork import Forks, out_of_reach
 from holdfast.framing import frame
 from holdfast.log import Log
 from holdfast.messages import (
@@ -34,20 +35,27 @@ from holdfast.messages import (
     result_content_from_wire,
 )
 from holdfast.models.chat import worded_for
+from holdfast.models.clients import model_over
 from holdfast.models.protocol import Request
 from holdfast.models.responses import reply_from
 from holdfast.models.retry import RETRIES, wait_seconds
 from holdfast.models.translate import translate
-from holdfast.settings import Settings, load_settings
+from holdfast.round import Toolbox
+from holdfast.settings import Settings, home, load_settings
 from holdfast.store import FileStore, Store
+from holdfast.tools.workplace import Workplace
 from holdfast.view import View
 
 
 class Session:
     """One conversation that is kept, measured and never lost."""
 
-    def __init__(self, log: Log, settings: Settings, *, max_tokens: int = 0) -> None:
+    def __init__(
+        self, log: Log, settings: Settings, *, max_tokens: int = 0, client: object = None
+    ) -> None:
         self.engine = Engine(log, settings)
+        if client is not None:
+            self.engine.ask = self._forks(client).ask
         self._max_tokens = max_tokens
         self._attempt = 0
         self._dice = random.Random()
@@ -67,16 +75,21 @@ class Session:
         store: Store | None = None,
         settings: Settings | None = None,
         source: str = "sdk",
+        client: object = None,
     ) -> Self:
         """Begin a session for a model, with the system prompt and tools of every request.
 
         `max_tokens` is the output limit per answer (0: a sane one); `options` are request
         parameters such as thinking, which stay the same for the whole session; `source` says
-        who asks, which decides how long the provider is to keep the prompt.
+        who asks, which decides how long the provider is to keep the prompt. With a `client` (of
+        Anthropic's or OpenAI's SDK, or a model) what needs a model uses it; else it is done
+        without one.
         """
+        _check_client(client)
         directory = directory or Path.cwd()
         log = (store or FileStore()).create(directory=directory)
-        session = cls(log, settings or load_settings(directory), max_tokens=max_tokens)
+        settings = settings or load_settings(directory)
+        session = cls(log, settings, max_tokens=max_tokens, client=client)
         session.begin(model, frame(system, tools, options or {}), source)
         return session
 
@@ -93,11 +106,13 @@ class Session:
         max_tokens: int = 0,
         store: Store | None = None,
         settings: Settings | None = None,
+        client: object = None,
     ) -> Self:
         """Go on with a session; tools that a dead process left open count as interrupted."""
+        _check_client(client)
         log = (store or FileStore()).open(id)
-        directory = Path(log.header.directory or ".")
-        session = cls(log, settings or load_settings(directory), max_tokens=max_tokens)
+        settings = settings or load_settings(Path(log.header.directory or "."))
+        session = cls(log, settings, max_tokens=max_tokens, client=client)
         session.engine.repair()
         return session
 
@@ -175,6 +190,17 @@ class Session:
         await self.sleep(wait)
         return "retry"
 
+    def _forks(self, client: object) -> Forks:
+        """Let questions to the model go through the caller's client, on forks without tools."""
+        directory = Path(self.engine.log.header.directory or ".")
+        scratch = self.engine.log.path.with_suffix("") / "scratch"
+        workplace = Workplace(root=directory, home=home(), scratch=scratch)
+        return Forks(
+            parent=self.engine,
+            model=lambda: model_over(client, self.engine.model),
+            toolbox=lambda: Toolbox(tools=out_of_reach(self.engine.frame), workplace=workplace),
+        )
+
     def close(self) -> None:
         """Keep what was learnt and let the log go."""
         self.engine.close()
@@ -200,3 +226,9 @@ class Session:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _check_client(client: object) -> None:
+    """Say at once, before anything is made, if a client cannot be used."""
+    if client is not None:
+        model_over(client, "")

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from holdfast.entries import AnyEntry, Replied
+from holdfast.entries import AnyEntry, Forked, Replied
 from holdfast.messages import Usage
 from holdfast.prices import cost
 from holdfast.settings import BudgetSettings, home
@@ -75,12 +75,14 @@ def spent_on(model: str, usage: Usage) -> Spent:
 
 
 def spent_in(entries: Iterable[AnyEntry]) -> Spent:
-    """Sum up a log; an answer in pieces is paid for once, by its last usage."""
+    """Sum up a log, forks included; an answer in pieces is paid for once, by its last usage."""
     last: dict[str, Replied] = {}
+    total = Spent()
     for entry in entries:
         if isinstance(entry, Replied) and entry.usage:
             last[entry.response_id] = entry
-    total = Spent()
+        elif isinstance(entry, Forked):
+            total = total + spent_on(entry.model, entry.usage)
     for entry in last.values():
         assert entry.usage is not None
         total = total + spent_on(entry.model, entry.usage)

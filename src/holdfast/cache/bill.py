@@ -1,21 +1,27 @@
-"""What a session was spent on: by model, by kind of token, by turn, and what no cache would cost.
+"""What a session was spent on: by model, source, kind of token and turn, and without a cache.
 
-A history comes in, a `Bill` goes out. An answer that came in pieces is paid once, by its last
-usage, at the prices of its day. A model without a price is counted in tokens and named, never
-priced at a guess. The day's ledger, which all sessions write to, is read here too.
+A history comes in, a `Bill` goes out. Calls of forks count as answers do, under their source.
+An answer that came in pieces is paid once, by its last usage, at the prices of its day. A model
+without a price is counted in tokens and named, never priced at a guess. The day's ledger, which
+all sessions write to, is read here too.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import msgspec
 
-from holdfast.entries import AnyEntry, Replied, Said
+from holdfast.entries import AnyEntry, Forked, Replied, Said
 from holdfast.messages import Usage, text_of
 from holdfast.prices import Cost, cost
 from holdfast.spending import Spent
+
+MAIN = "main"
+"""What the conversation itself is called among those who ask."""
+UNFINISHED = ("", "aborted", "broken")
+"""What an answer that did not come to its end stopped for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +93,8 @@ class Bill:
     total: Item
     models: tuple[Item, ...]
     """Dearest first."""
+    sources: tuple[Item, ...]
+    """Who asked: the conversation itself (`main`) and its forks; dearest first."""
     turns: tuple[TurnItem, ...]
     """In order; turns without a call are left out."""
 
@@ -103,6 +111,7 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
     """Add up what a history cost."""
     turns: list[_Turn] = []
     answers: dict[str, tuple[Replied, _Turn]] = {}
+    paid: list[tuple[Replied | Forked, _Turn]] = []
     for entry in entries:
         if not turns or (isinstance(entry, Said) and not entry.hidden):
             said = text_of(entry.content) if isinstance(entry, Said) else ""
@@ -110,14 +119,20 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
         if isinstance(entry, Replied) and entry.usage:
             _, turn = answers.get(entry.response_id, (entry, turns[-1]))
             answers[entry.response_id] = entry, turn
+        elif isinstance(entry, Forked):
+            paid.append((entry, turns[-1]))
+    paid += answers.values()
     models: dict[str, Item] = {}
-    for answer, turn in answers.values():
+    sources: dict[str, Item] = {}
+    for answer, turn in paid:
         item = _priced(answer)
-        models[item.name] = models[item.name] + item if item.name in models else item
+        _add(models, item)
+        _add(sources, replace(item, name=_source(answer)))
         turn.items.append(item)
     return Bill(
         total=sum(models.values(), Item()),
-        models=tuple(sorted(models.values(), key=lambda item: -item.cost.total)),
+        models=_dearest_first(models),
+        sources=_dearest_first(sources),
         turns=tuple(
             TurnItem(number=turn.number, n=turn.n, said=turn.said, item=sum(turn.items, Item()))
             for turn in turns
@@ -126,7 +141,19 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
     )
 
 
-def _priced(answer: Replied) -> Item:
+def _add(items: dict[str, Item], item: Item) -> None:
+    items[item.name] = items[item.name] + item if item.name in items else item
+
+
+def _dearest_first(items: dict[str, Item]) -> tuple[Item, ...]:
+    return tuple(sorted(items.values(), key=lambda item: -item.cost.total))
+
+
+def _source(answer: Replied | Forked) -> str:
+    return answer.source if isinstance(answer, Forked) else MAIN
+
+
+def _priced(answer: Replied | Forked) -> Item:
     usage, day = answer.usage, _day(answer.at)
     assert usage is not None
     tokens = _tokens(usage)
@@ -147,7 +174,7 @@ def _priced(answer: Replied) -> Item:
         cost=paid or Cost(),
         bare_usd=bare.total if bare else 0.0,
         unpriced_calls=int(paid is None),
-        unfinished_calls=int(not answer.stop_reason),
+        unfinished_calls=int(answer.stop_reason in UNFINISHED),
     )
 
 

@@ -106,6 +106,11 @@ def lost_tokens(before: Usage, after: Usage) -> int:
     return lost if lost >= DROP_TOKENS and lost > DROP_RATIO * readable else 0
 
 
+def has_read(usage: Usage, before: Usage) -> bool:
+    """Say whether a call read what another had left, so that it lives on from then."""
+    return usage.cache_read_tokens >= (1 - DROP_RATIO) * readable_tokens(before)
+
+
 def lost_usd(model: str, usage: Usage, lost: int, at: date | None = None) -> float:
     """Price tokens that were written or sent again instead of read; unknown prices are nothing."""
     listed = prices(model, at)

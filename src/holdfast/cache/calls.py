@@ -4,16 +4,17 @@ A history comes in, ours or imported; calls go out in order, each with what was 
 and neither, what that cost, and what it would have cost with an ideal cache and with none. A
 call is cold when it read less than half of what the one before it had left in the cache. Its
 cause is what was found when it happened, if the log has it, else something the log shows
-between the two calls (`clues`), else "provider".
+between the two calls (`clues`), else "provider". Calls of forks stand among the others under
+their source; only what was found when they happened is told of them.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
-from holdfast.cache.breaks import LIFETIME_SECONDS, lost_usd, readable_tokens
+from holdfast.cache.breaks import LIFETIME_SECONDS, has_read, lost_usd, readable_tokens
 from holdfast.cache.clues import Clue, Seen, explain_cold
-from holdfast.entries import AnyEntry, Asked, CacheBroke, Compacted, Ran, Replied, Said
+from holdfast.entries import AnyEntry, Asked, CacheBroke, Compacted, Forked, Ran, Replied, Said
 from holdfast.messages import Content, Usage
 from holdfast.prices import cost
 
@@ -42,7 +43,7 @@ class Call:
     """Its cost without any cache."""
     is_priced: bool
     seconds_since: float | None
-    """From the start of the call before it; None where the log's times do not say."""
+    """Since the call before it, or a fork's that read the same; None where the log does not say."""
     lifetime: str
     is_cold: bool = False
     cause: str = ""
@@ -50,6 +51,8 @@ class Call:
     is_expected: bool = False
     lost_tokens: int = 0
     lost_usd: float = 0.0
+    source: str = "main"
+    """Who asked: the conversation itself, or a fork of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +123,8 @@ class _Answer:
     lifetime: str = "5m"
     asked: Asked | None = None
     """The request, with all hashes known by then."""
+    renewed: float = 0.0
+    """When a fork last read what this call had left, so that it lived on from then."""
 
 
 @dataclass(slots=True)
@@ -129,9 +134,13 @@ class _Teller:
     _last: _Answer | None = None
     """The answer before the one that is coming in."""
     _answer: _Answer | None = None
+    _forks: list[Call] = field(default_factory=list)
+    """Calls of forks since the answer that is coming in."""
 
     def take(self, entry: AnyEntry) -> None:
         """Take one entry of the history."""
+        if self._is_of_fork(entry):
+            return
         current = self._answer
         if isinstance(entry, CacheBroke) and current is not None:
             current.broke = entry
@@ -144,6 +153,19 @@ class _Teller:
             self._close()
             self._answer = self._begun(entry, entry.usage)
             self._waiting = []
+
+    def _is_of_fork(self, entry: AnyEntry) -> bool:
+        """Take what a fork did; it may come in the middle of an answer, and is told after it."""
+        forks, shared = self._forks, self._answer or self._last
+        if isinstance(entry, Forked):
+            forks.append(_beside(entry, shared))
+            if shared is not None and has_read(entry.usage, shared.usage):
+                shared.renewed = max(shared.renewed, forks[-1].at)
+            return True
+        if isinstance(entry, CacheBroke) and forks and forks[-1].source == entry.source:
+            forks[-1] = _told(forks[-1], entry)
+            return True
+        return False
 
     def end(self) -> list[Call]:
         """Give all calls."""
@@ -165,14 +187,13 @@ class _Teller:
     def _close(self) -> None:
         """Tell the answer that is complete now, as seen from the one before it."""
         answer, last = self._answer, self._last
-        if answer is None:
-            return
-        answer.lifetime = _lifetime(answer.usage, last.lifetime if last else "5m")
-        call = _call(answer, last)
-        if last is not None:
-            call = _blamed(call, answer, last)
-        self.calls.append(call)
-        self._last, self._answer = answer, None
+        if answer is not None:
+            answer.lifetime = _lifetime(answer.usage, last.lifetime if last else "5m")
+            call = _call(answer, last)
+            self.calls.append(_blamed(call, answer, last) if last else call)
+            self._last, self._answer = answer, None
+        self.calls += self._forks
+        self._forks.clear()
 
 
 def _start(entry: Replied, between: Sequence[AnyEntry]) -> float:
@@ -204,11 +225,37 @@ def _known(last: Asked | None, between: Sequence[AnyEntry]) -> Asked | None:
 
 
 def _call(answer: _Answer, last: _Answer | None) -> Call:
-    usage = answer.usage
+    since = -1.0
+    if last and answer.start and last.start:
+        since = answer.start - max(last.start, last.renewed)
+    call = _priced(answer.first, answer.usage, answer.start, answer.lifetime)
+    return replace(call, seconds_since=since if since >= 0 else None)
+
+
+def _beside(entry: Forked, last: _Answer | None) -> Call:
+    """Tell a fork's call; it was made when its time had not passed yet."""
+    start = entry.at - entry.seconds if entry.at else 0.0
+    lifetime = _lifetime(entry.usage, last.lifetime if last else "5m")
+    return replace(_priced(entry, entry.usage, start, lifetime), source=entry.source)
+
+
+def _told(call: Call, broke: CacheBroke) -> Call:
+    """Say of a fork's call what was found when it happened."""
+    return replace(
+        call,
+        cause=broke.cause,
+        detail=broke.detail,
+        is_expected=bool(broke.expected),
+        lost_tokens=broke.lost_tokens,
+        lost_usd=broke.usd,
+        is_cold=call.read_tokens < COLD_RATIO * (call.read_tokens + broke.lost_tokens),
+    )
+
+
+def _priced(entry: Replied | Forked, usage: Usage, start: float, lifetime: str) -> Call:
     # A split that does not add up to what was written says nothing of the rest.
     written_1h = min(usage.cache_write_1h_tokens, usage.cache_write_tokens)
-    day = _day(answer.start)
-    model = answer.first.model
+    day, model = _day(start), entry.model
     paid = cost(
         model,
         uncached_tokens=usage.input_tokens,
@@ -221,22 +268,21 @@ def _call(answer: _Answer, last: _Answer | None) -> Call:
     bare = cost(
         model, uncached_tokens=usage.prompt_tokens, output_tokens=usage.output_tokens, at=day
     )
-    since = answer.start - last.start if last and answer.start and last.start else -1.0
     return Call(
-        n=answer.first.n,
-        at=answer.start,
+        n=entry.n,
+        at=start,
         model=model,
         read_tokens=usage.cache_read_tokens,
         written_tokens=usage.cache_write_tokens,
         uncached_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
-        hit_share=usage.cache_read_tokens / usage.prompt_tokens,
+        hit_share=usage.cache_read_tokens / usage.prompt_tokens if usage.prompt_tokens else 0.0,
         usd=paid.total if paid else 0.0,
         ideal_usd=paid.total if paid else 0.0,
         bare_usd=bare.total if bare else 0.0,
         is_priced=paid is not None,
-        seconds_since=since if since >= 0 else None,
-        lifetime=answer.lifetime,
+        seconds_since=None,
+        lifetime=lifetime,
     )
 
 

@@ -16,9 +16,9 @@ from holdfast.cli.target import open_target
 def command(target: str, as_json: bool) -> None:
     """Tell how TARGET (a session's id, `newest`, or a file) used the provider's prompt cache.
 
-    For each call: tokens read, written and neither, its cost, and the share that was read; for
-    each cold call and each break, the cause; then the total, beside what an ideal cache and no
-    cache would have cost, and how long the cache still lives.
+    For each call, those of forks included: tokens read, written and neither, its cost, and the
+    share that was read; for each cold call and each break, the cause; then the total, beside what
+    an ideal cache and no cache would have cost, and how long the cache still lives.
     """
     calls = explain_calls(open_target(target).view.history)
     total = totals(calls)
@@ -48,6 +48,7 @@ def _lines(call: Call) -> list[str]:
     shown = [
         f"{call.n:>6} {tokens(call.read_tokens):>8} {tokens(call.written_tokens):>8} "
         f"{tokens(call.uncached_tokens):>8} {call.hit_share:>5.0%} {usd:>9}"
+        + (f"  fork: {call.source}" if call.source != "main" else "")
     ]
     if call.cause:
         word = "expected" if call.is_expected else "cold" if call.is_cold else "broke"

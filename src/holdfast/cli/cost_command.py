@@ -17,7 +17,7 @@ from holdfast.cache.outlook import expect
 from holdfast.cache.warmth import Lifetime
 from holdfast.cli.show import ago, json_out, tokens
 from holdfast.cli.target import open_target
-from holdfast.entries import AnyEntry, Replied
+from holdfast.entries import AnyEntry, Forked, Replied
 from holdfast.gauge import replay
 from holdfast.items import Round
 from holdfast.settings import home
@@ -42,9 +42,10 @@ KEPT_RESULTS = 5
 def command(target: str, as_json: bool) -> None:
     """Show what TARGET (a session's id, `newest`, or a file) was spent on.
 
-    By model and by kind: uncached, read from the cache, written to it, output; the dearest turns;
-    what no cache would have cost; each day's total over all sessions. For a session that lay idle
-    until its cache died: what sending all costs, clearing first, compacting first.
+    By model and by kind: uncached, read from the cache, written to it, output; by who asked, the
+    conversation or a fork of it; the dearest turns; what no cache would have cost; each day's
+    total over all sessions. For a session that lay idle until its cache died: what sending all
+    costs, clearing first, compacting first.
     """
     opened = open_target(target)
     history = opened.view.history
@@ -73,13 +74,13 @@ def command(target: str, as_json: bool) -> None:
 class _Idle:
     """The last answer and how long ago it came."""
 
-    last: Replied
+    last: Replied | Forked
     seconds: float
 
 
 def _idle(history: list[AnyEntry], now: float) -> _Idle | None:
     for entry in reversed(history):
-        if isinstance(entry, Replied) and entry.usage and entry.at:
+        if isinstance(entry, Replied | Forked) and entry.usage and entry.at:
             return _Idle(last=entry, seconds=max(0.0, now - entry.at))
     return None
 
@@ -135,6 +136,12 @@ def _lines(name: str, found: Bill, days: dict[str, Spent]) -> list[str]:
     for model in found.models:
         shown += ["", f"{model.name}   {model.calls:,} calls   ${model.cost.total:.4f}"]
         shown += _kinds(model)
+    if len(found.sources) > 1:
+        shown += ["", "who asked"]
+        for source in found.sources:
+            shown.append(
+                f"  {source.name:<24} {source.calls:>6,} calls  ${source.cost.total:>9.4f}"
+            )
     dearest = sorted(found.turns, key=lambda turn: -turn.item.cost.total)[:TOP_TURNS]
     shown += ["", "dearest turns"]
     for turn in dearest:

@@ -16,6 +16,7 @@ from holdfast.fork.asking import (
 )
 from holdfast.fork.prefix import STARTED, Prefix, answered_alike, joined
 from holdfast.fork.run import Forks, Parent
+from holdfast.fork.tools import out_of_reach
 
 __all__ = [
     "STARTED",
@@ -31,4 +32,5 @@ __all__ = [
     "check_may_fork",
     "deny_all",
     "joined",
+    "out_of_reach",
 ]

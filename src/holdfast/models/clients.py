@@ -1,0 +1,73 @@
+"""Whoever already has a client of a provider's SDK keeps it: it is wrapped as a model.
+
+An asynchronous client streams as any model does. A synchronous one is called in a thread, with
+its own connections and credentials, and its answer is handed on when it is whole; a call that
+is no longer wanted runs to its end there. A `Model` passes as it is.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+from holdfast.errors import ConfigError
+from holdfast.models.anthropic import AnthropicModel
+from holdfast.models.connection import READ_SECONDS
+from holdfast.models.openai import OpenAIModel
+from holdfast.models.protocol import Event, Model, Request, play
+from holdfast.models.responses import reply_from
+from holdfast.models.translate import translated
+
+
+class ThreadedAnthropic(AnthropicModel):
+    """The Messages API through a client that blocks."""
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        """Call in a thread and give the whole answer as events."""
+        endpoint, kwargs = self._route(request, "create")
+        with translated():
+            # with a time limit of its own the SDK does not insist on streaming
+            response = await asyncio.to_thread(endpoint, **kwargs, timeout=READ_SECONDS)
+        for event in play(reply_from(response)):
+            yield event
+
+    async def count(self, request: Request) -> int | None:
+        """Answer None: sizes are estimated where a thread would have to wait for them."""
+        return None
+
+    async def close(self) -> None:
+        """The client is the caller's."""
+
+
+class ThreadedOpenAI(OpenAIModel):
+    """A chat endpoint through a client that blocks."""
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        """Call in a thread and give the whole answer as events."""
+        create: Any = self._client.chat.completions.create
+        with translated():
+            response = await asyncio.to_thread(create, **self._convert(request))
+        for event in play(reply_from(response)):
+            yield event
+
+    async def close(self) -> None:
+        """The client is the caller's."""
+
+
+def model_over(client: object, name: str) -> Model:
+    """Wrap a client of Anthropic's or OpenAI's SDK as the model of this name."""
+    if hasattr(client, "stream") and hasattr(client, "capabilities"):
+        return cast(Model, client)
+    kinds = {(base.__module__.partition(".")[0], base.__name__) for base in type(client).__mro__}
+    over: Any = client
+    if ("anthropic", "AsyncAPIClient") in kinds:
+        return AnthropicModel(name, client=over)
+    if ("anthropic", "SyncAPIClient") in kinds:
+        return ThreadedAnthropic(name, client=over)
+    if ("openai", "AsyncAPIClient") in kinds:
+        return OpenAIModel(name, client=over)
+    if ("openai", "SyncAPIClient") in kinds:
+        return ThreadedOpenAI(name, client=over)
+    raise ConfigError(
+        f"client is a {type(client).__name__}; give a client of anthropic's or openai's SDK, "
+        "or a model from holdfast.models.open_model"
+    )
