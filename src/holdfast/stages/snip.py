@@ -1,0 +1,107 @@
+"""Snip: messages that the user or a tool marked as dropped leave the view.
+
+Marks are entries of their own, so they wait where they must and survive a restart: the newest
+turn is never touched, and the prefix moves only when it may. A round leaves as a whole, so no
+tool use is parted from its result. An undone snip stays undone; only a new mark of the user's
+drops the same messages again.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeAlias
+
+from holdfast.engine import Engine
+from holdfast.entries import AnyEntry, Dropped, Snipped
+from holdfast.errors import NotInHistory
+from holdfast.items import Item, Spoken
+from holdfast.stages.timing import drops_thinking, may_move
+from holdfast.view import View
+
+Marks: TypeAlias = Mapping[int, Dropped]
+"""The messages that are to go, each with the entry that says so."""
+
+
+class Snip:
+    """The stage, for one engine; it remembers the marks it has read."""
+
+    def __init__(self) -> None:
+        self._marks: dict[int, Dropped] = {}
+        self._read = 0
+
+    async def __call__(self, engine: Engine) -> None:
+        """Take marked messages out of the view, where and when that is allowed."""
+        self._read_marks(engine.view.history)
+        if not self._marks:
+            return
+        plan = plan_snip(engine.view, self._marks, drops=drops_thinking(engine))
+        if plan is not None and may_move(engine):
+            engine.record(plan)
+
+    def _read_marks(self, history: list[AnyEntry]) -> None:
+        """Bring the marks up to date with what was recorded since."""
+        for entry in history[self._read :]:
+            match entry:
+                case Dropped(targets=targets, on=True):
+                    self._marks |= dict.fromkeys(targets, entry)
+                case Dropped(targets=targets) | Snipped(targets=targets):
+                    for n in targets:
+                        self._marks.pop(n, None)
+        self._read = len(history)
+
+
+def plan_snip(view: View, marks: Marks, *, drops: bool = False) -> Snipped | None:
+    """Choose the marked messages that may leave now; marks of tools yield to an undo."""
+    end = newest_turn(view)
+    chosen = {
+        n: mark
+        for n, mark in marks.items()
+        if (item := view.item_of(n)) is not None
+        and item.order < end
+        and not _stands_fast(view, item)
+        and (mark.by == "user" or n not in view.fate.vetoes)
+    }
+    if not chosen:
+        return None
+    return Snipped(targets=tuple(sorted(chosen)), drops_thinking=drops, why=_why(chosen.values()))
+
+
+def newest_turn(view: View) -> int:
+    """Give the order of the last thing the user said: from there on nothing is taken away."""
+    for item in reversed(view.items):
+        if isinstance(item, Spoken) and item.is_asked():
+            return item.order
+    return 0
+
+
+def drop(
+    engine: Engine, numbers: Iterable[int], *, by: Literal["user", "tool"] = "user", why: str = ""
+) -> Dropped:
+    """Mark messages to leave the view with the next request for which that is allowed."""
+    wanted = tuple(dict.fromkeys(numbers))
+    for n in wanted:
+        item = engine.view.item_of(n)
+        if item is None:
+            raise NotInHistory(f"#{n} is not in the view; `holdfast history` opens what left it")
+        if reason := _stands_fast(engine.view, item):
+            raise NotInHistory(f"#{n} {reason}")
+    mark = engine.record(Dropped(targets=wanted, by=by, why=why))
+    assert isinstance(mark, Dropped)
+    return mark
+
+
+def keep(engine: Engine, numbers: Iterable[int]) -> None:
+    """Take marks back that have not been acted on; what has left is undone by its entry."""
+    engine.record(Dropped(targets=tuple(dict.fromkeys(numbers)), on=False))
+
+
+def _stands_fast(view: View, item: Item) -> str:
+    """Say why an item is not dropped, if so."""
+    if view.is_pinned(item):
+        return "is pinned; take the pin away first"
+    if isinstance(item, Spoken) and item.kind in ("summary", "restored"):
+        return "stands for what a compaction took out; undo that instead"
+    return ""
+
+
+def _why(marks: Iterable[Dropped]) -> str:
+    said = dict.fromkeys(mark.why or f"dropped by the {mark.by}" for mark in marks)
+    return "; ".join(said)
