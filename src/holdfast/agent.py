@@ -228,6 +228,7 @@ class Agent:
         if self.mcp is not None:
             tools = (*tools, self.mcp.search_tool, *self.mcp.loaded)
         self._known.update((tool.name, tool) for tool in tools)
+        self.engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)
         return tuple(tool.definition() for tool in tools)
 
     async def bring_nearby(self, engine: Engine) -> None:
@@ -279,7 +280,10 @@ class Agent:
         return Places(
             roots=self.workplace.roots,
             cwd=self.workplace.directory,
-            readable=(self.workplace.scratch,),
+            readable=(
+                self.workplace.scratch,
+                *self.engine.results.readable(self.engine.view.history),
+            ),
             writable=(plan.file,) if plan.file else (),
         )
 

@@ -42,6 +42,7 @@ from holdfast.models.retry import RETRIES, wait_seconds
 from holdfast.models.translate import translate
 from holdfast.round import Toolbox
 from holdfast.settings import Settings, home, load_settings
+from holdfast.stages.spill import Spill
 from holdfast.store import FileStore, Store
 from holdfast.tools.workplace import Workplace
 from holdfast.view import View
@@ -54,6 +55,7 @@ class Session:
         self, log: Log, settings: Settings, *, max_tokens: int = 0, client: object = None
     ) -> None:
         self.engine = Engine(log, settings)
+        Spill().attach(self.engine)
         if client is not None:
             self.engine.ask = self._forks(client).ask
         self._max_tokens = max_tokens

@@ -187,13 +187,29 @@ async def test_a_long_result_is_told_to_the_user(tools, workplace):
     assert "tokens from mcp__probe__long" in outcome.note
 
 
-async def test_a_result_over_the_limit_goes_to_a_file(tools, workplace):
-    """The beginning is shown, the whole is kept, and the text says where."""
-    outcome = await tool(tools, "long").run({"words": 40_000}, workplace)
-    (file,) = workplace.scratch.iterdir()
-    assert file.read_text().endswith("word39999")
-    assert str(file) in text_of(outcome.content)
-    assert len(text_of(outcome.content)) < 6_000
+async def test_a_result_over_the_limit_comes_out_whole(tools, workplace):
+    """What becomes of it is decided where every result passes its budget."""
+    long = tool(tools, "long")
+    outcome = await long.run({"words": 40_000}, workplace)
+    assert text_of(outcome.content).endswith("word39999")
+    assert long.limit_chars == 100_000
+    assert not workplace.scratch.exists()
+
+
+@pytest.mark.parametrize(
+    ("meta", "limit_chars"),
+    [(None, 100_000), (250_000, 250_000), (9e9, 500_000), (0, 100_000), ("many", 100_000)],
+)
+async def test_a_tool_may_ask_for_longer_results_within_reason(meta, limit_chars):
+    """In its own description; what is no number asks for nothing."""
+    from mcp.types import Tool
+
+    from holdfast.tools.mcp.catalogue import _listed
+
+    asked = {"anthropic/maxResultSizeChars": meta} if meta is not None else None
+    offered = Tool(name="query", input_schema={}, _meta=asked)
+    listed = _listed(offered, McpServer(name="db", url="http://127.0.0.1:9/mcp"))
+    assert listed.limit_chars == limit_chars
 
 
 async def test_odd_names_and_hidden_characters_are_cleaned(tools, workplace):

@@ -30,9 +30,6 @@ class SpillSettings:
         "no result stays whole above this, whoever asks for more: half of a 200K window",
         low=1_000,
     )
-    mcp_tokens: int = setting(
-        25_000, "a result of an MCP server; one may ask for more in its `_meta`", low=250
-    )
     tools: str = setting(
         "",
         "limits in characters by tool, such as 'Bash=10000, mcp__db__*=80000'",

@@ -15,16 +15,15 @@ from holdfast.messages import text_of
 from holdfast.settings import SpillSettings
 from holdfast.stages.arrivals import Arrived, last_round, tool_of, unsent
 from holdfast.stages.preview import Room
-from holdfast.tools.describe import description_of
+from holdfast.tools.describe import MCP_CHARS, description_of
 from holdfast.view import View
 
-CHARS_PER_TOKEN = 4
-"""As limits given in tokens are meant; the gauge knows better and is not needed here."""
 SMALLEST_LIMIT_CHARS = 1_000
 """However small the window: shorter results are no longer than what would stand in for them."""
 SMALLEST_PREVIEW_BYTES = 300
 """Less of a result does not tell what it is."""
 MCP = "mcp__"
+"""How the names of tool servers' tools begin; these have a limit of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +90,7 @@ class Budgets:
             if fnmatchcase(tool, pattern):
                 return min(chars, settings.ceiling_chars)
         if tool.startswith(MCP):
-            asked = own if is_declared else settings.mcp_tokens * CHARS_PER_TOKEN
-            return min(asked, max(settings.ceiling_chars, settings.mcp_tokens * CHARS_PER_TOKEN))
+            return min(own if is_declared else MCP_CHARS, settings.ceiling_chars)
         return min(own, settings.result_chars)
 
 

@@ -15,6 +15,8 @@ SHELL_CHARS = 30_000
 """Of a command's output: a test run's report fits, a build log does not."""
 MATCH_CHARS = 20_000
 """Of matches: whoever gets more has asked too widely."""
+MCP_CHARS = 100_000
+"""Of a tool server's result: 25,000 tokens of four characters, an eighth of a 200K window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

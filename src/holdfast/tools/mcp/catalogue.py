@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from holdfast.messages import JsonObject
+from holdfast.tools.describe import MCP_CHARS
 from holdfast.tools.mcp.link import McpLink, ServerFailed
 from holdfast.tools.mcp.results import read_result
 from holdfast.tools.mcp.servers import McpServer
@@ -26,8 +27,10 @@ from holdfast.tools.workplace import Workplace
 if TYPE_CHECKING:
     from mcp.types import Tool as Offered
 
-LIMIT_CHARS = 100_000
-"""Four characters a token at the limit of a result."""
+ASKED_CHARS = 500_000
+"""What a tool may ask for at most in its own description."""
+ASKS = "anthropic/maxResultSizeChars"
+"""Under this name in its `_meta`."""
 DESCRIPTION_CHARS = 2_000
 """Servers advertise; a definition should not cost more than a page."""
 NAME_CHARS = 64
@@ -48,6 +51,7 @@ class Listed:
     description: str
     input_schema: JsonObject
     kind: Kind = "other"
+    limit_chars: int = MCP_CHARS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +174,7 @@ class McpTools:
             path_inputs=(),
             command_input="",
             is_read_only=lambda _given: False,
-            limit_chars=LIMIT_CHARS,
+            limit_chars=listed.limit_chars,
             run=run,
         )
 
@@ -184,7 +188,16 @@ def _listed(tool: "Offered", server: McpServer) -> Listed:
         description=description[:DESCRIPTION_CHARS],
         input_schema=tool.input_schema,
         kind=server.kinds.get(tool.name, "other"),
+        limit_chars=_limit(tool.meta),
     )
+
+
+def _limit(meta: JsonObject | None) -> int:
+    """Say how long a tool's results may be: what it asks for, within reason."""
+    asked = (meta or {}).get(ASKS)
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked >= 1:
+        return MCP_CHARS
+    return int(min(asked, ASKED_CHARS))
 
 
 def _full_name(server: str, tool: str) -> str:

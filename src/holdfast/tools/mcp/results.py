@@ -1,11 +1,9 @@
 """What an MCP server answers, as a tool's outcome.
 
-Text stays text, pictures become pictures, and what a model cannot read is named. A result
-over its limit goes to a file, whole, and its beginning is shown, so nothing is lost and no
-server can fill the window.
+Text stays text, pictures become pictures, and what a model cannot read is named. A long result
+comes out whole: it passes its budget where every result does, so no server can fill the window.
 """
 
-import hashlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -18,12 +16,8 @@ from holdfast.tools.workplace import Workplace
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock
 
-RESULT_TOKENS = 25_000
-"""An eighth of a 200K window; a longer result lies in a file."""
 WARN_TOKENS = 10_000
 """Worth telling the user which server is that talkative."""
-PREVIEW_CHARS = 4_000
-"""Enough of a long result to see what it is."""
 
 
 def read_result(result: "CallToolResult", name: str, workplace: Workplace) -> Outcome:
@@ -34,8 +28,6 @@ def read_result(result: "CallToolResult", name: str, workplace: Workplace) -> Ou
     texts_only = all(isinstance(block, Text) for block in blocks)
     content: ResultContent = text_of(blocks) if texts_only else blocks
     size_tokens = workplace.count_tokens(text_of(content))
-    if size_tokens > RESULT_TOKENS:
-        content = _filed(text_of(content), size_tokens, name, workplace)
     return Outcome(
         content=content or "(no content)",
         is_error=result.is_error,
@@ -58,18 +50,3 @@ def _blocks(item: "ContentBlock") -> Iterator[Text | Image]:
             inner = item.resource
             text = getattr(inner, "text", None)
             yield Text(text=text if text is not None else f"[{inner.uri}: not text]")
-
-
-def _filed(text: str, size_tokens: int, name: str, workplace: Workplace) -> str:
-    """Put a long text into a file and show its beginning."""
-    mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
-    file = workplace.scratch / f"{name}-{mark}.txt"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file.write_text(text, encoding="utf-8", errors="replace")
-        file.chmod(0o600)
-        where = f"The whole result is in {file}; read the part you need, or ask for less."
-    except OSError as error:
-        where = f"The rest could not be kept ({error}); ask for less."
-    said = f"[About {size_tokens:,} tokens, more than the {RESULT_TOKENS:,} shown at once. {where}]"
-    return f"{text[:PREVIEW_CHARS]}\n{said}"
