@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from holdfast.cache.edits import EditedWire, pins, takes_edits
 from holdfast.cache.markers import Markers
 from holdfast.cache.request import Caching, Wire, build, free_slots, opening
 from holdfast.cache.watch import Watch, keep_diff
@@ -68,6 +69,7 @@ class Engine:
         """How long each tool says its results may be; of a tool not here its name tells."""
         self._follower = Follower(load_calibration, learns=settings.gauge.calibrate)
         self._wire = Wire()
+        self._edited = EditedWire()
         self._markers = Markers()
         self.watch = Watch()
         self.ask: Ask | None = None
@@ -185,12 +187,15 @@ class Engine:
     def _messages(self) -> tuple[list[JsonObject], int]:
         """Give all messages as they are sent, and how many are as when last asked for."""
         first = opening(self.frame)
-        messages = first + self._wire.messages(self.view.messages())
-        asked = self.view.asked
+        sent, unmoved = self._wire.messages(self.view.messages()), self._wire.unmoved
+        if takes_edits(self.frame, self.model):
+            sent = self._edited.messages(sent, pins(self.view))
+            unmoved = min(unmoved, self._edited.unmoved)
+        messages, asked = first + sent, self.view.asked
         if self._markers.left is None and asked is not None and asked.markers:
             self._markers.remember(messages, asked.markers[-1])
             return messages, len(messages)
-        return messages, len(first) + self._wire.unmoved
+        return messages, len(first) + unmoved
 
     def prefix(self) -> Prefix:
         """Give what a fork shares: the conversation as it would be sent now."""
@@ -223,6 +228,7 @@ class Engine:
                 content=answerable(reply.content),
                 stop_reason=reply.stop_reason,
                 usage=reply.usage,
+                applied=reply.applied,
             )
         )
         self.settled(reply.diagnostics)

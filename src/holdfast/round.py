@@ -226,7 +226,7 @@ class _Written:
             content=answerable(content),
             stop_reason=reply.stop_reason if reply else stop_reason,
             usage=reply.usage if reply else None,
-            applied=applied_edits(reply.context_management) if reply else (),
+            applied=reply.applied if reply else (),
         )
         self.numbers.append(self._record(entry).n)
 

@@ -98,6 +98,11 @@ class Row:
                 join(messages, fragment)
         return list(messages)
 
+    def message_from(self, order: int) -> int:
+        """Say in which message the first item that stands at this order or after it ends."""
+        i = bisect_left(self._orders, order) + 1
+        return (self._before[i][0] if i < len(self._before) else len(self._messages)) - 1
+
     def _order(self, n: int) -> int:
         """Say where an entry stands: with the item that shows it, else by its own number."""
         item = self.item_of(n)

@@ -61,6 +61,8 @@ class View:
         self.title: str = ""
         self.anchor: Anchor | None = None
         self.asked: Asked | None = None
+        self.edits: tuple[Cleared, ...] = ()
+        """Deletions in the provider's cache, oldest first."""
         self.history: list[AnyEntry] = history if history is not None else []
         """Every entry this view was folded from."""
         self.fate: Fate = fate or Fate()
@@ -90,6 +92,11 @@ class View:
     def messages(self) -> list[Message]:
         """Give the messages to send, rendering only what changed since the last time."""
         return self._row.messages()
+
+    def message_from(self, order: int) -> int:
+        """Say in which of the messages to send the first item from this order on ends."""
+        self.messages()
+        return self._row.message_from(order)
 
     def seen(self) -> list[Message]:
         """Give the messages as the model reads them."""
@@ -287,10 +294,16 @@ class View:
 
     def _cleared(self, entry: Cleared) -> None:
         measures = entry.measures or (NOTHING,) * len(entry.ids)
-        touched = []
+        touched, before = [], self._row.measure
         for id, text, measure in zip(entry.ids, entry.texts, measures, strict=False):
             shown = StandIn(text=text, how=entry.how, measure=measure)
             touched.append(self._row.change_result(id, methodcaller("clear", shown)))
+        if entry.how == "edited":
+            self.edits = (*self.edits, entry)
+        elif entry.how == "server":  # the prompt that the last usage is of was already without it
+            self._before_round = self._before_round + (self._row.measure - before)
+            if self.anchor is not None and self.anchor.n == self._last_round:
+                self.anchor = replace(self.anchor, then=self._before_round)
         self._drop_thinking(entry, min((i for i in touched if i is not None), default=None))
 
     def _snipped(self, entry: Snipped) -> None:

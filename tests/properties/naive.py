@@ -282,7 +282,7 @@ def result(state: Naive, entry: Ran) -> None:
 
 def clear(state: Naive, entry: Cleared) -> None:
     measures = entry.measures or (NOTHING,) * len(entry.ids)
-    changed = []
+    changed, before = [], state.total()
     for id, text, measure in zip(entry.ids, entry.texts, measures, strict=False):
         owner = state.caller(id)
         if owner is None or id not in owner.given:
@@ -291,6 +291,10 @@ def clear(state: Naive, entry: Cleared) -> None:
         if not (given.cleared and given.cleared[2] == "rewritten" and entry.how != "rewritten"):
             given.cleared = (text, measure, entry.how)
         changed.append(state.things.index(owner))
+    if entry.how == "server":
+        state.weight_before = state.weight_before + (state.total() - before)
+        if state.anchor and state.newest and state.anchor[0] == state.newest.order:
+            state.anchor = (*state.anchor[:2], state.weight_before)
     if changed:
         forget_thinking(state, entry, min(changed) + 1)
 

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from datetime import date
 from itertools import accumulate
 
+from holdfast.cache.edits import deleted_tokens
 from holdfast.cache.fingerprint import Fingerprint, blocks_of
 from holdfast.cache.moves import Move, What, also, moves
 from holdfast.capabilities import capabilities
@@ -41,6 +42,9 @@ ANNOUNCED = {
     "switched": "model",
 }
 """Entries that announce a drop, and what the drop is called by them."""
+
+SERVED = "served"
+"""What is expected of a call whose prompt the provider itself shortened."""
 
 _SHAPING = frozenset(ANNOUNCED) - {"framed", "switched"}
 _ANNOUNCES: dict[What, frozenset[str]] = {
@@ -100,9 +104,13 @@ def readable_tokens(usage: Usage) -> int:
 
 
 def lost_tokens(before: Usage, after: Usage) -> int:
-    """Count the tokens that could have been read and were not; zero if that is no break."""
+    """Count the tokens that could have been read and were not; zero if that is no break.
+
+    What edits deleted inside the cache since the call before was not lost: it was not wanted.
+    """
     readable = readable_tokens(before)
-    lost = readable - after.cache_read_tokens
+    deleted = deleted_tokens(after) - deleted_tokens(before)
+    lost = readable - after.cache_read_tokens - deleted
     return lost if lost >= DROP_TOKENS and lost > DROP_RATIO * readable else 0
 
 
@@ -138,6 +146,9 @@ def _cause(
     """Find the one thing that explains a drop, surest first."""
     moved = moves(before, after)
     first = moved[0] if moved else None
+    if first is None and SERVED in expected:
+        detail = "the provider cleared old results on its side"
+        return CacheBroke(cause="clearing", detail=detail, expected="cleared")
     by = next((kind for kind in expected if first and kind in _announcing(first.what)), "")
     over = expired(before.lifetimes, seconds)
     if first is not None and (by or not over):

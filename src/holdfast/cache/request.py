@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.cache.markers import SLOTS, Place, last_place, marked
+from holdfast.cache.server_side import sendable
 from holdfast.capabilities import Capabilities, capabilities
 from holdfast.entries import Framed, Section
 from holdfast.messages import JsonObject, Message, message_to_wire
@@ -93,7 +94,8 @@ def build(
         kwargs["prompt_cache_key"] = caching.key
     if DIAGNOSIS in frame.betas:
         kwargs["diagnostics"] = {"previous_message_id": caching.previous_id or None}
-    return Request(kwargs=kwargs | frame.options, betas=frame.betas)
+    options, betas = sendable(frame, able)
+    return Request(kwargs=kwargs | options, betas=betas)
 
 
 def marker(frame: Framed) -> JsonObject:

@@ -17,8 +17,15 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.cache.breaks import ANNOUNCED, DROP_RATIO, find_break, readable_tokens, undeclared
+from holdfast.cache.breaks import (
+    ANNOUNCED,
+    SERVED,
+    find_break,
+    has_read,
+    undeclared,
+)
 from holdfast.cache.fingerprint import Fingerprint, digest, fingerprint
+from holdfast.cache.server_side import is_shortened
 from holdfast.entries import AnyEntry, Asked, CacheBroke, Ran, Replied, Spilled
 from holdfast.errors import PrefixMoved
 from holdfast.messages import Json, JsonObject, Usage
@@ -124,11 +131,7 @@ class Watch:
     ) -> CacheBroke | None:
         """Compare a call made beside with the one it shares, whose life it renews by reading it."""
         for name, done in self._done.items():
-            if (
-                before is not None
-                and done.sent is before.sent
-                and _has_read(call.usage, done.usage)
-            ):
+            if before is not None and done.sent is before.sent and has_read(call.usage, done.usage):
                 self._done[name] = replace(done, at=max(done.at, call.at))
         return _compared(before, call, history, source, diagnostics)
 
@@ -149,16 +152,17 @@ def _compared(
         before.usage,
         call.usage,
         call.at - before.at,
-        announced(history[before.position : call.position]),
+        announced(history[before.position : call.position])
+        + ([SERVED] if _is_served(history[call.position :]) else []),
     )
     if broke is None:
         return None
     return msgspec.structs.replace(broke, source=source, provider=_reason(diagnostics))
 
 
-def _has_read(usage: Usage, left: Usage) -> bool:
-    """Say whether a call read what another had left, so that it lives on from then."""
-    return usage.cache_read_tokens >= (1 - DROP_RATIO) * readable_tokens(left)
+def _is_served(entries: Sequence[AnyEntry]) -> bool:
+    """Say whether an answer came with the word that its prompt was shortened."""
+    return any(isinstance(entry, Replied) and is_shortened(entry.applied) for entry in entries)
 
 
 def announced(entries: Sequence[AnyEntry]) -> list[str]:

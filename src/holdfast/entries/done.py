@@ -49,6 +49,8 @@ class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
     model: str = ""
     stop_reason: str = ""
     usage: Usage | None = None
+    applied: tuple[JsonObject, ...] = ()
+    """What the provider says it cleared of the prompt on its side."""
     measure: Measure = NOTHING
     origin: str = ""
 

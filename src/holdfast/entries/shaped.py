@@ -52,6 +52,8 @@ class Cleared(Shaped, frozen=True, kw_only=True, tag="cleared"):
     measures: tuple[Measure, ...] = ()
     inferred: bool = False
     """The provider gave a count only; the ids are our best guess, oldest first."""
+    place: int = 0
+    """For edits in the provider's cache: the message they were first sent with, and are again."""
 
 
 class Collapsed(Shaped, frozen=True, kw_only=True, tag="collapsed"):

@@ -6,13 +6,16 @@ its output can be had again. A table and nothing else: what is not in it is of k
 and a tool of that kind is never cleared. Whoever has such a tool declares it in a line.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from holdfast.tools.protocol import LIMIT_CHARS, Kind
 
 SHELL_CHARS = 30_000
 """Of a command's output: a test run's report fits, a build log does not."""
+CLEARABLE = frozenset({"read", "search", "fetch", "write"})
+"""Kinds of tools whose old results may be cleared; a command's too, see below."""
 MATCH_CHARS = 20_000
 """Of matches: whoever gets more has asked too widely."""
 MCP_CHARS = 100_000
@@ -30,6 +33,14 @@ class Described:
     """Whether the same call would bring the same output, as long as nothing was changed."""
     limit_chars: int | None = LIMIT_CHARS
     """Longer results are spilled; None is never."""
+
+    @property
+    def is_clearable(self) -> bool:
+        """Whether the output can be had again, or is a confirmation that nobody needs twice.
+
+        What a command in the background puts out comes once, so a shell tool needs a command.
+        """
+        return bool(self.command_input) if self.kind == "shell" else self.kind in CLEARABLE
 
 
 UNKNOWN = Described()
@@ -69,7 +80,7 @@ HOLDFAST: Mapping[str, Described] = {
     "ExitPlan": _ASK,
     "Glob": _list("path"),
     "Grep": _search("path"),
-    "History": _search(),
+    "History": Described(kind="search", is_repeatable=True, limit_chars=None),
     "KillShell": _OUTPUT,
     "Read": _read("file_path"),
     "Skill": UNKNOWN,
@@ -163,6 +174,23 @@ GENERIC: Mapping[str, Described] = {
 """What several agents and tool servers call the same things."""
 
 KNOWN: Mapping[str, Described] = {**GENERIC, **PI, **CODEX, **CLAUDE_CODE, **HOLDFAST}
+
+
+Describe: TypeAlias = Callable[[str], Described]
+
+
+def describing(declared: str, known: Describe | None = None) -> Describe:
+    """Know further tools by their kind, declared in a line: `mcp__db__query=fetch, Ask=search`."""
+    known = known or description_of
+    pairs = (pair.partition("=") for pair in declared.split(",") if pair.strip())
+    more = {name.strip(): _declared(kind.strip()) for name, _, kind in pairs}
+    return lambda name: more.get(name) or known(name)
+
+
+def _declared(kind: str) -> Described:
+    """Take a declared kind; inputs that are named as usual are known by that."""
+    usual = {"read": "read_file", "shell": "run_command", "search": "search", "write": "write_file"}
+    return KNOWN.get(usual.get(kind, ""), _FETCH)
 
 
 def description_of(tool_name: str) -> Described:
