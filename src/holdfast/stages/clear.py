@@ -1,0 +1,206 @@
+"""Layer 2: old tool results leave the view when that is free, or when it pays.
+
+Before each call the results of tools whose output can be had again are looked at, the newest
+left out; `ways` decides. What is decided is one entry, with a line for the user and, in each
+result's place, one for the model. Clearing that the provider does on its side is only read
+back: it gives counts, so which results it meant is inferred. Cleared are batches: a cut that
+moved with every call would cost a rewrite of the cache each time.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.cache.edits import deleted_tokens, takes_edits
+from holdfast.cache.server_side import OPTION, cleared_count, edits_in
+from holdfast.cache.warmth import LIFETIME_SECONDS
+from holdfast.capabilities import capabilities
+from holdfast.engine import Engine
+from holdfast.entries import Cleared, Failed, Replied
+from holdfast.items import Round
+from holdfast.measure import measure_content
+from holdfast.stages.clearable import Batch, Clearable, Ledger, sent_measure, weight
+from holdfast.stages.moment import Moment, moment, time_of
+from holdfast.stages.stand_in import stand_in
+from holdfast.stages.tally import EDITS_FAILED, Tally
+from holdfast.stages.timing import drops_thinking, may_move
+from holdfast.stages.ways import Plan, Standing, plan_clearing
+from holdfast.tools.describe import Describe, describing, description_of
+from holdfast.view import View
+
+HISTORY = "History"
+"""The tool that opens what left the view; named to the model where it is in the frame."""
+STALE_SHARE = 0.5
+"""Edits that delete less than this share of what they should are not being acted on."""
+ASK_AGAIN_SHARE = 1 / 16
+"""By how much a batch must have grown before its price is asked again: near its best moment
+the gain is flat, and asking takes longer than all else here."""
+
+
+def _nothing(_: str) -> None:
+    """Tell nobody."""
+
+
+class Clearing:
+    """The stage, with what it has counted so far."""
+
+    def __init__(
+        self,
+        *,
+        describe: Describe = description_of,
+        forget: Callable[[str], None] = _nothing,
+        tell: Callable[[str], None] = _nothing,
+        is_main: bool = True,
+    ) -> None:
+        """Make the stage of one session.
+
+        `forget` is given each path whose text the model no longer has before it, `tell` the
+        line for the user. Agents beside the main conversation leave the provider's cache alone.
+        """
+        self._describe = describe
+        self._forget = forget
+        self._tell = tell
+        self._is_main = is_main
+        self._ledger: Ledger | None = None
+        self._tally = Tally()
+        self._served = 0
+        """The last answer whose word on what the provider cleared was taken in."""
+        self._refused = 0.0
+        """What a batch weighed when clearing it was found not to pay."""
+
+    async def __call__(self, engine: Engine) -> None:
+        """Clear what is due before the next call."""
+        settings = engine.settings.clear
+        ledger = self._followed(engine)
+        self._take_in_served(engine)
+        if not settings.on:
+            return
+        now = moment(engine, ledger, self._tally)
+        if now.is_blocked and engine.view.fate.vetoes:
+            ledger.follow(engine.view, is_forced=True)
+        standing = self._standing(engine, ledger, now)
+        if standing.is_stale and not self._tally.has_deleted and not self._tally.edits_failed:
+            engine.record(Failed(what=EDITS_FAILED, error="the provider did not act on them"))
+        plan = plan_clearing(ledger, now, standing, settings)
+        self._refused = ledger.heavy.weight if standing.asks_price and not plan else self._refused
+        if plan is not None:
+            self._clear(engine, plan)
+
+    def _followed(self, engine: Engine) -> Ledger:
+        settings = engine.settings.clear
+        if self._ledger is None:
+            memory = engine.log.path.parent / "memory"
+            self._ledger = Ledger(
+                describing(settings.also, self._describe),
+                smallest=settings.smallest_tokens,
+                is_kept=lambda path: is_memory(path, memory),
+            )
+        self._ledger.follow(engine.view)
+        self._tally.follow(engine.view.history, LIFETIME_SECONDS[engine.frame.lifetime])
+        return self._ledger
+
+    def _standing(self, engine: Engine, ledger: Ledger, now: Moment) -> Standing:
+        is_able = takes_edits(engine.frame, engine.model) and self._is_main
+        grown = abs(ledger.heavy.weight - self._refused)
+        return Standing(
+            can_move=may_move(engine),
+            has_edits=is_able and not self._tally.edits_failed,
+            is_stale=not now.cold and is_stale(engine.view, ledger.edited, now),
+            is_served=OPTION in engine.frame.options
+            and capabilities(engine.model).context_management,
+            asks_price=bool(now.cold) or grown >= ASK_AGAIN_SHARE * self._refused,
+        )
+
+    def _clear(self, engine: Engine, plan: Plan) -> None:
+        entry = cleared(engine, plan)
+        if not entry.ids:
+            return
+        engine.record(entry)
+        self._refused = 0.0
+        gone = frozenset(entry.ids)
+        for result in plan.batch.results:
+            if result.id in gone and result.tool.kind == "read":
+                for path in result.paths:
+                    self._forget(path)
+        self._tell(entry.why)
+
+    def _take_in_served(self, engine: Engine) -> None:
+        """Write down what the provider says it cleared on its side."""
+        answer = self._tally.last_applied
+        if answer is None or answer.n <= self._served:
+            return
+        self._served = answer.n
+        found = served(engine, answer, self._describe)
+        if found:
+            count = "1 result" if len(found) == 1 else f"{len(found)} results"
+            why = f"the provider cleared {count} on its side, taken to be the oldest"
+            self._clear(engine, Plan(way="server", batch=found, why=why, how="server"))
+
+
+def cleared(engine: Engine, plan: Plan) -> Cleared:
+    """Make the entry of a plan, leaving out what would not become shorter by it."""
+    tool = HISTORY if any(tool.get("name") == HISTORY for tool in engine.frame.tools) else ""
+    ids, texts, measures = [], [], []
+    for result in plan.batch.results:
+        known = result.result.cleared
+        text = known.text if known else stand_in(result, _came(engine, result), tool)
+        measure = measure_content(text)
+        if weight(measure) < result.weight:
+            ids.append(result.id)
+            texts.append(text)
+            measures.append(measure)
+    return Cleared(
+        ids=tuple(ids),
+        texts=tuple(texts),
+        measures=tuple(measures),
+        how=plan.how,
+        inferred=plan.how == "server",
+        place=engine.view.items[-1].order if plan.how == "edited" else 0,
+        drops_thinking=plan.how == "rewritten" and drops_thinking(engine),
+        why=plan.why,
+    )
+
+
+def _came(engine: Engine, result: Clearable) -> float:
+    return time_of(engine.view.history, result.result.id)
+
+
+def is_stale(view: View, edited: Batch, now: Moment) -> bool:
+    """Say whether the provider, told to leave results out, counted them in all the same."""
+    if not edited or not view.edits or view.anchor is None or view.anchor.n < view.edits[-1].n:
+        return False
+    return deleted_tokens(view.anchor.usage) < STALE_SHARE * edited.weight * now.scale
+
+
+def is_memory(path: str, memory: Path) -> bool:
+    """Say whether a file holds what is remembered between sessions."""
+    given = Path(path).expanduser()
+    return given.name == "MEMORY.md" or given.is_relative_to(memory)
+
+
+def served(engine: Engine, answer: Replied, describe: Describe) -> Batch:
+    """Infer which results a provider cleared of the prompt before an answer: the oldest."""
+    view, found = engine.view, Batch()
+    asked = edits_in(engine.frame.options)
+    excluded = {name for edit in asked for name in edit.get("exclude_tools") or ()}
+    last = view.item_of(answer.n)
+    left = cleared_count(answer.applied)
+    for item in view.items:
+        if left <= 0 or last is None or item.order >= last.order:
+            break
+        for use in item.tool_uses() if isinstance(item, Round) else ():
+            if use.name in excluded or left <= 0:
+                continue
+            left -= 1
+            result = item.result_of(use.id) if isinstance(item, Round) else None
+            if result is not None and result.cleared is None:
+                found.add(
+                    Clearable(
+                        result=result,
+                        use=use,
+                        tool=describe(use.name),
+                        order=item.order,
+                        weight=weight(sent_measure(result)),
+                        before=0.0,
+                    )
+                )
+    return found

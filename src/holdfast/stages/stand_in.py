@@ -1,0 +1,72 @@
+"""What stands in place of a cleared result: what it was, and how to have it again.
+
+A result and its call come in, one line goes out. It is made once and kept in the entry, so the
+time in it never moves the prefix. The call itself stands right above it in full, so the line
+names only what tells calls apart: a file, a program, a site. No query and no argument is
+copied, which is where secrets would be.
+"""
+
+import re
+import time
+from urllib.parse import urlsplit
+
+from holdfast.messages import Image, ToolUse, text_of
+from holdfast.stages.clearable import Clearable
+
+TARGET_CHARS = 80
+"""Enough for a path; what is longer is cut at its front, where paths are alike."""
+
+_AGAIN = {
+    "read": "Read it again",
+    "search": "Search again",
+    "shell": "Run it again",
+    "fetch": "Fetch it again",
+}
+_PROGRAM = re.compile(r"(?:\w+=\S*\s+)*(?:sudo\s+)?([\w./+-]+)")
+
+
+def stand_in(cleared: Clearable, came: float, history_tool: str = "") -> str:
+    """Say in one line what was cleared and how to have it again.
+
+    `came` is when the result came, `history_tool` the name of the tool that opens what is gone.
+    """
+    use, kind = cleared.use, cleared.tool.kind
+    what = " ".join(filter(None, (use.name, _target(cleared))))
+    told = f"[{what}: {_size(cleared)}, {_when(came)}, cleared to make room."
+    ways = [_AGAIN[kind]] if kind in _AGAIN else []
+    if history_tool:
+        ways.append(f"{history_tool} #{cleared.result.id} has it")
+    ending = f" {', or '.join(ways)}.]" if ways else "]"
+    return told + ending
+
+
+def _target(cleared: Clearable) -> str:
+    """Name what a call was about, as shortly as tells it from others."""
+    if cleared.tool.kind == "shell":
+        return _program(cleared.use, cleared.tool.command_input)
+    if cleared.paths:
+        path = cleared.paths[0]
+        return path if len(path) <= TARGET_CHARS else "…" + path[-TARGET_CHARS + 1 :]
+    url = cleared.use.input.get("url")
+    if isinstance(url, str):
+        parts = urlsplit(url if "//" in url else f"//{url}")
+        return f"{parts.hostname or ''}{parts.path}"[:TARGET_CHARS]
+    return ""
+
+
+def _program(use: ToolUse, name: str) -> str:
+    command = use.input.get(name)
+    text = command if isinstance(command, str) else " ".join(map(str, command or ()))
+    found = _PROGRAM.match(text.strip())
+    return found[1][:TARGET_CHARS] if found else ""
+
+
+def _size(cleared: Clearable) -> str:
+    content = cleared.result.content
+    size = f"{len(text_of(content)):,} characters"
+    images = 0 if isinstance(content, str) else sum(isinstance(block, Image) for block in content)
+    return f"{size}, {images} images" if images else size
+
+
+def _when(at: float) -> str:
+    return time.strftime("%m-%d %H:%M", time.gmtime(at))

@@ -1,0 +1,147 @@
+"""Which way of clearing applies before a call, and what it takes: the decision, pure.
+
+What could be cleared comes in with the moment and what may be done in it; a plan goes out, or
+none. The ways in their order: what the provider no longer leaves out is taken out by us; a
+dead cache makes clearing free; edits delete inside a living one; else a batch must pay for
+the rewrite it causes, by lower reads or by sparing a compaction.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from holdfast.entries import How
+from holdfast.settings import ClearSettings
+from holdfast.stages.clearable import Batch, Clearable, Ledger
+from holdfast.stages.moment import NEVER_CACHED, Moment
+
+Way: TypeAlias = Literal["stale", "idle", "edits", "server", "paid", "line"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What may be done just now."""
+
+    can_move: bool = True
+    """What was sent before may change."""
+    has_edits: bool = False
+    """The provider deletes inside its cache when told to."""
+    is_stale: bool = False
+    """It was told to and did not, or does no longer."""
+    is_served: bool = False
+    """The provider clears on its side."""
+    asks_price: bool = True
+    """Enough has changed since it was last found that clearing does not pay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to clear, how, and what the user is told."""
+
+    way: Way
+    batch: Batch
+    why: str
+    how: How = "rewritten"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule by weights alone, without regard to the cache."""
+
+    keep: int
+    """The newest stay."""
+    stop_at: float
+    """Oldest first, until what is left weighs no more than this."""
+    at_least: float
+    """Nothing at all, if less than this would go."""
+
+
+def choose(results: Sequence[Clearable], rule: Rule) -> Batch:
+    """Take results by a rule of weights."""
+    left = sum(result.weight for result in results)
+    taken = Batch()
+    for result in results[: max(0, len(results) - rule.keep)]:
+        if left <= rule.stop_at:
+            break
+        taken.add(result)
+        left -= result.weight
+    return taken if taken.weight >= rule.at_least else Batch()
+
+
+def plan_clearing(
+    ledger: Ledger, now: Moment, standing: Standing, settings: ClearSettings
+) -> Plan | None:
+    """Decide what to clear before the next call, by the first way that applies."""
+    batch = ledger.batch(settings.keep_results)
+    if standing.is_stale:
+        return _stale(ledger.edited, now) if standing.can_move else None
+    if now.cold and now.cold != NEVER_CACHED and settings.idle and standing.can_move:
+        return _idle(ledger.edited + ledger.served, batch, now, settings)
+    if standing.has_edits and not now.cold:
+        active = len(ledger.heavy) + ledger.unread
+        return _edits(batch, now) if active >= settings.edits_trigger_results else None
+    if not standing.can_move:
+        return None
+    may_pay = settings.paid and standing.asks_price and not standing.is_served
+    return (_paid(batch, now, settings) if may_pay else None) or _at_line(batch, now, settings)
+
+
+def _stale(edited: Batch, now: Moment) -> Plan | None:
+    why = f"{_told(edited, now)} in the text: the provider's cache does not leave them out"
+    return Plan(way="stale", batch=edited, why=why) if edited else None
+
+
+def _idle(hidden: Batch, batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
+    """Clear what is old while the cache is dead, and with it what the provider left out."""
+    is_enough = now.freed_tokens(batch) >= max(1, now.scaled(settings.idle_least_tokens))
+    taken = hidden + batch if is_enough else hidden
+    if not taken:
+        return None
+    saved = now.write_usd(now.freed_tokens(taken))
+    money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
+    return Plan(way="idle", batch=taken, why=f"{_told(taken, now)} for free, as {now.cold}{money}")
+
+
+def _edits(batch: Batch, now: Moment) -> Plan | None:
+    saved = now.read_usd(now.freed_tokens(batch))
+    money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
+    why = f"{_told(batch, now)} inside the provider's cache{money}"
+    return Plan(way="edits", batch=batch, why=why, how="edited") if batch else None
+
+
+def _paid(batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
+    """Clear a batch whose absence saves more than writing anew what stands behind it costs."""
+    if now.freed_tokens(batch) < max(1, now.scaled(settings.paid_least_tokens)):
+        return None
+    found = now.payback(batch)
+    if found is None or not found.worth_it:
+        return None
+    money = (
+        f"it costs {usd(found.cost_now_usd)} now and saves {usd(found.saved_per_call_usd)} a call"
+    )
+    if found.cost_now_usd <= 0:
+        money = f"the next call costs {usd(-found.cost_now_usd)} less"
+    return Plan(way="paid", batch=batch, why=f"{_told(batch, now)}: {money}")
+
+
+def _at_line(batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
+    """Clear rather than let the history be compacted, if that makes room for a while."""
+    left = now.level_tokens - now.freed_tokens(batch)
+    room = settings.line_room * now.window.base_tokens
+    if not batch or not now.is_at_line or left > now.window.base_tokens - room:
+        return None
+    found = now.payback(batch)
+    cost = max(0.0, found.cost_now_usd) if found else 0.0
+    money = f"; it costs {usd(cost)}" if cost > 0 else ""
+    why = f"{_told(batch, now)}, so that nothing needs to be compacted yet{money}"
+    return Plan(way="line", batch=batch, why=why)
+
+
+def _told(batch: Batch, now: Moment) -> str:
+    count = "1 old result" if len(batch) == 1 else f"{len(batch)} old results"
+    return f"cleared {count}, about {max(0, now.freed_tokens(batch)):,} tokens"
+
+
+def usd(amount: float) -> str:
+    """Write an amount so that it is not nothing."""
+    return f"${amount:.2f}" if abs(amount) >= 0.1 else f"${amount:.4f}"
