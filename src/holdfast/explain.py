@@ -26,6 +26,7 @@ from holdfast.entries import (
     Shaped,
     Snipped,
     Spilled,
+    Swept,
     Switched,
     Undone,
 )
@@ -95,7 +96,7 @@ class _Teller:
             case Forked():
                 turn.spent = turn.spent + spent_on(entry.model, entry.usage)
                 turn.acts.append(Act(n=entry.n, kind=_kind(entry), text=_told_beside(entry)))
-            case Shaped() | Undone() | Redone() | Switched() | Failed() | CacheBroke():
+            case Shaped() | Undone() | Redone() | Switched() | Failed() | CacheBroke() | Swept():
                 saved = before - after if isinstance(entry, Shaped | Undone | Redone) else 0
                 turn.acts.append(
                     Act(n=entry.n, kind=_kind(entry), text=_told(entry), saved_tokens=saved)
@@ -122,8 +123,12 @@ def _kind(entry: AnyEntry) -> str:
 def _told(entry: AnyEntry) -> str:
     """Say in one line what an entry did."""
     match entry:
+        case Spilled(tool_use_id=id, same_as=same) if same:
+            told = f"the result of {id} is that of {same}"
         case Spilled(tool_use_id=id, file=file):
             told = f"the result of {id} went to {file}"
+        case Swept(files=files, bytes=count, why=why):
+            told = f"{len(files)} files of {count:,} bytes were removed, {why}"
         case Cleared(ids=ids, how=how):
             told = f"{len(ids)} results were cleared ({how})"
         case Snipped(targets=targets):
