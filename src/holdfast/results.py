@@ -1,4 +1,4 @@
-"""The bodies of tool results that lie beside their log: written once, found again, swept.
+"""The bodies of tool results that lie beside their log: written once, found again.
 
 A result's content comes in; a file `tool-results/<id>.txt` (`.json` for blocks) goes out, made
 exclusively, in the session's own directory and nowhere else: ids are somebody else's words, and
@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,21 +209,6 @@ def headed(ran: Ran, body: Body, limit_bytes: int) -> Ran:
         file=str(body.file),
         sha256=body.sha256,
     )
-
-
-def plan_sweep(
-    files: Sequence[Lying], *, now: float, retention_days: int, cap_bytes: int
-) -> tuple[tuple[Lying, ...], tuple[Lying, ...]]:
-    """Choose what is too old, and then what is too much, the oldest first; the newest stays."""
-    oldest = now - retention_days * 86_400 if retention_days else 0.0
-    expired = tuple(file for file in files if file.modified < oldest)
-    rest = list(files[len(expired) :])
-    over = sum(file.bytes for file in rest) - cap_bytes
-    excess = []
-    while over > 0 and len(rest) > 1:
-        excess.append(rest.pop(0))
-        over -= excess[-1].bytes
-    return expired, tuple(excess)
 
 
 def _suffix_and_data(content: ResultContent) -> tuple[str, bytes]:

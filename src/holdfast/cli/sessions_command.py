@@ -5,8 +5,10 @@ from pathlib import Path
 import click
 
 from holdfast.cli.show import ago, json_out, size
-from holdfast.settings import load_settings
+from holdfast.errors import LogLocked
+from holdfast.settings import SpillSettings, load_settings
 from holdfast.store import FileStore, Found
+from holdfast.sweep import sweep_session
 from holdfast.titles import title_of
 
 
@@ -20,7 +22,11 @@ from holdfast.titles import title_of
     help="With --branch: up to and including entry N.",
 )
 @click.option("--delete", metavar="ID", help="Remove a session for good.")
-@click.option("--prune", is_flag=True, help="Remove sessions past log.retention_days.")
+@click.option(
+    "--prune",
+    is_flag=True,
+    help="Remove sessions past log.retention_days, and results on disk past spill.retention_days.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask before removing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 def command(
@@ -43,8 +49,10 @@ def command(
         found = store.find(delete)
         _remove(store, [found], yes, as_json)
     elif prune:
+        settings = load_settings(Path.cwd())
         store.sweep()
-        _remove(store, store.expired(load_settings(Path.cwd()).log.retention_days), yes, as_json)
+        _remove(store, store.expired(settings.log.retention_days), yes, as_json)
+        _sweep_results(store, settings.spill, as_json)
     else:
         _list(store.sessions(None if everywhere else Path.cwd()), everywhere, as_json)
 
@@ -66,6 +74,18 @@ def _remove(store: FileStore, doomed: list[Found], yes: bool, as_json: bool) -> 
         json_out({"removed": [found.id for found in doomed]})
     else:
         click.echo(f"{len(doomed)} sessions removed.")
+
+
+def _sweep_results(store: FileStore, settings: SpillSettings, as_json: bool) -> None:
+    """Remove old bodies of the sessions that stay; each log says what is gone."""
+    count = 0
+    for found in store.sessions():
+        try:
+            count += sum(len(swept.files) for swept in sweep_session(found.path, settings))
+        except LogLocked as error:
+            click.echo(f"not swept: {error}", err=True)
+    if count and not as_json:
+        click.echo(f"{count} results on disk removed; the logs say which.")
 
 
 def _list(sessions: list[Found], everywhere: bool, as_json: bool) -> None:

@@ -6,24 +6,23 @@ for ever as it was sent. Each decision is an entry, so a session resumed, forked
 other settings shows the same bytes. If the disk says no, the whole result stays and that is said.
 """
 
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msgspec import structs
 
 from holdfast.engine import Engine, take_bounded
-from holdfast.entries import AnyEntry, Failed, Ran, Spilled, Swept
+from holdfast.entries import AnyEntry, Failed, Ran, Spilled
 from holdfast.errors import StoreError
 from holdfast.items import wordless
 from holdfast.measure import Measure, measure_content
 from holdfast.messages import ResultContent, Text
-from holdfast.results import DIRECTORY, Body, Lying, headed, is_over, plan_sweep
+from holdfast.results import Body, headed, is_over
 from holdfast.secrets import masked
 from holdfast.stages.arrivals import Arrived, arrived_in
 from holdfast.stages.budget import Budgets, plan_alone, plan_together
 from holdfast.stages.preview import Long, human_size, preview, repetition
 from holdfast.stages.repeats import Repeats
+from holdfast.sweep import sweep
 from holdfast.tokens import default_weights, weigh
 from holdfast.tools.describe import description_of
 from holdfast.window import window_for
@@ -148,7 +147,8 @@ class Spill:
         """Remove bodies that are too old or too many, when that may be due."""
         cap_bytes = engine.settings.spill.session_bytes
         if self._lying_bytes is None or self._lying_bytes > cap_bytes:
-            sweep(engine)
+            for swept in sweep(engine.results, engine.settings.spill):
+                engine.write(swept)
             self._lying_bytes = sum(file.bytes for file in engine.results.lying())
 
 
@@ -186,19 +186,6 @@ def plan_spill(engine: Engine, arrived: Arrived, budgets: Budgets, why: str) -> 
     return Spilling(body=body, is_only_copy=is_only_copy, entry=entry)
 
 
-def sweep(engine: Engine, *, now: float | None = None) -> None:
-    """Remove a session's bodies that are too old or too many, and say in an entry which."""
-    settings = engine.settings.spill
-    expired, excess = plan_sweep(
-        engine.results.lying(),
-        now=now or time.time(),
-        retention_days=settings.retention_days,
-        cap_bytes=settings.session_bytes,
-    )
-    _remove(engine, expired, f"older than {settings.retention_days} days")
-    _remove(engine, excess, f"more than {human_size(settings.session_bytes)} in all")
-
-
 def budgets_of(engine: Engine) -> Budgets:
     """Give the limits that hold for the model that answers."""
     return Budgets(
@@ -213,13 +200,6 @@ def readers_of(engine: Engine) -> tuple[str, ...]:
     names = [str(tool.get("name", "")) for tool in engine.frame.tools]
     files = [name for name in names if description_of(name).kind == "read"]
     return (*files[:1], *(name for name in names if name == "History"))
-
-
-def _remove(engine: Engine, doomed: Sequence[Lying], why: str) -> None:
-    gone = engine.results.remove(doomed)
-    if gone:
-        names = tuple(f"{DIRECTORY}/{file.name}" for file in gone)
-        engine.write(Swept(files=names, bytes=sum(file.bytes for file in gone), why=why))
 
 
 def _weight(text: str, content: ResultContent) -> Measure:
