@@ -51,6 +51,8 @@ OPENING = (
     "which `expand` opens in full."
 )
 NOTHING = "Nothing to tell."
+LEAD_TOKENS = 12
+"""What stands before each message: its turn, its number, its state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +70,17 @@ def estimated_tokens(text: str) -> int:
     return round(weigh(measure_text(text), O200K)) + 1
 
 
-def budget_for(segment_tokens: int, limits: Limits = LIMITS) -> int:
-    """Say how long the digest of a segment may be."""
-    share = int(segment_tokens * limits.tokens_ratio)
-    return min(max(share, limits.least_tokens), limits.most_tokens)
+def budget_for(
+    segment_tokens: int,
+    facts: Facts,
+    limits: Limits = LIMITS,
+    count: Count = estimated_tokens,
+) -> int:
+    """Say how long the digest of a segment may be: a share of it, and room for the user's words."""
+    share = min(int(segment_tokens * limits.tokens_ratio), limits.most_tokens)
+    said = (words.text[: limits.message_chars] for _, words in facts.words())
+    spoken = sum(count(text) + LEAD_TOKENS for text in said)
+    return max(share, limits.least_tokens + min(spoken, limits.words_tokens))
 
 
 def digest(

@@ -74,16 +74,18 @@ def pieces(scene: Scene) -> Iterator[Piece]:
 
 def _words(scene: Scene, turn: int, words: Words, place: tuple[float, ...]) -> Piece:
     limits, lead, pointer = scene.limits, _lead(scene, turn, words), cite(words.id)
+    first_words = lead + cut(one_line(words.text), limits.first_words_chars)
     short = lead + head_and_tail(words.text, limits.short_message_chars, pointer)
     full = lead + head_and_tail(words.text, limits.message_chars, pointer)
     is_last = turn == scene.last_turn
     is_paste = len(words.text) > LONG_MESSAGE_CHARS and not is_last
     first = Rank.OLD_WORDS if scene.is_old(words.id) else Rank.WORDS
     ranks = (
+        Rank.FIRST_WORDS + scene.age(turn),
         Rank.LAST_WORDS if is_last else first + scene.age(turn),
         max(first, Rank.PASTES if is_paste else Rank.WHOLE_WORDS) + scene.age(turn),
     )
-    return Piece(section=6, place=place, forms=(short, full), ranks=ranks)
+    return Piece(section=6, place=place, forms=(first_words, short, full), ranks=ranks)
 
 
 def _lead(scene: Scene, turn: int, words: Words) -> str:

@@ -18,10 +18,15 @@ class Limits:
     """A short segment gets this much: below it the nine sections hold nothing but headings."""
     most_tokens: int = 16_000
     """A long one no more: past it a reader skims, and each later call pays for it again."""
+    words_tokens: int = 8_000
+    """The user's own words get this much beside that, however short the segment: they are what
+    no later step can find out again. Nine in ten recorded sessions have fewer."""
     index_ratio: float = 0.08
     """Of the digest, for the index of names: it is looked up, not read."""
     message_chars: int = 4_000
     """A user's message longer than this is a paste; its head and tail say what it is."""
+    first_words_chars: int = 80
+    """What is kept of a message when there is room for nothing else."""
     short_message_chars: int = 480
     """What is kept of a paste when room is short: typed words before and after it are shorter."""
     answer_chars: int = 2_400

@@ -12,6 +12,8 @@ class Rank(IntEnum):
     """When a form is bought."""
 
     LAST_WORDS = auto()
+    FIRST_WORDS = auto()
+    """How each message begins, so that none is missing even where most of it is."""
     NEXT_STEP = auto()
     RUNNING = auto()
     WORDS = auto()
@@ -19,10 +21,10 @@ class Rank(IntEnum):
     OPEN_TODOS = auto()
     LAST_ANSWER = auto()
     WHOLE_WORDS = auto()
-    VERDICTS = auto()
-    READ_FILES = auto()
     OLD_WORDS = auto()
     """Messages that were compacted before."""
+    VERDICTS = auto()
+    READ_FILES = auto()
     COMMITS = auto()
     RECENT_COMMANDS = auto()
     RECENT_ERRORS = auto()

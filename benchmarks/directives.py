@@ -1,0 +1,255 @@
+"""Whether what the user asked survives five compactions in a row, word for word.
+
+Sessions are generated here: requests, corrections, prohibitions, work between them, and three
+ways of taking something back: in plain words, in a paraphrase, and by implication. Each session
+is compacted by digest five times, each time over the summary before it. Afterwards every
+directive must stand verbatim in the digest and in the ledger, and none that was plainly
+cancelled may stand there as if it were open. `paraphrased` and `implicit` count the other two
+apart: no rule without a model can know them; what is checked is that the words that take the
+request back stand after it, verbatim, for a model to read.
+
+    python benchmarks/directives.py [--sessions 200] [--compactions 5] [--seed 1] [--json]
+"""
+
+import argparse
+import json
+import random
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+
+from holdfast.compaction.directives import Ledger, keep_ledger, tell_directives
+from holdfast.digest import budget_for, digest, gather
+from holdfast.digest.facts import Facts
+from holdfast.entries import AnyEntry, Compacted
+from holdfast.messages import Text, ToolUse
+from holdfast.tokens import O200K, weigh
+from holdfast.transcripts.scribe import Scribe
+from holdfast.view import fold
+
+TURNS = 9
+"""Between two compactions; recorded segments have a median of thirteen."""
+TAKEN_BACK_SHARE = 0.35
+"""Of the requests: more than in real sessions, so that every way comes up in each."""
+WAYS = ("plain", "paraphrased", "implicit")
+VERBS = ("Add", "Write", "Build", "Set up", "Introduce")
+THINGS = (
+    *("retry logic", "rate limiter", "CSV export", "dark mode", "audit log", "health endpoint"),
+    *("login throttling", "session cache", "image resizing", "webhook signing", "search index"),
+    *("migration script", "feature flags", "email digest", "metrics dashboard", "backup job"),
+    *("pagination", "undo history", "keyboard shortcuts", "invoice template", "job queue"),
+)
+PLACES = ("the {} service", "the {} package", "the {} client", "the {} worker", "the {} page")
+NAMES = ("billing", "gateway", "reporting", "accounts", "catalogue", "scheduler", "mobile", "admin")
+RULES = (
+    "Never touch {}/generated.py, it is written by the build.",
+    "Use tabs in {}, the linter wants it.",
+    "All errors in {} must carry the request id.",
+    "Please do not push {} without my word.",
+)
+PLAIN = (
+    "Never mind the {}.",
+    "Actually, cancel the {}.",
+    "Forget about the {}, please.",
+    "Let's scrap the {} after all.",
+    "No need for the {} any more.",
+    "We don't need the {} anymore.",
+    "Don't bother with the {}.",
+    "I no longer want the {}.",
+    "Never mind.",
+    "Cancel that, please.",
+)
+PARAPHRASED = (
+    "I have been thinking about the {}: it is not worth the trouble, is it. Leave things be.",
+    "Management says the {} can wait until next year.",
+    "The {} turned out to be somebody else's job.",
+)
+IMPLICIT = (
+    "We bought a product that does the {} for us.",
+    "The team with the {} in it was closed yesterday, so only the rest counts.",
+)
+CORRECTION = "No, that is not what I meant: the {} belongs into {}, not where you put it."
+
+
+@dataclass
+class Request:
+    """One directive of a generated session."""
+
+    id: int
+    text: str
+    thing: str = ""
+    corrects: str = ""
+    """What it says more about; it falls with that."""
+    way: str = ""
+    by: str = ""
+    """The words that took it back."""
+
+
+@dataclass
+class Course:
+    """A session as it grows."""
+
+    rng: random.Random
+    scribe: Scribe = field(default_factory=Scribe)
+    entries: list[AnyEntry] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    things: list[str] = field(default_factory=list)
+    calls: int = 0
+
+    def turn(self) -> None:
+        """Let the user say something and the agent work on it."""
+        still = [r for r in self.requests[-6:] if r.thing and not r.way]
+        if still and self.rng.random() < TAKEN_BACK_SHARE:
+            self.take_back(self.rng.choice(WAYS), still)
+        elif still and self.rng.random() < 0.15:
+            thing = self.rng.choice(still).thing
+            self.say(CORRECTION.format(thing, self.place()))
+            self.requests[-1].corrects = thing
+        elif self.rng.random() < 0.2:
+            self.say(self.rng.choice(RULES).format(self.rng.choice(NAMES)))
+        else:
+            self.ask()
+        self.work()
+
+    def ask(self) -> None:
+        """Ask for something that was not asked for before."""
+        kind, name = self.rng.choice(THINGS), self.rng.choice(NAMES)
+        thing = f"{name} {kind}"
+        if thing in self.things:
+            return self.ask() if len(self.things) < len(THINGS) * len(NAMES) / 2 else None
+        self.things.append(thing)
+        verb = self.rng.choice(VERBS)
+        why = self.rng.choice(("", " It is due on Friday.", f" See ticket OPS-{len(self.things)}."))
+        self.say(f"{verb} the {thing} in {self.place()}.{why}", thing)
+        return None
+
+    def place(self) -> str:
+        """Name some part of the product."""
+        return self.rng.choice(PLACES).format(self.rng.choice(NAMES))
+
+    def take_back(self, way: str, still: list[Request]) -> None:
+        """Take a request back in one of the ways."""
+        phrases = {"plain": PLAIN, "paraphrased": PARAPHRASED, "implicit": IMPLICIT}[way]
+        phrase = self.rng.choice(phrases)
+        last = self.requests[-1]
+        if "{}" not in phrase and (not last.thing or last.way):
+            phrase = phrases[0]
+        target = self.rng.choice(still) if "{}" in phrase else last
+        target.way, target.by = way, phrase.format(target.thing)
+        self.say(target.by)
+
+    def say(self, text: str, thing: str = "") -> None:
+        """Write down what the user says."""
+        entry = self.scribe.said((Text(text=text),))
+        self.entries.append(entry)
+        self.requests.append(Request(id=entry.n, text=text, thing=thing))
+
+    def work(self) -> None:
+        """Let the agent read, change and test something, and report."""
+        for _ in range(self.rng.randint(1, 4)):
+            self.calls += 1
+            name = f"{self.rng.choice(NAMES)}/{self.rng.choice(THINGS).replace(' ', '_')}.py"
+            use = self.rng.choice(
+                (
+                    ("Read", {"file_path": f"/srv/app/{name}"}),
+                    (
+                        "Edit",
+                        {"file_path": f"/srv/app/{name}", "old_string": "a", "new_string": "b"},
+                    ),
+                    ("Bash", {"command": f"pytest tests/{name} -q"}),
+                )
+            )
+            id = f"call_{self.calls}"
+            block = ToolUse(id=id, name=use[0], input=use[1])
+            self.entries.append(self.scribe.replied(f"r{self.calls}", (block,)))
+            output = "\n".join(f"line {i} of {name}" for i in range(self.rng.randint(5, 120)))
+            self.entries.append(self.scribe.ran(id, output))
+        self.calls += 1
+        done = (Text(text=f"Done: step {self.calls} is finished and tested."),)
+        self.entries.append(self.scribe.replied(f"r{self.calls}", done))
+
+    def compact(self) -> tuple[str, str]:
+        """Compact everything by digest; give the digest and the ledger."""
+        view = fold(self.entries)
+        items = list(view.items)
+        facts = gather(self.entries, items)
+        ledger = keep(facts)
+        budget = budget_for(round(weigh(view.total, O200K)), facts)
+        text = digest(facts, budget, marks=ledger.marks()).text
+        entry = Compacted(
+            first=items[0].id, last=items[-1].id, summary=(Text(text=text),), by="digest"
+        )
+        self.entries.append(self.scribe.write(entry))
+        return text, tell_directives(ledger)
+
+
+def keep(facts: Facts) -> Ledger:
+    """Keep the ledger of a session."""
+    return keep_ledger(facts.words())
+
+
+def run(seed: int, compactions: int) -> Counter[str]:
+    """Play one session and count what became of its directives."""
+    course = Course(random.Random(seed))
+    digest_text = ledger_text = ""
+    for _ in range(compactions):
+        for _ in range(TURNS):
+            course.turn()
+        digest_text, ledger_text = course.compact()
+    counts: Counter[str] = Counter()
+    taken_back = {request.thing for request in course.requests if request.way}
+    for request in course.requests:
+        counts["directives"] += 1
+        texts = (digest_text, ledger_text)
+        counts["kept"] += all(request.text in text for text in texts)
+        if request.way:
+            counts[request.way] += 1
+            marked = [is_marked(text, request) for text in texts]
+            counts[f"{request.way}_open"] += not all(marked)
+            counts[f"{request.way}_contradicted"] += all(
+                text.rfind(request.by) > text.find(request.text) >= 0 for text in texts
+            )
+        elif request.corrects not in taken_back:
+            counts["wrongly_closed"] += any(is_marked(text, request) for text in texts)
+    return counts
+
+
+def is_marked(text: str, request: Request) -> bool:
+    """Say whether a directive stands there as taken back."""
+    lines = [line for line in text.splitlines() if line.startswith("T") and request.text in line]
+    return any("cancelled by" in line or "replaced by" in line for line in lines)
+
+
+def main() -> None:
+    """Run the sessions and print the counts."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sessions", type=int, default=200)
+    parser.add_argument("--compactions", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="print nothing but the result")
+    given = parser.parse_args()
+    total: Counter[str] = Counter()
+    for i in range(given.sessions):
+        total += run(given.seed + i, given.compactions)
+        if not given.json and (i + 1) % 50 == 0:
+            print(f"{i + 1} sessions", file=sys.stderr)
+    result = {
+        "sessions": given.sessions,
+        "compactions": given.compactions,
+        "directives": total["directives"],
+        "kept_verbatim_share": round(total["kept"] / total["directives"], 4),
+        "cancelled": total["plain"],
+        "resurrected": total["plain_open"],
+        "wrongly_closed": total["wrongly_closed"],
+    }
+    for way in ("paraphrased", "implicit"):
+        result[way] = {
+            "directives": total[way],
+            "still_open": total[f"{way}_open"],
+            "contradicted_verbatim": total[f"{way}_contradicted"],
+        }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Plain words by which users take back what they asked for, and what they take back.
+
+A message comes in; for each sentence that plainly cancels something goes out what it names:
+the request before it ("never mind"), a request by number ("cancel #12"), or one by its words
+("forget the retry logic"). Only phrases that can hardly mean anything else are known. A
+paraphrase ("I changed my mind about caching") is not guessed at: it stands in the ledger, word
+for word, after what it is about, and a model may read it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from holdfast.digest.words import sentences
+
+ENOUGH = 2 / 3
+"""Of the words that name what is cancelled, so many must be in the request: users shorten."""
+
+_LEAD = r"^\W*(?:(?:oh|ah|hmm+|ok(?:ay)?|no|wait|actually|sorry|please|so|and|also|well|right|on second thought|but)\b[\s,.:;!-]*)*(?:let'?s |please |you can |we can |could you )?"
+_BARE = re.compile(
+    _LEAD
+    + r"(?:never ?mind|(?:forget|cancel|scrap|drop|skip|ignore|disregard|abandon|undo) (?:it|that|this|about (?:it|that|this)|what i (?:just )?said|my (?:last|previous) (?:message|request)|that (?:last )?request)|don'?t do (?:it|that|this)(?: after all| any ?more)?|stop (?:that|this|it))"
+    r"(?:,? (?:please|then|for now|after all|instead))?\s*(?=$|[,.!;:—-]|\bwe\b|\bi\b|\blet)",
+    re.IGNORECASE,
+)
+_NAMING = re.compile(
+    _LEAD + r"(?:(?P<plain>cancel|scrap|abandon|disregard|forget(?: about)?|never ?mind(?: about)?"
+    r"|(?:don'?t|do not) bother (?:with|about)?|(?:there(?:'s| is) )?no (?:more )?need (?:for|to)"
+    r"|(?:we|i) (?:no longer (?:need|want)|(?:don'?t|do not) (?:need|want)(?= .*\b(?:any ?more|after all)\b)))"
+    r"|drop|skip|stop|ignore|undo)"
+    r"\s+(?P<what>[^.,!?;:\n—]+)",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"^(?:the|a|an|my|that|this|those|these|our)\s+", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:#|\bmessage |\bturn |\bT)(\d+)\b")
+_TAIL = re.compile(
+    r"\b(?:any ?more|after all|for now|please|then|instead|because|since|as we)\b.*$", re.I
+)
+_WORD = re.compile(r"[a-z0-9_][\w./-]+")
+_STOP = frozenset(
+    [
+        *("the", "and", "that", "this", "those", "these", "with", "for", "from", "into", "about"),
+        *("any", "all", "your", "our", "can", "you", "please", "just", "have", "has", "will"),
+        *("would", "should", "could", "not", "more", "need", "want", "let", "make", "being"),
+        *("to", "of", "in", "it", "is", "on", "at", "by", "we", "so", "do", "an", "or", "as", "be"),
+        *("my", "us", "me", "up", "request", "message", "task", "thing", "part", "idea", "plan"),
+        *("work", "doing", "adding", "using"),
+    ]
+)
+"""Words by which no request can be known."""
+
+LONGEST_CHARS = 1_500
+"""A longer message holds a paste, whose words are not the user's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelling:
+    """One thing taken back."""
+
+    words: frozenset[str] = frozenset()
+    """By what it is known; none for the request before."""
+    phrase: str = ""
+    """The same as it was said: a request that has it letter for letter is meant."""
+    number: int = 0
+    """The message it names, if it names one."""
+    is_replacing: bool = False
+    """Something else is wanted instead."""
+
+
+def cancellings(text: str) -> Iterator[Cancelling]:
+    """Yield what a message plainly takes back."""
+    for sentence in sentences(text) if len(text) <= LONGEST_CHARS else ():
+        if sentence.endswith("?"):
+            continue
+        is_replacing = bool(re.search(r"\binstead\b|\brather\b", sentence, re.IGNORECASE))
+        if _BARE.match(sentence):
+            yield Cancelling(is_replacing=is_replacing)
+        elif naming := _NAMING.match(sentence):
+            number = _NUMBERED.search(naming["what"])
+            phrase = _ARTICLE.sub("", _TAIL.sub("", naming["what"]).strip())
+            named = significant(phrase)
+            if number:
+                yield Cancelling(number=int(number[1]), is_replacing=is_replacing)
+            elif len(named) >= (1 if naming["plain"] else 2):  # a verb of many uses needs more
+                yield Cancelling(words=named, phrase=phrase.lower(), is_replacing=is_replacing)
+
+
+def significant(text: str) -> frozenset[str]:
+    """Give the words by which a text can be known again, without their endings."""
+    words = (word.strip(".-/") for word in _WORD.findall(text.lower()))
+    return frozenset(_stem(word) for word in words if len(word) > 1 and word not in _STOP)
+
+
+def likeness(cancelling: Cancelling, text: str) -> float:
+    """Say which share of the words that name something a request has."""
+    return len(cancelling.words & significant(text)) / len(cancelling.words)
+
+
+def clauses(text: str) -> list[str]:
+    """Part a request into the things it asks for."""
+    parts = (part.strip() for sentence in sentences(text) for part in _ASKS.split(sentence))
+    return [part for part in parts if significant(part) and not _REMARK.match(part)]
+
+
+_ASKS = re.compile(r",? (?:and|then|also|plus) |;|, (?=\w+ (?:the|a|an)\b)")
+
+
+_REMARK = re.compile(
+    r"(?:it|its|this|that|see|the|there|they|i|we|you|because|since|as|which|note|for)\b", re.I
+)
+"""How a sentence begins that says something about a request and asks for nothing more."""
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ies", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) > 2:
+            return word[: -len(ending)]
+    return word
