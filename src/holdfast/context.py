@@ -124,7 +124,9 @@ def _parts(view: View, gauge: Gauge) -> list[Part]:
             tally.add("system prompt", measure_text(section.text), section.name)
         for tool in view.frame.tools:
             tally.add("tools", measure_json(tool), str(tool.get("name")))
-        if view.frame.instructions:
+        for source in view.frame.sources:
+            tally.add("instructions", source.measure, source.file)
+        if view.frame.instructions and not view.frame.sources:
             tally.add("instructions", measure_text(view.frame.instructions))
     for item in view.items:
         if isinstance(item, Spoken):

@@ -3,8 +3,9 @@
 import pytest
 
 from holdfast.cache.lifetime import betas_for, lifetime_for
-from holdfast.cache.request import DIAGNOSIS
+from holdfast.cache.request import DIAGNOSIS, GLOBAL_SCOPE, build
 from holdfast.capabilities import capabilities
+from holdfast.entries import Framed, Section
 from holdfast.session import Session
 from holdfast.settings import CacheSettings, Settings
 
@@ -43,3 +44,19 @@ async def test_what_was_chosen_holds_whatever_the_settings_say_later(tmp_path):
         again = (await session.prepare()).kwargs
     assert first["system"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
     assert again == first
+
+
+def test_the_scope_for_everybody_is_asked_for_where_it_exists():
+    """A session that switches to a model without it sends neither the header nor the scope."""
+    able = capabilities("simulated/claude-sonnet-5-5")
+    assert betas_for(able, CacheSettings()) == (GLOBAL_SCOPE,)
+    frame = Framed(
+        sections=(Section(name="a", text="a", scope="global"), Section(name="b", text="b")),
+        betas=(GLOBAL_SCOPE,),
+    )
+    said = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
+    here = build(frame, said, model="simulated/claude-sonnet-5-5", max_output_tokens=10)
+    assert here.kwargs["system"][0]["cache_control"]["scope"] == "global"
+    there = build(frame, said, model="claude-sonnet-5-5", max_output_tokens=10)
+    assert "scope" not in there.kwargs["system"][0]["cache_control"]
+    assert there.betas == ()

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import structs
 
-from holdfast.cache.request import DIAGNOSIS
+from holdfast.cache.request import DIAGNOSIS, GLOBAL_SCOPE
 from holdfast.capabilities import Capabilities, capabilities
 from holdfast.entries import Framed
 from holdfast.settings import CacheSettings
@@ -38,4 +38,5 @@ def lifetime_for(source: str, settings: CacheSettings) -> Literal["5m", "1h"]:
 def betas_for(able: Capabilities, settings: CacheSettings) -> tuple[str, ...]:
     """List the beta headers that a session sends from its first call to its last."""
     is_asked = settings.diagnose and able.family in ("anthropic", "simulator")
-    return (DIAGNOSIS,) if is_asked else ()
+    scope = (GLOBAL_SCOPE,) if able.global_scope else ()
+    return (*scope, DIAGNOSIS) if is_asked else scope

@@ -18,6 +18,8 @@ from holdfast.models.protocol import Request
 
 DIAGNOSIS = "cache-diagnosis-2026-04-07"
 """Lets a provider say why its cache missed."""
+GLOBAL_SCOPE = "cache-scope-simulated"
+"""Lets sections be kept for everybody: the simulator's own; providers publicly have none yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,8 @@ def build(
     if DIAGNOSIS in frame.betas:
         kwargs["diagnostics"] = {"previous_message_id": caching.previous_id or None}
     options, betas = sendable(frame, able)
+    if not able.global_scope:
+        betas = tuple(beta for beta in betas if beta != GLOBAL_SCOPE)
     return Request(kwargs=kwargs | options, betas=betas)
 
 
@@ -114,7 +118,7 @@ def _system(frame: Framed, able: Capabilities, caching: Caching) -> list[JsonObj
     ]
     for i in _marked_sections(frame.sections) if caching.is_on else ():
         is_global = able.global_scope and frame.sections[i].scope == "global"
-        shared = is_global and not _has_own_tools(frame)
+        shared = is_global and GLOBAL_SCOPE in frame.betas and not _has_own_tools(frame)
         scope = {"scope": "global"} if shared else {}
         blocks[i] = blocks[i] | {"cache_control": marker(frame) | scope}
     return blocks

@@ -13,7 +13,7 @@ from holdfast.cli.context_command import lines
 from holdfast.cli.prompting import Lines, keep_terminal
 from holdfast.cli.show import plain, tokens
 from holdfast.cli.target import Target
-from holdfast.cli.working import opened_model, show, tell, working_agent
+from holdfast.cli.working import opened_model, read_system, show, tell, working_agent
 from holdfast.context import describe
 from holdfast.errors import HoldfastError
 from holdfast.gauge import replay
@@ -39,25 +39,45 @@ HELP = """/context        what fills the window
 )
 @click.option("--resume", metavar="ID", default="", help="Go on with a session; `newest` will do.")
 @click.option("--mode", type=click.Choice(get_args(Mode)), help="How freely tools may run.")
+@click.option(
+    "--system",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A file whose text replaces the whole system prompt of a new session.",
+)
 def command(
-    model: str | None, base_url: str | None, offline: bool, resume: str, mode: Mode | None
+    model: str | None,
+    base_url: str | None,
+    offline: bool,
+    resume: str,
+    mode: Mode | None,
+    system: Path | None,
 ) -> None:
     """Talk to the agent. It asks before it does what nobody allowed; Ctrl-C stops it.
 
     For machines there is `holdfast run --json`.
     """
+    text = read_system(system, resume)
     keep_terminal()
     settings = load_settings(Path.cwd())
     name = model or settings.model.name
     with opened_model(name, base_url or settings.model.base_url, offline) as opened:
-        asyncio.run(_chat(opened, settings, resume, mode))
+        asyncio.run(_chat(opened, settings, resume, mode, text))
 
 
-async def _chat(model: Model, settings: Settings, resume: str, mode: Mode | None) -> None:
+async def _chat(
+    model: Model, settings: Settings, resume: str, mode: Mode | None, system: str
+) -> None:
     typed = Lines()
     ask = functools.partial(_ask, typed)
     async with working_agent(
-        model, settings, directory=Path.cwd(), resume=resume, mode=mode, ask=ask
+        model,
+        settings,
+        directory=Path.cwd(),
+        resume=resume,
+        mode=mode,
+        ask=ask,
+        system=system,
+        source="chat",
     ) as agent:
         click.echo(f"session {agent.session.id}, {model.name}. /help lists commands.")
         tell(agent)

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from holdfast.cli.show import json_out
-from holdfast.cli.working import as_json, opened_model, show, tell, working_agent
+from holdfast.cli.working import as_json, opened_model, read_system, show, tell, working_agent
 from holdfast.loop import Stopped
 from holdfast.models import Model
 from holdfast.permissions import Mode
@@ -27,6 +27,11 @@ from holdfast.spending import Spent, spent_in
 )
 @click.option("--resume", metavar="ID", default="", help="Go on with a session; `newest` will do.")
 @click.option("--mode", type=click.Choice(get_args(Mode)), help="How freely tools may run.")
+@click.option(
+    "--system",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A file whose text replaces the whole system prompt of a new session.",
+)
 @click.option("--json", "as_one", is_flag=True, help="Print one JSON object at the end.")
 @click.option("--stream-json", "as_stream", is_flag=True, help="Print one JSON object per event.")
 def command(
@@ -36,6 +41,7 @@ def command(
     offline: bool,
     resume: str,
     mode: Mode | None,
+    system: Path | None,
     as_one: bool,
     as_stream: bool,
 ) -> None:
@@ -48,11 +54,12 @@ def command(
         raise click.UsageError("give a task with -p, or a session to go on with with --resume")
     if as_one and as_stream:
         raise click.UsageError("--json and --stream-json are two ways to print; choose one")
+    text = read_system(system, resume)
     settings = load_settings(Path.cwd())
     name = model or settings.model.name
     with opened_model(name, base_url or settings.model.base_url, offline) as opened:
         end, session, spent = asyncio.run(
-            _work(opened, settings, prompt, resume, mode, as_one=as_one, as_stream=as_stream)
+            _work(opened, settings, prompt, resume, mode, text, as_one=as_one, as_stream=as_stream)
         )
     if as_one:
         json_out(
@@ -75,13 +82,14 @@ async def _work(
     prompt: str,
     resume: str,
     mode: Mode | None,
+    system: str,
     *,
     as_one: bool,
     as_stream: bool,
 ) -> tuple[Stopped, str, Spent]:
     end = Stopped(reason="aborted_streaming")
     async with working_agent(
-        model, settings, directory=Path.cwd(), resume=resume, mode=mode
+        model, settings, directory=Path.cwd(), resume=resume, mode=mode, system=system
     ) as agent:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, agent.abort.set)
         tell(agent)

@@ -6,8 +6,10 @@ import click
 import msgspec
 
 from holdfast.agents.catalogue import load_definitions
-from holdfast.cli.show import json_out
-from holdfast.permissions import read_sections, trust
+from holdfast.cli.show import json_out, plain
+from holdfast.instructions import Waiting, ground, imports_waiting
+from holdfast.permissions import read_sections, trust, trusted, vouch
+from holdfast.settings import load_settings
 
 KINDS = ("hooks", "permissions", "mcpServers")
 
@@ -29,10 +31,14 @@ def command(yes: bool, as_json: bool) -> None:
         if not section.is_trusted
     ]
     waiting += [("agents", section) for section in load_definitions(Path.cwd()).untrusted]
+    imports = _imports(Path.cwd())
     if as_json:
-        json_out([{"kind": kind, "file": str(s.file), "value": s.value} for kind, s in waiting])
+        shown = [{"kind": kind, "file": str(s.file), "value": s.value} for kind, s in waiting]
+        for one in imports:
+            shown.append({"kind": "import", "file": str(one.importer), "value": str(one.path)})
+        json_out(shown)
         return
-    if not waiting:
+    if not waiting and not imports:
         click.echo("There is nothing here that waits for your word.")
     for kind, section in waiting:
         click.echo(f"{section.file} brings {kind}:")
@@ -40,3 +46,14 @@ def command(yes: bool, as_json: bool) -> None:
         if yes or click.confirm("Trust it as it stands?"):
             trust(section)
             click.echo("Trusted.")
+    for one in imports:
+        click.echo(f"{plain(str(one.importer))} would bring in {plain(str(one.path))}")
+        if yes or click.confirm("Trust it, whatever the file says then?"):
+            vouch(one.fingerprint)
+            click.echo("Trusted.")
+
+
+def _imports(directory: Path) -> tuple[Waiting, ...]:
+    """Find the imports that wait for the user's word, further down in the project as well."""
+    place = ground(directory, settings=load_settings(directory).instructions)
+    return imports_waiting(place, trusted=trusted())

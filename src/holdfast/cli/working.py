@@ -22,6 +22,21 @@ INPUT_CHARS = 90
 """One line of a tool's input tells what it is about."""
 
 
+def read_system(file: Path | None, resume: str) -> str:
+    """Read a system prompt of the user's own; a session that exists keeps the one it began with."""
+    if file is None:
+        return ""
+    if resume:
+        raise click.UsageError("--system is for a new session; a resumed one keeps its prompt")
+    try:
+        text = file.read_text(encoding="utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"--system {file}: {error}") from error
+    if not text:
+        raise click.UsageError(f"--system {file}: it is empty")
+    return text
+
+
 @contextmanager
 def opened_model(
     name: str, base_url: str, offline: bool, test_command: str = ""
@@ -48,6 +63,8 @@ async def working_agent(
     resume: str = "",
     mode: Mode | None = None,
     ask: Ask | None = None,
+    system: str = "",
+    source: str = "run",
 ) -> AsyncIterator[Agent]:
     """Open an agent and close it whatever happens."""
     name = settings.model.fallback
@@ -59,6 +76,8 @@ async def working_agent(
         ask=ask,
         settings=settings,
         fallback=open_model(name) if name else None,
+        system=system,
+        source=source,
     )
     try:
         yield agent

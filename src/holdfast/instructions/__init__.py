@@ -7,7 +7,7 @@ is the same for everybody.
 
 from holdfast.instructions.gathering import Gathered, Part, Waiting, gather
 from holdfast.instructions.nearby import Nearby
-from holdfast.instructions.places import Ground, at_start, ground, near
+from holdfast.instructions.places import Ground, at_start, everywhere, ground, near
 from holdfast.instructions.saying import Reason, loaded_fields, said, sources
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Waiting",
     "gather",
     "ground",
+    "imports_waiting",
     "load",
     "loaded_fields",
     "near",
@@ -32,3 +33,11 @@ def load(ground: Ground, *, trusted: frozenset[str] = frozenset()) -> Gathered:
     if not ground.settings.on:
         return Gathered()
     return gather(at_start(ground), ground, trusted=trusted)
+
+
+def imports_waiting(
+    ground: Ground, *, trusted: frozenset[str] = frozenset()
+) -> tuple[Waiting, ...]:
+    """List every import of the project that leads out of it and waits for the user's word."""
+    found = gather(everywhere(ground), ground, trusted=trusted, whatever_paths=True)
+    return found.waiting

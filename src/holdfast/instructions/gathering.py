@@ -77,9 +77,19 @@ def gather(
     trusted: frozenset[str] = frozenset(),
     known: frozenset[Path] = frozenset(),
     touched: Path | None = None,
+    whatever_paths: bool = False,
 ) -> Gathered:
-    """Read candidates and their imports; `known` are files that need not be said again."""
-    gatherer = _Gatherer(ground=ground, trusted=trusted, known=known, touched=touched)
+    """Read candidates and their imports; `known` are files that need not be said again.
+
+    A rule that names `paths` counts if one of them fits `touched`, or whatever they are.
+    """
+    gatherer = _Gatherer(
+        ground=ground,
+        trusted=trusted,
+        known=known,
+        touched=touched,
+        whatever_paths=whatever_paths,
+    )
     for candidate in candidates:
         gatherer.start(candidate)
     gatherer.follow()
@@ -112,6 +122,7 @@ class _Gatherer:
     trusted: frozenset[str]
     known: frozenset[Path]
     touched: Path | None
+    whatever_paths: bool
     notices: list[str] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
     _starts: dict[Path, _Node] = field(default_factory=dict)
@@ -232,7 +243,7 @@ class _Gatherer:
 
     def _is_wanted(self, candidate: Candidate, patterns: tuple[str, ...]) -> bool:
         """Say whether a rule is for what was touched; one that names no paths is for all."""
-        if not patterns:
+        if not patterns or self.whatever_paths:
             return not candidate.only_for_paths
         base, touched = candidate.base, self.touched
         if base is None or touched is None or not touched.is_relative_to(base):

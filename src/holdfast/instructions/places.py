@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from holdfast.settings import InstructionsSettings, home
 from holdfast.tools.globs import glob_expression
-from holdfast.tools.ignore import VERSION_CONTROL, is_ignored, rules_above
+from holdfast.tools.ignore import VERSION_CONTROL, is_ignored, rules_above, walk
 
 Kind: TypeAlias = Literal["user", "project", "local"]
 
@@ -132,6 +132,24 @@ def near(ground: Ground, touched: Path) -> Iterator[Candidate]:
         for candidate in _in_directory(place, ground):
             if candidate.base or not is_old:
                 yield replace(candidate, only_for_paths=is_old)
+
+
+def everywhere(ground: Ground) -> Iterator[Candidate]:
+    """List every candidate of the project, wherever in it; for people who look it over."""
+    yield from at_start(ground)
+    for root in ground.roots:
+        holds = {str(Path(path).parent) for path in walk(root) if path.endswith(".md")}
+        places = {root / _holder(Path(directory)) for directory in holds}
+        for place in sorted(places):
+            yield from _in_directory(place, ground)
+
+
+def _holder(directory: Path) -> Path:
+    """Find the directory that a directory of instructions belongs to."""
+    for name in (".claude", ".holdfast"):
+        if name in directory.parts:
+            return Path(*directory.parts[: directory.parts.index(name)])
+    return directory
 
 
 def _users_rules(ground: Ground) -> Iterator[Candidate]:

@@ -1,0 +1,187 @@
+"""A session resumed by another process, hours later, in a repository that has moved on.
+
+Two real processes run the command line with the real SDK against the simulator, through a
+proxy that keeps every body as it went over the wire. What the second process sends begins,
+byte for byte, with what the first had sent.
+"""
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from holdfast.simulator import Answer, BrainRequest, running
+from holdfast.simulator.brains import text, tool_use
+
+pytest.importorskip("anthropic")
+
+HOP_BY_HOP = ("host", "connection", "content-length", "accept-encoding")
+LATER_SECONDS = 7 * 3_600
+START = """
+import sys, time
+real, shift = time.time, float(sys.argv.pop(1))
+time.time = lambda: real() + shift
+from holdfast.cli import main
+main()
+"""
+
+
+class Coder:
+    """Reads a file that has instructions beside it, then answers."""
+
+    def answer(self, request: BrainRequest) -> Answer:
+        blocks = request.messages[-1]["content"]
+        if any(block["type"] == "tool_result" for block in blocks):
+            return Answer(blocks=(text("Done."),))
+        return Answer(blocks=(tool_use("Read", {"file_path": "api/code.py"}),))
+
+
+@contextmanager
+def proxy(target: str) -> Iterator[tuple[str, list[bytes]]]:
+    """Pass requests on to the simulator and keep their bodies."""
+    bodies: list[bytes] = []
+
+    class Passing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            bodies.append(body)
+            headers = {k: v for k, v in self.headers.items() if k.lower() not in HOP_BY_HOP}
+            request = urllib.request.Request(target + self.path, body, headers, method="POST")
+            try:
+                with urllib.request.urlopen(request) as answer:
+                    self._pass_on(answer)
+            except urllib.error.HTTPError as refusal:
+                self._pass_on(refusal)
+
+        def _pass_on(self, answer: http.client.HTTPResponse | urllib.error.HTTPError) -> None:
+            said = answer.read()
+            self.send_response(answer.status)
+            self.send_header("content-type", answer.headers["content-type"])
+            self.send_header("content-length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Passing)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", bodies
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def git(place, *words):
+    identity = ("-c", "user.name=n", "-c", "user.email=e@x")
+    subprocess.run(["git", *identity, *words], cwd=place, check=True, capture_output=True)
+
+
+def holdfast(place, url, shift_seconds, *words):
+    """Run the command line in a process of its own, with its clock moved."""
+    command = [sys.executable, "-c", START, str(shift_seconds), "run", "--json"]
+    where = ("--model", "simulated/claude-sonnet-5-5", "--base-url", url, "--mode", "bypass")
+    done = subprocess.run(
+        [*command, *where, *words],
+        cwd=place,
+        env={**os.environ, "ANTHROPIC_API_KEY": "none"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)["session"]
+
+
+def raw(body: bytes, key: str) -> str:
+    """Cut the bytes of one of a request's values out of its body, as they stand."""
+    written = body.decode()
+    start = written.index(f'"{key}":') + len(key) + 3
+    return written[start : json.JSONDecoder().raw_decode(written[start:].lstrip())[1] + start]
+
+
+def unmarked(body: bytes) -> list[str]:
+    """Write the messages without their markers, which move with the end of the conversation."""
+    messages = json.loads(body)["messages"]
+    for message in messages:
+        for block in message["content"]:
+            block.pop("cache_control", None)
+    return [json.dumps(message) for message in messages]
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A repository with instructions, also near the file that is read."""
+    (tmp_path / "api").mkdir()
+    (tmp_path / "api" / "code.py").write_text("x = 1\n")
+    (tmp_path / "api" / "AGENTS.md").write_text("In api: no globals.\n")
+    (tmp_path / "AGENTS.md").write_text("Use tabs. See @more.md\n")
+    (tmp_path / "more.md").write_text("And semicolons.\n")
+    git(tmp_path, "init", "-q", "-b", "trunk")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "Begin")
+    return tmp_path
+
+
+def change_everything(project):
+    """Do what people do to a repository between two sessions."""
+    git(project, "checkout", "-q", "-b", "other")
+    (project / "AGENTS.md").write_text("Use spaces.\n")
+    (project / "new.py").write_text("")
+    git(project, "add", "new.py")
+    git(project, "commit", "-q", "-m", "Go on")
+    (project / ".holdfast" / "skills" / "s").mkdir(parents=True)
+    (project / ".holdfast" / "skills" / "s" / "SKILL.md").write_text("new")
+
+
+def test_a_resumed_session_sends_the_same_prefix(project):
+    """Hours later, on another branch, with other instructions: not a byte of it moved."""
+    with running(Coder()) as simulator, proxy(simulator.url) as (url, bodies):
+        session = holdfast(project, url, 0, "-p", "look at api")
+        before = bodies[-1]
+        sent = len(bodies)
+        change_everything(project)
+        assert holdfast(project, url, LATER_SECONDS, "--resume", session, "-p", "again") == session
+        after = bodies[sent]
+    assert raw(before, "system") == raw(after, "system")
+    assert raw(before, "tools") == raw(after, "tools")
+    assert unmarked(after)[: len(unmarked(before))] == unmarked(before)
+    assert "branch: trunk" in raw(before, "system")
+    assert "And semicolons." in unmarked(before)[0]
+    assert "In api: no globals." in unmarked(before)[-1]
+
+
+def test_the_provider_reads_all_of_it_from_its_cache(project):
+    """What the first process left in the cache is what the second reads."""
+    with running(Coder()) as simulator, proxy(simulator.url) as (url, bodies):
+        session = holdfast(project, url, 0, "-p", "look at api")
+        sent = len(bodies)
+        change_everything(project)
+        holdfast(project, url, LATER_SECONDS, "--resume", session, "-p", "again")
+        records = simulator.simulation.stats.to_json()["requests"]
+    last, resumed = records[sent - 1], records[sent]
+    left = last["read_tokens"] + last["write_5m_tokens"] + last["write_1h_tokens"]
+    assert resumed["read_tokens"] == left > 1_000
+
+
+def test_a_new_session_there_sees_what_is_new(project):
+    """The frame is looked at anew with each session, so the test above can fail."""
+    with running(Coder()) as simulator, proxy(simulator.url) as (url, bodies):
+        holdfast(project, url, 0, "-p", "look at api")
+        change_everything(project)
+        sent = len(bodies)
+        holdfast(project, url, LATER_SECONDS, "-p", "look at api")
+    assert "branch: other" in raw(bodies[sent], "system")
+    assert "Use spaces." in unmarked(bodies[sent])[0]
