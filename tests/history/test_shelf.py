@@ -62,8 +62,10 @@ def test_what_is_no_plain_file_is_refused_at_once(session):
 def test_blocks_come_back_as_blocks(session):
     """Text and pictures as they were."""
     content = (Text(text="a"), Image(source={"type": "base64", "data": "iVBO"}))
-    kept = Results(session).keep("b", content, cap_bytes=9_999, is_only_copy=True)
-    assert Shelf(session).read(str(kept.file), kept.sha256) == content
+    results = Results(session)
+    body = results.body("b", content, cap_bytes=9_999)
+    results.keep(body, is_only_copy=True)
+    assert Shelf(session).read(str(body.file), body.sha256) == content
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")

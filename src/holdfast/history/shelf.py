@@ -6,14 +6,14 @@ own copy and no id leads astray. What lies there must be what was written, by it
 are opened without following links is the business of `results`.
 """
 
-import hashlib
+import sys
 from pathlib import Path
 
 import msgspec
 
 from holdfast.errors import StoreError
 from holdfast.messages import ResultContent
-from holdfast.results import Results, body_of
+from holdfast.results import Results
 
 
 class Missing(Exception):
@@ -40,6 +40,6 @@ class Shelf:
             raise Missing(str(error)) from None
         except (UnicodeDecodeError, msgspec.DecodeError):
             content = ()
-        if sha256 and hashlib.sha256(body_of(content)[1]).hexdigest() != sha256:
+        if sha256 and self._results.body(name, content, cap_bytes=sys.maxsize).sha256 != sha256:
             raise Missing(f"{name!r} is not what was written there")
         return content

@@ -28,7 +28,7 @@ from holdfast.view import View
 WHAT = "collapse"
 """What failures and forks of this stage go by."""
 
-_NUMBERED = re.compile(r"^\W*(\d+)\s*[.:)\]]\s*(\S.*)$", re.MULTILINE)
+_NUMBERED = re.compile(r"^\W*(\d+)[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,8 @@ def plan_collapse(
             break
         line = _line(span, counted_line(span, limits.line_chars), "counted", limits)
         saved = weight(span.measure) - weight(line.measure)
-        if saved > limits.least_tokens and not _is_vetoed(view, span, limits):
+        is_worth_it = saved > max(limits.least_tokens, weight(line.measure))
+        if is_worth_it and not _is_vetoed(view, span, limits):
             plan.append(line)
             freed += saved
     return tuple(plan)
