@@ -62,7 +62,10 @@ class Forks:
     retries: Retries = RETRIES
     patience: Patience = PATIENCE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    vanguard: Vanguard = field(default_factory=Vanguard)
+    vanguard: Vanguard = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.vanguard = Vanguard(lambda: self.parent.watch.clock())
 
     async def ask(self, request: ForkRequest) -> ForkReply:
         """Run a fork to its end. A failure is a `ModelError`; cancelling this aborts the fork."""
