@@ -215,7 +215,8 @@ def test_names_that_differ_in_case_only_are_refused(store, write):
 def test_uses_are_counted_and_order_the_index(store, write):
     """What is used stands first."""
     write(STAGING, DEPLOY)
-    store.count_uses(["staging.md", "staging.md"])
+    store.count_uses({"staging.md": 1})
+    store.count_uses({"staging.md": 1})
     write(Memory(file="z.md", name="z", description="z"))
     assert [one.uses for one in store.listed() if one.file == "staging.md"] == [2]
     assert store.index().splitlines()[0].startswith("- [Staging]")

@@ -176,5 +176,5 @@ class StoreMachine(RuleBasedStateMachine):
         assert set(links_in(index)) <= self.model.keys()
 
 
-StoreMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+StoreMachine.TestCase.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
 TestStore = StoreMachine.TestCase

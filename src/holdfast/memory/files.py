@@ -16,9 +16,12 @@ UNFINISHED = ".unfinished"
 
 
 def write_private(
-    path: Path, content: bytes, ready: Callable[[], None] = lambda: None
+    path: Path,
+    content: bytes,
+    ready: Callable[[], None] = lambda: None,
+    at: float | None = None,
 ) -> os.stat_result:
-    """Give a file new content in one step; a link in its place is replaced, not followed."""
+    """Give a file new content, and its time, in one step; a link in its place is not followed."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
     with contextlib.suppress(FileNotFoundError):
@@ -29,7 +32,8 @@ def write_private(
         file.flush()
         os.fsync(file.fileno())
         # To the nanosecond: a change by hand in the same tick of a coarse clock still differs.
-        os.utime(file.fileno(), ns=(time.time_ns(), time.time_ns()))
+        moment = time.time_ns() if at is None else round(at * 1e9)
+        os.utime(file.fileno(), ns=(moment, moment))
     ready()
     unfinished.replace(path)
     return path.lstat()

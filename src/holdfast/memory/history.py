@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.memory.commits import Changed, Commit, Tombstone, diff
+from holdfast.memory.commits import Changed, Commit, Tombstone, Writer, diff
 from holdfast.memory.database import Database, Row
 from holdfast.memory.paths import INDEX
 from holdfast.memory.refusals import NoSuchMemory
@@ -61,6 +61,16 @@ class History:
             Tombstone(file=file, version=version, reason=reason, by=by, at=at, commit=id)
             for file, version, reason, by, at, id in rows
         ]
+
+    def vetoed(self, by: Writer) -> frozenset[str]:
+        """List files whose change by somebody was undone, and which are still as the undo left them."""
+        rows = self._sql.all(
+            "SELECT c.file FROM commits undo JOIN commits k ON k.id = undo.undoes AND k.by = ?"
+            ' JOIN changes c ON c."commit" = undo.id JOIN current t'
+            " ON t.file = c.file AND t.sha = c.after",
+            by,
+        )
+        return frozenset(row[0] for row in rows)
 
     def _commit(self, row: Row) -> Commit:
         id, at, by, why, undoes = row

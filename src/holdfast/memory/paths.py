@@ -88,6 +88,8 @@ def _wrong_with(name: str) -> str:
             return "a part of it is empty, hidden or leads elsewhere"
         if not all(char.isalnum() or char in "-_." for char in part):
             return "only letters, digits, '-', '_', '.' and '/' may be in it"
+    if parts[0].casefold() == TEAM.name:
+        return "what begins with 'team' is the team's, in the repository"
     if any(part.endswith(".md") for part in parts[:-1]):
         return "a directory in it is named like a memory"
     if not name.endswith(".md") or parts[-1] == ".md":

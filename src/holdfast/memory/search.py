@@ -5,6 +5,7 @@ memories tell nothing and are left out, which also bounds the time. No model is 
 """
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 from holdfast.memory.database import Database
@@ -15,6 +16,10 @@ COMMON_SHARE = 0.2
 """A word that stands in more memories than this tells them not apart."""
 COMMON_FLOOR = 20
 """In a small store no word is too common to be looked up."""
+FEW_WORDS = 2
+"""One word of many in common is chance; a question of so few words has no more to give."""
+RARE_COUNT = 3
+"""A word that so few memories hold speaks for them by itself."""
 
 _STOP = (
     "a an and are as at be but by can could did do does for from had has have he her his how i if"
@@ -35,32 +40,43 @@ class Hit:
     file: str
     description: str
     score: float
+    is_telling: bool
+    """More than one word speaks for it, or one that is rare or was all there was to ask."""
+
+
+def words_of(text: str) -> list[str]:
+    """List the words of a text that could tell something, each once."""
+    words = dict.fromkeys(word.lower() for word in _WORD.findall(text))
+    return [word for word in words if word not in STOP_WORDS and len(word) > 1]
 
 
 def search(database: Database, query: str, limit: int) -> list[Hit]:
     """Find memories by the words of a question, the best first; superseded ones come last."""
-    words = telling_words(database, query)
-    if not words:
+    counts = telling_words(database, query)
+    if not counts:
         return []
     rows = database.all(
-        "SELECT file, t.description, bm25(words, 4.0, 3.0, 1.0) FROM words"
+        "SELECT t.id, file, t.description, bm25(words, 4.0, 3.0, 1.0) FROM words"
         " JOIN tree t ON t.id = words.rowid WHERE words MATCH ?"
         " ORDER BY t.superseded_by != '', bm25(words, 4.0, 3.0, 1.0), file LIMIT ?",
-        " OR ".join(f'"{word}"' for word in words),
+        " OR ".join(f'"{word}"' for word in counts),
         limit,
     )
-    return [Hit(file=file, description=said, score=-score) for file, said, score in rows]
+    telling = _telling(database, counts, [row[0] for row in rows])
+    return [
+        Hit(file=file, description=said, score=-score, is_telling=id in telling)
+        for id, file, said, score in rows
+    ]
 
 
-def telling_words(database: Database, query: str) -> list[str]:
-    """Choose the words of a question that tell memories apart, the rarest first."""
-    asked = dict.fromkeys(word.lower() for word in _WORD.findall(query))
-    words = [word for word in asked if word not in STOP_WORDS and len(word) > 1]
+def telling_words(database: Database, query: str) -> dict[str, int]:
+    """Choose the words of a question that tell memories apart, the rarest first, with their counts."""
     total: int = database.one("SELECT count(*) FROM tree")[0]
     most = max(COMMON_FLOOR, round(total * COMMON_SHARE))
-    counted = [(_count(database, word, most), word) for word in words[: QUERY_WORDS * 4]]
-    counted.sort()
-    return [word for count, word in counted if 0 < count <= most][:QUERY_WORDS]
+    asked = words_of(query)[: QUERY_WORDS * 4]
+    counted = sorted((_count(database, word, most), word) for word in asked)
+    telling = [(word, count) for count, word in counted if 0 < count <= most]
+    return dict(telling[:QUERY_WORDS])
 
 
 def _count(database: Database, word: str, most: int) -> int:
@@ -71,3 +87,17 @@ def _count(database: Database, word: str, most: int) -> int:
         most + 1,
     )[0]
     return count
+
+
+def _telling(database: Database, counts: dict[str, int], ids: list[int]) -> set[int]:
+    """Choose the hits for which enough of the words speak."""
+    if len(counts) <= FEW_WORDS:
+        return set(ids)
+    found: Counter[int] = Counter()
+    among = ",".join(map(str, ids))
+    for word, count in counts.items():
+        rows = database.all(
+            f"SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({among})", f'"{word}"'
+        )
+        found.update({row[0]: FEW_WORDS if count <= RARE_COUNT else 1 for row in rows})
+    return {id for id, count in found.items() if count >= FEW_WORDS}

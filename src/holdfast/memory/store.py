@@ -7,7 +7,7 @@ hand is taken in as their commit. What happened is read from `history`.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -111,14 +111,18 @@ class MemoryStore:
         """Find memories by the words of a question, the best first."""
         return search(self.database, query, limit)
 
-    def count_uses(self, files: Iterable[str]) -> None:
-        """Remember that memories were of use; the most used ones keep their place in the index."""
+    def uses(self) -> dict[str, int]:
+        """Say how often each memory was of use."""
+        return dict(self.database.all("SELECT file, count FROM uses"))
+
+    def count_uses(self, counts: Mapping[str, int]) -> None:
+        """Remember that memories were of use; the most used keep their place in the index."""
         with self.database.writing():
-            for file in files:
+            for file, count in counts.items():
                 self.database.all(
-                    "INSERT INTO uses VALUES (?, 1, ?) ON CONFLICT (file)"
-                    " DO UPDATE SET count = count + 1, last = excluded.last",
-                    *(file, self.clock()),
+                    "INSERT INTO uses VALUES (?, ?, ?) ON CONFLICT (file)"
+                    " DO UPDATE SET count = count + excluded.count, last = excluded.last",
+                    *(file, count, self.clock()),
                 )
 
     def commit(self, changes: Sequence[Change], *, by: Writer, why: str) -> Commit | None:

@@ -1,0 +1,153 @@
+"""Dreaming without a model: memories are put in order, on a branch, and merged at once or not.
+
+The store comes in, an account of what was done goes out. Duplicates are merged, contradicted
+memories marked, dead links and changed sources told, the index made anew by use. It is one
+commit, checked as a whole, that `undo` takes back. A model's dream works on the same branch
+under the same checks.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from holdfast.memory.branch import Branch
+from holdfast.memory.checks import wrong_with
+from holdfast.memory.commits import Commit
+from holdfast.memory.lock import DreamLock, Held
+from holdfast.memory.sources import changed_sources
+from holdfast.memory.store import MemoryStore
+from holdfast.memory.tidy import Plan, plan_tidying
+from holdfast.settings import DreamSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DreamReport:
+    """What a dream did, or would do."""
+
+    commit: Commit | None
+    """None if it was only tried, or found nothing to do."""
+    merged: dict[str, str]
+    """Removed files, each with the one that stands for it."""
+    superseded: dict[str, str]
+    """Marked files, each with the one that contradicts it."""
+    unlinked: tuple[str, ...]
+    stale: tuple[str, ...]
+    diff: str
+
+    @property
+    def line(self) -> str:
+        """Say it in one line."""
+        counts = (
+            (len(self.merged), "merged"),
+            (len(self.superseded), "marked as superseded"),
+            (len(self.unlinked), "links mended"),
+            (len(self.stale), "sources checked anew"),
+        )
+        told = ", ".join(f"{count} {what}" for count, what in counts if count)
+        return told or "nothing to put in order"
+
+
+@dataclass(slots=True, kw_only=True)
+class Steps:
+    """The last steps of a dream, for whoever looks on."""
+
+    most: int
+    phase: str = "starting"
+    done: deque[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.done = deque(maxlen=self.most)
+
+    def say(self, phase: str, step: str) -> None:
+        """Note one step."""
+        self.phase = phase
+        self.done.append(step)
+
+
+def dream(
+    store: MemoryStore,
+    settings: DreamSettings,
+    *,
+    repository: Path,
+    steps: Steps | None = None,
+    is_trial: bool = False,
+) -> DreamReport:
+    """Put memories in order as one commit; a trial only says what it would do."""
+    steps = steps or Steps(most=settings.steps_shown)
+    exists = in_repository(repository)
+    branch = Branch(store)
+    memories = branch.memories()
+    steps.say("orient", f"{len(memories)} memories")
+    plan = plan_tidying(
+        memories,
+        settings,
+        changed=lambda one: changed_sources(one, repository),
+        exists=exists,
+        leave=store.history.vetoed("dream"),
+    )
+    steps.say("consolidate", f"{len(plan.gone)} to merge, {len(plan.superseded)} to mark")
+    _apply(plan, branch, steps)
+    told = branch.diff()
+    report = DreamReport(
+        commit=None,
+        merged={file: kept for file, (kept, _) in plan.gone.items()},
+        superseded=dict(plan.superseded),
+        unlinked=tuple(plan.unlinked),
+        stale=tuple(plan.stale),
+        diff=told,
+    )
+    if is_trial:
+        return report
+    commit = branch.merge(
+        by="dream",
+        why=f"a dream: {report.line}",
+        check=lambda one: wrong_with(one, settings, exists=exists),
+    )
+    if commit:
+        _carry_uses(store, report.merged)
+    steps.say("index", "the index was made anew" if commit else "nothing changed")
+    return replace(report, commit=commit)
+
+
+def dream_alone(
+    store: MemoryStore,
+    settings: DreamSettings,
+    lock: DreamLock,
+    *,
+    repository: Path,
+    seen: Held | None = None,
+    steps: Steps | None = None,
+) -> DreamReport:
+    """Dream while holding the lock; a failure puts the lock's time back."""
+    with lock.hold(seen):
+        return dream(store, settings, repository=repository, steps=steps)
+
+
+def in_repository(repository: Path) -> Callable[[str], bool]:
+    """Make the question whether a link leads to a file of the repository."""
+
+    def exists(file: str) -> bool:
+        try:
+            place = (repository / file).resolve()
+            return place.is_relative_to(repository.resolve()) and place.is_file()
+        except (OSError, ValueError):
+            return False
+
+    return exists
+
+
+def _apply(plan: Plan, branch: Branch, steps: Steps) -> None:
+    for file, (kept, reason) in plan.gone.items():
+        branch.remove(file, reason)
+        steps.say("consolidate", f"{file} is merged into {kept}")
+    for file, memory in plan.memories.items():
+        if memory != branch.memory(file):
+            branch.put(memory)
+            steps.say("consolidate", f"{file} is brought up to date")
+
+
+def _carry_uses(store: MemoryStore, merged: dict[str, str]) -> None:
+    """Count what was used under a merged memory's name for the one that stands for it."""
+    uses = store.uses()
+    store.count_uses({kept: uses.get(gone, 0) for gone, kept in merged.items()})

@@ -1,0 +1,135 @@
+"""Recall: what the user asks comes in, the few memories that bear on it go out, once each.
+
+A lexical search answers in milliseconds; where a model is configured it chooses from the
+newest descriptions instead, and the search stands in when it fails. Each memory is shown once
+a session, and all of them together within a budget; both are told by the log, so a resumed
+session goes on where it was. What is shown is counted as used.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from holdfast.errors import HoldfastError
+from holdfast.memory.memory import Memory, stamp
+from holdfast.memory.refusals import NoSuchMemory
+from holdfast.memory.search import words_of
+from holdfast.memory.shown import Recalled, reminder, shown
+from holdfast.memory.sources import changed_sources
+from holdfast.memory.store import MemoryStore
+from holdfast.memory.team import PREFIX, Team, listed
+
+Choose: TypeAlias = Callable[[str, str], Awaitable[Sequence[str]]]
+"""Given what was asked and a manifest of memories, names the files that are clearly of use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recollection:
+    """Memories to be shown to the model as one hidden message."""
+
+    names: tuple[str, ...]
+    text: str
+    bytes: int
+    note: str = ""
+    """What went wrong on the way, for the user."""
+
+
+class Recall:
+    """What one session recalls."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        *,
+        repository: Path,
+        team: Team | None = None,
+        choose: Choose | None = None,
+        shown_before: Iterable[str] = (),
+        bytes_before: int = 0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._limits = store.limits
+        self._repository = repository
+        self._team = team
+        self._choose = choose
+        self._shown = set(shown_before)
+        self._left_bytes = self._limits.recall_session_bytes - bytes_before
+        self._clock = clock
+
+    async def recall(self, asked: str) -> Recollection | None:
+        """Choose what bears on a question; None is nothing, or nothing left to spend."""
+        if not self._limits.recall or self._left_bytes <= 0 or not asked.strip():
+            return None
+        team = {f"{PREFIX}{one.file}": one for one in (self._team.memories() if self._team else ())}
+        note = ""
+        try:
+            names = await self._chosen(asked, team)
+        except (TimeoutError, HoldfastError) as error:
+            note = f"memories were searched by words: {error}"
+            names = self.search(asked, team)
+        return self._within_budget(names, team, note)
+
+    def search(self, asked: str, team: dict[str, Memory]) -> list[str]:
+        """Choose by words, without a model."""
+        room = self._limits.recall_files + len(self._shown)
+        hits = [hit.file for hit in self._store.search(asked, room) if hit.is_telling]
+        return [*hits, *_in_team(asked, team)]
+
+    async def _chosen(self, asked: str, team: dict[str, Memory]) -> list[str]:
+        if self._choose is None:
+            return self.search(asked, team)
+        lines = self._manifest(team)
+        names = await self._choose(asked, "\n".join(lines.values()))
+        return [name for name in names if name in lines]  # a model may name what is not there
+
+    def _manifest(self, team: dict[str, Memory]) -> dict[str, str]:
+        """Write a line for each memory that may be chosen."""
+        known = [(one.file, one) for one in self._store.listed(self._limits.recall_candidates)]
+        known += [(key, listed(one)) for key, one in team.items()]
+        return {
+            key: f"- [{one.type}] {key} ({stamp(one.modified)}): {one.description}"
+            for key, one in known
+            if key not in self._shown and not one.superseded_by
+        }
+
+    def _within_budget(
+        self, names: Iterable[str], team: dict[str, Memory], note: str
+    ) -> Recollection | None:
+        """Take memories in order while they fit the session's budget, and count them as used."""
+        texts: dict[str, str] = {}
+        for name in dict.fromkeys(names):
+            memory = self._memory(name, team)
+            if memory is None or name in self._shown or len(texts) == self._limits.recall_files:
+                continue
+            changed = changed_sources(memory, self._repository)
+            one = Recalled(key=name, memory=memory, changed=changed)
+            text = shown(one, self._clock(), self._limits)
+            if len(text.encode()) <= self._left_bytes:
+                texts[name] = text
+                self._left_bytes -= len(text.encode())
+        if not texts:
+            return None
+        self._shown |= texts.keys()
+        self._store.count_uses({name: 1 for name in texts if name not in team})
+        text = reminder(list(texts.values()))
+        return Recollection(names=tuple(texts), text=text, bytes=len(text.encode()), note=note)
+
+    def _memory(self, name: str, team: dict[str, Memory]) -> Memory | None:
+        try:
+            memory = team.get(name) or self._store.memory(name)
+        except NoSuchMemory:
+            return None
+        return None if memory.superseded_by else memory
+
+
+def _in_team(asked: str, team: dict[str, Memory]) -> list[str]:
+    """Find team memories that share two words with what was asked, the most first."""
+    words = set(words_of(asked))
+    shared = {
+        key: len(words & {*words_of(f"{one.name} {one.description} {one.body}")})
+        for key, one in team.items()
+    }
+    return sorted((key for key, count in shared.items() if count >= 2), key=lambda k: -shared[k])

@@ -1,0 +1,163 @@
+"""What can be put in order among memories without a model: a plan, pure, nothing touched.
+
+Memories come in, new versions of some and removals of others go out. Only what is safe: a
+memory goes when another says all it says; what a newer one contradicts stays, marked with
+what contradicts it; links that lead nowhere become words; files that changed are named.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from holdfast.memory.alike import contradicts, near_pairs, stands_for, statement
+from holdfast.memory.front_matter import Value
+from holdfast.memory.memory import Memory
+from holdfast.settings import DreamSettings
+
+_LINK = re.compile(r"\[([^\]\n]*)\]\(([^()\s]+\.md)\)")
+STALE = "stale"
+"""Names, in a memory's head, the files it speaks of that changed since."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Plan:
+    """What is to be done, and the memories as they would be."""
+
+    memories: dict[str, Memory]
+    gone: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Removed files, each with the file that stands for it and the reason."""
+    superseded: dict[str, str] = field(default_factory=dict)
+    """Files that a newer one contradicts, each with that one."""
+    unlinked: list[str] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+
+
+def plan_tidying(
+    memories: Sequence[Memory],
+    settings: DreamSettings,
+    *,
+    changed: Callable[[Memory], Sequence[str]],
+    exists: Callable[[str], bool],
+    leave: frozenset[str] = frozenset(),
+) -> Plan:
+    """Decide what to merge, mark, unlink and doubt.
+
+    `changed` names a memory's sources that changed, `exists` says whether a linked file is in
+    the repository; what stands in `leave` somebody wants as it is.
+    """
+    plan = Plan(memories={memory.file: memory for memory in memories})
+    _merge_alike(plan, settings, leave)
+    _mark_superseded(plan, leave)
+    for file, memory in plan.memories.items():
+        plan.memories[file] = _doubted(_linked(memory, plan, exists), plan, changed)
+    return plan
+
+
+def _merge_alike(plan: Plan, settings: DreamSettings, leave: frozenset[str]) -> None:
+    """Let one memory stand for those that say no more than it does, up to the allowed number."""
+    most = max(settings.removed_floor, int(len(plan.memories) * settings.removed_share))
+    open_ones = [m for m in plan.memories.values() if not m.superseded_by and m.file not in leave]
+    for first, second in near_pairs(open_ones):
+        if len(plan.gone) >= most:
+            return
+        kept, gone = _older_first(plan.memories.get(first.file), plan.memories.get(second.file))
+        if kept is None or gone is None:
+            continue
+        if not stands_for(kept, gone, settings.alike_share):
+            kept, gone = gone, kept
+            if not stands_for(kept, gone, settings.alike_share):
+                continue
+        plan.gone[gone.file] = (kept.file, f"{kept.file} says all of it")
+        plan.memories[kept.file] = merged(kept, gone)
+        del plan.memories[gone.file]
+
+
+def _older_first(a: Memory | None, b: Memory | None) -> tuple[Memory | None, Memory | None]:
+    if a is None or b is None:
+        return None, None
+    return (a, b) if (a.created, a.file) <= (b.created, b.file) else (b, a)
+
+
+def merged(kept: Memory, gone: Memory) -> Memory:
+    """Give one memory what another rests on."""
+    return replace(
+        kept,
+        created=min(kept.created, gone.created),
+        modified=max(kept.modified, gone.modified),
+        evidence=tuple(dict.fromkeys((*kept.evidence, *gone.evidence))),
+        sources={**gone.sources, **kept.sources},
+        supersedes=tuple(dict.fromkeys((*kept.supersedes, *gone.supersedes))),
+    )
+
+
+def _mark_superseded(plan: Plan, leave: frozenset[str]) -> None:
+    """Mark what a newer memory names or contradicts; where several do, with the newest."""
+    newest = sorted(plan.memories.values(), key=lambda memory: (memory.modified, memory.file))
+    said = {memory.file: statement(memory.description) for memory in newest}
+    about: dict[tuple[str, ...], list[Memory]] = defaultdict(list)
+    for new in newest:
+        ours = said[new.file]
+        named = [plan.memories[file] for file in new.supersedes if file in plan.memories]
+        alike = newest if ours and ours.is_end else about[ours.subject] if ours else []
+        for old in (*named, *alike):
+            if not _is_older(old, new) or old.file in leave:
+                continue
+            theirs = said[old.file]
+            if old in named or (ours and theirs and contradicts(ours, theirs)):
+                plan.superseded[old.file] = new.file
+        if ours:
+            about[ours.subject].append(new)
+    for file, by in list(plan.superseded.items()):
+        old, new = plan.memories[file], plan.memories[by]
+        if old.superseded_by == by:
+            del plan.superseded[file]
+        plan.memories[file] = replace(old, superseded_by=by)
+        if file not in new.supersedes:
+            plan.memories[by] = replace(new, supersedes=(*new.supersedes, file))
+
+
+def _is_older(old: Memory, new: Memory) -> bool:
+    return old.type == new.type and old.modified < new.modified
+
+
+def _linked(memory: Memory, plan: Plan, exists: Callable[[str], bool]) -> Memory:
+    """Point links at what stands for a merged memory; make words of those that lead nowhere."""
+
+    def follow(link: re.Match[str]) -> str:
+        text, file = link[1], link[2]
+        for _ in plan.gone:
+            if file not in plan.gone:
+                break
+            file = plan.gone[file][0]
+        if file in plan.memories or exists(file) or "://" in file:
+            return f"[{text}]({file})"
+        return f"{text} ({file} is gone)"
+
+    body = _LINK.sub(follow, memory.body)
+    if body != memory.body:
+        plan.unlinked.append(memory.file)
+    by, supersedes = memory.superseded_by, tuple(f for f in memory.supersedes if f not in plan.gone)
+    return replace(
+        memory,
+        body=body,
+        superseded_by=plan.gone[by][0] if by in plan.gone else by,
+        supersedes=supersedes,
+    )
+
+
+def _doubted(memory: Memory, plan: Plan, changed: Callable[[Memory], Sequence[str]]) -> Memory:
+    """Name the sources that changed, and no longer those that are as they were."""
+    files = list(changed(memory)) if memory.sources else []
+    if files != memory.more.get(STALE, []):
+        plan.stale.append(memory.file)
+    more: dict[str, Value] = {key: value for key, value in memory.more.items() if key != STALE}
+    return replace(memory, more={**more, STALE: files} if files else more)
+
+
+def dangling_links(
+    memory: Memory, files: frozenset[str], exists: Callable[[str], bool]
+) -> list[str]:
+    """List links of a memory that lead neither to another nor into the repository."""
+    found = (link[2] for link in _LINK.finditer(memory.body))
+    return [file for file in found if file not in files and not exists(file) and "://" not in file]

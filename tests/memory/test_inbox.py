@@ -1,0 +1,69 @@
+"""The inbox: nothing is remembered before the user says so."""
+
+import pytest
+
+from holdfast.memory.commits import Change
+from holdfast.memory.inbox import Inbox, must_ask
+from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
+from holdfast.settings import MemorySettings
+
+NEW = Change(file="a.md", text="# A\n", expected="")
+
+
+def propose(store, *changes, **more):
+    """Put changes before the user."""
+    return Inbox(store).propose(changes, by="extraction", why="said so", **more)
+
+
+def test_consent_decides_and_outside_text_always_asks():
+    """What came from outside may have been put there by somebody."""
+    assert not must_ask(MemorySettings(), is_outside=False)
+    assert must_ask(MemorySettings(), is_outside=True)
+    assert must_ask(MemorySettings(consent="ask"), is_outside=False)
+
+
+def test_a_proposal_changes_nothing_until_it_is_accepted(store):
+    """Then it is a commit of whoever proposed it."""
+    (proposal,) = propose(store, NEW, session="s1", is_outside=True)
+    assert store.versions() == {}
+    assert Inbox(store).waiting() == [proposal] and proposal.is_outside
+    assert "+# A" in Inbox(store).diff(proposal)
+    commit = Inbox(store).accept(proposal.id)
+    assert (commit.by, commit.why) == ("extraction", "said so (accepted)")
+    assert store.read("a.md") == "# A\n"
+    assert Inbox(store).waiting() == []
+
+
+def test_what_was_declined_is_not_proposed_again(store):
+    """The same text is known; another one is new."""
+    (proposal,) = propose(store, NEW)
+    assert propose(store, NEW) == []
+    Inbox(store).decline(proposal.id)
+    assert propose(store, NEW) == []
+    assert len(propose(store, Change(file="a.md", text="# B\n", expected=""))) == 1
+
+
+def test_a_memory_changed_meanwhile_is_a_conflict(store):
+    """The proposal waits on; nothing is written over."""
+    (proposal,) = propose(store, NEW)
+    store.commit([Change(file="a.md", text="# Other\n", expected="")], by="person", why="x")
+    with pytest.raises(MemoryConflict):
+        Inbox(store).accept(proposal.id)
+    assert Inbox(store).waiting() == [proposal]
+
+
+def test_a_proposal_is_settled_once(store):
+    """Numbers that are done or never were are told apart from those that wait."""
+    (proposal,) = propose(store, NEW)
+    Inbox(store).decline(proposal.id)
+    with pytest.raises(NoSuchMemory, match="was declined"):
+        Inbox(store).accept(proposal.id)
+    with pytest.raises(NoSuchMemory, match="number 99"):
+        Inbox(store).accept(99)
+
+
+def test_a_secret_does_not_even_get_into_the_inbox(store):
+    """Refused like anywhere else."""
+    with pytest.raises(MemoryRefused):
+        propose(store, Change(file="a.md", text="AKIA" + "Z7QKX2VBMTN4RWLS\n", expected=""))
+    assert Inbox(store).waiting() == []
