@@ -1,7 +1,7 @@
 """What fills a window, told apart."""
 
 from holdfast.context import OVERESTIMATED, UNSEEN_FRAME, describe
-from holdfast.entries import Cleared, Framed, Ran, Replied, Said, Section
+from holdfast.entries import Cleared, Framed, Ran, Replied, Said, Section, Source
 from holdfast.gauge import replay
 from holdfast.measure import measure_content, measure_text
 from holdfast.messages import Image, Text, ToolUse, Usage
@@ -112,3 +112,15 @@ def test_parts_add_up_to_the_reported_size_whatever_the_estimates_say():
     found, context = parts(history(answer))
     assert found[OVERESTIMATED].tokens < 0
     assert sum(part.tokens for part in found.values()) == context.used_tokens == 105
+
+
+def test_instruction_files_are_told_apart():
+    """Each with what it weighs; without sources they are one."""
+    files = (
+        Source(file="/p/AGENTS.md", measure=measure_text("word " * 50)),
+        Source(file="/p/CLAUDE.md", measure=measure_text("word " * 200)),
+    )
+    found, _ = parts(history(Framed(n=4, instructions="x", sources=files)))
+    assert [part.name for part in found["instructions"].parts] == ["/p/CLAUDE.md", "/p/AGENTS.md"]
+    found, _ = parts(history(Framed(n=4, instructions="x")))
+    assert found["instructions"].parts == ()

@@ -110,11 +110,13 @@ async def _begun(agent: Agent, source: str) -> Made:
 def _framer(agent: Agent, system: str) -> Framer:
     """Say where the frame of this agent's session is found."""
     settings, place, mcp = agent.engine.settings, agent.workplace, agent.mcp
+    pad = _scratchpad(agent.session)
+    more = tuple(root for root in place.more_roots if root != pad)
     return Framer(
-        ground=ground(place.root, more=place.more_roots, settings=settings.instructions),
+        ground=ground(place.root, more=more, settings=settings.instructions),
         prompt=settings.prompt,
         skills=(place.root / ".holdfast" / "skills", place.home / "skills"),
-        scratchpad=_scratchpad(agent.session),
+        scratchpad=pad,
         system=system,
         volatile=(_on_servers(mcp),) if mcp is not None else (),
     )

@@ -24,7 +24,7 @@ SERVER = '''
 import asyncio, os, sys
 from mcp.server.mcpserver import Image, MCPServer
 
-server = MCPServer("probe")
+server = MCPServer("probe", instructions="Add before you subtract.")
 
 @server.tool()
 def add(a: int, b: int) -> int:
@@ -122,6 +122,14 @@ async def test_only_names_are_listed_until_something_is_loaded(script, tools):
     fresh = McpTools([probe(script)])
     assert fresh.loaded == ()
     await fresh.close()
+
+
+async def test_a_server_offers_its_names_and_what_it_says_of_itself(tools):
+    """Loaded or not: the list does not change when one of them is used."""
+    tools.load(["mcp__probe__add"])
+    (offer,) = tools.offers
+    assert (offer.server, offer.names) == ("probe", tools.names)
+    assert offer.instructions == "Add before you subtract."
 
 
 async def test_a_tool_is_called_over_there(tools, workplace):

@@ -15,6 +15,10 @@ INNER_PARTS = 6
 """How many tools are listed under a category before the rest is summed up."""
 
 
+NAME_CHARS = 42
+"""What the column of names takes."""
+
+
 @click.command(epilog="Example: holdfast context newest")
 @click.argument("target")
 @click.option("--model", help="Judge by this model's window instead of the session's own.")
@@ -87,13 +91,21 @@ def _marks(context: Context) -> str:
     )
 
 
+def _short(name: str) -> str:
+    """Cut a long name; of a path the end tells more."""
+    name = plain(name)
+    if len(name) <= NAME_CHARS:
+        return name
+    return f"…{name[1 - NAME_CHARS :]}" if "/" in name else name[:NAME_CHARS]
+
+
 def _part_lines(part: Part, used: int) -> list[str]:
     shown = [
         f"{part.name:<44} {tokens(part.tokens):>8} {part.tokens / used:>6.1%} {part.count:>6,}  {bar(part.tokens / used, 16)}".rstrip()
     ]
     for inner in part.parts[:INNER_PARTS]:
         shown.append(
-            f"  {inner.name[:42]:<42} {tokens(inner.tokens):>8} {inner.tokens / used:>6.1%} {inner.count:>6,}"
+            f"  {_short(inner.name):<42} {tokens(inner.tokens):>8} {inner.tokens / used:>6.1%} {inner.count:>6,}"
         )
     rest = part.parts[INNER_PARTS:]
     if rest:

@@ -1,0 +1,52 @@
+"""`holdfast trust`: imports that lead out of a project wait for a word, further down as well."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def trust(cwd, *words):
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "trust", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Instructions that import from outside: at the top, below, and in a rule for some paths."""
+    place = tmp_path / "project"
+    for name, text in {
+        "AGENTS.md": "@../a.md",
+        "deep/er/CLAUDE.md": "@../../../b.md",
+        ".claude/rules/py.md": "---\npaths: '*.py'\n---\n@../../../c.md",
+    }.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+    (place / ".git").mkdir()
+    for name in "abc":
+        (tmp_path / f"{name}.md").write_text(name)
+    return place
+
+
+def test_imports_are_listed_and_vouched_for(project, tmp_path):
+    """As JSON nothing is asked; with --yes all are trusted, and none is left."""
+    waiting = json.loads(trust(project, "--json"))
+    assert {entry["kind"] for entry in waiting} == {"import"}
+    assert sorted(entry["value"] for entry in waiting) == [
+        str(tmp_path / f"{name}.md") for name in "abc"
+    ]
+    assert trust(project, "--yes").count("Trusted.") == 3
+    assert json.loads(trust(project, "--json")) == []
+
+
+def test_a_project_without_such_imports_asks_nothing(tmp_path):
+    """And says so."""
+    assert trust(tmp_path) == "There is nothing here that waits for your word.\n"
