@@ -200,7 +200,7 @@ def _facts(long: Long) -> str:
         "tool": _name(long.tool),
         "id": _name(long.tool_use_id),
         "size": human_size(long.bytes),
-        "lines": f"{long.text.count(chr(10)) + 1:,}",
+        "lines": f"{_lines(long.text):,}",
     }
     if long.exit_status is not None:
         facts["exit-status"] = str(long.exit_status)
@@ -218,6 +218,10 @@ def _way(long: Long) -> Iterator[str]:
         ways.append(f'History opens it by id "{_name(long.tool_use_id)}"')
     if ways:
         yield "; ".join(ways) + "."
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n"))
 
 
 def _name(text: str) -> str:
