@@ -11,6 +11,7 @@ from holdfast.entries import (
     Cleared,
     Collapsed,
     Compacted,
+    Ran,
     Replied,
     Said,
     Snipped,
@@ -25,6 +26,7 @@ from holdfast.history.shown import is_shown
 from holdfast.log import Header, Log
 from holdfast.messages import Image, Opaque, Text, Thinking, ToolUse
 from holdfast.settings import HistorySettings, LogSettings, Settings
+from holdfast.transcripts.formats import open_transcript
 
 SMALL = Settings(log=LogSettings(body_limit_bytes=1_024))
 IMAGE = Image(source={"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="})
@@ -326,3 +328,13 @@ def test_what_an_index_knows_and_the_log_does_not_is_left_out(engine, history):
     reader = History(lambda: old, directory=engine.log.path.with_suffix(""), session="s")
     assert numbers(reader.search("alpha")) == [2]
     reader.close()
+
+
+def test_every_result_of_a_recorded_session_is_opened_exactly(recorded):
+    """As the transcript has it, by its number."""
+    with open_transcript(recorded) as transcript:
+        entries = list(transcript.entries)
+    history = History(lambda: entries)
+    for entry in entries:
+        if isinstance(entry, Ran) and isinstance(entry.content, str):
+            assert history.open(f"#{entry.n}").page.text == entry.content
