@@ -2,7 +2,17 @@
 
 import itertools
 
-from holdfast.entries import CacheBroke, Compacted, Failed, Replied, Said, Snipped, Switched, Undone
+from holdfast.entries import (
+    CacheBroke,
+    Compacted,
+    Failed,
+    Forked,
+    Replied,
+    Said,
+    Snipped,
+    Switched,
+    Undone,
+)
 from holdfast.explain import explain
 from holdfast.measure import measure_content
 from holdfast.messages import Text, ToolUse, Usage
@@ -85,3 +95,14 @@ def test_a_break_of_the_cache_is_an_act_of_its_turn():
             "0 tokens were not read from the cache ($0.0000): message 1 changed (expected: compacted)",
         ),
     ]
+
+
+def test_forks_are_told_and_paid_in_their_turn():
+    """Who asked, how much, and how much of it was read; one that was stopped says so."""
+    usage = Usage(input_tokens=100, cache_read_tokens=900)
+    fork = Forked(n=3, source="notes", model="claude-opus-4-6", usage=usage, stop_reason="aborted")
+    [turn] = explain([said(1), replied(2, "a"), fork])
+    assert (turn.answers, turn.spent.answers, turn.spent.cache_read_tokens) == (1, 2, 900)
+    assert turn.acts[0].text == (
+        "notes asked the model beside the conversation: 1,000 tokens, 90% from the cache (aborted)"
+    )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.entries import Replied
+from holdfast.entries import Forked, Replied
 from holdfast.messages import Usage
 from holdfast.settings import BudgetSettings
 from holdfast.spending import Purse, Spent, spent_in, spent_on
@@ -63,3 +63,9 @@ def test_a_day_is_shared_by_all_sessions():
     assert second.exhausted().startswith("the day's $0.03 are spent")
     second.pay(MODEL, USAGE)
     assert second.day().answers == 2
+
+
+def test_forks_are_spent_too():
+    """Each of their calls."""
+    forks = [Forked(n=n, source="notes", model=MODEL, usage=USAGE) for n in (1, 2)]
+    assert spent_in(forks) == spent_on(MODEL, USAGE) + spent_on(MODEL, USAGE)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from holdfast.cache.bill import Item, Tokens, bill, spent_by_day
-from holdfast.entries import Replied, Said
+from holdfast.entries import Forked, Replied, Said
 from holdfast.messages import Text, Usage
 from holdfast.spending import Spent
 
@@ -120,3 +120,19 @@ def test_the_ledger_is_summed_by_day(tmp_path):
 def test_without_a_ledger_there_are_no_days(tmp_path):
     """Nobody has paid for anything yet."""
     assert spent_by_day(tmp_path / "spent") == {}
+
+
+def test_forks_are_billed_in_the_turn_they_were_made_in_and_by_source():
+    """By model they are like any other call."""
+    fork = Forked(n=3, at=NOVEMBER, source="notes", model="claude-sonnet-5-5", usage=MIXED)
+    found = bill([said(1, "go"), replied(2, "a", MIXED), fork, said(4, "on"), fork])
+    assert [(item.name, item.calls) for item in found.sources] == [("notes", 2), ("main", 1)]
+    assert [item.calls for item in found.models] == [3]
+    assert [turn.item.calls for turn in found.turns] == [2, 1]
+    assert found.total.cost.total == pytest.approx(sum(i.cost.total for i in found.sources))
+
+
+def test_a_fork_that_broke_off_is_unfinished():
+    """Its output is a lower bound."""
+    fork = Forked(n=1, at=NOVEMBER, source="notes", usage=MIXED, stop_reason="aborted")
+    assert bill([fork]).total.unfinished_calls == 1

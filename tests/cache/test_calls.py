@@ -9,6 +9,7 @@ from holdfast.entries import (
     Cleared,
     Compacted,
     Failed,
+    Forked,
     Ran,
     Replied,
     Said,
@@ -240,3 +241,49 @@ def test_every_cold_call_on_record_has_a_cause(recorded):
     with open_transcript(recorded) as transcript:
         calls = explain_calls(transcript.entries)
     assert all(call.cause and call.detail for call in calls if call.is_cold)
+
+
+def forked(story, read, *, source="notes", write=0):
+    """A fork's call, two seconds long."""
+    usage = Usage(input_tokens=50, cache_read_tokens=read, cache_write_tokens=write)
+    return story.add(Forked, source=source, model=OPUS, usage=usage, seconds=2.0)
+
+
+def test_calls_of_forks_stand_among_the_others_under_their_source():
+    """They cost what they cost, and are no baseline for anyone."""
+    story = forked(Story().call(0, 50_000), 50_000).call(50_000, 200)
+    calls = explain_calls(story.entries)
+    assert [call.source for call in calls] == ["main", "notes", "main"]
+    assert [call.is_cold for call in calls] == [False, False, False]
+    assert totals(calls).calls == 3
+    assert calls[1].usd > 0
+    assert calls[1].at == story.entries[2].at - 2.0
+
+
+def test_a_fork_that_reads_nothing_makes_nobody_cold():
+    """The conversation is compared with its own last call."""
+    calls = explain_calls(forked(Story().call(0, 50_000), 0).call(50_000, 200).entries)
+    assert [call.cause for call in calls] == ["", "", ""]
+
+
+def test_a_break_of_a_fork_is_told_at_the_fork():
+    """Also when it comes in between an answer and that answer's own break."""
+    story = forked(Story().call(0, 50_000).call(20_000, 30_000), 10_000)
+    story.add(CacheBroke, source="notes", cause="provider", detail="f", lost_tokens=40_000, usd=0.2)
+    story.add(CacheBroke, cause="tool", detail="m", lost_tokens=30_000)
+    calls = explain_calls(story.entries)
+    assert [(call.source, call.cause) for call in calls] == [
+        ("main", ""),
+        ("main", "tool"),
+        ("notes", "provider"),
+    ]
+    assert (calls[2].lost_tokens, calls[2].lost_usd, calls[2].is_cold) == (40_000, 0.2, True)
+
+
+def test_a_fork_that_reads_the_prefix_renews_it():
+    """A call that is cold nine minutes later was not too late: five had not passed."""
+    story = forked(Story().call(0, 50_000).wait(4.5), 50_000).wait(4.5).call(0, 50_000)
+    (cold,) = [call for call in explain_calls(story.entries) if call.is_cold]
+    assert cold.cause == "provider"
+    late = Story().call(0, 50_000).wait(9).call(0, 50_000)
+    assert explain_calls(late.entries)[-1].cause == "lifetime_5m"

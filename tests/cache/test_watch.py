@@ -1,5 +1,7 @@
 """The watch over a session's calls: what it compares with what, and what it writes down."""
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.cache.watch import SOURCES, Watch, announced
@@ -104,3 +106,57 @@ def test_which_entries_announce_a_move():
     ]
     assert announced(entries) == ["switched", "compacted", "cleared"]
     assert announced([Spilled(tool_use_id="old", text="", file="f")]) == ["spilled"]
+
+
+def beside(talk, read, *, at=0.0, source="notes", **kwargs):
+    """Make a fork's call on the last call of the conversation; give what broke."""
+    talk.now += at
+    before = talk.watch.last()
+    request = Request(kwargs={"model": "claude-opus-5", "messages": [], **kwargs})
+    call = talk.watch.beside(request, talk.history, before=before)
+    call = replace(call, usage=Usage(cache_read_tokens=read))
+    return talk.watch.answered_beside(call, talk.history, before=before, source=source)
+
+
+def test_a_fork_is_compared_with_its_parents_last_call():
+    """What the parent left is what it should read."""
+    talk = Talk()
+    talk.ask(write=50_000, system="a")
+    assert beside(talk, 50_000, system="a") is None
+    broke = beside(talk, 0, system="b")
+    assert (broke.source, broke.cause) == ("notes", "section")
+
+
+def test_a_fork_is_no_baseline():
+    """Neither for the conversation nor for the next fork."""
+    talk = Talk()
+    talk.ask(write=50_000, system="a")
+    beside(talk, 0, system="b")
+    assert beside(talk, 50_000, system="a") is None
+    assert talk.ask(read=50_000, system="a")[1] is None
+    assert beside(Talk(), 0, system="a") is None
+
+
+def test_a_fork_renews_what_it_reads():
+    """A drop long after the last call is the provider's if a fork has read in between."""
+    talk = Talk()
+    talk.ask(write=50_000, system="a")
+    beside(talk, 50_000, at=240.0, system="a")
+    talk.now += 240.0
+    assert talk.ask(write=50_000, system="a")[1].cause == "provider"
+    beside(talk, 0, at=240.0, system="a")
+    talk.now += 240.0
+    assert talk.ask(write=50_000, system="a")[1].cause == "lifetime_5m"
+
+
+def test_a_marker_further_back_in_a_longer_request_is_no_move():
+    """A fork's stands where its parent's stood; one that lives otherwise is a move."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    said = {"role": "user", "content": [{"type": "text", "text": "a"} | mark]}
+    more = {"role": "assistant", "content": [{"type": "text", "text": "b"}]}
+    talk = Talk()
+    talk.ask(write=50_000, messages=[said])
+    assert beside(talk, 0, messages=[said, more]).cause == "provider"
+    long = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    said = {"role": "user", "content": [{"type": "text", "text": "a"} | long]}
+    assert beside(talk, 0, messages=[said, more]).cause == "marker"

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from holdfast.entries import CacheBroke, Replied
+from holdfast.entries import CacheBroke, Forked, Replied
 from holdfast.log import Header, write_log
 from holdfast.messages import Usage
 from holdfast.transcripts.generate import write
@@ -80,3 +80,14 @@ def test_a_session_without_usage_says_so(tmp_path):
     done = holdfast("cache", path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "No call here tells its usage.\n"
+
+
+def test_forks_are_shown_as_such(tmp_path):
+    """In their place among the calls, in words and in JSON."""
+    usage = Usage(input_tokens=40, cache_read_tokens=50_000)
+    fork = Forked(n=2, at=2.0, source="compact", model="claude-opus-5", usage=usage)
+    path = tmp_path / "log.jsonl"
+    write_log(path, Header(session="one"), [call(1, 1.0, 0, 50_000), fork])
+    assert holdfast("cache", path).stdout.splitlines()[2].endswith("fork: compact")
+    found = json.loads(holdfast("cache", path, "--json").stdout)
+    assert [call["source"] for call in found["calls"]] == ["main", "compact"]

@@ -6,6 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast.cli.cost_command import command
+from holdfast.entries import Forked, Replied
+from holdfast.log import Header, write_log
 from holdfast.messages import Usage
 from holdfast.settings import BudgetSettings
 from holdfast.spending import Purse
@@ -58,3 +60,19 @@ def test_the_days_of_the_ledger_are_shown(transcript):
     Purse(limits=BudgetSettings()).pay("claude-opus-5-5", Usage(input_tokens=1_000_000))
     assert "all sessions, by day" in cost(transcript)
     assert "$  4.0000" in cost(transcript)
+
+
+def test_who_asked_is_told_when_there_were_forks(tmp_path, transcript):
+    """And not where there is only the conversation."""
+    usage = Usage(input_tokens=40, cache_read_tokens=50_000)
+    model = "claude-opus-5"
+    entries = [
+        Replied(n=1, at=1.0, response_id="r", content=(), model=model, usage=usage),
+        Forked(n=2, at=2.0, source="compact", model=model, usage=usage),
+    ]
+    path = tmp_path / "log.jsonl"
+    write_log(path, Header(session="one"), entries)
+    shown = cost(path)
+    assert "who asked" in shown
+    assert "  compact                       1 calls  $" in shown
+    assert "who asked" not in cost(transcript)

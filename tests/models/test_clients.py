@@ -1,0 +1,80 @@
+"""A caller's own client as a model: both SDKs, both kinds, over HTTP."""
+
+import anthropic
+import openai
+import pytest
+
+from holdfast.errors import ConfigError, ModelUnavailable
+from holdfast.messages import text_of
+from holdfast.models.anthropic import AnthropicModel
+from holdfast.models.clients import model_over
+from holdfast.models.openai import OpenAIModel
+from holdfast.models.protocol import Request, collect
+from holdfast.models.scripted import ScriptedModel
+from holdfast.simulator import running
+from holdfast.simulator.brains.scripted import ScriptedBrain
+
+USER = {"role": "user", "content": [{"type": "text", "text": "2 + 3?"}]}
+CLAUDE = Request(kwargs={"model": "claude-sonnet-5-5", "max_tokens": 64_000, "messages": [USER]})
+GPT = Request(kwargs={"model": "gpt-6-sol", "max_tokens": 900, "messages": [USER]})
+
+
+@pytest.fixture
+def simulator():
+    with running(ScriptedBrain("text: 5\n---\nerror: 529")) as one:
+        yield one
+
+
+def made(kind, simulator):
+    path = "/v1" if kind.__module__.startswith("openai") else ""
+    return kind(base_url=simulator.url + path, api_key="none", max_retries=0)
+
+
+async def test_an_asynchronous_client_streams(simulator):
+    """As the model that opens its own does, and it stays the caller's."""
+    async with made(anthropic.AsyncAnthropic, simulator) as client:
+        model = model_over(client, "claude-sonnet-5-5")
+        assert type(model) is AnthropicModel
+        assert text_of((await collect(model.stream(CLAUDE))).content) == "5"
+        await model.close()
+        assert not client.is_closed()
+
+
+async def test_a_blocking_client_is_called_beside_the_loop(simulator):
+    """Its answer comes whole, with usage; long ones are allowed; failures are ours."""
+    with made(anthropic.Anthropic, simulator) as client:
+        model = model_over(client, "claude-sonnet-5-5")
+        reply = await collect(model.stream(CLAUDE))
+        assert (text_of(reply.content), reply.stop_reason) == ("5", "end_turn")
+        assert reply.usage.prompt_tokens > 0
+        with pytest.raises(ModelUnavailable):
+            await collect(model.stream(CLAUDE))
+        assert await model.count(CLAUDE) is None
+        await model.close()
+        assert not client.is_closed()
+
+
+@pytest.mark.parametrize("kind", [openai.AsyncOpenAI, openai.OpenAI])
+async def test_a_chat_client_answers_too(simulator, kind):
+    """Asynchronous or blocking."""
+    client = made(kind, simulator)
+    model = model_over(client, "gpt-6-sol")
+    assert isinstance(model, OpenAIModel)
+    assert text_of((await collect(model.stream(GPT))).content) == "5"
+    await model.close()
+    assert not client.is_closed()
+    closing = client.close()
+    if closing is not None:
+        await closing
+
+
+def test_a_model_passes_as_it_is():
+    """Whoever opened one can hand it in."""
+    model = ScriptedModel("text: hi")
+    assert model_over(model, "anything") is model
+
+
+def test_anything_else_is_refused_with_what_is_wanted():
+    """Before a session is made."""
+    with pytest.raises(ConfigError, match="client is a dict; give a client of"):
+        model_over({}, "claude-sonnet-5-5")
