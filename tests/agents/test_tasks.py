@@ -193,6 +193,8 @@ CLAIMER = """
 import sys, pathlib
 from holdfast.agents.tasks import TaskList, Unchanged
 tasks = TaskList(pathlib.Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
 while True:
     try:
         print(tasks.claim(sys.argv[2]).id)
@@ -205,13 +207,20 @@ def test_processes_that_claim_at_once_never_get_the_same_task(tmp_path):
     """Each is given to one of them, and all are given."""
     path = tmp_path / "tasks.jsonl"
     tasks = TaskList(path)
-    for number in range(40):
+    for number in range(120):
         tasks.create(f"task {number}", "lead")
     children = [
         subprocess.Popen(
-            [sys.executable, "-c", CLAIMER, str(path), f"w{n}"], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", CLAIMER, str(path), f"w{n}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for n in range(4)
     ]
+    assert [child.stdout.readline() for child in children] == ["ready\n"] * 4
+    for child in children:  # only now that all can begin
+        child.stdin.write("go\n")
+        child.stdin.flush()
     claims = Counter(id for child in children for id in child.communicate()[0].split())
-    assert claims == {str(number): 1 for number in range(1, 41)}
+    assert claims == {str(number): 1 for number in range(1, 121)}

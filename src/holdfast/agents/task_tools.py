@@ -6,7 +6,8 @@ by other agents: what they say is shown as their words, line by line behind a ba
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Annotated, TypeVar
 
@@ -23,7 +24,7 @@ from holdfast.agents.tasks import (
     blocked_by,
     open_blockers,
 )
-from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from holdfast.tools.protocol import Input, Outcome, Refused, Taken, Tool, make_tool
 from holdfast.tools.workplace import Workplace
 
 _Id = Annotated[str, Meta(description="The task's number.")]
@@ -70,21 +71,24 @@ class TaskGetInput(Input, frozen=True, kw_only=True):
     taskId: _Id
 
 
-def task_tools(tasks: TaskList, me: str, *, is_lead: bool = True) -> tuple[Tool, ...]:
-    """Make the tools of one agent over a list; in a session of its own everybody leads."""
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """One agent at a list of tasks."""
 
-    async def create(given: TaskCreateInput, _place: Workplace) -> Outcome:
+    tasks: TaskList
+    me: str
+    is_lead: bool
+
+    async def create(self, given: TaskCreateInput, _place: Workplace) -> Outcome:
         change = Change(
             description=given.description,
             active_form=given.activeForm,
             waits_for=given.blockedBy,
         )
-        task = await _tried(lambda: tasks.create(given.subject, me, change=change))
-        return Outcome(
-            content=f"Task {task.id} was added.", note=f"task {task.id}: {_subject(task)}"
-        )
+        task = await _tried(lambda: self.tasks.create(given.subject, self.me, change=change))
+        return Outcome(content=f"Task {task.id} was added.", note=_note(task))
 
-    async def update(given: TaskUpdateInput, _place: Workplace) -> Outcome:
+    async def update(self, given: TaskUpdateInput, _place: Workplace) -> Outcome:
         change = Change(
             subject=given.subject,
             description=given.description,
@@ -94,51 +98,52 @@ def task_tools(tasks: TaskList, me: str, *, is_lead: bool = True) -> tuple[Tool,
             waits_for=given.addBlockedBy,
             blocks=given.addBlocks,
         )
-        task = await _tried(lambda: tasks.change(given.taskId, change, by=me, is_lead=is_lead))
+        task = await _tried(
+            lambda: self.tasks.change(given.taskId, change, by=self.me, is_lead=self.is_lead)
+        )
         return Outcome(content=f"Task {task.id} is {_state(task)} now.", note=_note(task))
 
-    async def claim(given: TaskClaimInput, _place: Workplace) -> Outcome:
-        task = await _tried(lambda: tasks.claim(me, given.taskId))
-        return Outcome(content=f"It is yours.\n{_full(tasks.tasks(), task)}", note=_note(task))
+    async def claim(self, given: TaskClaimInput, _place: Workplace) -> Outcome:
+        task = await _tried(lambda: self.tasks.claim(self.me, given.taskId))
+        known = await _tried(self.tasks.tasks)
+        return Outcome(content=f"It is yours.\n{_full(known, task)}", note=_note(task))
 
-    async def list_all(_given: TaskListInput, _place: Workplace) -> Outcome:
-        known = await _tried(tasks.tasks)
+    async def list_all(self, _given: TaskListInput, _place: Workplace) -> Outcome:
+        known = await _tried(self.tasks.tasks)
         lines = [_line(known, task) for task in known.values()]
         return Outcome(
             content="\n".join(lines) or "There are no tasks.", note=f"{len(lines)} tasks"
         )
 
-    async def get(given: TaskGetInput, _place: Workplace) -> Outcome:
-        known = await _tried(tasks.tasks)
+    async def get(self, given: TaskGetInput, _place: Workplace) -> Outcome:
+        known = await _tried(self.tasks.tasks)
         if given.taskId not in known:
             raise Refused(f"There is no task {given.taskId}; TaskList shows those there are.")
         task = known[given.taskId]
         return Outcome(content=_full(known, task), note=_note(task))
 
+
+def task_tools(tasks: TaskList, me: str, *, is_lead: bool = True) -> tuple[Tool, ...]:
+    """Make the tools of one agent over a list; in a session of its own everybody leads."""
+    desk = _Desk(tasks, me, is_lead)
     return (
-        make_tool("TaskClaim", TaskClaimInput, claim, kind="other", description=told("TaskClaim")),
-        make_tool(
-            "TaskCreate", TaskCreateInput, create, kind="other", description=told("TaskCreate")
-        ),
-        make_tool(
-            "TaskGet",
-            TaskGetInput,
-            get,
-            kind="other",
-            is_read_only=True,
-            description=told("TaskGet"),
-        ),
-        make_tool(
-            "TaskList",
-            TaskListInput,
-            list_all,
-            kind="other",
-            is_read_only=True,
-            description=told("TaskList"),
-        ),
-        make_tool(
-            "TaskUpdate", TaskUpdateInput, update, kind="other", description=told("TaskUpdate")
-        ),
+        _tool("TaskClaim", TaskClaimInput, desk.claim),
+        _tool("TaskCreate", TaskCreateInput, desk.create),
+        _tool("TaskGet", TaskGetInput, desk.get, is_read_only=True),
+        _tool("TaskList", TaskListInput, desk.list_all, is_read_only=True),
+        _tool("TaskUpdate", TaskUpdateInput, desk.update),
+    )
+
+
+def _tool(
+    name: str,
+    takes: type[Taken],
+    does: Callable[[Taken, Workplace], Awaitable[Outcome]],
+    *,
+    is_read_only: bool = False,
+) -> Tool:
+    return make_tool(
+        name, takes, does, kind="other", is_read_only=is_read_only, description=told(name)
     )
 
 
