@@ -117,18 +117,15 @@ def near_pairs(memories: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
         yield memories[first], memories[second]
 
 
-def statement(description: str) -> Statement | None:
-    """Read a description as a subject and what is said of it; None if it says nothing so."""
+def statement(description: str) -> Statement:
+    """Read a description as a subject and what is said of it; either may be empty."""
     told = _SAYS.match(description)
-    is_end = _ENDED.search(description) is not None
-    if told is None and not is_end:
-        return None
     value = _plain(told["value"]) if told else ()
     return Statement(
         subject=_plain(told["subject"]) if told else (),
         value=value,
         is_change=_CHANGE.search(description) is not None,
-        is_end=is_end,
+        is_end=_ENDED.search(description) is not None,
         is_datum=bool(told and told["verb"] and _DATUM.search(told["value"]))
         and len(value) <= DATUM_WORDS,
         words=frozenset(_plain(description)) - set(_ENDING.split()),

@@ -62,7 +62,9 @@ def search(database: Database, query: str, limit: int) -> list[Hit]:
         " OR ".join(f'"{word}"' for word in counts),
         limit,
     )
-    telling = _telling(database, counts, [row[0] for row in rows])
+    ids = [row[0] for row in rows]
+    has_few = len(words_of(query)) <= FEW_WORDS
+    telling = set(ids) if has_few else _telling(database, counts, ids)
     return [
         Hit(file=file, description=said, score=-score, is_telling=id in telling)
         for id, file, said, score in rows
@@ -91,8 +93,6 @@ def _count(database: Database, word: str, most: int) -> int:
 
 def _telling(database: Database, counts: dict[str, int], ids: list[int]) -> set[int]:
     """Choose the hits for which enough of the words speak."""
-    if len(counts) <= FEW_WORDS:
-        return set(ids)
     found: Counter[int] = Counter()
     among = ",".join(map(str, ids))
     for word, count in counts.items():

@@ -99,14 +99,13 @@ def _mark_superseded(plan: Plan, leave: frozenset[str]) -> None:
     for new in newest:
         ours = said[new.file]
         named = [plan.memories[file] for file in new.supersedes if file in plan.memories]
-        alike = newest if ours and ours.is_end else about[ours.subject] if ours else []
+        alike = newest if ours.is_end else about[ours.subject]
         for old in (*named, *alike):
             if not _is_older(old, new) or old.file in leave:
                 continue
-            theirs = said[old.file]
-            if old in named or (ours and theirs and contradicts(ours, theirs)):
+            if old in named or contradicts(ours, said[old.file]):
                 plan.superseded[old.file] = new.file
-        if ours:
+        if ours.subject:
             about[ours.subject].append(new)
     for file, by in list(plan.superseded.items()):
         old, new = plan.memories[file], plan.memories[by]

@@ -1,0 +1,255 @@
+"""A dream without a model: what it merges, marks and mends, and what it must never do."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.memory.branch import Branch
+from holdfast.memory.checks import wrong_with
+from holdfast.memory.dream import Steps, dream, dream_alone, in_repository
+from holdfast.memory.lock import DreamLock
+from holdfast.memory.memory import Memory
+from holdfast.memory.refusals import MemoryRefused
+from holdfast.memory.sources import with_sources
+from holdfast.memory.store import MemoryStore
+from holdfast.settings import DreamSettings
+
+SETTINGS = DreamSettings()
+TUESDAY = "Deploys of the billing service go out on Tuesday nights after the backup"
+
+
+def memory(file, description, at=1_000.0, **more):
+    """A memory written at a moment."""
+    return Memory(file=file, name=file, description=description, created=at, modified=at, **more)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository with one file."""
+    place = tmp_path / "repo"
+    place.mkdir()
+    (place / "a.py").write_text("x = 1\n")
+    return place
+
+
+def test_duplicates_become_one_that_rests_on_the_evidence_of_both(store, write, repository):
+    """The older file stays; links lead to it."""
+    write(
+        memory("old.md", TUESDAY, 1_000.0, evidence=("s1#1",)),
+        memory("new.md", TUESDAY, 2_000.0, evidence=("s2#4",)),
+        memory("other.md", "See how", body="As [told](new.md).\n"),
+    )
+    report = dream(store, SETTINGS, repository=repository)
+    assert report.merged == {"new.md": "old.md"}
+    kept = store.memory("old.md")
+    assert (kept.evidence, kept.created, kept.modified) == (("s1#1", "s2#4"), 1_000.0, 2_000.0)
+    assert store.memory("other.md").body == "As [told](old.md).\n"
+    (stone,) = store.history.tombstones()
+    assert (stone.file, stone.by, stone.reason) == ("new.md", "dream", "old.md says all of it")
+
+
+def test_a_contradicted_memory_is_marked_and_leaves_the_index(store, write, repository):
+    """It stays in the store, with the name of what contradicts it."""
+    write(
+        memory("a.md", "The staging database is db-7", 1_000.0, evidence=("s1#1",)),
+        memory("b.md", "The staging database is now db-9", 2_000.0),
+    )
+    report = dream(store, SETTINGS, repository=repository)
+    assert report.superseded == {"a.md": "b.md"}
+    assert store.memory("a.md").superseded_by == "b.md"
+    assert store.memory("b.md").supersedes == ("a.md",)
+    assert "a.md" not in store.index() and "b.md" in store.index()
+
+
+def test_what_a_memory_says_it_supersedes_is_marked(store, write, repository):
+    """Whoever wrote it knew."""
+    write(
+        memory("a.md", "Ann reviews", 1_000.0),
+        memory("b.md", "Reviews go round", 2_000.0, supersedes=("a.md",)),
+    )
+    assert dream(store, SETTINGS, repository=repository).superseded == {"a.md": "b.md"}
+
+
+def test_a_dead_link_becomes_words(store, write, repository):
+    """Links into the repository stay; nothing that was written is lost."""
+    body = "See [the plan](plan.md), [code](a.py) and [docs](readme.md).\n"
+    (repository / "readme.md").write_text("x")
+    write(memory("a.md", "Links", body=body))
+    dream(store, SETTINGS, repository=repository)
+    assert store.memory("a.md").body == (
+        "See the plan (plan.md is gone), [code](a.py) and [docs](readme.md).\n"
+    )
+
+
+def test_changed_sources_are_named_until_they_match_again(store, write, repository):
+    """In the head, where people and models see it."""
+    write(with_sources(memory("a.md", "How x is set"), repository, ["a.py", "../escape"]))
+    assert store.memory("a.md").sources.keys() == {"a.py"}
+    (repository / "a.py").write_text("x = 2\n")
+    assert dream(store, SETTINGS, repository=repository).stale == ("a.md",)
+    assert store.memory("a.md").more["stale"] == ["a.py"]
+    (repository / "a.py").write_text("x = 1\n")
+    dream(store, SETTINGS, repository=repository)
+    assert "stale" not in store.memory("a.md").more
+
+
+def test_a_dream_is_one_commit_that_undo_takes_back(store, write, repository):
+    """Byte for byte."""
+    write(memory("a.md", TUESDAY), memory("b.md", TUESDAY, 2_000.0))
+    before = {path.name: path.read_bytes() for path in store.root.glob("*.md")}
+    report = dream(store, SETTINGS, repository=repository)
+    assert report.commit.id == store.history.head == 2
+    store.undo()
+    assert {path.name: path.read_bytes() for path in store.root.glob("*.md")} == before
+
+
+def test_what_the_user_took_back_is_not_dreamt_again(store, write, repository):
+    """An undo is a veto, until the memory changes."""
+    write(memory("a.md", TUESDAY), memory("b.md", TUESDAY, 2_000.0))
+    dream(store, SETTINGS, repository=repository)
+    store.undo()
+    assert dream(store, SETTINGS, repository=repository).commit is None
+    write(memory("b.md", TUESDAY, 3_000.0), memory("a.md", TUESDAY, 2_500.0))
+    assert dream(store, SETTINGS, repository=repository).merged
+
+
+def test_a_trial_changes_nothing_and_shows_all(store, write, repository):
+    """The diff is the one that would happen."""
+    write(memory("a.md", TUESDAY), memory("b.md", TUESDAY, 2_000.0))
+    trial = dream(store, SETTINGS, repository=repository, is_trial=True)
+    assert trial.commit is None and store.history.head == 1
+    assert trial.diff == dream(store, SETTINGS, repository=repository).diff != ""
+
+
+def test_a_second_dream_finds_nothing_to_do(store, write, repository):
+    """Order stays order."""
+    write(
+        memory("a.md", TUESDAY),
+        memory("b.md", TUESDAY, 2_000.0),
+        memory("c.md", "The port of the api is 1", 1_000.0),
+        memory("d.md", "The port of the api is 2", 2_000.0),
+    )
+    assert dream(store, SETTINGS, repository=repository).commit
+    assert dream(store, SETTINGS, repository=repository).commit is None
+
+
+def test_no_dream_takes_more_than_its_share(store, write, repository):
+    """The rest is for the next one."""
+    settings = DreamSettings(removed_share=0.2, removed_floor=1)
+    write(*(memory(f"m{n}.md", TUESDAY, 1_000.0 + n) for n in range(10)))
+    assert len(dream(store, settings, repository=repository).merged) == 2
+    assert len(store.versions()) == 8
+
+
+def test_uses_go_with_what_was_merged(store, write, repository):
+    """What was used under another name keeps its place."""
+    write(memory("a.md", TUESDAY), memory("b.md", TUESDAY, 2_000.0))
+    store.count_uses({"b.md": 3, "a.md": 1})
+    dream(store, SETTINGS, repository=repository)
+    assert store.uses()["a.md"] == 4
+
+
+def test_the_index_is_ordered_by_use(store, write, repository):
+    """A dream may do nothing but that."""
+    write(memory("a.md", "one"), memory("b.md", "two"))
+    store.count_uses({"b.md": 1})
+    report = dream(store, SETTINGS, repository=repository)
+    assert [one.file for one in report.commit.changes] == ["MEMORY.md"]
+    assert store.index().startswith("- [b.md]")
+
+
+def test_only_the_last_steps_are_kept(store, write, repository):
+    """Enough to look on."""
+    write(*(memory(f"m{n}.md", TUESDAY, 1_000.0 + n) for n in range(40)))
+    steps = Steps(most=5)
+    dream(store, SETTINGS, repository=repository, steps=steps)
+    assert len(steps.done) == 5 and steps.phase == "index"
+
+
+def test_a_dream_that_fails_puts_the_lock_back(store, write, repository, clock):
+    """And the store is as it was."""
+    write(memory("a.md", "See", body="[x](../../../b.md)\n"))
+    lock = DreamLock(store.root, stale_seconds=60.0, clock=clock)
+    with pytest.raises(RuntimeError):
+        dream_alone(store, SETTINGS, lock, repository=repository, steps=_Exploding(most=3))
+    assert lock.look().last == 0.0
+    assert dream_alone(store, SETTINGS, lock, repository=repository).commit
+    assert lock.look().last == clock.at
+
+
+class _Exploding(Steps):
+    """Steps that end the dream."""
+
+    def say(self, phase, step):
+        raise RuntimeError("killed")
+
+
+def check(branch, settings=SETTINGS):
+    """What is wrong with a branch."""
+    return wrong_with(branch, settings, exists=in_repository(branch.store.root))
+
+
+def test_the_check_finds_dangling_links(store, write):
+    """Whoever dreamt them."""
+    write(memory("a.md", "one"))
+    branch = Branch(store)
+    branch.put(memory("b.md", "two", body="[x](nowhere.md) [y](a.md)\n"))
+    assert check(branch) == ["b.md links to nowhere.md, which is not there"]
+
+
+def test_the_check_finds_lost_evidence(store, write):
+    """What memories rest on is never dropped."""
+    write(memory("a.md", "one", evidence=("s1#1",)), memory("b.md", "two"))
+    branch = Branch(store)
+    branch.remove("a.md", "old")
+    assert check(branch) == ["evidence is lost: s1#1"]
+
+
+def test_the_check_limits_what_goes(store, write):
+    """Twenty-three files in a day is a mistake."""
+    write(*(memory(f"m{n}.md", f"fact {n}") for n in range(30)))
+    branch = Branch(store)
+    for n in range(23):
+        branch.remove(f"m{n}.md", "stale")
+    assert "23 of 30 memories are removed, more than 9" in check(branch)[0]
+    with pytest.raises(MemoryRefused, match="nothing was changed"):
+        branch.merge(by="dream", why="x", check=check)
+    assert len(store.versions()) == 30
+
+
+def test_the_check_finds_a_mark_that_leads_nowhere(store, write):
+    """What supersedes must be there."""
+    write(memory("a.md", "one"))
+    branch = Branch(store)
+    branch.put(replace(memory("a.md", "one"), superseded_by="gone.md"))
+    assert "superseded by gone.md" in check(branch)[0]
+
+
+VOCABULARY = ("api", "db", "port", "web", "now", "is", "not", "the", "1", "2", "no", "longer")
+WORDS = st.lists(st.sampled_from(VOCABULARY), max_size=8)
+
+
+@given(st.lists(st.tuples(WORDS, st.integers(1, 5)), min_size=1, max_size=8))
+def test_whatever_there_is_a_dream_passes_its_own_checks(tmp_path_factory, told):
+    """No word that was said is gone, no evidence is lost, and the second dream rests."""
+    place = tmp_path_factory.mktemp("dream")
+    memories = [
+        memory(f"m{n}.md", " ".join(words) or "x", 1_000.0 * at, evidence=(f"s#{n}",))
+        for n, (words, at) in enumerate(told)
+    ]
+    with MemoryStore(place / "memory") as store:
+        branch = Branch(store)
+        for one in memories:
+            branch.put(one)
+        branch.merge(by="agent", why="x")
+        dream(store, SETTINGS, repository=place)
+        after = store.memories()
+        assert {e for one in after for e in one.evidence} == {
+            e for m in memories for e in m.evidence
+        }
+        said = {word for one in after for word in one.description.split()}
+        assert said == {word for one in memories for word in one.description.split()}
+        marked = {one.superseded_by for one in after if one.superseded_by}
+        assert marked <= {one.file for one in after}

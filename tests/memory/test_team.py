@@ -1,0 +1,75 @@
+"""The team's memories: in the repository, checked as strictly, never about a person."""
+
+import pytest
+
+from holdfast.memory.memory import Memory
+from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
+from holdfast.memory.team import Team, may_share
+
+BOARD = Memory(file="board.md", name="Board", description="tickets are in Linear", type="reference")
+
+
+@pytest.fixture
+def team(tmp_path):
+    """The team directory of a repository."""
+    return Team(tmp_path / ".holdfast" / "team")
+
+
+def test_types_go_where_they_belong():
+    """A person's traits stay private, conventions may be shared."""
+    assert not may_share("user")
+    assert not may_share("feedback") and may_share("feedback", is_convention=True)
+    assert may_share("project") and may_share("reference")
+
+
+def test_a_team_memory_is_a_file_with_an_index(team):
+    """Readable by everybody who has the repository."""
+    path = team.write(BOARD)
+    assert path.read_text() == BOARD.text
+    assert (team.root / "MEMORY.md").read_text() == "- [Board](board.md): tickets are in Linear\n"
+    assert [memory.name for memory in team.memories()] == ["Board"]
+
+
+def test_a_private_type_and_a_secret_are_refused(team):
+    """Nothing of that is for a repository."""
+    with pytest.raises(MemoryRefused, match="stays private"):
+        team.write(Memory(file="me.md", name="me", description="d", type="user"))
+    secret = "glpat-" + "q7Zk2XvB9mTn4RwL8sJd"
+    with pytest.raises(MemoryRefused, match="gitlab-pat"):
+        team.write(Memory(file="x.md", name="x", description="d", body=secret))
+    assert team.memories() == []
+
+
+def test_the_later_writer_is_told(team):
+    """As in the private store."""
+    team.write(BOARD)
+    with pytest.raises(MemoryConflict):
+        team.write(BOARD)
+    team.write(Memory(file="board.md", name="Board", description="moved"), expected=BOARD.text)
+
+
+def test_removing_leaves_the_index_right(team):
+    """The repository's history has the rest."""
+    team.write(BOARD)
+    team.remove("board.md")
+    assert team.index() == ""
+    with pytest.raises(NoSuchMemory):
+        team.remove("board.md")
+
+
+def test_what_a_repository_smuggles_in_is_left_out(team, tmp_path):
+    """Links, odd names and what is no text are not read."""
+    team.write(BOARD)
+    (tmp_path / "outside.md").write_text("x")
+    (team.root / "link.md").symlink_to(tmp_path / "outside.md")
+    (team.root / "a b.md").write_text("x")
+    (team.root / "bytes.md").write_bytes(b"\xff\xfe\x00")
+    (team.root / "huge.md").write_text("x" * 100_000)
+    assert [memory.file for memory in team.memories()] == ["board.md"]
+
+
+def test_an_index_over_its_limits_is_cut(team):
+    """With a warning that names it."""
+    team.root.mkdir(parents=True)
+    (team.root / "MEMORY.md").write_text("- x\n" * 500)
+    assert "[team/MEMORY.md is longer than 200 lines" in team.index()
