@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from holdfast.digest import course, files, state, trouble
+from holdfast.digest.earlier import carried
 from holdfast.digest.extract import extract, gather, originals
 from holdfast.digest.facts import Facts
 from holdfast.digest.limits import LIMITS, Limits
 from holdfast.digest.pieces import Count, Piece, fit
 from holdfast.digest.ranks import Rank
 from holdfast.digest.scene import Mask, Scene, cite
-from holdfast.digest.words import head_and_tail
 from holdfast.measure import measure_text
 from holdfast.tokens import O200K, weigh
 
@@ -106,8 +106,14 @@ def digest(
     )
     opening = f"{OPENING}\nPaths are relative to {scene.root}/." if scene.root else OPENING
     frame = _framed(opening, SECTIONS, dict.fromkeys(SECTIONS, ""))
-    fitted = fit(pieces, budget_tokens - count(frame), count)
+    room = budget_tokens - count(frame)
+    told = tuple(pieces)
+    fitted = fit(told, room, count)
     text = _framed(opening, SECTIONS, fitted.sections)
+    over = count(text) - budget_tokens
+    if over > 0:  # tokens that only joining the lines brought
+        fitted = fit(told, room - over, count)
+        text = _framed(opening, SECTIONS, fitted.sections)
     return Digest(text=text, tokens=count(text), left_out=fitted.left_out.total())
 
 
@@ -154,8 +160,8 @@ def _earlier(scene: Scene, budget_tokens: int) -> Iterator[Piece]:
         return
     chars = int(budget_tokens * scene.limits.earlier_ratio * 4 / len(earlier))
     for i, summary in enumerate(earlier):
-        text = head_and_tail(summary.text, chars, cite(summary.id))
-        line = f"Summary of what came before {cite(summary.id)}:\n{text}"
+        text = carried(summary.text, chars)
+        line = f"From the summary of what came before {cite(summary.id)}:\n{text}"
         yield Piece(section=1, place=(2, i), forms=(line,), ranks=(Rank.EARLIER,))
 
 

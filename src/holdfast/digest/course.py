@@ -26,11 +26,12 @@ from holdfast.digest.facts import (
     Words,
 )
 from holdfast.digest.names import named_in
-from holdfast.digest.outcome import has_failed, telling
+from holdfast.digest.outcome import only_looks, telling
 from holdfast.digest.pieces import Piece
 from holdfast.digest.ranks import Rank
 from holdfast.digest.scene import Scene, cite
-from holdfast.digest.words import cut, head_and_tail, one_line, sentences, tight
+from holdfast.digest.trouble import has_error
+from holdfast.digest.words import cut, head_and_tail, one_line, sentences, tight, without_code
 
 LONG_MESSAGE_CHARS = 1_000
 """A message longer than this is bought in full only after the short form of everything else."""
@@ -44,11 +45,6 @@ _ABOUT_TO = re.compile(
     r"(?:Now|First|Next|Then|Good|Great|Perfect|OK|Okay|Let me|Let's|I'll|I will|I need to|I see|I can see|I understand|Done)\b"
 )
 """How a sentence begins that announces a step, which stands there anyway."""
-
-_LOOKING = re.compile(
-    r"^\s*(?:cd [^&;]+&&\s*)?(?:ls|cat|head|tail|grep|rg|find|pwd|wc|sed -n|git (?:status|log|diff|show|branch))\b"
-)
-"""Commands that only look: how they ended says little."""
 
 
 def words_pieces(scene: Scene) -> Iterator[Piece]:
@@ -113,7 +109,8 @@ def _deeds(scene: Scene, turn: Turn) -> Iterator[Piece]:
         names = (PurePosixPath(path).name for path in sorted(read - changed.keys()))
         told.append(f"read {', '.join(names)}")
     if told:
-        rank = Rank.DEEDS + scene.age(turn.number)
+        is_old = all(scene.is_old(step.id) for step in turn.steps)
+        rank = (Rank.OLD_TURNS if is_old else Rank.DEEDS) + scene.age(turn.number)
         place = (turn.number, 0.5)
         yield Piece(section=6, place=place, forms=(f"- {'; '.join(told)}",), ranks=(rank,))
 
@@ -128,7 +125,8 @@ def _steps(scene: Scene, turn: Turn) -> Iterator[Piece]:
     for i, step in enumerate(turn.steps):
         is_final = bool(answers) and i == answers[-1]
         for form in _forms(scene, turn.number, step, is_final):
-            ranks = tuple(rank + form.age for rank in form.ranks)
+            first = Rank.OLD_TURNS if scene.is_old(step.id) else Rank.LAST_WORDS
+            ranks = tuple(max(rank, first) + form.age for rank in form.ranks)
             yield Piece(section=6, place=(turn.number, 1, i), forms=form.texts, ranks=ranks)
 
 
@@ -169,7 +167,8 @@ def _forms(scene: Scene, turn: int, step: Step, is_final: bool) -> Iterator[_For
 def _answer(scene: Scene, turn: int, step: Answer) -> _Form:
     limits, body, lead = scene.limits, tight(step.text), f"- said {cite(step.id)}: "
     lengths = (limits.short_answer_chars, limits.answer_chars, limits.long_answer_chars)
-    texts = tuple(lead + cut(body, chars) for chars in lengths)
+    prose = without_code(body) or body
+    texts = tuple(lead + cut(b, n) for b, n in zip((prose, body, body), lengths, strict=True))
     if turn == scene.last_turn:
         return _Form(texts, (Rank.LAST_ANSWER, Rank.WHOLE_WORDS, Rank.LONG_ANSWERS))
     ranks = (Rank.ANSWERS, Rank.LONG_ANSWERS, Rank.WHOLE_ANSWERS)
@@ -194,13 +193,13 @@ def _remark(text: str, chars: int) -> str:
 def _command(scene: Scene, step: Command) -> _Form:
     limits, age = scene.limits, scene.staleness(step.id)
     line = cut(step.text, limits.command_chars)
-    failed = step.is_error or has_failed(step.output)
+    failed = has_error(step)
     ended = f"runs in the background as {step.task}" if step.task else ""
     ended = ended or ("failed, see 4" if failed else "ok")
     short = f"- `{line}` {ended} {cite(step.id)}"
     is_recent = scene.is_recent(step.id)
     first = Rank.RECENT_COMMANDS if is_recent else Rank.OLD_COMMANDS
-    if failed or step.task or _LOOKING.match(step.text):
+    if failed or step.task or only_looks(step.text):
         return _Form((short,), (first,), age)
     outcome = telling(step.output, limits.outcome_chars) or "ok"
     full = f"- `{line}` → {outcome} {cite(step.id)}"

@@ -40,21 +40,24 @@ def originals(entries: Iterable[AnyEntry]) -> list[Item]:
 
 
 def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
-    """Gather the facts of a segment and of all that was compacted before it, by stated rules.
+    """Gather the facts of a segment and of all that was compacted in it before, by stated rules.
 
-    What the log still has is read again from the log. A summary that stands first in the segment
-    is carried in its own words beside that, since a model or a person wrote it, unless it was a
-    digest: that one was made of the same facts, and is made afresh.
+    What the log still has is read again from the log, and turns are counted from its beginning.
+    A summary in the segment is carried in its own words beside that, since a model or a person
+    wrote it, unless it was a digest: that one was made of the same facts, and is made afresh.
     """
+    if not items:
+        return Facts()
+    first, last = items[0].order, items[-1].order
+    whole = originals(history)
+    turns = sum(_begins_turn(item) for item in whole if item.order < first)
+    within = [item for item in whole if first <= item.order <= last]
+    facts = extract(within, first_turn=turns + 1)
     shown = [item for item in items if isinstance(item, Spoken) and item.kind == "summary"]
-    if not shown:
-        return extract(items)
     made_by = {entry.n: entry.by for entry in history if isinstance(entry, Compacted)}
-    fresh = next((item.order for item in items if item not in shown), 0)
-    last = max((item.order for item in items), default=0)
-    facts = extract([item for item in originals(history) if item.order <= last])
     kept = (item for item in shown if made_by.get(item.id) != "digest")
     earlier = tuple(Earlier(id=item.id, text=text_of(item.content)) for item in kept)
+    fresh = next((item.order for item in items if item not in shown), last) if shown else 0
     return replace(facts, earlier=facts.earlier + earlier, since=fresh)
 
 
@@ -147,6 +150,12 @@ class _Gathering:
             number = self._number if self._words is not None else max(self._number, 0)
             self._turns.append(Turn(number=number, words=self._words, steps=tuple(self._steps)))
         self._words, self._steps = None, []
+
+
+def _begins_turn(item: Item) -> bool:
+    if not isinstance(item, Spoken) or not item.is_asked() or speech.is_summary(item.content):
+        return False
+    return speech.typed(item.content) is not None
 
 
 def _steps(item: Round, describe: Describe) -> Iterator[Step]:

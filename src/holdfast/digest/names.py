@@ -17,7 +17,10 @@ _EXTENSIONS = (
 )
 _SHAPES: dict[Kind, str] = {
     "address": r"https?://[^\s\"'<>)\]}`\\]+",
-    "path": rf"(?:~|\.{{1,2}})?/?(?:[\w.@+-]+/)+[\w.@+-]+|\b[\w.-]+\.(?:{_EXTENSIONS})\b",
+    "path": (
+        r"(?<![\w.@+~-])(?:~|\.{1,2})?/?(?:[\w.@+-]{1,120}/)+[\w.@+-]{1,120}"
+        rf"|(?<![\w.-])[\w-][\w.-]{{0,120}}\.(?:{_EXTENSIONS})\b"
+    ),
     "flag": r"(?<![\w-])--[a-z][\w-]+",
     "id": r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b|\b[A-Z]{2,}-\d+\b|(?<!\w)#\d+\b",
     "name": (
@@ -33,12 +36,14 @@ _NAME = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in _SHAPES.it
 
 LONGEST_CHARS = 200
 """What is longer is data, not a name."""
+SCANNED_CHARS = 200_000
+"""Of one text; names that matter stand earlier, and time grows with what is looked at."""
 
 
 def named_in(text: str) -> dict[str, Kind]:
     """Give the names in a text with their kinds, in the order they first appear."""
     found: dict[str, Kind] = {}
-    for match in _NAME.finditer(text):
+    for match in _NAME.finditer(text[:SCANNED_CHARS]):
         name = match.group().rstrip(".,:;")
         if 2 <= len(name) <= LONGEST_CHARS and name not in found:
             found[name] = match.lastgroup  # type: ignore[assignment]
@@ -56,9 +61,9 @@ _DEFINED = re.compile(
 
 def quoted_in(text: str) -> dict[str, None]:
     """Give the strings written out in code, quotes and all, in order."""
-    return dict.fromkeys(match.group() for match in _QUOTED.finditer(text))
+    return dict.fromkeys(match.group() for match in _QUOTED.finditer(text[:SCANNED_CHARS]))
 
 
 def defined_in(text: str) -> dict[str, None]:
     """Give the names that code defines, in order."""
-    return dict.fromkeys(_DEFINED.findall(text))
+    return dict.fromkeys(_DEFINED.findall(text[:SCANNED_CHARS]))

@@ -29,6 +29,13 @@ _TOTAL = re.compile(
     r"|\bok\s+\S+\s+[\d.(]|^(?:PASS|OK)\b|\ball tests passed\b|pull/\d+|-> [\w./-]+$",
     re.IGNORECASE | re.MULTILINE,
 )
+_FAILED = re.compile(
+    r"^[^\w\n]{0,20}(?:FAIL(?:ED)?\b|ERROR\b|panic:|fatal:|error(?:\[\w+\])?:)", re.MULTILINE
+)
+_LOOKING = re.compile(
+    r"\s*(?:cd [^&;]+&&\s*)?(?:ls|cat|head|tail|grep|rg|find|pwd|wc|jq|echo|sed -n"
+    r"|git (?:status|log|diff|show|branch))\b"
+)
 _COMMIT = re.compile(r"^\[([\w./-]+)(?: \([\w-]+\))? ([0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
 
 
@@ -62,9 +69,12 @@ def commits_in(output: str) -> list[Commit]:
 
 def has_failed(output: str) -> bool:
     """Say whether an output tells of a failure, whatever its exit status."""
-    return bool(
-        re.search(r"^\W*(?:FAIL|FAILED|ERROR|panic:|fatal:|error:)\b", output, re.MULTILINE)
-    )
+    return bool(_FAILED.search(output))
+
+
+def only_looks(command: str) -> bool:
+    """Say whether a command shows something and does nothing, so that its output is no verdict."""
+    return bool(_LOOKING.match(command))
 
 
 def telling(output: str, chars: int) -> str:

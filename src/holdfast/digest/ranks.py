@@ -53,6 +53,8 @@ class Rank(IntEnum):
     TOLD_REPORTS = auto()
     REMARKS = auto()
     REASONS = auto()
+    OLD_TURNS = auto()
+    """What was done about messages that were compacted before."""
     WHOLE_ANSWERS = auto()
     WHOLE_REPORTS = auto()
     OLD_OUTCOMES = auto()

@@ -33,6 +33,9 @@ class Notice:
     text: str
 
 
+LONGEST_WRAPPED_CHARS = 200_000
+"""A longer message is a paste; looking for tags in it would cost more than it finds."""
+
 _TAG = r"(?:system-reminder|ide_opened_file|ide_selection|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|command-message|command-contents|user-prompt-submit-hook|environment_context|user_instructions)"
 _WRAPPED = re.compile(rf"<({_TAG})>.*?</\1>\s*", re.DOTALL)
 _COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
@@ -67,6 +70,8 @@ def typed(content: Content) -> Typed | None:
     """Give what the user typed in a message, if anything."""
     text = text_of(content)
     images = sum(isinstance(block, Image | Document) for block in content)
+    if len(text) > LONGEST_WRAPPED_CHARS:
+        return Typed(text=text, images=images)
     if shell := _SHELL.search(text):
         return Typed(text=shell[1].strip(), is_shell=True)
     if command := _COMMAND.search(text):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.digest.facts import Change, Command, Facts, Look, Report, Step, Words
-from holdfast.digest.outcome import error_head, has_failed
+from holdfast.digest.outcome import error_head, has_failed, only_looks
 from holdfast.digest.pieces import Piece
 from holdfast.digest.ranks import Rank
 from holdfast.digest.scene import Scene, cite
@@ -60,6 +60,13 @@ def troubles(facts: Facts) -> list[Trouble]:
     return list(found.values())
 
 
+def has_error(command: Command) -> bool:
+    """Say whether a command failed, by its status or by what it reports."""
+    if command.is_error:
+        return True
+    return not only_looks(command.text) and has_failed(command.output)
+
+
 def pieces(scene: Scene) -> Iterator[Piece]:
     """Tell what went wrong."""
     for trouble in troubles(scene.facts):
@@ -106,10 +113,8 @@ def _subject(step: Step) -> str:
 
 def _error(step: Step) -> str:
     match step:
-        case Command(is_error=True, output=output):
-            return output
-        case Command(output=output) if has_failed(output):
-            return output
+        case Command() if has_error(step):
+            return step.output
         case Change(error=error) | Look(error=error) | Words(error=error):
             return error
         case Report(is_error=True, text=text):

@@ -15,6 +15,7 @@ LEAST_SHARE = 0.5
 
 _ENDS = re.compile(r"(?<=[.!?:;])[\"'`)\]*_]*(?=\s)|\n")
 _SPACE = re.compile(r"\s+")
+_CODE = re.compile(r"^```.*?^```[ \t]*$", re.DOTALL | re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n+")
 
 
@@ -26,6 +27,11 @@ def one_line(text: str) -> str:
 def tight(text: str) -> str:
     """Leave out blank lines."""
     return _BLANK_LINES.sub("\n", text.strip())
+
+
+def without_code(text: str) -> str:
+    """Leave out blocks of code, saying that there were some."""
+    return tight(_CODE.sub(f"[code {CUT}]", text))
 
 
 def cut(text: str, chars: int) -> str:

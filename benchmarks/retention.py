@@ -1,0 +1,244 @@
+"""What of a recorded segment is still there after a compaction, by digest and as recorded.
+
+Recorded sessions that were compacted come in (`FILES`, any format the package reads; by default
+those beside the project). For each compaction the segment it covered is compacted again by
+digest, at its own budget (`digest`) and cut to the size of the recorded summary
+(`digest_at_recorded_size`); the recorded summary is measured by the same rules (`recorded`).
+
+Shares, each the median and the tenth percentile over all compactions that have any:
+- `user_messages`: what the user typed, verbatim but for white space; one of more than 1,500
+  characters also counts with its first and last 150 and a pointer (recorded ones need none);
+- `changed_files`, `read_files`: by their names without directories, calls that failed left out;
+- `commands`, `errors` of the last 50 rounds: by their first 80 characters;
+- `anchors_said`: exact names in prompts, answers and tool inputs of the last 10 rounds and the
+  last 5 messages; `anchors_seen`: names that stood only in tool results there;
+- `tokens_share`: tokens after over tokens before, of the whole segment, by o200k_base.
+
+    python benchmarks/retention.py [FILES…] [--json]
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.compaction.directives import keep_ledger
+from holdfast.compaction.survival import check_survival, recent_names
+from holdfast.digest import LIMITS, budget_for, digest, estimated_tokens, gather
+from holdfast.digest.speech import typed
+from holdfast.entries import AnyEntry, Compacted, Directed
+from holdfast.errors import HoldfastError
+from holdfast.items import Item, Round, Spoken
+from holdfast.messages import Block, Text, Thinking, ToolResult, ToolUse, text_of
+from holdfast.tools.describe import description_of
+from holdfast.transcripts.formats import open_transcript
+from holdfast.view import folding
+
+RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
+TOKENIZER = "o200k_base"
+PASTE_CHARS, END_CHARS = 1_500, 150
+"""A message longer than the first counts as kept with so much of either end."""
+HEAD_CHARS = 80
+"""By so much of its beginning a command or an error is known."""
+ROUNDS = 50
+LINES = (
+    *("user_messages", "changed_files", "read_files", "commands", "errors"),
+    *("anchors_said", "anchors_seen", "tokens_share"),
+)
+Count = Callable[[str], int]
+Scores = dict[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What one recorded compaction covered."""
+
+    name: str
+    history: list[AnyEntry]
+    items: list[Item]
+    summary: str
+    tokens: int
+
+
+def segments(path: Path, count: Count) -> Iterator[Segment]:
+    """Yield the segment of every compaction in a file, as the model saw it."""
+    with open_transcript(path) as transcript:
+        entries = list(transcript.entries)
+    if not any(isinstance(entry, Compacted) for entry in entries):
+        return
+    views = folding(entries)
+    for i, (view, coming) in enumerate(zip(views, entries[1:], strict=False), 1):
+        if isinstance(coming, Compacted):
+            kept = coming.kept or (coming.n, coming.n)
+            covered = [item for item in view.items if not kept[0] <= item.order <= kept[1]]
+            tokens = sum(count(told(item)) for item in covered)
+            yield Segment(path.name, entries[:i], covered, text_of(coming.summary), tokens)
+
+
+def measure(text: str, segment: Segment, count: Count, is_ours: bool) -> Scores:
+    """Score a text by what of a segment is in it."""
+    flat = one_line(text)
+    changed, read, commands, errors = deeds(segment)
+    names = recent_names(segment.items)
+    return {
+        "user_messages": share(is_kept(item, flat, is_ours) for item in typed_by_user(segment)),
+        "changed_files": share(Path(path).name in text for path in changed),
+        "read_files": share(Path(path).name in text for path in read),
+        "commands": share(one_line(command)[:HEAD_CHARS] in flat for command in commands),
+        "errors": share(one_line(error)[:HEAD_CHARS] in flat for error in errors),
+        "anchors_said": share(name in text for name in names.said),
+        "anchors_seen": share(name in text for name in names.seen),
+        "tokens_share": count(text) / segment.tokens if segment.tokens else None,
+    }
+
+
+def typed_by_user(segment: Segment) -> list[tuple[int, str]]:
+    """List what the user typed in a segment, with the messages' numbers."""
+    asked = [item for item in segment.items if isinstance(item, Spoken) and item.is_asked()]
+    said = [(item.id, typed(item.content)) for item in asked]
+    return [(id, own.text) for id, own in said if own and own.text and not own.is_shell]
+
+
+def is_kept(message: tuple[int, str], flat: str, is_ours: bool) -> bool:
+    """Say whether a message is there, or both ends of a long one and a pointer."""
+    id, text = message[0], one_line(message[1])
+    if text in flat:
+        return True
+    ends = text[:END_CHARS] in flat and text[-END_CHARS:] in flat
+    return len(text) > PASTE_CHARS and ends and (not is_ours or f"[#{id}]" in flat)
+
+
+def deeds(segment: Segment) -> tuple[set[str], set[str], list[str], list[str]]:
+    """List changed and read files, and the commands and errors of the last rounds."""
+    changed, read, commands, errors = set(), set(), [], []
+    rounds = [item for item in segment.items if isinstance(item, Round)]
+    for left, item in zip(range(len(rounds), 0, -1), rounds, strict=True):
+        for use in item.tool_uses():
+            kind, result = description_of(use.name), item.result_of(use.id)
+            failed = result is None or result.is_error
+            paths = {p for key in kind.path_inputs if isinstance(p := use.input.get(key), str)}
+            if not failed and kind.kind in ("write", "read"):
+                (changed if kind.kind == "write" else read).update(paths)
+            command = use.input.get(kind.command_input) if kind.command_input else None
+            if left <= ROUNDS and isinstance(command, str):
+                commands.append(command)
+            if left <= ROUNDS and result is not None and result.is_error:
+                errors.append(text_of(result.content))
+    return changed, read, commands, errors
+
+
+def by_digest(segment: Segment, size_tokens: int | None, count: Count) -> str:
+    """Compact a segment without a model, into a size if one is given."""
+    facts = gather(segment.history, segment.items)
+    directed = (entry for entry in segment.history if isinstance(entry, Directed))
+    ledger = keep_ledger(facts.words(), directed)
+    budget = size_tokens or budget_for(segment.tokens, facts)
+    reserve = int(budget * LIMITS.index_ratio)
+    made = digest(facts, budget - reserve, marks=ledger.marks(), count=count)
+    names = recent_names(segment.items, ledger.open_texts())
+    index = check_survival(made.text, names, budget - made.tokens, count).index
+    return f"{made.text}\n\n{index}" if index else made.text
+
+
+def told(item: Item) -> str:
+    """Write an item as the text a tokenizer would count."""
+    if isinstance(item, Spoken):
+        return "\n".join(map(block_text, item.content))
+    results = (text_of(result.content) for result in item.results)
+    return "\n".join((*map(block_text, item.content), *results))
+
+
+def block_text(block: Block) -> str:
+    """Write a block as text."""
+    match block:
+        case Text(text=text) | Thinking(thinking=text):
+            return text
+        case ToolUse(name=name, input=given):
+            return f"{name} {json.dumps(given, ensure_ascii=False)}"
+        case ToolResult(content=content):
+            return text_of(content)
+    return ""
+
+
+def one_line(text: str) -> str:
+    """Write a text on one line."""
+    return " ".join(text.split())
+
+
+def share(found: Iterator[bool]) -> float | None:
+    """Give the share that was found, if there was anything to find."""
+    each = list(found)
+    return sum(each) / len(each) if each else None
+
+
+def summed(scores: list[Scores], times_ms: list[float]) -> dict[str, object]:
+    """Give the median and the tenth percentile of each line."""
+    lines: dict[str, object] = {}
+    for line in LINES:
+        values = [value for each in scores if (value := each[line]) is not None]
+        lines[line] = {"median": middle(values), "p10": tenth(values)}
+    return lines | {"ms_p50": round(statistics.median(times_ms), 1) if times_ms else None}
+
+
+def middle(values: list[float]) -> float | None:
+    """Give the median."""
+    return round(statistics.median(values), 4) if values else None
+
+
+def tenth(values: list[float]) -> float | None:
+    """Give the tenth percentile."""
+    if len(values) < 2:
+        return middle(values)
+    return round(statistics.quantiles(values, n=10, method="inclusive")[0], 4)
+
+
+def run(files: list[Path], count: Count, quiet: bool) -> dict[str, object]:
+    """Measure every compaction of the files in all ways."""
+    scores: dict[str, list[Scores]] = {}
+    times: dict[str, list[float]] = {}
+    sessions, skipped = 0, {}
+    for path in files:
+        try:
+            found = list(segments(path, count))
+        except HoldfastError as error:
+            skipped[path.name] = str(error)
+            continue
+        for segment in found:
+            sessions += 1
+            ways: dict[str, Callable[[], str]] = {
+                "digest": lambda s=segment: by_digest(s, None, estimated_tokens),
+                "digest_at_recorded_size": lambda s=segment: by_digest(s, count(s.summary), count),
+                "recorded": lambda s=segment: s.summary,
+            }
+            for way, make in ways.items():
+                began = time.perf_counter()
+                text = make()
+                times.setdefault(way, []).append((time.perf_counter() - began) * 1_000)
+                scores.setdefault(way, []).append(measure(text, segment, count, way != "recorded"))
+            if not quiet:
+                print(segment.name, {way: scores[way][-1]["tokens_share"] for way in ways})
+    times["recorded"] = []
+    ways_told = {way: summed(each, times[way]) for way, each in scores.items()}
+    return ways_told | {"sessions": sessions, "tokenizer": TOKENIZER, "skipped": skipped}
+
+
+def main() -> None:
+    """Read the arguments and print one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--json", action="store_true", help="print nothing but the result")
+    given = parser.parse_args()
+    import bpe_openai
+
+    encoding = bpe_openai.get_encoding(TOKENIZER)
+    files = given.files or sorted(RECORDED.rglob("*.jsonl.gz"))
+    if not files and not given.json:
+        print("no recorded sessions here; name some files")
+    print(json.dumps(run(files, lambda text: len(encoding.encode(text)), given.json)))
+
+
+if __name__ == "__main__":
+    main()
