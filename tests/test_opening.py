@@ -9,11 +9,12 @@ import pytest
 
 from holdfast.cache.prompt import STATIC
 from holdfast.entries import Framed, Said
-from holdfast.messages import text_of
+from holdfast.messages import Text, text_of
 from holdfast.models.scripted import ScriptedModel
 from holdfast.opening import open_agent
 from holdfast.rules import violations
 from holdfast.settings import home
+from holdfast.store import FileStore
 
 MODEL = "claude-opus-4-6"
 READ = 'tool: Read {"file_path": "api/code.py"}'
@@ -186,3 +187,13 @@ async def test_servers_and_their_loaded_tools_are_the_same_after_a_resume(projec
     async with agent(project, "text: ok", resume=id) as two:
         await run(two, "again")
         assert two.engine.frame == frame
+
+
+async def test_a_session_that_has_no_frame_gets_one(project):
+    """An imported transcript, or one whose first process died at once."""
+    log = FileStore().create(directory=project)
+    log.append(Said(content=(Text(text="hello"),)))
+    log.close()
+    async with agent(project, "text: ok", resume=log.header.session) as one:
+        assert one.engine.frame.sections[0].name == STATIC[0]
+        assert "Use tabs." in one.engine.frame.instructions

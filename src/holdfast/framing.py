@@ -74,7 +74,7 @@ async def _made(framer: Framer, old: Framed) -> Made:
         instructions=said(gathered.parts, "start"),
         sources=sources(gathered.parts),
     )
-    settled = updated(fresh, framer.volatile if boundary(fresh.sections) else ())
+    settled = updated(fresh, framer.volatile)
     return Made(
         frame=weighed(structs.replace(fresh, sections=settled or fresh.sections)), gathered=gathered
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.agent import Agent
 from holdfast.cache.prompt import Volatile, servers_text
 from holdfast.entries import Ran, Replied
-from holdfast.framing import Framer, Made, make_frame
+from holdfast.framing import Framer, make_frame
 from holdfast.hooks import Hooks, load_hooks
 from holdfast.instructions import Nearby, ground
 from holdfast.messages import ToolUse
@@ -19,7 +19,7 @@ from holdfast.session import Session
 from holdfast.settings import Settings, home, load_settings
 from holdfast.spending import Purse, spent_in
 from holdfast.store import FileStore, Store
-from holdfast.tools.mcp import McpTools, load_servers
+from holdfast.tools.mcp import McpServer, McpTools, load_servers
 from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from holdfast.tools.protocol import Tool
 from holdfast.tools.standard import STANDARD
@@ -70,23 +70,32 @@ async def open_agent(
     )
     if ask is not None:
         agent.gate = Gate(rules=permissions.rules, mode=agent.gate.mode, ask=_noting(agent, ask))
-    if servers.servers:
-        agent.mcp = McpTools(servers.servers)
+    await _connect(agent, servers.servers)
+    await _begin(agent, system, source, "resume" if resume else "startup")
+    return agent
+
+
+async def _connect(agent: Agent, servers: tuple[McpServer, ...]) -> None:
+    """Reach the MCP servers; tools that the session had loaded are loaded again."""
+    if servers:
+        agent.mcp = McpTools(servers)
         agent.notices.extend(await agent.mcp.connect())
-        agent.mcp.load(str(tool.get("name")) for tool in session.engine.frame.tools)
+        agent.mcp.load(str(tool.get("name")) for tool in agent.engine.frame.tools)
+
+
+async def _begin(agent: Agent, system: str, source: str, how: str) -> None:
+    """Give a session that has no frame its frame, and let hooks know that it begins."""
+    engine = agent.engine
     agent.framer = _framer(agent, system)
     agent.nearby = Nearby(ground=agent.framer.ground, trusted=trusted())
-    made = None if resume else await _begun(agent, source)
-    session.engine.stages = (
-        agent.list_tools,
-        agent.say_asides,
-        agent.bring_nearby,
-        *session.engine.stages,
-    )
-    await agent.start("resume" if resume else "startup")
+    made = None
+    if engine.view.frame is None:
+        made = await make_frame(agent.framer, agent.definitions())
+        agent.session.begin(agent.model.name, made.frame, source)
+    engine.stages = (agent.list_tools, agent.say_asides, agent.bring_nearby, *engine.stages)
+    await agent.start(how)
     if made is not None:
         await agent.tell_loaded(made.gathered, "startup")
-    return agent
 
 
 def _session(model: str, resume: str, directory: Path, store: Store, settings: Settings) -> Session:
@@ -97,14 +106,6 @@ def _session(model: str, resume: str, directory: Path, store: Store, settings: S
     if session.view.model != model:
         session.engine.switch(model, "chosen on resume")
     return session
-
-
-async def _begun(agent: Agent, source: str) -> Made:
-    """Make the frame of a new session and begin with it."""
-    assert agent.framer is not None
-    made = await make_frame(agent.framer, agent.definitions())
-    agent.session.begin(agent.model.name, made.frame, source)
-    return made
 
 
 def _framer(agent: Agent, system: str) -> Framer:

@@ -136,12 +136,15 @@ def test_a_volatile_section_moves_the_prefix_only_when_it_changed():
     """Same text, same frame; a new one keeps its place; none left out is gone."""
     said = {"text": "a"}
     one = Volatile(name="v", reason="a test", compute=lambda: said["text"])
-    frame = Framed(sections=(Section(name="v", text="a"), Section(name="w", text="w")))
+    shared = Section(name="s", text="s", scope="global")
+    rest = Section(name="w", text="w")
+    frame = Framed(sections=(shared, Section(name="v", text="a"), rest))
     assert updated(frame, [one]) is None
     said["text"] = "b"
-    assert updated(frame, [one]) == (Section(name="v", text="b"), Section(name="w", text="w"))
+    assert updated(frame, [one]) == (shared, Section(name="v", text="b"), rest)
     said["text"] = ""
-    assert updated(frame, [one]) == (Section(name="w", text="w"),)
+    assert updated(frame, [one]) == (shared, rest)
+    assert updated(Framed(sections=custom("mine")), [one]) is None
 
 
 def test_servers_are_sorted_quoted_and_cut():

@@ -94,8 +94,11 @@ def boundary(sections: Iterable[Section]) -> int:
 def updated(frame: Framed, volatile: Iterable[Volatile]) -> tuple[Section, ...] | None:
     """Compute what cannot be kept; give the sections anew if any of it has changed.
 
-    One that had nothing to say when the frame was made comes last once it has.
+    One that had nothing to say when the frame was made comes last once it has. A prompt of
+    somebody's own is left alone.
     """
+    if not boundary(frame.sections):
+        return None
     now = {section.name: section for section in frame.sections}
     for one in volatile:
         text = one.compute().strip()
