@@ -1,5 +1,7 @@
 """Spans of finished work become lines when the window fills, and spans again when asked."""
 
+from functools import partial
+
 import pytest
 
 from holdfast.engine import Engine
@@ -15,11 +17,13 @@ from holdfast.entries import (
 from holdfast.errors import HoldfastError, ModelUnavailable, NotInHistory
 from holdfast.fork import ForkReply
 from holdfast.history.history import History
+from holdfast.history.tool import history_tool
 from holdfast.log import Header, Log
 from holdfast.messages import Text, Thinking, ToolUse, Usage
 from holdfast.rules import violations
 from holdfast.settings import CollapseSettings, Settings, WindowSettings
 from holdfast.stages.collapse import collapse, drain, is_collapsing, open_span, read_lines, staged
+from holdfast.tools.workplace import Workplace
 
 BINDS, FREE = "claude-sonnet-5-5", "claude-opus-4-6"
 LIMIT_TOKENS = 20_000
@@ -211,6 +215,21 @@ async def test_what_is_no_line_cannot_be_opened(make):
         open_span(engine, first.n)
     engine.record(Redone(target=first.n))
     assert "turn0x0 result" not in sent(engine)
+
+
+async def test_the_model_opens_a_span_with_the_history_tool(make, tmp_path):
+    """By the number of its line; what may not be done is told to it."""
+    engine = filled(make())
+    await collapse(engine)
+    first = lines(engine)[0]
+    history = History(lambda: engine.view.history)
+    tool = history_tool(history, reopen=partial(open_span, engine))
+    place = Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path)
+    outcome = await tool.run({"id": f"#{first.n}", "reopen": True}, place)
+    assert "is open again" in outcome.content and "turn0x0 result" in sent(engine)
+    again = await tool.run({"id": f"#{first.n}", "reopen": True}, place)
+    assert again.is_error and "no collapsed line that is in force" in again.content
+    history.close()
 
 
 async def test_lines_survive_a_restart(make):

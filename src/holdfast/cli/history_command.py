@@ -7,7 +7,8 @@ import click
 
 from holdfast.cli.show import harmless, json_out, plain
 from holdfast.cli.target import Target, open_target
-from holdfast.history.history import Found, History, Opened
+from holdfast.history.found import Found, Opened
+from holdfast.history.history import History
 from holdfast.history.shown import is_shown
 from holdfast.history.tool import describe
 from holdfast.messages import block_to_wire

@@ -7,7 +7,8 @@ disk are read from the session's own directory. Nothing is changed but a private
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -18,7 +19,8 @@ from msgspec import structs
 from holdfast.entries import AnyEntry, Ran
 from holdfast.errors import NotInHistory
 from holdfast.history.catalogue import Call, Catalogue
-from holdfast.history.pages import Lines, NoSuchRange, Page, page
+from holdfast.history.found import Found, Hit, Opened
+from holdfast.history.pages import Lines, NoSuchRange, page
 from holdfast.history.records import Media, Record, record_of
 from holdfast.history.shelf import Missing, Shelf
 from holdfast.history.snippets import find_words, snippet
@@ -28,47 +30,6 @@ from holdfast.settings import HistorySettings
 Entries = Sequence[AnyEntry]
 
 _n = attrgetter("n")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """A record that was found."""
-
-    n: int
-    kind: str
-    at: float
-    tool: str = ""
-    tool_use_id: str = ""
-    target: str = ""
-    """What the call was about: a path or a command."""
-    is_error: bool = False
-    is_shown: bool = False
-    """The model has it before it as it is: there is no need to open it."""
-    chars: int = 0
-    lines: int = 0
-    line: int = 0
-    """Where the words stand; none where no words were asked for."""
-    snippet: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """Some of the records that match."""
-
-    hits: tuple[Hit, ...]
-    total: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """A page of what was asked for."""
-
-    title: str
-    page: Page
-    media: Media = ()
-    """Pictures and documents that stood in it; only with the first page."""
-    trouble: str = ""
-    """What could not be had of it, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +74,44 @@ class History:
         self._lock = Lock()
 
     def search(self, query: str = "", *, file: str = "", skip: int = 0, limit: int = 0) -> Found:
-        """Find records by words, by the file they touch, or by both."""
+        """Find records by words, by the file they touch, or by both, and list some of them."""
+        numbers = self.find(query, file=file)
+        return self.listing(numbers, query=query, shown=self.shown(numbers), skip=skip, limit=limit)
+
+    def find(self, query: str = "", *, file: str = "") -> list[int]:
+        """Find records; by words the best come first, by file alone the newest."""
         with self._lock:
             entries = self._caught_up()
-            numbers = self._matching(entries, query, file)
-            limit = limit or self.settings.hits
-            hits = tuple(self._hit(entries, n, query) for n in numbers[skip : skip + limit])
-            return Found(hits=hits, total=len(numbers))
+            touching = self._catalogue.touching(file) if file else []
+            if not query.strip():
+                return touching[::-1]
+            wanted = set(touching)
+            return [
+                n
+                for n in self._words.find(entries, query)
+                if (n in wanted or not file) and _entry(entries, n) is not None
+            ]
+
+    def shown(self, numbers: Iterable[int]) -> frozenset[int]:
+        """Say which of these the model has before it; ask on the thread that changes the view."""
+        return frozenset(filter(self._shows, numbers))
+
+    def listing(
+        self,
+        numbers: Sequence[int],
+        *,
+        query: str = "",
+        shown: AbstractSet[int] = frozenset(),
+        skip: int = 0,
+        limit: int = 0,
+    ) -> Found:
+        """Describe some of the records found; of those found by words, what left the view first."""
+        ranked = sorted(numbers, key=shown.__contains__) if query.strip() else numbers
+        chosen = ranked[skip : skip + (limit or self.settings.hits)]
+        with self._lock:
+            entries = self._caught_up()
+            hits = tuple(self._hit(entries, n, query, is_shown=n in shown) for n in chosen)
+        return Found(hits=hits, total=len(numbers))
 
     def open(self, id: str, *, lines: str = "", chars: str = "", limit_chars: int = 0) -> Opened:
         """Show a record, a tool use's result or a span of records, a page of it."""
@@ -150,19 +142,7 @@ class History:
         self._catalogued = len(entries)
         return entries
 
-    def _matching(self, entries: Entries, query: str, file: str) -> list[int]:
-        touching = self._catalogue.touching(file) if file else []
-        if not query.strip():
-            return touching[::-1]
-        wanted = set(touching)
-        numbers = [
-            n
-            for n in self._words.find(entries, query)
-            if (n in wanted or not file) and _entry(entries, n) is not None
-        ]
-        return sorted(numbers, key=self._shows)  # what left the view comes first; else by rank
-
-    def _hit(self, entries: Entries, n: int, query: str) -> Hit:
+    def _hit(self, entries: Entries, n: int, query: str, *, is_shown: bool) -> Hit:
         entry = _entry(entries, n)
         assert entry is not None, "only entries are found"
         record, _ = self._record(entry)
@@ -178,7 +158,7 @@ class History:
             tool_use_id=call.use.id if call else "",
             target=call.target if call else "",
             is_error=isinstance(entry, Ran) and entry.is_error,
-            is_shown=self._shows(n),
+            is_shown=is_shown,
             chars=len(record.text),
             lines=len(whole.ends),
             line=whole.line_at(place) if place is not None else 0,

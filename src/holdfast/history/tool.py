@@ -14,7 +14,8 @@ from msgspec import Meta
 
 from holdfast.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.errors import HoldfastError
-from holdfast.history.history import Found, History, Hit, Opened
+from holdfast.history.found import Found, Hit, Opened
+from holdfast.history.history import History
 from holdfast.history.words import TOOL
 from holdfast.messages import ResultContent, Text
 from holdfast.settings import HistorySettings
@@ -59,7 +60,9 @@ def history_tool(
             if given.reopen:
                 return _reopened(given, reopen)
             limit = page_chars(history.settings, window_tokens())
-            return await asyncio.to_thread(_answer, history, given, limit)
+            if given.id:
+                return await asyncio.to_thread(_opened, history, given, limit)
+            return await _searched(history, given, limit)
         except HoldfastError as error:
             raise Refused(f"{error}.") from None
 
@@ -79,19 +82,24 @@ def page_chars(settings: HistorySettings, window_tokens: int) -> int:
     return max(SMALLEST_PAGE_CHARS, round(settings.page_chars * share))
 
 
-def _answer(history: History, given: HistoryInput, limit_chars: int) -> Outcome:
-    if given.id:
-        if given.query or given.file:
-            raise Refused("An id opens one record; search with query or file instead.")
-        opened = history.open(
-            given.id, lines=given.lines, chars=given.chars, limit_chars=limit_chars
-        )
-        return Outcome(content=_shown(opened), note=f"{opened.title}, {_where(opened)}")
+def _opened(history: History, given: HistoryInput, limit_chars: int) -> Outcome:
+    if given.query or given.file:
+        raise Refused("An id opens one record; search with query or file instead.")
+    opened = history.open(given.id, lines=given.lines, chars=given.chars, limit_chars=limit_chars)
+    return Outcome(content=_shown(opened), note=f"{opened.title}, {_where(opened)}")
+
+
+async def _searched(history: History, given: HistoryInput, limit_chars: int) -> Outcome:
+    """Search beside the loop; only what the model sees is asked where the view lives."""
     if given.lines or given.chars:
         raise Refused("Lines and chars belong to an id; say which record to open.")
     if not given.query.strip() and not given.file.strip():
         raise Refused("Give words to find (query), a file, or an id to open.")
-    found = history.search(given.query, file=given.file, skip=given.skip)
+    numbers = await asyncio.to_thread(history.find, given.query, file=given.file)
+    shown = history.shown(numbers)
+    found = await asyncio.to_thread(
+        history.listing, numbers, query=given.query, shown=shown, skip=given.skip
+    )
     return Outcome(content=_listed(found, given, limit_chars), note=f"{found.total} records")
 
 
