@@ -6,7 +6,7 @@ SIGKILL again and again, at any moment, and started anew; a mail whose sending w
 sent again, as a resumed sender would. At the end each log is read: lost is what was sent and
 never delivered, doubled what was delivered twice, out of order what overtook an earlier mail.
 
-    python benchmarks/mail.py [--mails 10000] [--kills 60] [--seed 1] [--json]
+    python benchmarks/mail.py [--mails 10000] [--kills 40] [--seed 1] [--json]
 """
 
 import argparse
@@ -130,7 +130,7 @@ def judged(place: Path, name: str, mails: int) -> dict[str, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--mails", type=int, default=10_000)
-    parser.add_argument("--kills", type=int, default=60)
+    parser.add_argument("--kills", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--work", help=argparse.SUPPRESS)
