@@ -46,13 +46,12 @@ def command(
         with store.branch(branch, upto=upto) as log:
             _say({"branched": log.header.session, "from": log.header.parent}, as_json)
     elif delete:
-        found = store.find(delete)
-        _remove(store, [found], yes, as_json)
+        _tell_removed(_remove(store, [store.find(delete)], yes), 0, as_json)
     elif prune:
         settings = load_settings(Path.cwd())
         store.sweep()
-        _remove(store, store.expired(settings.log.retention_days), yes, as_json)
-        _sweep_results(store, settings.spill, as_json)
+        removed = _remove(store, store.expired(settings.log.retention_days), yes)
+        _tell_removed(removed, _sweep_results(store, settings.spill), as_json)
     else:
         _list(store.sessions(None if everywhere else Path.cwd()), everywhere, as_json)
 
@@ -64,28 +63,33 @@ def _say(facts: dict[str, str], as_json: bool) -> None:
         click.echo("  ".join(f"{key}: {value}" for key, value in facts.items()))
 
 
-def _remove(store: FileStore, doomed: list[Found], yes: bool, as_json: bool) -> None:
+def _remove(store: FileStore, doomed: list[Found], yes: bool) -> list[str]:
     if doomed and not yes:
         names = ", ".join(found.id for found in doomed[:5])
         click.confirm(f"Remove {len(doomed)} sessions for good ({names})?", abort=True, err=True)
     for found in doomed:
         store.delete(found.id)
-    if as_json:
-        json_out({"removed": [found.id for found in doomed]})
-    else:
-        click.echo(f"{len(doomed)} sessions removed.")
+    return [found.id for found in doomed]
 
 
-def _sweep_results(store: FileStore, settings: SpillSettings, as_json: bool) -> None:
-    """Remove old bodies of the sessions that stay; each log says what is gone."""
+def _sweep_results(store: FileStore, settings: SpillSettings) -> int:
+    """Remove old results of the sessions that stay; each log says what is gone."""
     count = 0
     for found in store.sessions():
         try:
             count += sum(len(swept.files) for swept in sweep_session(found.path, settings))
         except LogLocked as error:
             click.echo(f"not swept: {error}", err=True)
-    if count and not as_json:
-        click.echo(f"{count} results on disk removed; the logs say which.")
+    return count
+
+
+def _tell_removed(removed: list[str], swept: int, as_json: bool) -> None:
+    if as_json:
+        json_out({"removed": removed, "swept": swept})
+        return
+    click.echo(f"{len(removed)} sessions removed.")
+    if swept:
+        click.echo(f"{swept} results on disk removed; the logs say which.")
 
 
 def _list(sessions: list[Found], everywhere: bool, as_json: bool) -> None:
