@@ -12,7 +12,9 @@ from typing import Protocol
 
 from holdfast.memory.commits import Change, Commit, Writer, diff
 from holdfast.memory.files import sha
+from holdfast.memory.index import listed, make_index
 from holdfast.memory.memory import Memory, parse
+from holdfast.memory.paths import INDEX
 from holdfast.memory.refusals import MemoryRefused, NoSuchMemory
 from holdfast.memory.store import MemoryStore
 
@@ -74,7 +76,9 @@ class Branch:
         return self.versions().get(file, "")
 
     def read(self, file: str) -> str:
-        """Give the content of a file as this branch has it."""
+        """Give the content of a file as this branch has it; the index as it would be."""
+        if file == INDEX:
+            return make_index((listed(memory) for memory in self.memories()), self.store.limits)
         change = self._changes.get(file)
         if change is not None and change.text is not None:
             return change.text

@@ -8,9 +8,8 @@ at once, and the evidence that memories rested on is still named by one of them.
 from collections.abc import Callable
 
 from holdfast.memory.branch import Branch
-from holdfast.memory.index import loaded, make_index
+from holdfast.memory.index import listed, loaded, make_index
 from holdfast.memory.memory import parse
-from holdfast.memory.team import listed
 from holdfast.memory.tidy import dangling_links
 from holdfast.settings import DreamSettings
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.memory.memory import KINDS, Kind
+from holdfast.memory.memory import KINDS, Kind, Memory
 from holdfast.memory.paths import INDEX
 from holdfast.settings import MemorySettings
 
@@ -33,9 +33,21 @@ class Listed:
     superseded_by: str = ""
 
 
-def make_index(listed: Iterable[Listed], limits: MemorySettings) -> str:
+def listed(memory: Memory) -> Listed:
+    """Give what an index needs to know of a memory."""
+    return Listed(
+        file=memory.file,
+        name=memory.name,
+        description=memory.description,
+        type=memory.type,
+        modified=memory.modified,
+        superseded_by=memory.superseded_by,
+    )
+
+
+def make_index(rows: Iterable[Listed], limits: MemorySettings) -> str:
     """Write the index: what holds, in the limits, with a last line for what found no room."""
-    holding = [one for one in listed if not one.superseded_by]
+    holding = [one for one in rows if not one.superseded_by]
     holding.sort(key=lambda one: (-one.uses, -one.modified, one.file))
     room = _fitting(holding, limits)
     kept = sorted(holding[:room], key=lambda one: KINDS.index(one.type))

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from holdfast.errors import HoldfastError
+from holdfast.memory.index import listed
 from holdfast.memory.memory import Memory, stamp
 from holdfast.memory.refusals import NoSuchMemory
 from holdfast.memory.search import words_of
 from holdfast.memory.shown import Recalled, reminder, shown
 from holdfast.memory.sources import changed_sources
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.team import PREFIX, Team, listed
+from holdfast.memory.team import PREFIX, Team
 
 Choose: TypeAlias = Callable[[str, str], Awaitable[Sequence[str]]]
 """Given what was asked and a manifest of memories, names the files that are clearly of use."""

@@ -8,7 +8,7 @@ is like or prefers never goes there.
 from pathlib import Path
 
 from holdfast.memory.files import markdown_below
-from holdfast.memory.index import Listed, loaded, make_index
+from holdfast.memory.index import listed, loaded, make_index
 from holdfast.memory.memory import Kind, Memory, parse
 from holdfast.memory.paths import INDEX, checked_name, checked_place
 from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
@@ -94,15 +94,3 @@ class Team:
         unfinished = place.with_name(f".{place.name}.unfinished")
         unfinished.write_text(text, encoding="utf-8")
         unfinished.replace(place)
-
-
-def listed(memory: Memory) -> Listed:
-    """Give what an index needs to know of a memory."""
-    return Listed(
-        file=memory.file,
-        name=memory.name,
-        description=memory.description,
-        type=memory.type,
-        modified=memory.modified,
-        superseded_by=memory.superseded_by,
-    )

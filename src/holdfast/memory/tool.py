@@ -1,0 +1,179 @@
+"""The `memory` tool: the six commands that models know, rooted at the store.
+
+What a model asks for comes in; what it reads, or what was changed, goes out. Paths begin with
+`/memories` and mean files of the store, nothing on the disk. It works on any pages: on the
+store, where each change is a commit, or on a branch that happens later.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from holdfast.memory.branch import Pages
+from holdfast.memory.commits import Change
+from holdfast.memory.memory import parse
+from holdfast.memory.paths import checked_name
+from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
+from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from holdfast.tools.workplace import Workplace
+
+ROOT = "/memories"
+
+
+class MemoryInput(Input, frozen=True, kw_only=True):
+    """What the memory tool takes; which inputs count depends on the command."""
+
+    command: Literal["view", "create", "str_replace", "insert", "delete", "rename"]
+    path: Annotated[str, Meta(description="Of a file or directory, from /memories on.")] = ""
+    view_range: Annotated[
+        tuple[int, int] | None, Meta(description="First and last line to view; -1 is the end.")
+    ] = None
+    file_text: Annotated[str, Meta(description="What create writes.")] = ""
+    old_str: Annotated[str, Meta(description="What str_replace looks for.")] = ""
+    new_str: Annotated[str, Meta(description="What stands there afterwards.")] = ""
+    insert_line: Annotated[
+        int, Meta(description="The line after which to insert; 0 is the top.")
+    ] = 0
+    insert_text: Annotated[str, Meta(description="What to insert.")] = ""
+    old_path: Annotated[str, Meta(description="What to rename.")] = ""
+    new_path: Annotated[str, Meta(description="Its new path.")] = ""
+
+
+def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
+    """Make the tool for a session's pages."""
+    commands = _Commands(pages, clock)
+
+    async def run(given: MemoryInput, _workplace: Workplace) -> Outcome:
+        try:
+            said = getattr(commands, given.command)(given)
+        except (MemoryRefused, MemoryConflict, NoSuchMemory) as error:
+            raise Refused(f"{error}.") from None
+        return Outcome(content=said, note=said.partition("\n")[0])
+
+    return make_tool(
+        "memory",
+        MemoryInput,
+        run,
+        kind="other",
+        is_read_only=lambda given: given.command == "view",
+    )
+
+
+class _Commands:
+    """One method per command; each gives what the model reads."""
+
+    def __init__(self, pages: Pages, clock: Callable[[], float]) -> None:
+        self._pages = pages
+        self._clock = clock
+
+    def view(self, given: MemoryInput) -> str:
+        """Show a directory's files, or a file's lines."""
+        name = _below(given.path)
+        below = self._below(name)
+        if not name or (below and name not in below):
+            return self._listing(name, below)
+        lines = self._pages.read(name).splitlines()
+        first, last = given.view_range or (1, -1)
+        last = len(lines) if last == -1 else last
+        if not 1 <= first <= max(1, last) or last > max(1, len(lines)):
+            raise Refused(f"{given.path} has {len(lines)} lines; the range is not in it.")
+        numbered = [f"{n:6}\t{lines[n - 1]}" for n in range(first, min(last, len(lines)) + 1)]
+        return "\n".join([f"{given.path} with line numbers:", *numbered])
+
+    def create(self, given: MemoryInput) -> str:
+        """Write a new file."""
+        name = _file(given.path)
+        if self._pages.version(name):
+            raise Refused(f"{given.path} exists already; change it with str_replace or insert.")
+        self._put(name, given.file_text, "created by the agent")
+        return f"{given.path} was created."
+
+    def str_replace(self, given: MemoryInput) -> str:
+        """Replace a passage that occurs exactly once."""
+        name = _file(given.path)
+        text = self._pages.read(name)
+        count = text.count(given.old_str) if given.old_str else 0
+        if count != 1:
+            found = "is not" if not count else f"is {count} times"
+            raise Refused(f"old_str {found} in {given.path}; it must be there once, as it stands.")
+        self._put(name, text.replace(given.old_str, given.new_str), "changed by the agent")
+        return f"{given.path} was changed."
+
+    def insert(self, given: MemoryInput) -> str:
+        """Put text after a line."""
+        name = _file(given.path)
+        lines = self._pages.read(name).splitlines(keepends=True)
+        if not 0 <= given.insert_line <= len(lines):
+            raise Refused(f"insert_line must be 0 to {len(lines)}, the lines of {given.path}.")
+        ending = "" if given.insert_text.endswith("\n") else "\n"
+        lines.insert(given.insert_line, f"{given.insert_text}{ending}")
+        self._put(name, "".join(lines), "added to by the agent")
+        return f"Text was inserted into {given.path} after line {given.insert_line}."
+
+    def delete(self, given: MemoryInput) -> str:
+        """Remove a file, or all files of a directory; tombstones stay."""
+        name = _below(given.path)
+        doomed = self._below(name) if name else []
+        if not doomed:
+            raise NoSuchMemory(f"there is nothing at {given.path}")
+        self._pages.change(
+            [self._removal(file, "deleted by the agent") for file in doomed],
+            why=f"deleted {name} for the agent",
+        )
+        return f"{given.path} was deleted."
+
+    def rename(self, given: MemoryInput) -> str:
+        """Give a file, or the files of a directory, another name."""
+        old, new = _below(given.old_path), _below(given.new_path)
+        moved = {file: f"{new}{file[len(old) :]}" for file in self._below(old)} if old else {}
+        if not moved:
+            raise NoSuchMemory(f"there is nothing at {given.old_path}")
+        if taken := [file for file in moved.values() if self._pages.version(_file(file, ""))]:
+            raise Refused(f"{ROOT}/{taken[0]} exists already; choose another name.")
+        changes = [self._removal(file, f"renamed to {to}") for file, to in moved.items()]
+        changes += [
+            Change(file=to, text=self._pages.read(file), expected="") for file, to in moved.items()
+        ]
+        self._pages.change(changes, why=f"renamed {old} to {new} for the agent")
+        return f"{given.old_path} is now {given.new_path}."
+
+    def _put(self, name: str, text: str, why: str) -> None:
+        """Write a file with its times brought up to date."""
+        now = self._clock()
+        memory = parse(name, text, at=now)
+        dated = replace(memory, modified=now, created=memory.created or now)
+        change = Change(file=name, text=dated.text, expected=self._pages.version(name))
+        self._pages.change([change], why=f"{name} {why}")
+
+    def _removal(self, file: str, reason: str) -> Change:
+        return Change(file=file, text=None, expected=self._pages.version(file), reason=reason)
+
+    def _below(self, name: str) -> list[str]:
+        """List the file of this name, or the files of the directory of this name."""
+        return [
+            file
+            for file in self._pages.versions()
+            if not name or file == name or file.startswith(f"{name}/")
+        ]
+
+    def _listing(self, name: str, files: list[str]) -> str:
+        sizes = [f"{len(self._pages.read(file).encode()):>7}  {ROOT}/{file}" for file in files]
+        where = f"{ROOT}/{name}" if name else ROOT
+        return "\n".join([f"{where} holds {len(files)} files (bytes, path):", *sizes])
+
+
+def _below(path: str) -> str:
+    """Give a path's name in the store; '' is the root."""
+    if path.rstrip("/") == ROOT:
+        return ""
+    if not path.startswith(f"{ROOT}/") or ".." in path.split("/"):
+        raise Refused(f"{path!r} is not below {ROOT}; paths of memories begin with {ROOT}/.")
+    return path.removeprefix(f"{ROOT}/").rstrip("/")
+
+
+def _file(path: str, root: str = ROOT) -> str:
+    name = _below(path) if root else path
+    return checked_name(name)

@@ -1,0 +1,161 @@
+"""`holdfast memory` and `holdfast dream`, run as a user runs them."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from holdfast.cli.dream_command import command as dream_command
+from holdfast.cli.memory_command import command as memory_command
+from holdfast.memory.commits import Change
+from holdfast.memory.inbox import Inbox
+from holdfast.memory.paths import memory_directory
+from holdfast.memory.refusals import MemoryRefused, NoSuchMemory
+from holdfast.memory.store import MemoryStore
+from holdfast.settings import home
+
+TUESDAY = "Deploys of the billing service go out on Tuesday nights after the backup"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path, monkeypatch):
+    """A project to stand in."""
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project")
+    return tmp_path / "project"
+
+
+def memory(*words, **more):
+    """Run `holdfast memory` to its end."""
+    done = CliRunner().invoke(memory_command, [str(word) for word in words], **more)
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def dream(*words):
+    """Run `holdfast dream` to its end."""
+    done = CliRunner().invoke(dream_command, list(words))
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def page(description, body="", modified="2026-01-01"):
+    """A memory as a person types it."""
+    return f"---\nname: n\ndescription: {description}\nmodified: {modified}\n---\n\n{body}\n"
+
+
+def test_a_memory_is_written_shown_found_and_forgotten():
+    """The whole life of one, and its way back."""
+    memory("edit", "deploy.md", "--text", page("when we deploy", "On Tuesday."))
+    assert "- [n](deploy.md): when we deploy" in memory("show")
+    assert "On Tuesday." in memory("show", "deploy.md")
+    assert "deploy.md: when we deploy" in memory("search", "deploy")
+    memory("forget", "deploy.md", "--why", "it was dropped")
+    assert "Nothing is remembered" in memory("show")
+    assert "deploy.md  person" in memory("log", "--gone")
+    memory("undo", "deploy.md")
+    assert "On Tuesday." in memory("show", "deploy.md")
+
+
+def test_the_log_says_who_and_why_and_undo_takes_back():
+    """The newest first."""
+    memory("edit", "a.md", "--text", page("one"), "--why", "told by Ann")
+    memory("edit", "a.md", "--text", page("two"))
+    lines = memory("log").splitlines()
+    assert "person" in lines[1] and "told by Ann" in lines[1] and "(a.md)" in lines[1]
+    assert "+description: two" in memory("diff")
+    assert "-description: one" in memory("diff", 2)
+    memory("undo")
+    assert "one" in memory("show")
+    assert len(memory("log", "a.md", "-n", "2").splitlines()) == 2
+
+
+def test_every_command_speaks_json():
+    """For machines, the same facts."""
+    memory("edit", "a.md", "--text", page("one"))
+    assert json.loads(memory("log", "--json"))[0]["by"] == "person"
+    assert json.loads(memory("show", "--json"))["memories"][0]["file"] == "a.md"
+    assert json.loads(memory("show", "a.md", "--json"))["description"] == "one"
+    assert json.loads(memory("search", "one", "--json"))[0]["file"] == "a.md"
+    assert "+description: one" in json.loads(memory("diff", "--json"))["diff"]
+    assert json.loads(memory("export"))[0]["file"] == "a.md"
+    assert json.loads(memory("inbox", "--json")) == []
+    assert json.loads(dream("--dry-run", "--json"))["commit"] is None
+    assert json.loads(memory("forget", "a.md", "--json"))["id"] == 2
+
+
+def test_a_text_can_come_through_a_pipe():
+    """For scripts."""
+    memory("edit", "a.md", "--text", "-", input=page("piped"))
+    assert "piped" in memory("show")
+
+
+def test_what_is_not_there_is_an_error_that_says_so():
+    """With what to do."""
+    for words in (["show", "no.md"], ["forget", "no.md"], ["undo", "no.md"], ["diff", "9"]):
+        with pytest.raises(NoSuchMemory, match="no"):
+            memory(*words)
+
+
+def test_a_secret_is_refused():
+    """Also from a person."""
+    with pytest.raises(MemoryRefused, match="aws-access-token"):
+        memory("edit", "a.md", "--text", page("key", "AKIA" + "Z7QKX2VBMTN4RWLS"))
+
+
+def test_files_changed_by_hand_are_taken_in(project):
+    """And one that may not be is told."""
+    root = memory_directory(home(), project)
+    memory("show")
+    (root / "hand.md").write_text("# By hand\n")
+    (root / "bad.md").write_text("AKIA" + "Z7QKX2VBMTN4RWLS\n")
+    shown = memory("show")
+    assert "hand.md" in shown and "bad.md was left out" in shown
+    assert "changed by hand" in memory("log")
+
+
+def test_export_writes_plain_files(tmp_path):
+    """Markdown that anybody can read."""
+    memory("edit", "ops/a.md", "--text", page("one", "text"))
+    memory("export", tmp_path / "out")
+    assert "text" in (tmp_path / "out" / "ops" / "a.md").read_text()
+    assert "ops/a.md" in (tmp_path / "out" / "MEMORY.md").read_text()
+
+
+def test_the_inbox_waits_for_consent(project):
+    """Shown as a diff, accepted or declined by number or all at once."""
+    with MemoryStore(memory_directory(home(), project)) as store:
+        changes = [Change(file=f"{name}.md", text=f"# {name}\n", expected="") for name in "abc"]
+        Inbox(store).propose(changes, by="extraction", why="said so", is_outside=True)
+    shown = memory("inbox")
+    assert "after text from outside" in shown and "+# a" in shown
+    assert memory("inbox", "--accept", 1) == "1 accepted.\n"
+    assert memory("inbox", "--decline", "all") == "2 declined.\n"
+    assert memory("inbox") == "Nothing waits.\n"
+    assert "a.md" in memory("show") and "b.md" not in memory("show")
+
+
+def test_the_teams_memories_are_shown(project):
+    """Beside one's own."""
+    (project / ".holdfast" / "team").mkdir(parents=True)
+    (project / ".holdfast" / "team" / "board.md").write_text("# The board is in Linear\n")
+    assert "team" in memory("show") and "board.md" in memory("show")
+    assert "Linear" in memory("show", "team/board.md")
+
+
+def test_a_dream_shows_its_diff_and_can_be_undone():
+    """Tried first, then done, then taken back."""
+    memory("edit", "a.md", "--text", page(TUESDAY))
+    memory("edit", "b.md", "--text", page(TUESDAY))
+    trial = dream("--dry-run")
+    assert "Would do: 1 merged" in trial and "before/b.md" in trial
+    assert "b.md" in memory("show")
+    done = dream()
+    assert "Take it back: holdfast memory undo 3" in done
+    assert "b.md" not in memory("show")
+    assert "a.md says all of it" in memory("log", "--gone")
+    memory("undo", 3)
+    assert "b.md" in memory("show")
+    assert "Nothing to put in order." in dream()

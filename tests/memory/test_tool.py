@@ -1,0 +1,161 @@
+"""The memory tool: six commands, on the store and on a branch, and what it refuses."""
+
+import pytest
+
+from holdfast.memory.branch import Branch, Direct
+from holdfast.memory.memory import Memory
+from holdfast.memory.tool import memory_tool
+from holdfast.tools.workplace import Workplace
+
+HEAD = "---\nname: Deploys\ndescription: when we deploy\ntype: project\n---\n\n"
+
+
+@pytest.fixture
+def workplace(tmp_path):
+    """Somewhere to work."""
+    return Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path)
+
+
+@pytest.fixture
+def memory(store, workplace, clock):
+    """Call the tool on the store."""
+
+    async def call(command, **given):
+        tool = memory_tool(Direct(store=store, by="agent"), clock)
+        outcome = await tool.run({"command": command, **given}, workplace)
+        assert isinstance(outcome.content, str)
+        return outcome
+
+    return call
+
+
+async def test_what_is_created_is_a_commit_of_the_agents(store, memory, clock):
+    """With its times, found by its description."""
+    done = await memory("create", path="/memories/deploy.md", file_text=HEAD + "On Tuesday.\n")
+    assert not done.is_error
+    kept = store.memory("deploy.md")
+    assert (kept.name, kept.body, kept.modified) == ("Deploys", "On Tuesday.\n", clock.at)
+    assert store.history.log()[0].by == "agent"
+    assert "when we deploy" in store.index()
+
+
+async def test_a_file_without_a_head_gets_one(store, memory):
+    """A model that only writes text is understood."""
+    await memory("create", path="/memories/a.md", file_text="The board is in Linear.\n")
+    assert store.memory("a.md").description == "The board is in Linear."
+    assert store.read("a.md").startswith("---\nname: a\n")
+
+
+async def test_a_file_that_exists_is_not_written_over(memory):
+    """The model is told what to do instead."""
+    await memory("create", path="/memories/a.md", file_text="one\n")
+    done = await memory("create", path="/memories/a.md", file_text="two\n")
+    assert done.is_error and "exists already" in done.content
+
+
+async def test_view_lists_and_shows_lines(store, memory):
+    """The root, a directory, a file, some of its lines, the index."""
+    await memory("create", path="/memories/ops/db.md", file_text=HEAD + "one\ntwo\n")
+    root = await memory("view", path="/memories")
+    assert "holds 1 files" in root.content and "/memories/ops/db.md" in root.content
+    assert "/memories/ops/db.md" in (await memory("view", path="/memories/ops")).content
+    whole = await memory("view", path="/memories/ops/db.md")
+    assert "     2\tname: Deploys" in whole.content
+    some = await memory("view", path="/memories/ops/db.md", view_range=[2, 3])
+    assert some.content.splitlines()[1:] == ["     2\tname: Deploys", "     3\tdescription: when we deploy"]  # fmt: skip
+    assert "ops/db.md" in (await memory("view", path="/memories/MEMORY.md")).content
+    assert (await memory("view", path="/memories/ops/db.md", view_range=[5, 99])).is_error
+    assert (await memory("view", path="/memories/no.md")).is_error
+
+
+async def test_str_replace_changes_what_occurs_once(store, memory):
+    """Nothing, or twice, is refused."""
+    await memory("create", path="/memories/a.md", file_text=HEAD + "a b a\n")
+    assert not (
+        await memory("str_replace", path="/memories/a.md", old_str="b", new_str="c")
+    ).is_error
+    assert store.memory("a.md").body == "a c a\n"
+    for text in ("a", "zebra", ""):
+        done = await memory("str_replace", path="/memories/a.md", old_str=text, new_str="x")
+        assert done.is_error
+
+
+async def test_insert_puts_text_after_a_line(store, memory):
+    """At its own line, in its bounds."""
+    await memory("create", path="/memories/a.md", file_text="one\ntwo\n")
+    lines = len(store.read("a.md").splitlines())
+    await memory("insert", path="/memories/a.md", insert_line=lines - 1, insert_text="middle")
+    assert store.memory("a.md").body == "one\nmiddle\ntwo\n"
+    done = await memory("insert", path="/memories/a.md", insert_line=99, insert_text="x")
+    assert done.is_error and "insert_line must be" in done.content
+
+
+async def test_delete_leaves_tombstones(store, memory):
+    """Of a file, or of all files of a directory; never of everything."""
+    for name in ("ops/a.md", "ops/b.md", "c.md"):
+        await memory("create", path=f"/memories/{name}", file_text="x\n")
+    assert not (await memory("delete", path="/memories/ops")).is_error
+    assert store.versions().keys() == {"c.md"}
+    assert {stone.file for stone in store.history.tombstones()} == {"ops/a.md", "ops/b.md"}
+    assert (await memory("delete", path="/memories")).is_error
+    assert (await memory("delete", path="/memories/none.md")).is_error
+
+
+async def test_rename_keeps_the_text(store, memory):
+    """Of a file and of a directory; a name that is taken is refused."""
+    await memory("create", path="/memories/a.md", file_text="x\n")
+    await memory("create", path="/memories/ops/b.md", file_text="y\n")
+    text = store.read("a.md")
+    await memory("rename", old_path="/memories/a.md", new_path="/memories/c.md")
+    assert store.read("c.md") == text and not store.version("a.md")
+    await memory("rename", old_path="/memories/ops", new_path="/memories/work")
+    assert store.version("work/b.md")
+    done = await memory("rename", old_path="/memories/c.md", new_path="/memories/work/b.md")
+    assert done.is_error and "exists already" in done.content
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd",
+        "/memories/../../etc/passwd.md",
+        "/memories/%2e%2e/x.md",
+        "/memoriesx/a.md",
+        "memories/a.md",
+        "",
+        "/memories/.hidden.md",
+        "/memories/a.txt",
+        "/memories/MEMORY.md",
+        "/memories/team/a.md",
+    ],
+)
+async def test_a_path_out_of_the_store_is_refused(store, memory, path):
+    """Whatever a model or a page it read makes up."""
+    assert (await memory("create", path=path, file_text="x")).is_error
+    assert store.versions() == {}
+
+
+async def test_a_secret_is_refused(store, memory):
+    """And told apart from a failure."""
+    done = await memory("create", path="/memories/a.md", file_text="AKIA" + "Z7QKX2VBMTN4RWLS")
+    assert done.is_error and "secret" in done.content and "Z7QKX" not in done.content
+
+
+async def test_on_a_branch_nothing_happens_yet(store, write, workplace):
+    """A dream writes with the same tool."""
+    write(Memory(file="a.md", name="a", description="one"))
+    branch = Branch(store)
+    tool = memory_tool(branch)
+    made = {"command": "create", "path": "/memories/b.md", "file_text": "two\n"}
+    await tool.run(made, workplace)
+    await tool.run({"command": "delete", "path": "/memories/a.md"}, workplace)
+    assert store.versions().keys() == {"a.md"}
+    branch.merge(by="dream", why="x")
+    assert store.versions().keys() == {"b.md"}
+
+
+def test_only_view_changes_nothing(store):
+    """So only it may run beside others."""
+    tool = memory_tool(Direct(store=store, by="agent"))
+    assert tool.is_read_only({"command": "view", "path": "/memories"})
+    assert not tool.is_read_only({"command": "delete", "path": "/memories/a.md"})
