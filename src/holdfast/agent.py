@@ -25,6 +25,7 @@ from holdfast.permissions import Gate, Mode, Places
 from holdfast.round import Denial, Pass, Toolbox
 from holdfast.session import Session
 from holdfast.spending import Purse
+from holdfast.tools.describe import Described, declared_by, description_of
 from holdfast.tools.mcp import McpTools
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.tools.standard import STANDARD
@@ -230,6 +231,15 @@ class Agent:
         self._known.update((tool.name, tool) for tool in tools)
         self.engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)
         return tuple(tool.definition() for tool in tools)
+
+    def described(self, name: str) -> Described:
+        """Say what a tool is: one of ours by what it declares, any other by its name."""
+        tool = self._known.get(name)
+        return declared_by(tool) if tool else description_of(name)
+
+    def lose_sight(self, path: str) -> None:
+        """Take note that the model no longer has a file's text before it."""
+        self.workplace.files.disarm(self.workplace.resolve(path))
 
     async def bring_nearby(self, engine: Engine) -> None:
         """A stage: say the instructions that lie near what was touched since the last call."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import structs
 
 from holdfast.cache.prompt import Volatile, boundary, custom, sections, updated
+from holdfast.cache.server_side import excluding
 from holdfast.cache.surroundings import look_around
 from holdfast.entries import Framed, Section
 from holdfast.instructions import Gathered, Ground, load, said, sources
@@ -117,7 +118,7 @@ def reframed(
 ) -> Framed:
     """Give the same frame another list of tools, and other sections if they changed."""
     kept = frame.sections if sections is None else sections
-    return weighed(structs.replace(frame, tools=tools, sections=kept))
+    return weighed(excluding(structs.replace(frame, tools=tools, sections=kept)))
 
 
 def weighed(frame: Framed) -> Framed:

@@ -92,6 +92,9 @@ async def _begin(agent: Agent, system: str, source: str, how: str) -> None:
     if engine.view.frame is None:
         made = await make_frame(agent.framer, agent.definitions())
         agent.session.begin(agent.model.name, made.frame, source)
+    clearing = agent.session.clearing
+    clearing.describe, clearing.forget = agent.described, agent.lose_sight
+    clearing.tell = agent.notices.append
     engine.stages = (agent.list_tools, agent.say_asides, agent.bring_nearby, *engine.stages)
     await agent.start(how)
     if made is not None:

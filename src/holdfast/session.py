@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from holdfast.cache.lifetime import latched
+from holdfast.cache.server_side import declared
 from holdfast.capabilities import capabilities
 from holdfast.engine import Engine, Fullness
 from holdfast.entries import Framed, Section, Switched
@@ -42,10 +43,12 @@ from holdfast.models.retry import RETRIES, wait_seconds
 from holdfast.models.translate import translate
 from holdfast.round import Toolbox
 from holdfast.settings import Settings, home, load_settings
+from holdfast.stages.clear import Clearing
 from holdfast.stages.spill import Spill
 from holdfast.store import FileStore, Store
 from holdfast.tools.workplace import Workplace
 from holdfast.view import View
+from holdfast.window import window_for
 
 
 class Session:
@@ -56,6 +59,8 @@ class Session:
     ) -> None:
         self.engine = Engine(log, settings)
         Spill().attach(self.engine)
+        self.clearing = Clearing()
+        self.clearing.attach(self.engine)
         if client is not None:
             self.engine.ask = self._forks(client).ask
         self._max_tokens = max_tokens
@@ -97,8 +102,11 @@ class Session:
 
     def begin(self, model: str, frame: Framed, source: str) -> None:
         """Write down who answers and the frame of every request, with what is latched in it."""
+        settings = self.engine.settings
+        kept = latched(frame, model, settings.cache, source)
+        window = window_for(model, settings.window)
         self.engine.record(Switched(model=model, reason="opened"))
-        self.engine.record(latched(frame, model, self.engine.settings.cache, source))
+        self.engine.record(declared(kept, model, settings.clear, window))
 
     @classmethod
     def resume(

@@ -72,7 +72,7 @@ class Watch:
         self._under_way.pop(source, None)
         self._under_way[source] = call
         _forget_oldest(self._under_way)
-        return _asked(sent, source, last.sent if last else None)
+        return _asked(sent, source, last.sent if last else None, at=call.at)
 
     def _check(self, last: Call, sent: Fingerprint, history: Sequence[AnyEntry]) -> None:
         """Refuse a request that does not begin with the one before it, unless that was said."""
@@ -201,9 +201,10 @@ def _usage_since(history: Sequence[AnyEntry], position: int) -> Usage | None:
     return None
 
 
-def _asked(sent: Fingerprint, source: str, last: Fingerprint | None) -> Asked:
+def _asked(sent: Fingerprint, source: str, last: Fingerprint | None, *, at: float) -> Asked:
     """Write down a request's hashes; those of tools and sections only where they changed."""
     return Asked(
+        at=at,
         source=source,
         options_hash=digest((sent.model, sent.betas, sent.options)),
         tool_hashes={} if last and last.tools == sent.tools else dict(sent.tools),

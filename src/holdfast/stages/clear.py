@@ -56,16 +56,20 @@ class Clearing:
         `forget` is given each path whose text the model no longer has before it, `tell` the
         line for the user. Agents beside the main conversation leave the provider's cache alone.
         """
-        self._describe = describe
-        self._forget = forget
-        self._tell = tell
-        self._is_main = is_main
+        self.describe = describe
+        self.forget = forget
+        self.tell = tell
+        self.is_main = is_main
         self._ledger: Ledger | None = None
         self._tally = Tally()
         self._served = 0
         """The last answer whose word on what the provider cleared was taken in."""
         self._refused = 0.0
         """What a batch weighed when clearing it was found not to pay."""
+
+    def attach(self, engine: Engine) -> None:
+        """Let it run before each of an engine's calls, after the stages that are there."""
+        engine.stages = (*engine.stages, self)
 
     async def __call__(self, engine: Engine) -> None:
         """Clear what is due before the next call."""
@@ -90,7 +94,7 @@ class Clearing:
         if self._ledger is None:
             memory = engine.log.path.parent / "memory"
             self._ledger = Ledger(
-                describing(settings.also, self._describe),
+                describing(settings.also, lambda name: self.describe(name)),
                 smallest=settings.smallest_tokens,
                 is_kept=lambda path: is_memory(path, memory),
             )
@@ -99,7 +103,7 @@ class Clearing:
         return self._ledger
 
     def _standing(self, engine: Engine, ledger: Ledger, now: Moment) -> Standing:
-        is_able = takes_edits(engine.frame, engine.model) and self._is_main
+        is_able = takes_edits(engine.frame, engine.model) and self.is_main
         grown = abs(ledger.heavy.weight - self._refused)
         return Standing(
             can_move=may_move(engine),
@@ -120,8 +124,8 @@ class Clearing:
         for result in plan.batch.results:
             if result.id in gone and result.tool.kind == "read":
                 for path in result.paths:
-                    self._forget(path)
-        self._tell(entry.why)
+                    self.forget(path)
+        self.tell(entry.why)
 
     def _take_in_served(self, engine: Engine) -> None:
         """Write down what the provider says it cleared on its side."""
@@ -129,7 +133,7 @@ class Clearing:
         if answer is None or answer.n <= self._served:
             return
         self._served = answer.n
-        found = served(engine, answer, self._describe)
+        found = served(engine, answer, self.describe)
         if found:
             count = "1 result" if len(found) == 1 else f"{len(found)} results"
             why = f"the provider cleared {count} on its side, taken to be the oldest"

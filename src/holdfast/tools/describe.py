@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast.tools.protocol import LIMIT_CHARS, Kind
+from holdfast.tools.protocol import LIMIT_CHARS, Kind, Tool
 
 SHELL_CHARS = 30_000
 """Of a command's output: a test run's report fits, a build log does not."""
@@ -191,6 +191,17 @@ def _declared(kind: str) -> Described:
     """Take a declared kind; inputs that are named as usual are known by that."""
     usual = {"read": "read_file", "shell": "run_command", "search": "search", "write": "write_file"}
     return KNOWN.get(usual.get(kind, ""), _FETCH)
+
+
+def declared_by(tool: Tool) -> Described:
+    """Say what a tool declares of itself."""
+    return Described(
+        kind=tool.kind,
+        path_inputs=tool.path_inputs,
+        command_input=tool.command_input,
+        is_repeatable=tool.kind in ("read", "search", "fetch"),
+        limit_chars=tool.limit_chars,
+    )
 
 
 def description_of(tool_name: str) -> Described:
