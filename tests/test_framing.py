@@ -35,7 +35,7 @@ async def test_a_frame_holds_prompt_and_instructions(framer, tmp_path):
     (tmp_path / "p" / "AGENTS.md").write_text("Use tabs.")
     made = await make_frame(framer, [TOOL])
     assert "1970-01-01" in texts(made)["environment"] or "1969-12-31" in texts(made)["environment"]
-    assert made.frame.instructions.endswith("\nUse tabs.\n</instructions>")
+    assert made.frame.instructions.endswith("\nUse tabs.\n</instructions>\n</reminder>")
     assert [source.file for source in made.frame.sources] == [str(tmp_path / "p" / "AGENTS.md")]
     assert made.frame.tools == (TOOL,)
 

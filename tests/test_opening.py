@@ -10,10 +10,13 @@ import pytest
 from holdfast.cache.prompt import STATIC
 from holdfast.entries import Framed, Said
 from holdfast.messages import Text, text_of
+from holdfast.models import open_model
 from holdfast.models.scripted import ScriptedModel
 from holdfast.opening import open_agent
 from holdfast.rules import violations
 from holdfast.settings import home
+from holdfast.simulator import running
+from holdfast.simulator.brains.digest import DigestBrain
 from holdfast.store import FileStore
 
 MODEL = "claude-opus-4-6"
@@ -197,3 +200,15 @@ async def test_a_session_that_has_no_frame_gets_one(project):
     async with agent(project, "text: ok", resume=log.header.session) as one:
         assert one.engine.frame.sections[0].name == STATIC[0]
         assert "Use tabs." in one.engine.frame.instructions
+
+
+async def test_the_offline_agent_is_not_led_astray_by_a_reminder(project):
+    """What comes in on the way is not the task."""
+    with running(DigestBrain("true")) as simulator:
+        name = "simulated/claude-sonnet-5-5"
+        model = open_model(name, base_url=simulator.url, api_key="none")
+        one = await open_agent(model, directory=project, mode="bypass")
+        await run(one, 'replace "x = 1" with "x = 2" in api/code.py')
+        await one.close()
+        assert len(brought(one)) == 1
+    assert (project / "api" / "code.py").read_text() == "x = 2\n"

@@ -11,6 +11,7 @@ from holdfast.settings import InstructionsSettings
 @pytest.fixture
 def project(tmp_path):
     """A repository with instructions in a part of it."""
+    place = tmp_path / "project"
     for name, text in {
         "AGENTS.md": "top",
         "api/AGENTS.md": "api",
@@ -21,10 +22,10 @@ def project(tmp_path):
         ".gitignore": "node_modules/\n",
         ".claude/rules/py.md": "---\npaths: '**/*.py'\n---\npython",
     }.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    (tmp_path / ".git").mkdir()
-    return tmp_path
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+    (place / ".git").mkdir()
+    return place
 
 
 def nearby(project, **settings):

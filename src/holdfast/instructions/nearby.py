@@ -6,6 +6,7 @@ unbroken one would know. Looking at the disk is done by `gather`; saying it is l
 caller.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,7 +52,9 @@ class Nearby:
             return []
         found: list[tuple[Path, Gathered]] = []
         known = self._framed | self._brought
-        for path in map(Path.resolve, touched):
+        for path in (
+            Path(os.path.realpath(path)) for path in touched
+        ):  # a loop of links is no error
             if path in self._looked_at:
                 continue
             self._looked_at.add(path)

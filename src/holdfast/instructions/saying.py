@@ -38,7 +38,8 @@ def said(parts: tuple[Part, ...], when: When) -> str:
     if not parts:
         return ""
     intro = (files("holdfast.instructions") / "prompts" / f"{when}.md").read_text(encoding="utf-8")
-    return "\n\n".join((intro.strip(), *map(_framed, parts)))
+    inner = "\n\n".join((intro.strip(), *map(_framed, parts)))
+    return f"<reminder>\n{inner}\n</reminder>"
 
 
 def sources(parts: tuple[Part, ...]) -> tuple[Source, ...]:
@@ -68,7 +69,7 @@ def loaded_fields(part: Part, reason: Reason, touched: Path | None = None) -> Js
 
 def _framed(part: Part) -> str:
     """Put a file into its frame; it cannot close the frame itself and speak for another."""
-    text = re.sub(r"<(?=/?\s*instructions\b)", "&lt;", part.text, flags=re.IGNORECASE)
+    text = re.sub(r"<(?=/?\s*(?:instructions|reminder)\b)", "&lt;", part.text, flags=re.IGNORECASE)
     name = str(part.path).encode("utf-8", "backslashreplace").decode()
     return (
         f"<instructions file={quoteattr(name)} from={quoteattr(_FROM[part.kind])}>\n"

@@ -41,7 +41,7 @@ REPLACE = re.compile(
     rf"(?:replace|change)\s+{QUOTED}\s+(?:with|by|to)\s+{QUOTED}\s+in\s+`?({PATH})", re.I
 )
 CREATE = re.compile(rf"create\s+`?({PATH})`?\s+with\s+(?:content\s+)?{QUOTED}", re.I)
-REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.S)
+REMINDER = re.compile(r"<((?:system-)?reminder)>.*?</\1>", re.S)
 TEST_COMMAND = "python -m pytest -q"
 QUOTE_CHARS = 400  # of each request in a summary: enough for its gist
 LINE_CHARS = 160  # of each tool result in a report
