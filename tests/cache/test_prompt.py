@@ -161,9 +161,8 @@ def test_servers_are_sorted_quoted_and_cut():
     assert servers_text(()) == ""
 
 
-def test_memory_says_where_and_what():
+def test_memory_says_what_belongs_there_and_what_is_known():
     """The index stands at the end, if there is one."""
-    text = memory_text(Path("/m"), "- [A](a.md): b")
-    assert "lies in /m," in text
-    assert text.endswith("The index, `MEMORY.md`:\n\n- [A](a.md): b")
-    assert "index, `MEMORY.md`:" not in memory_text(Path("/m"), "")
+    text = memory_text("- [A](a.md): b")
+    assert text.endswith("The index, `/memories/MEMORY.md`:\n\n- [A](a.md): b")
+    assert "The index" not in memory_text("")

@@ -110,10 +110,10 @@ def updated(frame: Framed, volatile: Iterable[Volatile]) -> tuple[Section, ...] 
     return None if fresh == frame.sections else fresh
 
 
-def memory_text(directory: Path, index: str) -> str:
-    """Write the section on long-term memory: where it lies, what belongs there, its index."""
-    listed = f"The index, `MEMORY.md`:\n\n{index.strip()}" if index.strip() else ""
-    return Template(_text("memory")).substitute(directory=directory, index=listed).strip()
+def memory_text(index: str) -> str:
+    """Write the section on long-term memory: what belongs there, and its index as it is now."""
+    listed = f"The index, `/memories/MEMORY.md`:\n\n{index.strip()}" if index.strip() else ""
+    return Template(_text("memory")).substitute(index=listed).strip()
 
 
 def servers_text(offers: Iterable[Offer]) -> str:
