@@ -172,7 +172,8 @@ def test_the_home_is_where_the_environment_says(monkeypatch, tmp_path):
 def test_each_test_has_a_home_of_its_own():
     """And none of the settings of whoever runs the suite."""
     ours = {name for name in os.environ if name.startswith("HOLDFAST_")}
-    assert {name for name in ours if not name.startswith("HOLDFAST_TEST_")} == {"HOLDFAST_HOME"}
+    own = {name for name in ours if not name.startswith("HOLDFAST_TEST_")}
+    assert own == {"HOLDFAST_HOME", "HOLDFAST_STRICT"}
     assert not (home() / "settings.toml").exists()
 
 

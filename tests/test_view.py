@@ -469,3 +469,17 @@ def test_undone_targets_are_vetoed_until_redone():
     entries = (*TALK, Snipped(targets=(1, 2)), Undone(target=5))
     assert view_of(*entries).fate.vetoes == {1, 2}
     assert view_of(*entries, Redone(target=5)).fate.vetoes == frozenset()
+
+
+def test_thinking_bound_to_what_was_undone_is_not_sent():
+    """The model would refuse it: it was made under another prefix."""
+    thought = Replied(
+        response_id="r",
+        model="claude-opus-5-5",
+        content=(Thinking(thinking="hm", signature="s"), Text(text="so")),
+    )
+    entries = (*TALK, Snipped(targets=(1, 2)), thought)
+    assert Thinking(thinking="hm", signature="s") in view_of(*entries).messages()[-1].content
+    undone = view_of(*entries, Undone(target=5)).messages()[-1].content
+    assert undone[-1:] == (Text(text="so"),)
+    assert not any(isinstance(block, Thinking) for block in undone)

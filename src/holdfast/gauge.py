@@ -11,13 +11,14 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.anchor import Anchor
 from holdfast.entries import AnyEntry, Replied
 from holdfast.items import Round
 from holdfast.measure import NOTHING
 from holdfast.project import slug
 from holdfast.settings import home
 from holdfast.tokens import Calibration, Gauge
-from holdfast.view import Anchor, View, folding
+from holdfast.view import View, folding
 
 LESSONS = 1_000
 """Answers to learn from: the weights have settled long before, and each takes a tenth of a ms."""

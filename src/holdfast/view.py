@@ -7,10 +7,11 @@ entries and what rests on them: the one case where the whole log is walked.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import methodcaller
 from typing import Any, Literal
 
+from holdfast.anchor import Anchor
 from holdfast.capabilities import capabilities
 from holdfast.entries import (
     AnyEntry,
@@ -37,19 +38,8 @@ from holdfast.entries import (
 from holdfast.fate import Fate, fate
 from holdfast.items import Item, Result, Round, Spoken, StandIn, late, render, shortened
 from holdfast.measure import NOTHING, Measure
-from holdfast.messages import Content, Message, Text, ToolUse, Usage
+from holdfast.messages import Content, Message, Text, ToolUse
 from holdfast.row import Row
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Anchor:
-    """The last size a provider reported, and what the view weighed when it was asked."""
-
-    n: int
-    model: str
-    usage: Usage
-    then: Measure
-    """The view's measure before the answer that carried the usage."""
 
 
 class View:
@@ -217,18 +207,22 @@ class View:
         self._last_round = entry.n
         self._before_round = self.total
         self._anchor_at(entry)
-        self._row.append(
-            Round(
-                id=entry.n,
-                order=entry.n,
-                response_id=entry.response_id,
-                content=self._claim(entry, entry.n),
-                model=entry.model,
-                stop_reason=entry.stop_reason,
-                usage=entry.usage,
-                answer_measure=entry.measure,
-            )
+        begun = Round(
+            id=entry.n,
+            order=entry.n,
+            response_id=entry.response_id,
+            content=self._claim(entry, entry.n),
+            model=entry.model,
+            stop_reason=entry.stop_reason,
+            usage=entry.usage,
+            answer_measure=entry.measure,
+            drops_thinking=self._is_unbound(entry),
         )
+        self._row.append(begun.without_thinking() if begun.drops_thinking else begun)
+
+    def _is_unbound(self, entry: Replied) -> bool:
+        """Say whether its thinking was bound to a prefix that an undo has taken away since."""
+        return self.fate.distrusts(entry.n) and capabilities(entry.model).binds_thinking
 
     def _continue_round(self, last: Round, entry: Replied) -> None:
         self._anchor_at(entry)
@@ -281,8 +275,8 @@ class View:
     def _spilled(self, entry: Spilled) -> None:
         told = self.item_of(entry.rests_on[0]) if entry.rests_on else None
         if isinstance(told, Spoken) and told.kind == "late":
-            i = self._row.replace(shortened(told, entry.text, entry.measure))
-            self._drop_thinking(entry, i)
+            at = self._row.replace(shortened(told, entry.text, entry.measure))
+            self._drop_thinking(entry, at)
             return
         shown = StandIn(
             text=entry.text, how="spilled", measure=entry.measure, same_as=entry.same_as

@@ -247,6 +247,8 @@ def answer(state: Naive, entry: Replied, entries: Sequence[AnyEntry]) -> None:
     if not goes_on:
         state.weight_before = state.total()
         last = Thing("round", set(), entry.n, [], NOTHING, response=entry.response_id)
+        is_bound = capabilities(entry.model).binds_thinking
+        last.thoughtless = is_bound and was_undone_around(entries, entry.n)
         state.things.append(last)
         state.newest = last
     assert last is not None
