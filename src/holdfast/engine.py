@@ -209,7 +209,7 @@ class Engine:
             max_output_tokens=self._max_output_tokens
             or min(loop.output_tokens, able.max_output_tokens),
             left=self._markers.left_in(messages, unmoved),
-            source=self._asked_as,
+            before=self.watch.last(self._asked_as),
             is_whole=last is None or bool(last.stop_reason),
             is_cached=self.settings.cache.on,
             key=self.log.header.session,

@@ -2,12 +2,13 @@
 
 import asyncio
 import random
+from dataclasses import replace
 
 import anthropic
 import pytest
 
 from holdfast.entries import CacheBroke, Framed, Section
-from holdfast.errors import ModelUnavailable
+from holdfast.errors import ModelUnavailable, PrefixMoved
 from holdfast.fork import ForkRequest, Forks, out_of_reach
 from holdfast.fork.prefix import STARTED
 from holdfast.models.anthropic import AnthropicModel
@@ -249,3 +250,23 @@ async def test_a_session_asks_through_its_callers_client(simulator, tmp_path):
             assert (await one.engine.ask(ForkRequest(say="Sum up.", source="notes"))).text
     with Session.open(model="claude-sonnet-5-5", directory=tmp_path) as other:
         assert other.engine.ask is None
+
+
+async def test_a_prefix_taken_earlier_is_compared_with_what_it_shared(talk):
+    """That the conversation went on meanwhile is no break of the fork's."""
+    usage = await talk.turn()
+    then = talk.engine.prefix()
+    for _ in range(4):
+        await talk.turn(prose("long", 3_000))
+    fork = (await talk.fork(prefix=then)).usage
+    assert fork.cache_read_tokens >= SHARE * left_by(usage)
+    assert talk.breaks == []
+
+
+async def test_a_fork_that_does_not_begin_as_its_parent_did_is_a_bug(talk):
+    """In tests it is refused before anything is sent."""
+    await talk.turn()
+    prefix = talk.engine.prefix()
+    moved = ({"role": "user", "content": [{"type": "text", "text": "x"}]}, *prefix.messages[1:])
+    with pytest.raises(PrefixMoved):
+        await talk.fork(prefix=replace(prefix, messages=moved))

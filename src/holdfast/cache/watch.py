@@ -116,6 +116,8 @@ class Watch:
         long as it lives as long, that is no move. It leaves no baseline behind.
         """
         sent = fingerprint(request, before.sent if before else None, names)
+        if self._is_strict and before is not None:
+            self._check(before, sent, history)
         if before is not None and sent.lifetimes == before.sent.lifetimes:
             sent = replace(sent, markers=before.sent.markers)
         return Call(sent=sent, at=self.clock(), position=len(history), usage=Usage())

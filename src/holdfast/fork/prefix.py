@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from holdfast.cache.fingerprint import Fingerprint, digest
 from holdfast.cache.markers import Left, Place, last_place, places
 from holdfast.cache.request import Caching, build, free_slots
+from holdfast.cache.watch import Call
 from holdfast.entries import Framed
 from holdfast.errors import RequestRejected
 from holdfast.messages import JsonObject
@@ -34,8 +35,8 @@ class Prefix:
     """The parent's: another one could change how much a model may think, and with it the prefix."""
     left: Place | None = None
     """Up to here the parent's last answered call can be read from the cache."""
-    source: str = ""
-    """Whose calls it goes on from; empty for one that no conversation has sent."""
+    before: Call | None = None
+    """That call, to compare the forks' with; none for what no conversation has sent."""
     is_whole: bool = True
     """The parent's last answer has come to its end."""
     is_cached: bool = True

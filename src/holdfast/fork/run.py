@@ -20,17 +20,18 @@ from holdfast.cache.markers import Left, Place
 from holdfast.cache.request import Wire
 from holdfast.cache.vanguard import Vanguard
 from holdfast.cache.warmth import LIFETIME_SECONDS
-from holdfast.cache.watch import Call, Watch
+from holdfast.cache.watch import Call, Watch, keep_diff
 from holdfast.entries import AnyEntry, Forked, Said, Switched, measured
 from holdfast.errors import BudgetSpent, PromptTooLong, StoreError
 from holdfast.fork.asking import ForkEnd, ForkReply, ForkRequest, check_may_fork
 from holdfast.fork.prefix import Prefix, joined
+from holdfast.fork.tools import bounded
 from holdfast.log import Header, Log
 from holdfast.messages import JsonObject, Text, Usage, text_of
 from holdfast.models.protocol import Model, Reply, Request, Restarted, Started
 from holdfast.models.retry import RETRIES, Retries, stream_with_retries
 from holdfast.models.steady import PATIENCE, Patience
-from holdfast.round import Played, RoundEvent, Toolbox, as_is, play, until
+from holdfast.round import Played, RoundEvent, Toolbox, play, until
 from holdfast.sides import speakable
 from holdfast.spending import Purse
 from holdfast.view import View
@@ -73,7 +74,7 @@ class Forks:
         check_may_fork(toolbox.workplace)
         prefix = request.prefix or self.parent.prefix()
         workplace = toolbox.workplace.fork()
-        mine = replace(toolbox, workplace=workplace, gate=request.permit, after=as_is)
+        mine = replace(toolbox, workplace=workplace, gate=request.permit, after=bounded)
         own = _Own(self._log(request.keeps_log))
         try:
             return await Fork(self, prefix, request, mine, own).run()
@@ -143,7 +144,7 @@ class Fork:
         self._began = time.monotonic()
         self._calls: list[Usage] = []
         self._turn = 0
-        self._before: Call | None = forks.parent.watch.last(prefix.source)
+        self._before = prefix.before
         """The call whose prefix the next one shares."""
         self._left: Left | None = None
         """What a fork that writes has left in the cache itself."""
@@ -242,7 +243,7 @@ class Fork:
             diagnostics=reply.diagnostics,
         )
         if broke is not None:
-            parent.record(broke)
+            parent.record(keep_diff(broke, parent.log.path.with_suffix("")))
         self._before = done
         if where:
             messages = joined(self._prefix.messages, self._own.messages())
