@@ -98,13 +98,16 @@ def likeness(cancelling: Cancelling, text: str) -> float:
 
 def clauses(text: str) -> list[str]:
     """Part a request into the things it asks for."""
-    parts = (part.strip() for sentence in sentences(text) for part in _ASKS.split(sentence))
+    told = sentences(_WRAPPED.sub(" ", text))
+    parts = (part.strip() for sentence in told for part in _ASKS.split(sentence))
     return [part for part in parts if significant(part) and not _REMARK.match(part)]
 
 
 _ASKS = re.compile(r",? (?:and|then|also|plus) |;|, (?=\w+ (?:the|a|an)\b)")
 
 
+_WRAPPED = re.compile(r"\n(?=[a-z])")
+"""A line that only goes on."""
 _REMARK = re.compile(
     r"(?:it|its|this|that|see|the|there|they|i|we|you|because|since|as|which|note|for)\b", re.I
 )
@@ -112,7 +115,7 @@ _REMARK = re.compile(
 
 
 def _stem(word: str) -> str:
-    for ending in ("ing", "ies", "ed", "es", "s"):
+    for ending, stem in (("ing", ""), ("ies", "y"), ("ed", ""), ("es", ""), ("s", "")):
         if word.endswith(ending) and len(word) - len(ending) > 2:
-            return word[: -len(ending)]
+            return word.removesuffix(ending) + stem
     return word

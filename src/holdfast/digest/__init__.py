@@ -92,7 +92,7 @@ def digest(
     masked: Mask | None = None,
     count: Count = estimated_tokens,
 ) -> Digest:
-    """Tell all nine sections within a budget."""
+    """Tell all nine sections within a budget; under that of the bare headings, only these."""
     scene = Scene(facts=facts, limits=limits, marks=marks or {})
     pieces = _masked(
         (
@@ -105,16 +105,15 @@ def digest(
         masked,
     )
     opening = f"{OPENING}\nPaths are relative to {scene.root}/." if scene.root else OPENING
-    frame = _framed(opening, SECTIONS, dict.fromkeys(SECTIONS, ""))
-    room = budget_tokens - count(frame)
     told = tuple(pieces)
-    fitted = fit(told, room, count)
-    text = _framed(opening, SECTIONS, fitted.sections)
-    over = count(text) - budget_tokens
-    if over > 0:  # tokens that only joining the lines brought
-        fitted = fit(told, room - over, count)
-        text = _framed(opening, SECTIONS, fitted.sections)
-    return Digest(text=text, tokens=count(text), left_out=fitted.left_out.total())
+    room = budget_tokens - count(_framed(opening, {}))
+    while True:
+        fitted = fit(told, room, count)
+        text = _framed(opening, fitted.sections)
+        tokens = count(text)
+        if tokens <= budget_tokens or room <= 0:
+            return Digest(text=text, tokens=tokens, left_out=fitted.left_out.total())
+        room -= tokens - budget_tokens  # what only joining the lines brought
 
 
 def engine_part(
@@ -165,8 +164,6 @@ def _earlier(scene: Scene, budget_tokens: int) -> Iterator[Piece]:
         yield Piece(section=1, place=(2, i), forms=(line,), ranks=(Rank.EARLIER,))
 
 
-def _framed(opening: str, headings: Mapping[int, str], told: Mapping[int, str]) -> str:
-    parts = [opening]
-    for section, heading in headings.items():
-        parts.append(f"## {section}. {heading}\n{told.get(section, NOTHING)}")
-    return "\n\n".join(parts)
+def _framed(opening: str, told: Mapping[int, str]) -> str:
+    sections = (f"## {n}. {name}\n{told.get(n, NOTHING)}" for n, name in SECTIONS.items())
+    return "\n\n".join((opening, *sections))

@@ -1,7 +1,7 @@
 """What is carried of a summary that stands first in a segment.
 
 A summary comes in, ours or another agent's; its judgement goes out, in its own words: what was
-wanted, learnt, decided and solved. Left out are the scratch before it, the wrapping around it,
+wanted, learnt, decided and solved. Left out are what stands before it, the wrapping around it,
 and the sections that are told afresh or are past: files, user messages, the work then current
 and the step then next. A text without known sections is carried whole.
 """
@@ -13,7 +13,8 @@ from holdfast.digest.words import cut, tight
 
 _SECTION = re.compile(r"^(?:#+ *|\*\*)?(\d)\. +(.+)$", re.MULTILINE)
 _PAST = re.compile(
-    r"user messages|current work|next step|pending|files and code|what was done", re.IGNORECASE
+    r"user messages|(?:current|latest) work|next step|pending|files and code|from the log",
+    re.IGNORECASE,
 )
 _BODY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)|^Summary:\s*$(.*)", re.DOTALL | re.MULTILINE)
 _WRAPPING = re.compile(
@@ -29,7 +30,8 @@ def judgement(text: str) -> str:
     found = _BODY.search(text)
     body = (found[1] or found[2] or "") if found else text
     body = _WRAPPING.sub("", body)
-    kept = "\n".join(section for heading, section in _sections(body) if not _PAST.search(heading))
+    sections = [(heading, text) for heading, text in _sections(body) if heading]
+    kept = "\n".join(text for heading, text in sections if not _PAST.search(heading))
     return tight(kept if kept.strip() else body)
 
 

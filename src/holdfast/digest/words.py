@@ -13,7 +13,7 @@ CUT = "…"
 LEAST_SHARE = 0.5
 """A cut at a sentence's end may cost at most this share of the room; past it words are cut."""
 
-_ENDS = re.compile(r"(?<=[.!?:;])[\"'`)\]*_]*(?=\s)|\n")
+_ENDS = re.compile(r"(?<=[.!?])[\"'`)\]*_]*(?=\s)|\n")
 _SPACE = re.compile(r"\s+")
 _CODE = re.compile(r"^```.*?^```[ \t]*$", re.DOTALL | re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n+")

@@ -1,0 +1,71 @@
+"""What is carried of a summary that came before."""
+
+from holdfast.digest.earlier import carried, judgement
+
+FOREIGN = """This session is being continued from a previous conversation. It ran out.
+
+Analysis:
+scratch of no use
+
+Summary:
+1. Primary Request and Intent:
+   - build it
+
+5. Problem Solving:
+   - the cause was a race
+
+6. All user messages:
+   - "build it"
+
+8. Current Work:
+   testing
+
+9. Optional Next Step:
+   redo everything
+
+Please continue the conversation from where we left it off."""
+
+OURS = """The earlier part was compacted.
+
+What the user said, word for word.
+T1 [#1]: build it
+
+## 1. Request and intent
+Build it.
+
+## 5. Problem solving
+The cause was a race.
+
+## 3. Files and code
+- a.py: edited
+
+## 8. Latest work, from the log
+- edited a.py
+
+Names in use lately that are not above:
+- names: a_b"""
+
+
+def test_the_judgement_of_a_foreign_summary_is_kept():
+    """Scratch, wrapping, messages, current work and next step are past."""
+    assert judgement(FOREIGN) == (
+        "1. Primary Request and Intent:\n   - build it\n5. Problem Solving:\n   - the cause was a race"
+    )
+
+
+def test_the_judgement_of_our_own_summary_is_kept():
+    """What the log tells is told afresh."""
+    assert judgement(OURS) == (
+        "## 1. Request and intent\nBuild it.\n## 5. Problem solving\nThe cause was a race."
+    )
+
+
+def test_a_summary_without_sections_is_carried_whole():
+    """Nobody's words are lost because they have no headings."""
+    assert judgement("We built a bridge. It holds.") == "We built a bridge. It holds."
+
+
+def test_each_section_gets_its_share_of_the_room():
+    """A long section does not push out the next."""
+    text = "1. One\n" + "Long. " * 200 + "\n2. Two\nShort."
+    assert carried(text, 120).splitlines()[-2:] == ["2. Two", "Short."]
