@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from holdfast.entries import Ran, Said
+from holdfast.fork import ForkRequest
 from holdfast.loop import Stopped
 from holdfast.messages import text_of
 from holdfast.models.scripted import ScriptedModel
@@ -212,3 +213,26 @@ async def test_the_model_is_told_which_skills_there_are(project):
         assert "how we ship" in texts["skills"]
         await run(one)
         assert "Tag, then push." in results(one)[0]
+
+
+async def test_forks_of_an_agent_are_asked_and_paid_like_itself(project):
+    """Its model answers, its purse pays, its abort ends them."""
+    async with agent(project, "text: Done.\n---\ntext: A summary.", mode="bypass") as one:
+        await run(one)
+        spent = one.purse.session.answers
+        reply = await one.engine.ask(ForkRequest(say="Sum up.", source="notes"))
+        assert reply.text == "A summary."
+        assert one.purse.session.answers == spent + 1
+        one.abort.set()
+        assert (await one.engine.ask(ForkRequest(say="Again.", source="notes"))).reason == "aborted"
+
+
+async def test_a_fork_asks_the_fallback_once_that_answers(project):
+    """A fork with another model could not share the prefix."""
+    other = ScriptedModel("text: Done.\n---\ntext: A summary.", name="claude-opus-4-5")
+    async with agent(project, "text: unused", mode="bypass", fallback=other) as one:
+        one.engine.switch(other.name, "fallback")
+        before = one.model
+        one.session.user("hello")
+        assert (await one.engine.ask(ForkRequest(say="Sum up.", source="notes"))).text == "Done."
+        assert before.requests == []

@@ -160,6 +160,15 @@ async def test_the_parents_abort_ends_a_fork(talk):
     assert [entry.stop_reason for entry in one.forked] == ["aborted"]
 
 
+async def test_after_an_abort_no_call_is_made(talk):
+    """Not the first, and none after a tool."""
+    one = talk("text: Fixed.\n---\ntext: Yes.")
+    await one.turn()
+    one.forks.abort.set()
+    reply = await one.engine.ask(SUM_UP)
+    assert (reply.reason, reply.turns, len(one.model.requests)) == ("aborted", 0, 1)
+
+
 async def test_cancelling_the_one_who_waits_ends_a_fork(talk):
     """And says so in the log."""
     one = talk("text: Fixed.\n---\ntext: So far\nerror: stalled")

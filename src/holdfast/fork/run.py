@@ -160,8 +160,10 @@ class Fork:
         self._own.record(Switched(model=self._prefix.model, reason=reason))
         self._own.record(Said(content=speakable(words)))
         while self._turn < self._request.turns:
-            self._turn += 1
+            if self._forks.abort.is_set():
+                return self._replied("aborted")
             self._forks.check_may_spend()
+            self._turn += 1
             end = self._ending(await self._play())
             if end is not None:
                 return self._replied(end)
