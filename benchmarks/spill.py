@@ -22,7 +22,7 @@ from pathlib import Path
 from msgspec import structs
 
 from holdfast.engine import Engine
-from holdfast.entries import Asked, Ran, Replied, Said, Spilled, Switched
+from holdfast.entries import Asked, Framed, Ran, Replied, Said, Spilled, Switched
 from holdfast.log import Header, Log
 from holdfast.measure import NOTHING
 from holdfast.messages import Text, ToolUse
@@ -42,6 +42,7 @@ def engine_in(directory: Path) -> Engine:
     engine = Engine(Log.create(directory / "s.jsonl", Header(session="s")), Settings())
     Spill().attach(engine)
     engine.record(Switched(model=MODEL))
+    engine.record(Framed(tools=({"name": "History"}, {"name": "Read"})))
     return engine
 
 

@@ -207,6 +207,29 @@ def test_what_is_no_longer_shown_is_not_referred_to(engine):
     assert "as the result of b:" in shown(engine, "d")
 
 
+@pytest.mark.parametrize(("tool", "is_named"), [("Read", True), ("Bash", False)])
+def test_a_repetition_is_named_only_if_there_is_a_way_back_to_it(engine, tool, is_named):
+    """Without the history, only what the same call would bring again."""
+    engine.record(Framed(tools=({"name": "Read"}, {"name": "Bash"})))
+    take(engine, LINES[:5_000], id="a", tool=tool)
+    take(engine, LINES[:5_000], id="b", tool=tool)
+    assert shown(engine, "b").startswith("[The same") is is_named
+
+
+@pytest.mark.parametrize("body_limit_bytes", [1 << 20, 40_000])
+def test_a_result_that_comes_twice_is_decided_once(tmp_path, body_limit_bytes):
+    """Also where the settings have changed since."""
+    settings = Settings(log=LogSettings(body_limit_bytes=body_limit_bytes))
+    engine = begun(opened(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings))
+    take(engine, LINES)
+    before = engine.view.messages()
+    engine.settings = replace(settings, spill=SpillSettings(preview_bytes=200))
+    engine.take_result("a", LINES)
+    assert engine.view.messages() == before
+    assert len(entries(engine, Spilled)) == 1
+    engine.close()
+
+
 def test_repetitions_are_found_after_a_resume(engine):
     """The index is made anew from the view."""
     take(engine, LINES[:5_000], id="a")

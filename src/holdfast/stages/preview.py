@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TAG = "spilled"
+HISTORY = "History"
+"""The tool that opens whatever left the view."""
 ERROR_LINE_CHARS = 200
 """Enough of a line to see what it complains of."""
 SCANNED_CHARS = 2 << 20
@@ -80,7 +82,7 @@ def preview(long: Long, room: Room, mask: Mask = str) -> str:
 def repetition(tool_use_id: str, first: str, size_bytes: int, readers: tuple[str, ...]) -> str:
     """Write what stands in for a result that is shown already."""
     said = f"[The same, byte for byte, as the result of {_name(first)}: {human_size(size_bytes)}"
-    if "History" in readers:
+    if HISTORY in readers:
         said += f'; should that be gone, History has it by id "{_name(tool_use_id)}"'
     return f"{said}.]"
 
@@ -212,9 +214,9 @@ def _way(long: Long) -> Iterator[str]:
     what = "All of it" if long.is_whole else "As much of it as a file may hold"
     yield f"Too long to be shown here. {what} is in {long.file}"
     ways = []
-    if reader := next((name for name in long.readers if name != "History"), ""):
+    if reader := next((name for name in long.readers if name != HISTORY), ""):
         ways.append(f"{reader} shows any part of that file by offset and limit")
-    if "History" in long.readers:
+    if HISTORY in long.readers:
         ways.append(f'History opens it by id "{_name(long.tool_use_id)}"')
     if ways:
         yield "; ".join(ways) + "."

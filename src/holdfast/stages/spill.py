@@ -20,7 +20,7 @@ from holdfast.results import Body, headed, is_over
 from holdfast.secrets import masked
 from holdfast.stages.arrivals import Arrived, arrived_in
 from holdfast.stages.budget import Budgets, plan_alone, plan_together
-from holdfast.stages.preview import Long, human_size, preview, repetition
+from holdfast.stages.preview import HISTORY, Long, human_size, preview, repetition
 from holdfast.stages.repeats import Repeats
 from holdfast.sweep import sweep
 from holdfast.tokens import default_weights, weigh
@@ -56,12 +56,10 @@ class Spill:
     def arrive(self, engine: Engine, ran: Ran) -> AnyEntry:
         """Let a result in, within its budget."""
         arrived = arrived_in(engine.view, ran)
-        if arrived is None or not engine.settings.spill.on:
+        if arrived is None or not engine.settings.spill.on or _is_known(engine, ran):
             return take_bounded(engine, ran)
         if repeated := self._repeated(engine, arrived):
-            written = engine.write(ran)
-            engine.write(structs.replace(repeated, rests_on=(written.n,)))
-            return written
+            return _write_with(engine, ran, repeated)
         budgets = budgets_of(engine)
         limit = budgets.limit_of(arrived)
         if limit is None or len(arrived.text) <= limit:
@@ -71,11 +69,9 @@ class Spill:
             return take_bounded(engine, ran)
         if not self._keep(engine, arrived, spilling):
             return engine.write(ran)
-        log_bytes = engine.settings.log.body_limit_bytes
-        is_headed = spilling.is_only_copy
-        written = engine.write(headed(ran, spilling.body, log_bytes) if is_headed else ran)
-        engine.write(structs.replace(spilling.entry, rests_on=(written.n,)))
-        return written
+        if spilling.is_only_copy:
+            ran = headed(ran, spilling.body, engine.settings.log.body_limit_bytes)
+        return _write_with(engine, ran, spilling.entry)
 
     async def stage(self, engine: Engine) -> None:
         """Bring the message that goes out next within its budget: each result, then all together."""
@@ -104,10 +100,16 @@ class Spill:
             engine.write(structs.replace(spilling.entry, rests_on=(ran.n,)))
 
     def _repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
-        """Name the shown result that this one repeats, where naming it is shorter."""
+        """Name the shown result that this one repeats, where naming it is shorter.
+
+        The first may leave the view one day, so there must be a way back to this one: the
+        history, or the same call again.
+        """
         ran, settings = arrived.ran, engine.settings
         size = len(arrived.text.encode("utf-8", "replace"))
         if not settings.spill.repeat_bytes <= size <= settings.log.body_limit_bytes:
+            return None
+        if not description_of(arrived.tool).is_repeatable and HISTORY not in readers_of(engine):
             return None
         first = self._repeats.first_of(engine.view, ran)
         if first is None:
@@ -199,7 +201,28 @@ def readers_of(engine: Engine) -> tuple[str, ...]:
     """Name the tools by which this session's model can read on: one for files, and the history."""
     names = [str(tool.get("name", "")) for tool in engine.frame.tools]
     files = [name for name in names if description_of(name).kind == "read"]
-    return (*files[:1], *(name for name in names if name == "History"))
+    return (*files[:1], *(name for name in names if name == HISTORY))
+
+
+def _write_with(engine: Engine, ran: Ran, entry: Spilled) -> AnyEntry:
+    """Write a result, then what was decided about it."""
+    written = engine.write(ran)
+    engine.write(structs.replace(entry, rests_on=(written.n,)))
+    return written
+
+
+def _is_known(engine: Engine, ran: Ran) -> bool:
+    """Say whether this very result has come before; then all is decided."""
+    owner = engine.view.round_of(ran.tool_use_id)
+    known = owner.result_of(ran.tool_use_id) if owner else None
+    if known is None:
+        return False
+    limit = engine.settings.log.body_limit_bytes
+    if is_over(ran.content, limit):
+        cap_bytes = engine.settings.spill.file_bytes
+        body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)
+        ran = headed(ran, body, limit)
+    return known.content == ran.content
 
 
 def _weight(text: str, content: ResultContent) -> Measure:
