@@ -81,6 +81,7 @@ class Played:
     """One session under one policy."""
 
     prompts: list[int] = field(default_factory=list)
+    """What each call's prompt came to, as the gauge saw it: by that a session is compacted."""
     usd: float = 0.0
     removed: list[dict[str, object]] = field(default_factory=list)
     """Before which call, how, how many results and tokens."""
@@ -183,7 +184,7 @@ class Replay:
         assert cost is not None, "the model has a price"
         plan = outcome.usage.message.plan
         self.played.usd += cost.total
-        self.played.prompts.append(plan.prompt_tokens)
+        self.played.prompts.append(self.engine.fullness().used_tokens)
         return Usage(
             input_tokens=plan.uncached_tokens,
             cache_read_tokens=plan.read_tokens,

@@ -17,7 +17,7 @@ SLOTS = 4
 """Providers refuse a request with more."""
 LOOK_BACK_BLOCKS = 20
 """How many blocks a provider looks at from a marker on, the marked one included."""
-UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+UNMARKABLE = frozenset({"thinking", "redacted_thinking", "cache_edits"})
 """Blocks the API refuses a marker on."""
 
 

@@ -64,9 +64,10 @@ def prepare(
     adopted = adopt_compactions(checked.pieces, bench.signer)
     stripped = strip_earlier_thinking(adopted, able)
     context = EditContext(able=able, settings=settings, measure=measure)
-    edited = apply_edits(stripped, edits_of(request.context_management), context)
+    edits = edits_of(request.context_management) if settings.acts_on_context_management else []
+    edited = apply_edits(stripped, edits, context)
     salts = salts_of(request, edited.pieces, able, settings)
-    has_edits = CACHE_EDITS_BETA in caller.betas
+    has_edits = CACHE_EDITS_BETA in caller.betas and settings.acts_on_cache_edits
     deletions = _deletions(edited.pieces) if has_edits else frozenset()
     prompt = chain_prompt(edited.pieces, salts, deletions)
     return Prepared(

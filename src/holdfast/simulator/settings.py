@@ -30,6 +30,10 @@ class SimulatorSettings:
     compaction_tool_references: int = 1_000
     """Open: how many distinct tools a signed compaction may refer to."""
 
+    acts_on_cache_edits: bool = True
+    """A proxy or an older server takes the header and the blocks, and leaves all as it is."""
+    acts_on_context_management: bool = True
+    """The same for edits of the prompt."""
     enforces_binding: bool = True
     """Accounts made since 2026-08-31 have thinking bound to its prefix by default."""
     accepts_foreign_thinking: bool = False

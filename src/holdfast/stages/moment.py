@@ -48,19 +48,14 @@ class Moment:
     outlook: Outlook
 
     @property
-    def level_tokens(self) -> int:
-        """What the prompt may come to, to be on the safe side."""
-        return self.used_tokens + self.margin_tokens
-
-    @property
     def is_at_line(self) -> bool:
-        """Say whether room is about to be made some other way."""
-        return self.window.level(self.level_tokens) in ("auto", "blocking")
+        """Say whether the history is about to be compacted, unless room is made."""
+        return self.window.auto and self.used_tokens >= self.window.auto_tokens
 
     @property
     def is_blocked(self) -> bool:
         """Say whether nothing can be sent as it is."""
-        return self.window.level(self.level_tokens) == "blocking"
+        return self.window.level(self.used_tokens + self.margin_tokens) == "blocking"
 
     def scaled(self, tokens: int) -> int:
         """Shrink a budget that is meant for a window of the usual size."""

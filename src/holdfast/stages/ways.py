@@ -80,10 +80,9 @@ def plan_clearing(
     if standing.has_edits and not now.cold:
         active = len(ledger.heavy) + ledger.unread
         return _edits(batch, now) if active >= settings.edits_trigger_results else None
-    if not standing.can_move:
-        return None
-    may_pay = settings.paid and standing.asks_price and not standing.is_served
-    return (_paid(batch, now, settings) if may_pay else None) or _at_line(batch, now, settings)
+    may_pay = standing.can_move and standing.asks_price and not standing.is_served
+    by_price = _paid(batch, now, settings) if settings.paid and may_pay else None
+    return by_price or _at_line(batch, now, standing, settings)
 
 
 def _stale(edited: Batch, now: Moment) -> Plan | None:
@@ -124,11 +123,15 @@ def _paid(batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
     return Plan(way="paid", batch=batch, why=f"{_told(batch, now)}: {money}")
 
 
-def _at_line(batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
-    """Clear rather than let the history be compacted, if that makes room for a while."""
-    left = now.level_tokens - now.freed_tokens(batch)
-    room = settings.line_room * now.window.base_tokens
-    if not batch or not now.is_at_line or left > now.window.base_tokens - room:
+def _at_line(batch: Batch, now: Moment, standing: Standing, settings: ClearSettings) -> Plan | None:
+    """Clear rather than let the history be compacted, if that makes room for a while.
+
+    Where bound thinking is at work this does not wait: compacting would drop more of it.
+    """
+    if not batch or not (now.is_at_line or (now.is_blocked and standing.can_move)):
+        return None
+    left = now.used_tokens - now.freed_tokens(batch)
+    if left > (1 - settings.line_room) * now.window.base_tokens:
         return None
     found = now.payback(batch)
     cost = max(0.0, found.cost_now_usd) if found else 0.0

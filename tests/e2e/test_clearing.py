@@ -1,0 +1,277 @@
+"""Clearing over HTTP with the official SDK: edits of the cache, clearing by the server, and what
+becomes of both when the cache dies, the session is resumed, or nobody listens."""
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+
+from holdfast.cache.edits import deleted_tokens
+from holdfast.entries import CacheBroke, Cleared, Failed
+from holdfast.messages import ToolUse
+from holdfast.models.anthropic import AnthropicModel
+from holdfast.models.protocol import collect
+from holdfast.session import Session
+from holdfast.settings import CacheSettings, ClearSettings, Settings
+from holdfast.simulator import Answer, SimulatorClock, SimulatorSettings, running
+from holdfast.simulator.brains import text, tool_use
+from holdfast.store import FileStore
+
+MODEL = "simulated/claude-opus-5"
+TOOLS = [{"name": name, "input_schema": {"type": "object"}} for name in ("Read", "Ask", "History")]
+SYSTEM = "Be careful with what you read. " * 200
+EDITS = Settings(cache=CacheSettings(lifetime="5m", diagnose=False))
+SERVER = replace(
+    EDITS,
+    clear=ClearSettings(
+        server=True,
+        edits=False,
+        paid=False,
+        server_trigger_tokens=9_000,
+        server_target_tokens=6_000,
+    ),
+)
+
+
+class Reader:
+    """Reads one file after the other, and keeps what it was shown."""
+
+    def __init__(self):
+        self.seen = []
+
+    def answer(self, request):
+        self.seen.append(request.messages)
+        calls = sum(m["role"] == "assistant" for m in request.messages)
+        use = tool_use("Read", {"file_path": f"/work/{calls}.py"})
+        return Answer(blocks=(text("next"), use))
+
+
+class Work:
+    """A session, and a model that answers it through the SDK."""
+
+    def __init__(self, simulator, brain, store, settings):
+        self.simulator, self.brain, self.store, self.settings = simulator, brain, store, settings
+        self.model = AnthropicModel(MODEL, base_url=simulator.url, api_key="none")
+        self.session = Session.open(
+            model=MODEL, system=SYSTEM, tools=TOOLS, store=store, settings=settings
+        )
+        self.session.user("Read everything.")
+        self.session.engine.watch.clock = simulator.simulation.clock.now
+        self.usages = []
+
+    @property
+    def cleared(self):
+        return [e for e in self.session.view.history if isinstance(e, Cleared)]
+
+    @property
+    def alarms(self):
+        history = self.session.view.history
+        return [e for e in history if isinstance(e, CacheBroke) and not e.expected]
+
+    async def call(self):
+        """Send what there is, and give back what the tool says."""
+        request = await self.session.engine.prepare(max_output_tokens=500)
+        reply = await collect(self.model.stream(request))
+        self.session.engine.settle(reply)
+        self.usages.append(reply.usage)
+        for block in reply.content:
+            if isinstance(block, ToolUse):
+                self.session.tool_result(block.id, f"{block.input} " + "some words of code " * 150)
+        return request
+
+    async def calls(self, count):
+        for _ in range(count):
+            request = await self.call()
+        return request
+
+    def resumed(self, settings=None):
+        """Close the session and take it up again, as another process would."""
+        self.session.close()
+        self.session = Session.resume(
+            self.session.id, store=self.store, settings=settings or self.settings
+        )
+        self.session.engine.watch.clock = self.simulator.simulation.clock.now
+
+    async def close(self):
+        self.session.close()
+        await self.model.close()
+
+
+@pytest.fixture
+async def work(tmp_path):
+    """Start work against a simulator of its own; all of it ends with the test."""
+    with ExitStack() as simulators:
+        made = []
+
+        def start(settings=EDITS, **simulated):
+            brain = Reader()
+            context = running(
+                brain=brain,
+                settings=SimulatorSettings(**simulated),
+                clock=SimulatorClock(is_frozen=True),
+            )
+            simulator = simulators.enter_context(context)
+            made.append(Work(simulator, brain, FileStore(tmp_path), settings))
+            return made[-1]
+
+        yield start
+        for one in made:
+            await one.close()
+
+
+def edits_in(request):
+    """List the ids that a request deletes."""
+    return [
+        edit["cache_reference"]
+        for message in request.kwargs["messages"]
+        for block in message["content"]
+        if block["type"] == "cache_edits"
+        for edit in block["edits"]
+    ]
+
+
+async def test_edits_delete_inside_the_cache_and_break_nothing(work):
+    """At twelve results all but five are deleted; what is left is read as before."""
+    one = work()
+    await one.calls(12)
+    assert one.cleared == []
+    request = await one.call()
+    [entry] = one.cleared
+    assert entry.how == "edited" and len(entry.ids) == 7
+    assert edits_in(request) == list(entry.ids)
+    before, after = one.usages[-2:]
+    assert deleted_tokens(after) > 3_000
+    kept = before.cache_read_tokens + before.cache_write_tokens - deleted_tokens(after)
+    assert after.cache_read_tokens == kept
+    assert one.alarms == []
+    assert one.session.fullness().used_tokens < before.prompt_tokens
+
+
+async def test_edits_are_sent_again_at_their_place_and_join_later_ones(work):
+    """Pins stay while the cache lives; the next batch adds its own and the figure is cumulative."""
+    one = work()
+    await one.calls(13)
+    first = deleted_tokens(one.usages[-1])
+    await one.calls(3)
+    assert {deleted_tokens(usage) for usage in one.usages[-3:]} == {first}
+    request = await one.calls(6)
+    assert len(one.cleared) == 2
+    assert edits_in(request) == [id for entry in one.cleared for id in entry.ids]
+    assert deleted_tokens(one.usages[-1]) > first
+    assert one.alarms == []
+
+
+async def test_when_the_cache_dies_edits_become_text(work):
+    """After a pause nothing is pinned any more: the results are rewritten, for free."""
+    one = work()
+    await one.calls(13)
+    one.simulator.simulation.clock.advance(600)
+    request = await one.call()
+    edited, rewritten = one.cleared
+    assert rewritten.how == "rewritten" and edited.ids == rewritten.ids
+    assert rewritten.texts[:7] == edited.texts
+    assert edits_in(request) == []
+    shown = one.brain.seen[-1][2]["content"][0]["content"]
+    assert shown.startswith("[Read /work/0.py: ") and "History #" in shown
+    assert one.usages[-1].cache_read_tokens == 0
+    await one.call()
+    assert one.usages[-1].cache_read_tokens > 5_000 and one.alarms == []
+
+
+async def test_a_session_taken_up_again_sends_its_pins(work):
+    """What was deleted stays deleted after a restart, and the cache is read as if nothing was."""
+    one = work()
+    await one.calls(13)
+    ids, deleted = one.cleared[0].ids, deleted_tokens(one.usages[-1])
+    one.resumed()
+    request = await one.call()
+    assert tuple(edits_in(request)) == ids
+    assert deleted_tokens(one.usages[-1]) == deleted
+    assert one.usages[-1].cache_read_tokens > 3_000
+
+
+async def test_pins_stay_when_clearing_is_turned_off(work):
+    """A decision that was made is kept, whatever the settings say now."""
+    one = work()
+    await one.calls(13)
+    ids = one.cleared[0].ids
+    one.resumed(replace(EDITS, clear=ClearSettings(on=False)))
+    assert tuple(edits_in(await one.call())) == ids
+
+
+async def test_pins_that_a_lost_cache_no_longer_honours_are_dropped(work):
+    """When the provider evicted the prefix the results are in the prompt again, so we cut them."""
+    one = work()
+    await one.calls(13)
+    one.simulator.simulation.cache.clear()
+    await one.call()
+    assert deleted_tokens(one.usages[-1]) == 0
+    request = await one.call()
+    edited, rewritten = one.cleared
+    assert rewritten.how == "rewritten" and rewritten.ids == edited.ids
+    assert edits_in(request) == []
+    assert not any(isinstance(e, Failed) for e in one.session.view.history)
+
+
+async def test_a_provider_that_ignores_edits_is_not_asked_again(work):
+    """The results are cut from the text instead, that is said, and a restart knows it."""
+    one = work(acts_on_cache_edits=False)
+    await one.calls(14)
+    edited, rewritten = one.cleared
+    assert (edited.how, rewritten.how) == ("edited", "rewritten")
+    assert [e.what for e in one.session.view.history if isinstance(e, Failed)] == ["cache edits"]
+    one.resumed()
+    request = await one.calls(12)
+    assert all(entry.how == "rewritten" for entry in one.cleared[1:])
+    assert edits_in(request) == []
+
+
+async def test_a_fork_shares_the_pins(work):
+    """What a fork begins with is what the conversation was sent with."""
+    one = work()
+    request = await one.calls(13)
+    prefix = one.session.engine.prefix()
+    unmarked = [
+        [{k: v for k, v in block.items() if k != "cache_control"} for block in message["content"]]
+        for message in request.kwargs["messages"]
+    ]
+    assert [message["content"] for message in prefix.messages][: len(unmarked)] == unmarked
+    assert edits_in(request)
+
+
+async def test_what_the_server_cleared_is_read_back(work):
+    """It gives a count; the oldest results are taken to be meant, and the view is as it saw it."""
+    one = work(SERVER)
+    await one.calls(18)
+    assert {entry.how for entry in one.cleared} == {"server"}
+    assert all(entry.inferred for entry in one.cleared)
+    shown = [
+        block["content"] == "[tool result cleared]"
+        for message in one.brain.seen[-1]
+        for block in message["content"]
+        if isinstance(block, dict) and block["type"] == "tool_result"
+    ]
+    await one.session.engine.prepare(max_output_tokens=500)  # takes in the last word
+    gone = [
+        result.cleared is not None
+        for item in one.session.view.items
+        for result in getattr(item, "results", ())
+    ]
+    assert gone[: len(shown)] == shown and any(shown)
+    assert one.alarms == []
+
+
+async def test_the_gauge_knows_what_the_server_cleared(work):
+    """What it had cleared was not in the usage it reported, so it is not taken off once more."""
+    one = work(SERVER)
+    await one.calls(18)
+    await one.session.engine.prepare(max_output_tokens=500)  # takes in the last word
+    gained = one.session.fullness().used_tokens - one.usages[-1].prompt_tokens
+    assert 300 < gained < 1_500, "an answer and a result"
+
+
+async def test_a_server_that_does_not_clear_changes_nothing(work):
+    """Without a word from it every result counts as seen."""
+    one = work(SERVER, acts_on_context_management=False)
+    await one.calls(18)
+    assert one.cleared == [] and one.usages[-1].prompt_tokens > 9_000
