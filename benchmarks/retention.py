@@ -44,6 +44,7 @@ PASTE_CHARS, END_CHARS = 1_500, 150
 HEAD_CHARS = 80
 """By so much of its beginning a command or an error is known."""
 ROUNDS = 50
+WAYS = ("digest", "digest_at_recorded_size", "recorded")
 LINES = (
     *("user_messages", "changed_files", "read_files", "commands", "errors"),
     *("anchors_said", "anchors_seen", "tokens_share"),
@@ -197,8 +198,8 @@ def tenth(values: list[float]) -> float | None:
 
 def run(files: list[Path], count: Count, quiet: bool) -> dict[str, object]:
     """Measure every compaction of the files in all ways."""
-    scores: dict[str, list[Scores]] = {}
-    times: dict[str, list[float]] = {}
+    scores: dict[str, list[Scores]] = {way: [] for way in WAYS}
+    times: dict[str, list[float]] = {way: [] for way in WAYS}
     sessions, skipped = 0, {}
     for path in files:
         try:
@@ -216,8 +217,8 @@ def run(files: list[Path], count: Count, quiet: bool) -> dict[str, object]:
             for way, make in ways.items():
                 began = time.perf_counter()
                 text = make()
-                times.setdefault(way, []).append((time.perf_counter() - began) * 1_000)
-                scores.setdefault(way, []).append(measure(text, segment, count, way != "recorded"))
+                times[way].append((time.perf_counter() - began) * 1_000)
+                scores[way].append(measure(text, segment, count, way != "recorded"))
             if not quiet:
                 print(segment.name, {way: scores[way][-1]["tokens_share"] for way in ways})
     times["recorded"] = []

@@ -120,6 +120,15 @@ def test_a_document_nobody_pointed_at_is_only_a_file(talk):
     assert "pointed at" not in told(talk)
 
 
+def test_a_ticket_the_user_named_a_command_for_is_told_in_outline(talk):
+    """What the user said to look up is as good as said."""
+    talk.user("Run tracker show 12 and do what it says.")
+    talk.call("Bash", "# Ticket 12\n\n- rename it\n" + "more " * 100, command="tracker show 12")
+    assert "The user pointed at tracker show 12, read in T1 [#2]; in outline:\n# Ticket 12" in told(
+        talk
+    )
+
+
 def test_conclusions_are_sentences_that_say_so():
     """Intentions and questions are none."""
     thought = (

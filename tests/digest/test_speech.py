@@ -37,7 +37,7 @@ def test_what_was_typed_is_given_letter_for_letter(text, own):
         "[Request interrupted by user for tool use]",
         "<local-command-stdout>Bye!</local-command-stdout>",
         "<command-name>/exit</command-name><command-args></command-args>",
-        "<task-notification><task-id>a1</task-id></task-notification>",
+        "<task-notification><task-id>a1</task-id></task-notification>\nFull output: /tmp/a1",
         "",
     ],
 )

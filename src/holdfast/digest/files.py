@@ -26,6 +26,9 @@ TAKEN_OUT = 5
 SEARCHES = 12
 """Searches told: the last ones say what was being looked for."""
 
+PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc", ".org"})
+"""Files that are parted by headings, not by definitions."""
+
 _HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
 
 
@@ -69,7 +72,8 @@ def touched(changes: Iterable[Change]) -> list[str]:
     found: Counter[str] = Counter()
     for change in changes:
         text = f"{change.removed}\n{change.added}"
-        found.update(list(defined_in(text)) or list(_HEADING.findall(text)))
+        is_prose = PurePosixPath(change.path).suffix.lower() in PROSE
+        found.update(_HEADING.findall(text) if is_prose else list(defined_in(text)))
     return [name for name, _ in found.most_common(TOUCHED)]
 
 

@@ -42,6 +42,7 @@ class Rank(IntEnum):
     RECENT_OUTCOMES = auto()
     REPORTS = auto()
     CONCLUSIONS = auto()
+    REMARKS = auto()
     LONG_ANSWERS = auto()
     LONG_OUTLINES = auto()
     LONG_ERRORS = auto()
@@ -51,7 +52,6 @@ class Rank(IntEnum):
     OLD_ERRORS = auto()
     OLD_COMMANDS = auto()
     TOLD_REPORTS = auto()
-    REMARKS = auto()
     REASONS = auto()
     OLD_TURNS = auto()
     """What was done about messages that were compacted before."""

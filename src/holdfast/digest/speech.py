@@ -80,9 +80,9 @@ def typed(content: Content) -> Typed | None:
         if not said and command[1] in _HOUSEKEEPING:
             return None
         return Typed(text=f"{command[1]} {said}".strip(), is_command=True)
-    if is_interruption(content):
+    if is_interruption(content) or text.lstrip().startswith("<task-notification>"):
         return None
-    own = _NOTICE.sub("", _WRAPPED.sub("", text) if "<" in text else text).strip()
+    own = (_WRAPPED.sub("", text) if "<" in text else text).strip()
     return Typed(text=own, images=images) if own or images else None
 
 

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from holdfast.digest.facts import Answer, Change, Command, Look, Plan, Thought
-from holdfast.digest.files import taken_out
+from holdfast.digest.facts import Answer, Change, Command, Look, Plan, Report, Step, Thought
+from holdfast.digest.files import PROSE, taken_out
 from holdfast.digest.outcome import commits_in
 from holdfast.digest.pieces import Piece
 from holdfast.digest.ranks import Rank
@@ -24,10 +24,10 @@ CONCLUSIONS = 2
 """Sentences taken from one thought."""
 SPEC_CHARS = 400
 """A file shorter than this is no specification."""
+POINTED_CHARS = 6
+"""A command or a subject shorter than this stands in a message by chance."""
 PROGRAMS = 8
 """Commands named among the means: the ones used most."""
-
-_SPECIFIES = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc", ".pdf", ".org"})
 
 _INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
 """Read again by every session; they need no outline."""
@@ -36,6 +36,7 @@ _CONCLUDES = re.compile(
     r"\b(?:this means|that means|therefore|in conclusion|because|so the|which is why)\b",
     re.IGNORECASE,
 )
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _PLANS = re.compile(
     r"(?:Now |First |Next |Also |- )?(?:let me|I'll|I will|I should|I need)\b", re.I
 )
@@ -60,7 +61,7 @@ def pieces(scene: Scene) -> Iterator[Piece]:
 
 def _request(scene: Scene) -> Iterator[Piece]:
     said = [(turn, words) for turn, words in scene.facts.words() if words.via != "shell"]
-    for place, (name, chosen) in enumerate((("Began", said[:1]), ("Latest", said[-1:]))):
+    for place, (name, chosen) in enumerate((("Began", said[:1]), ("Latest", said[1:][-1:]))):
         for turn, words in chosen:
             quote = cut(one_line(words.text), QUOTE_CHARS)
             line = f"{name} with T{turn} {cite(words.id)}: {quote}"
@@ -73,20 +74,32 @@ def _request(scene: Scene) -> Iterator[Piece]:
 
 
 def _specifications(scene: Scene) -> Iterator[Piece]:
-    """Outline the documents that the user named and the agent read."""
+    """Outline what the user pointed at and the agent read: a document, a page, a ticket."""
     said = list(scene.facts.words())
     told: set[str] = set()
     for turn, step in scene.facts.steps():
-        if not isinstance(step, Look) or step.kind != "read" or step.path in told:
+        name, text = _source(step)
+        if not name or name in told or len(text) < SPEC_CHARS:
             continue
-        path = PurePosixPath(step.path)
-        if path.suffix.lower() not in _SPECIFIES or path.name in _INSTRUCTIONS:
-            continue
-        is_named = any(path.name in words.text for when, words in said if when <= turn)
-        if is_named and len(step.text) >= SPEC_CHARS:
-            told.add(step.path)
-            lead = f"The user pointed at {scene.short(step.path)}, read in T{turn} {cite(step.id)}; in outline:\n"
-            yield _outlined(scene, 1, (4, step.id), lead, _without_numbers(step.text), turn)
+        if any(name in words.text for when, words in said if when <= turn):
+            told.add(name)
+            what = scene.short(step.path) if isinstance(step, Look) else name
+            lead = f"The user pointed at {what}, read in T{turn} {cite(step.id)}; in outline:\n"
+            yield _outlined(scene, 1, (4, step.id), lead, _without_numbers(text), turn)
+
+
+def _source(step: Step) -> tuple[str, str]:
+    """Give the name by which a user would point at what a step read, and what it read."""
+    match step:
+        case Look(kind="read", path=path, text=text):
+            file = PurePosixPath(path)
+            is_prose = file.suffix.lower() in PROSE and file.name not in _INSTRUCTIONS
+            return (file.name, text) if is_prose else ("", "")
+        case Command(is_error=False, text=text, output=output) if len(text) >= POINTED_CHARS:
+            return text.removesuffix("2>&1").strip(), output
+        case Report(is_error=False, about=about, text=text) if len(about) >= POINTED_CHARS:
+            return about, text
+    return "", ""
 
 
 def _outlined(
@@ -129,7 +142,7 @@ def _concepts(scene: Scene) -> Iterator[Piece]:
 
 def _programs(command: Command) -> Iterator[str]:
     """Name the programs of a command line, with the word that says what they do."""
-    for part in re.split(r"&&|\|\||[;|\n]", command.text)[:3]:
+    for part in re.split(r"&&|\|\||[;|\n]", _QUOTED.sub("''", command.text))[:3]:
         words = [word for word in part.split() if "=" not in word]
         if words and re.fullmatch(r"[\w./-]+", words[0]) and words[0] not in ("cd", "echo"):
             verb = words[1] if len(words) > 1 and words[1].isalpha() else ""
@@ -154,7 +167,7 @@ def _findings(scene: Scene) -> Iterator[Piece]:
 
 def conclusions(text: str, chars: int) -> list[str]:
     """Pick the sentences of a thought that say they are a conclusion."""
-    said = [one_line(sentence) for sentence in sentences(text)]
+    said = [one_line(sentence).removeprefix("- ") for sentence in sentences(text)]
     ends = [s for s in said if len(s) > 40 and s[-1] not in "?:" and not _PLANS.match(s)]
     chosen = [s for s in ends if _STRONG.search(s)] or [s for s in ends if _CONCLUDES.search(s)]
     return [cut(sentence, chars) for sentence in chosen[-CONCLUSIONS:]]
