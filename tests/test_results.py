@@ -152,6 +152,24 @@ def test_a_file_in_the_place_of_the_directory_is_said(results):
         keep(results, "x")
 
 
+@pytest.mark.parametrize("name", ["../../secret.txt", "/etc/hostname", "..", "", "a/b"])
+def test_only_names_are_read(tmp_path, results, name):
+    """What an entry recorded is no way out."""
+    (tmp_path / "secret.txt").write_text("x")
+    keep(results, "x")
+    with pytest.raises(StoreError, match="is no name of a file"):
+        results.read(name)
+
+
+@pytest.mark.parametrize(("name", "body"), [("a.json", b"[{"), ("a.txt", b"\xff\xfe")])
+def test_a_damaged_file_is_said_to_be_damaged(results, name, body):
+    """An error that names it, not a stack of them."""
+    keep(results, "other", id="other")
+    (results.place / name).write_bytes(body)
+    with pytest.raises(StoreError, match="is not what was written there"):
+        results.read(name)
+
+
 def test_a_vanished_file_is_said_to_be_gone(results):
     """Reading it is an error that names it."""
     body = keep(results, "x")

@@ -127,9 +127,12 @@ class Results:
                 body = file.read()
         except OSError as error:
             raise self._error(name, error) from error
-        if name.endswith(".json"):
-            return msgspec.json.decode(body, type=Blocks)
-        return body.decode("utf-8")
+        try:
+            if name.endswith(".json"):
+                return msgspec.json.decode(body, type=Blocks)
+            return body.decode("utf-8")
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise StoreError(f"{self.place / name}: is not what was written there") from None
 
     def lying(self) -> list[Lying]:
         """List the files there are, the oldest first; what is no file of ours is passed over."""
@@ -235,6 +238,8 @@ def _cut(text: str, limit_bytes: int) -> bytes:
 
 
 def _open(name: str, place: int) -> int:
+    if "/" in name or name in ("", ".", ".."):
+        raise StoreError("is no name of a file")
     descriptor = os.open(name, _READ_FLAGS, dir_fd=place)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

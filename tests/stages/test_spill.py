@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine import Engine
+from holdfast.engine import Engine, take_bounded
 from holdfast.entries import Asked, Cleared, Failed, Framed, Ran, Spilled, Swept, Switched, Undone
 from holdfast.log import Header, Log, load
 from holdfast.messages import Image, Text, Thinking, ToolUse, Usage, text_of
@@ -310,6 +310,21 @@ async def test_a_body_too_large_for_the_log_is_one_file(tmp_path):
     await prepare(again)
     assert shown(again) == spilled.text
     again.close()
+
+
+async def test_a_body_that_vanished_before_its_preview_is_said_to_have(tmp_path):
+    """Its head stays, and the session goes on."""
+    settings = Settings(log=LogSettings(body_limit_bytes=40_000))
+    engine = begun(opened(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings))
+    call(engine, ("a", "Bash"))
+    take_bounded(engine, Ran(tool_use_id="a", content=LINES))
+    engine.results.remove(engine.results.lying())
+    await prepare(engine)
+    await prepare(engine)
+    (failed,) = entries(engine, Failed)
+    assert "a.txt: is gone" in failed.error
+    assert shown(engine).startswith(LINES[:30_000])
+    engine.close()
 
 
 def test_a_late_result_is_spilled_where_it_is_told(engine):

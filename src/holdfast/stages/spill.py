@@ -94,7 +94,8 @@ class Spill:
             except StoreError as error:
                 self._refuse(engine, arrived, error)
                 return
-            arrived = arrived_in(engine.view, structs.replace(ran, content=content)) or arrived
+            whole = structs.replace(ran, content=content)
+            arrived = arrived_in(engine.view, whole) or arrived
         spilling = plan_spill(engine, arrived, budgets, why)
         if spilling is not None and self._keep(engine, arrived, spilling):
             engine.write(structs.replace(spilling.entry, rests_on=(ran.n,)))
@@ -140,7 +141,8 @@ class Spill:
     def _refuse(self, engine: Engine, arrived: Arrived, error: StoreError) -> None:
         self._refused.add(arrived.id)
         size = human_size(len(arrived.text.encode("utf-8", "replace")))
-        stays = f"the whole result of {arrived.tool} ({size}) stays in the context"
+        what = "what the log has of" if arrived.ran.file else "the whole result of"
+        stays = f"{what} {arrived.tool} ({size}) stays in the context"
         engine.write(
             Failed(what="spill", error=f"{error}; {stays}", detail={"tool_use_id": arrived.id})
         )
