@@ -453,3 +453,20 @@ async def test_leaving_a_run_early_leaves_nothing_running(bench):
             break
     await events.aclose()
     assert one.session.view.open_round() is None
+
+
+async def test_an_answer_counts_as_soon_as_it_ended_while_its_tools_still_run(bench):
+    """It is paid even if its tools are stopped, and what it marked can be shared by a fork."""
+    seen = []
+
+    async def look(given, workplace):
+        await asyncio.sleep(0.02)  # until the answer that called this has ended
+        seen.append((one.loop.purse.session.answers, one.session.engine.prefix()))
+        one.loop.abort.set()
+        await asyncio.sleep(60)
+
+    one = bench("tool: Look {}", tools=(tool("Look", look),))
+    assert (await asyncio.wait_for(one.run(), 5)).reason == "aborted_tools"
+    ((answers, prefix),) = seen
+    assert answers == 1
+    assert (prefix.left, prefix.is_whole) == ((0, 0), True)

@@ -235,14 +235,18 @@ class Engine:
         return entry
 
     def settled(self, diagnostics: JsonObject | None = None) -> None:
-        """Learn from the last answer's usage, say if the cache broke, and make the turn safe."""
+        """Take note of the last answer, if that was not done yet, and make the turn safe."""
+        self.answered(diagnostics)
+        self.log.sync_soon()
+
+    def answered(self, diagnostics: JsonObject | None = None) -> None:
+        """Learn from the last answer's usage, and say if the cache broke."""
         self._follower.follow(self.view)
         self._markers.answered()
         source = self.view.asked.source if self.view.asked else "main"
         broke = self.watch.answered(self.view.history, source=source, diagnostics=diagnostics)
         if broke is not None:
             self.record(keep_diff(broke, self.log.path.with_suffix("")))
-        self.log.sync_soon()
 
     def close(self) -> None:
         """Keep what was learnt and let the log go."""

@@ -11,13 +11,19 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from holdfast.engine import Engine
 from holdfast.entries import Failed
-from holdfast.errors import ModelError, ModelUnavailable, PromptTooLong
+from holdfast.errors import (
+    Aborted,
+    ContextOverflow,
+    ModelError,
+    ModelUnavailable,
+    PromptTooLong,
+)
 from holdfast.messages import is_blank, is_thought, text_of
-from holdfast.models.protocol import Model, Reply
+from holdfast.models.protocol import Finished, Model, Reply
 from holdfast.models.retry import RETRIES, Retries, stream_with_retries
 from holdfast.models.steady import PATIENCE, Patience
 from holdfast.round import Played, RoundEvent, ToolBegan, Toolbox, play, until
@@ -46,6 +52,7 @@ End: TypeAlias = Literal[
     "hook_stopped",
     "max_turns",
     "prompt_too_long",
+    "context_overflow",
     "model_error",
     "blocking_limit",
     "budget_spent",
@@ -73,6 +80,8 @@ class Stopped:
     """The last answer's text."""
     detail: str = ""
 
+
+T = TypeVar("T")
 
 LoopEvent: TypeAlias = RoundEvent | Continued | Stopped
 Recover: TypeAlias = Callable[[ModelError], Awaitable[bool]]
@@ -153,6 +162,9 @@ class Loop:
                         yield event
             except ModelError as error:
                 failure = error
+            except ContextOverflow as overflow:
+                yield self._overflown(overflow)
+                return
             finally:
                 await rounds.aclose()
             if self.abort.is_set():
@@ -187,17 +199,22 @@ class Loop:
         return None
 
     async def _round(self, state: State) -> AsyncGenerator[RoundEvent, None]:
-        request = await self.engine.prepare(max_output_tokens=state.max_output_tokens)
+        preparing = self.engine.prepare(max_output_tokens=state.max_output_tokens)
+        request = await unless(self.abort, preparing)
+        if request is None:
+            return
         answer = stream_with_retries(
             self.model, request, retries=self.retries, patience=self.patience, sleep=self.sleep
         )
         rounds = play(answer, self.toolbox, self.engine.record)
         async with aclosing(until(self.abort, rounds)) as events:
             async for event in events:
-                if isinstance(event, Played):
-                    if event.reply:
-                        self.purse.pay(event.reply.model, event.reply.usage)
-                    self.engine.settled(event.reply.diagnostics if event.reply else None)
+                match event:
+                    case Finished(reply=reply):  # its tools may still run, and fork from here
+                        self.purse.pay(reply.model, reply.usage)
+                        self.engine.answered(reply.diagnostics)
+                    case Played():
+                        self.engine.settled()
                 yield event
 
     async def _after(
@@ -300,12 +317,30 @@ class Loop:
         """Recover from an error if that can be done, and only then say nothing about it."""
         self.engine.record(Failed(what="model", error=str(error)))
         if isinstance(error, PromptTooLong):
-            if not state.overflow_tried and await self.recover(error):
-                return replace(state, overflow_tried=True), Continued(reason="overflow_recovered")
-            return Stopped(reason="prompt_too_long", detail=str(error))
+            return await self._after_overflow(state, error)
         if isinstance(error, ModelUnavailable) and self.fallback and not state.has_switched:
             return self._fall_back(state, error)
         return Stopped(reason="model_error", detail=str(error))
+
+    async def _after_overflow(
+        self, state: State, error: PromptTooLong
+    ) -> "Stopped | tuple[State, Continued]":
+        """Make room, once for each turn, and ask again."""
+        try:
+            is_tried = state.overflow_tried
+            made_room = None if is_tried else await unless(self.abort, self.recover(error))
+        except ContextOverflow as overflow:
+            return self._overflown(overflow)
+        if self.abort.is_set():
+            return Stopped(reason="aborted_streaming")
+        if made_room:
+            return replace(state, overflow_tried=True), Continued(reason="overflow_recovered")
+        return Stopped(reason="prompt_too_long", detail=str(error))
+
+    def _overflown(self, overflow: ContextOverflow) -> Stopped:
+        """Stop because not even the least that must be sent fits, and say what it consists of."""
+        self.engine.record(Failed(what="compact", error=str(overflow)))
+        return Stopped(reason="context_overflow", detail=str(overflow))
 
     def _fall_back(self, state: State, error: ModelError) -> tuple[State, Continued]:
         assert self.fallback is not None
@@ -314,6 +349,22 @@ class Loop:
         detail = f"{self.model.name} answers from here on: {error}"
         fresh = replace(state, has_switched=True, max_output_tokens=self._output_limit())
         return fresh, Continued(reason="model_switched", detail=detail)
+
+
+async def unless(abort: asyncio.Event, work: Awaitable[T]) -> T | None:
+    """Wait for something to be done; an abort ends it first, and it then gave nothing."""
+    doing, aborted = asyncio.ensure_future(work), asyncio.create_task(abort.wait())
+    try:
+        await asyncio.wait({doing, aborted}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        aborted.cancel()
+        if not doing.done():
+            doing.cancel()
+            await asyncio.wait({doing})
+    try:
+        return None if doing.cancelled() else doing.result()
+    except Aborted:
+        return None
 
 
 def _text(reply: Reply | None) -> str:

@@ -16,7 +16,7 @@ from holdfast.models.retry import Retries
 from holdfast.round import Toolbox
 from holdfast.session import Session
 from holdfast.simulator import Answer, SimulatorClock, SimulatorSettings, running
-from holdfast.simulator.brains import text, tool_use
+from holdfast.simulator.brains import text, thinking, tool_use
 from holdfast.tools.workplace import Workplace
 
 WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
@@ -270,3 +270,38 @@ async def test_a_fork_that_does_not_begin_as_its_parent_did_is_a_bug(talk):
     moved = ({"role": "user", "content": [{"type": "text", "text": "x"}]}, *prefix.messages[1:])
     with pytest.raises(PrefixMoved):
         await talk.fork(prefix=replace(prefix, messages=moved))
+
+
+class Ponderer:
+    """Thinks, says something and calls a tool, over and over."""
+
+    def answer(self, request):
+        """Answer by what was said last."""
+        last = str(request.messages[-1])[-50:]
+        call = tool_use("Read", {"path": "a"})
+        return Answer(blocks=(thinking(prose(last, 200)), text(prose(last, 400)), call))
+
+
+async def test_where_words_end_a_turn_its_thinking_is_left_out_and_that_is_expected(tmp_path):
+    """On models that are not shown the thinking of ended turns, a fork in mid-turn reads less."""
+    with running(Ponderer()) as simulator:
+        async with anthropic.AsyncAnthropic(
+            base_url=simulator.url, api_key="ponders", max_retries=0
+        ) as client:
+            with Session.open(
+                model="claude-sonnet-4-5",
+                system=prose("rules", 2_000),
+                tools=[TOOL],
+                options={"thinking": {"type": "enabled", "budget_tokens": 2_000}},
+                directory=tmp_path,
+                client=client,
+            ) as session:
+                session.user("LOOK")
+                for _ in range(5):
+                    request = await session.prepare()
+                    await session.settle(await client.messages.create(**request.kwargs))
+                    (use,) = session.view.open_round().missing()
+                    session.tool_result(use.id, prose(use.id, 500))
+                await session.engine.ask(ForkRequest(say="Sum up.", source="notes"))
+                (broke,) = [e for e in session.view.history if isinstance(e, CacheBroke)]
+                assert (broke.source, broke.cause, broke.expected) == ("notes", "thinking", "said")
