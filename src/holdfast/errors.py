@@ -9,6 +9,7 @@
     ├─ SessionNotFound (LookupError)
     ├─ NotInHistory (LookupError)   no such message, tool use, line or span
     ├─ ContextOverflow              needed, allowed, what was tried
+    ├─ Aborted                      somebody stopped it; nothing was changed
     └─ ModelError
         ├─ PromptTooLong            by how many tokens, if the provider says
         ├─ ModelUnavailable         overloaded or rate limited; retry after
@@ -87,6 +88,12 @@ class ContextOverflow(HoldfastError):
     """Even the floor does not fit the window."""
 
     exit_code = 6
+
+
+class Aborted(HoldfastError):
+    """Somebody stopped the work before anything was changed."""
+
+    exit_code = 130
 
 
 class ModelError(HoldfastError):
