@@ -58,7 +58,7 @@ def test_a_short_session_reads_well(talk):
     told = digest(extract(session(talk)), PLENTY).text
     assert told == cleandoc(
         """
-        Told from the log, without a model. T1, T2 … are the user's turns; [#n] is message n, which `expand` opens in full.
+        Told from the log, without a model. T1, T2 … are the user's turns; [#n] is message n of the log, which has all of it.
         Paths are relative to /home/ann/shop/src/.
 
         ## 1. Request and intent
@@ -154,6 +154,15 @@ def test_secrets_are_masked_wherever_they_stand(talk):
     )
     assert "hunter2" not in told.text
     assert "my key is [masked]" in told.text
+
+
+def test_a_secret_is_masked_before_it_is_cut_in_half(talk):
+    """A mask that needs the whole of a secret gets the whole of it."""
+    key = "BEGIN" + "k" * 20_000 + "END"
+    talk.user(f"Use this:\n{key}")
+    talk.call("Write", "ok", file_path="/a/key.txt", content=key)
+    told = digest(extract(talk.items), PLENTY, masked=lambda text: text.replace(key, "[masked]"))
+    assert "kkk" not in told.text
 
 
 def test_a_huge_paste_keeps_its_ends_and_a_pointer(talk):

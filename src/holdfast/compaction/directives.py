@@ -217,6 +217,9 @@ def tell_directives(
     Over it, the oldest finished directives shrink to their first words and a pointer, then open
     pastes to head and tail, then the oldest open ones to a pointer too.
     """
+    if masked:  # before anything is cut: half a secret is not recognised
+        told = (replace(each, text=masked(each.text)) for each in ledger.directives)
+        ledger = Ledger(directives=tuple(told))
     forms = {each.message: _full(each) for each in ledger.directives}
     spent = count(HEADING) + sum(count(form) for form in forms.values())
     for directive, shorter in _shrinkings(ledger):
@@ -226,8 +229,7 @@ def tell_directives(
         if saved > 0:
             forms[directive.message] = shorter
             spent -= saved
-    text = "\n".join((HEADING, *forms.values())) if forms else ""
-    return masked(text) if masked else text
+    return "\n".join((HEADING, *forms.values())) if forms else ""
 
 
 def _shrinkings(ledger: Ledger) -> Iterator[tuple[Directive, str]]:

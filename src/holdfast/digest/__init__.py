@@ -5,7 +5,7 @@ budget; `engine_part` tells only what belongs beside a summary that a model wrot
 secrets with whatever they are given for it. Pure: the same items give the same text.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from holdfast.digest import course, files, state, trouble
@@ -47,8 +47,8 @@ SECTIONS = {
 """The headings, in the order facts of a session are asked for."""
 
 OPENING = (
-    "Told from the log, without a model. T1, T2 … are the user's turns; [#n] is message n, "
-    "which `expand` opens in full."
+    "Told from the log, without a model. T1, T2 … are the user's turns; [#n] is message n of the "
+    "log, which has all of it."
 )
 NOTHING = "Nothing to tell."
 LEAD_TOKENS = 12
@@ -93,22 +93,19 @@ def digest(
     count: Count = estimated_tokens,
 ) -> Digest:
     """Tell all nine sections within a budget; under that of the bare headings, only these."""
-    scene = Scene(facts=facts, limits=limits, marks=marks or {})
-    pieces = _masked(
-        (
-            *_earlier(scene, budget_tokens),
-            *state.pieces(scene),
-            *files.pieces(scene),
-            *trouble.pieces(scene),
-            *course.pieces(scene),
-        ),
-        masked,
+    told = facts.masked(masked) if masked else facts
+    scene = Scene(facts=told, limits=limits, marks=marks or {})
+    pieces = (
+        *_earlier(scene, budget_tokens),
+        *state.pieces(scene),
+        *files.pieces(scene),
+        *trouble.pieces(scene),
+        *course.pieces(scene),
     )
     opening = f"{OPENING}\nPaths are relative to {scene.root}/." if scene.root else OPENING
-    told = tuple(pieces)
     room = budget_tokens - count(_framed(opening, {}))
     while True:
-        fitted = fit(told, room, count)
+        fitted = fit(pieces, room, count)
         text = _framed(opening, fitted.sections)
         tokens = count(text)
         if tokens <= budget_tokens or room <= 0:
@@ -127,7 +124,8 @@ def engine_part(
     with_messages: bool = True,
 ) -> dict[int, str]:
     """Tell what belongs beside a model's summary: sections 3 and 6, and facts for 4, 7 and 8."""
-    scene = Scene(facts=facts, limits=limits, marks=marks or {})
+    told = facts.masked(masked) if masked else facts
+    scene = Scene(facts=told, limits=limits, marks=marks or {})
     words = course.words_pieces(scene) if with_messages else ()
     pieces = (
         *files.pieces(scene),
@@ -136,20 +134,7 @@ def engine_part(
         *state.current_pieces(scene),
         *words,
     )
-    return fit(_masked(pieces, masked), budget_tokens, count).sections
-
-
-def _masked(pieces: Iterable[Piece], masked: Mask | None) -> Iterator[Piece]:
-    for piece in pieces:
-        if masked is None:
-            yield piece
-        else:
-            yield Piece(
-                section=piece.section,
-                place=piece.place,
-                forms=tuple(masked(form) for form in piece.forms),
-                ranks=piece.ranks,
-            )
+    return fit(pieces, budget_tokens, count).sections
 
 
 def _earlier(scene: Scene, budget_tokens: int) -> Iterator[Piece]:

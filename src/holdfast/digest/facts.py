@@ -5,9 +5,11 @@ are kept in order and as they were, uncut: how much of them is told is the telle
 Every fact names the message it was taken from, so that a reader can open it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
+
+from holdfast.messages import JsonObject
 
 Via: TypeAlias = Literal["message", "command", "shell", "answer", "refusal"]
 """How the user's words came: typed, as a command, as a shell line, or inside a tool's result."""
@@ -151,6 +153,21 @@ class Earlier:
     text: str
 
 
+_TEXTS = ("text", "about", "error", "added", "removed", "pattern", "output", "purpose")
+"""The fields that hold what was said, written or printed."""
+
+_Fact = TypeVar("_Fact", Words, Step, Todo, Task, Earlier)
+
+
+def _masked(fact: _Fact, mask: Callable[[str], str]) -> _Fact:
+    held = {name: text for name in _TEXTS if (text := getattr(fact, name, ""))}
+    changed: JsonObject = {}
+    for name, text in held.items():
+        if (told := mask(text)) != text:
+            changed[name] = told
+    return replace(fact, **changed) if changed else fact
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """All that is known of a segment."""
@@ -178,6 +195,24 @@ class Facts:
             for step in turn.steps:
                 if isinstance(step, Words):
                     yield turn.number, step
+
+    def masked(self, mask: Callable[[str], str]) -> "Facts":
+        """Mask secrets in every text, before anything is cut: half a secret is not recognised."""
+        turns = tuple(
+            replace(
+                turn,
+                words=_masked(turn.words, mask) if turn.words else None,
+                steps=tuple(_masked(step, mask) for step in turn.steps),
+            )
+            for turn in self.turns
+        )
+        return replace(
+            self,
+            turns=turns,
+            todos=tuple(_masked(todo, mask) for todo in self.todos),
+            tasks=tuple(_masked(task, mask) for task in self.tasks),
+            earlier=tuple(_masked(summary, mask) for summary in self.earlier),
+        )
 
     def then(self, later: "Facts") -> "Facts":
         """Go on with the facts of the segment that follows.
