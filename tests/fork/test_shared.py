@@ -289,8 +289,8 @@ async def test_where_words_end_a_turn_its_thinking_is_left_out_and_that_is_expec
             base_url=simulator.url, api_key="ponders", max_retries=0
         ) as client:
             with Session.open(
-                model="claude-sonnet-4-5",
-                system=prose("rules", 2_000),
+                model="claude-haiku-4-5",
+                system=prose("rules", 4_000),
                 tools=[TOOL],
                 options={"thinking": {"type": "enabled", "budget_tokens": 2_000}},
                 directory=tmp_path,
