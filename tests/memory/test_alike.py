@@ -61,6 +61,7 @@ def is_contradicted(new, old):
         ("The staging database is now db-9", "The staging database is db-7"),
         ("The staging database moved to db-9", "The staging database is db-7"),
         ("The port of the api is 9090", "The port of the api is 8080"),
+        ("The port of the api is 7070", "The port of the api moved to 9090"),
         ("Deploys are now on Fridays", "Deploys are on Tuesdays"),
         ("We no longer deploy on Fridays", "We deploy on Fridays"),
         ("The release of June is cancelled", "The release of June is planned"),

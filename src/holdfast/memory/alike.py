@@ -24,8 +24,8 @@ CROWDED = 50
 _WORD = re.compile(r"[^\W_][\w.:/@+-]*[\w/]|[^\W_]")
 _DENIAL = re.compile(r"\b(?:not|no|never|without|cannot|none|\w+n't|\w+n’t)\b", re.IGNORECASE)
 _SAYS = re.compile(
-    r"(?P<subject>[^.:;=]{3,80}?)\s*(?:\b(?P<verb>is|are)\b|\b(?:was|were|will be|has moved to|"
-    r"moved to|runs on|lives in|changed to|switched to|uses|use)\b|[:=])\s*(?P<value>.{1,200})",
+    r"(?P<subject>[^.:;=]{3,80}?)\s*(?:\b(?P<verb>is|are|(?:has )?moved to|changed to|switched to)\b|"
+    r"\b(?:was|were|will be|runs on|lives in|uses|use)\b|[:=])\s*(?P<value>.{1,200})",
     re.IGNORECASE,
 )
 _CHANGE = re.compile(

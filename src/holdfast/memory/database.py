@@ -64,7 +64,6 @@ class Database:
         with self._told():
             self._sql = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)
             self._sql.execute("PRAGMA journal_mode = WAL")
-            self._sql.execute("PRAGMA synchronous = FULL")
             self._prepare()
 
     def _prepare(self) -> None:
@@ -97,9 +96,14 @@ class Database:
             return self._sql.execute(sql, values).lastrowid or 0
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Make what is done inside one step: all of it or, on any error, nothing."""
+    def writing(self, *, is_lasting: bool = True) -> Iterator[None]:
+        """Make what is done inside one step: all of it or, on any error, nothing.
+
+        What is not lasting outlives its process but may be lost with the power; it costs no
+        wait for the disk.
+        """
         with self._told():
+            self._sql.execute(f"PRAGMA synchronous = {'FULL' if is_lasting else 'NORMAL'}")
             self._sql.execute("BEGIN IMMEDIATE")
         try:
             yield

@@ -20,6 +20,7 @@ def write_private(
     content: bytes,
     ready: Callable[[], None] = lambda: None,
     at: float | None = None,
+    is_synced: bool = True,
 ) -> os.stat_result:
     """Give a file new content, and its time, in one step; a link in its place is not followed."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -30,7 +31,8 @@ def write_private(
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
-        os.fsync(file.fileno())
+        if is_synced:
+            os.fsync(file.fileno())
         # To the nanosecond: a change by hand in the same tick of a coarse clock still differs.
         moment = time.time_ns() if at is None else round(at * 1e9)
         os.utime(file.fileno(), ns=(moment, moment))

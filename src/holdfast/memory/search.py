@@ -18,6 +18,10 @@ COMMON_FLOOR = 20
 """In a small store no word is too common to be looked up."""
 FEW_WORDS = 2
 """One word of many in common is chance; a question of so few words has no more to give."""
+READ_MEMORIES = 1_000
+"""Rare words decide; words that would have this many memories weighed cost more than they tell."""
+SUPERSEDED_ROOM = 3
+"""Looked at for each one wanted, so that what holds comes before what was superseded."""
 RARE_COUNT = 3
 """A word that so few memories hold speaks for them by itself."""
 
@@ -56,11 +60,11 @@ def search(database: Database, query: str, limit: int) -> list[Hit]:
     if not counts:
         return []
     rows = database.all(
-        "SELECT t.id, file, t.description, bm25(words, 4.0, 3.0, 1.0) FROM words"
-        " JOIN tree t ON t.id = words.rowid WHERE words MATCH ?"
-        " ORDER BY t.superseded_by != '', bm25(words, 4.0, 3.0, 1.0), file LIMIT ?",
+        "SELECT t.id, file, t.description, score FROM (SELECT rowid AS id, rank AS score FROM words"
+        " WHERE words MATCH ? AND rank MATCH 'bm25(4.0, 3.0, 1.0)' ORDER BY rank LIMIT ?) AS found"
+        " JOIN tree t ON t.id = found.id ORDER BY t.superseded_by != '', score, file LIMIT ?",
         " OR ".join(f'"{word}"' for word in counts),
-        limit,
+        *(limit * SUPERSEDED_ROOM, limit),
     )
     ids = [row[0] for row in rows]
     has_few = len(words_of(query)) <= FEW_WORDS
@@ -76,9 +80,13 @@ def telling_words(database: Database, query: str) -> dict[str, int]:
     total: int = database.one("SELECT count(*) FROM tree")[0]
     most = max(COMMON_FLOOR, round(total * COMMON_SHARE))
     asked = words_of(query)[: QUERY_WORDS * 4]
-    counted = sorted((_count(database, word, most), word) for word in asked)
-    telling = [(word, count) for count, word in counted if 0 < count <= most]
-    return dict(telling[:QUERY_WORDS])
+    counts = sorted((_count(database, word, most), word) for word in asked)
+    counted = [(count, word) for count, word in counts if 0 < count <= most]
+    chosen: dict[str, int] = {}
+    for count, word in counted[:QUERY_WORDS]:
+        if not chosen or sum(chosen.values()) + count <= READ_MEMORIES:
+            chosen[word] = count
+    return chosen
 
 
 def _count(database: Database, word: str, most: int) -> int:

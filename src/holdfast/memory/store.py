@@ -117,7 +117,7 @@ class MemoryStore:
 
     def count_uses(self, counts: Mapping[str, int]) -> None:
         """Remember that memories were of use; the most used keep their place in the index."""
-        with self.database.writing():
+        with self.database.writing(is_lasting=False):
             for file, count in counts.items():
                 self.database.all(
                     "INSERT INTO uses VALUES (?, ?, ?) ON CONFLICT (file)"

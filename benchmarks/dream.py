@@ -1,0 +1,217 @@
+"""Thirty generated sessions, six mechanical dreams: is a live fact lost, is an old one left unmarked?
+
+Each session writes down what was said in it, one memory per statement, with its evidence:
+facts, updates, contradictions, cancellations, the same said again in the same or nearly the
+same words, and things that look alike and are all true. After every fifth session the store
+dreams. A planted fact is lost when no memory that holds says it; a superseded one is left
+unmarked when a memory still says it as if it held.
+
+Updates name their subject in the words it had: that is all a dream without a model can know.
+Updates in other words are planted too and counted apart as `paraphrased_unmarked`.
+
+    python benchmarks/dream.py [--sessions 30] [--seed 5] [--json]
+"""
+
+import argparse
+import json
+import random
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from holdfast.memory.commits import Change
+from holdfast.memory.dream import dream
+from holdfast.memory.memory import Memory
+from holdfast.memory.store import MemoryStore
+from holdfast.settings import DreamSettings
+
+DREAM_EVERY = 5
+FACTS = 9
+"""In each session; enough that not every live fact finds room in the index."""
+SERVICES = ("billing", "search", "login", "mail", "export", "report", "queue", "image", "audit")
+ASPECTS = ("port", "database", "owner id", "queue name", "timeout", "bucket", "replica count")
+WEEKDAYS = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays")
+TRUE_TOGETHER = (
+    "The {service} team is small",
+    "The {service} team is friendly",
+    "Never deploy the {service} service without Ann",
+    "The {service} service is slow in winter",
+    "The {service} service is documented in docs/{service}.md",
+)
+DAY = 86_400.0
+
+
+@dataclass(slots=True)
+class World:
+    """What is true now, and what was."""
+
+    rng: random.Random
+    live: dict[str, str] = field(default_factory=dict)
+    """By subject, the sentence that holds."""
+    old: list[str] = field(default_factory=list)
+    """Sentences that no longer hold."""
+    reworded: list[str] = field(default_factory=list)
+    """Sentences that no longer hold, of which only other words tell."""
+
+    def session(self) -> list[str]:
+        """Make up what one session says, and remember what of it is true."""
+        said = [self._fact() for _ in range(FACTS)]
+        said += [
+            line for line in (self._update(), self._contradiction(), self._cancellation()) if line
+        ]
+        said += [self._again(), self._lookalike()]
+        if self.rng.random() < 0.3:
+            said += self._reworded()
+        return said
+
+    def _value(self) -> str:
+        return f"{self.rng.choice('abcdefgh')}{self.rng.randrange(100, 9_999)}"
+
+    def _subject(self) -> str:
+        place = f"{self.rng.choice(SERVICES)}-{self.rng.randrange(1, 40)}"
+        return f"The {self.rng.choice(ASPECTS)} of {place}"
+
+    def _fact(self) -> str:
+        subject = self._subject()
+        if subject in self.live:
+            return self.live[subject]
+        if self.rng.random() < 0.2:
+            subject = f"deploy {self.rng.choice(SERVICES)}-{self.rng.randrange(1, 60)}"
+            if subject in self.live or any(subject in line for line in self.old):
+                return self._again()
+            self.live[subject] = f"We {subject} on {self.rng.choice(WEEKDAYS)}"
+        else:
+            self.live[subject] = f"{subject} is {self._value()}"
+        return self.live[subject]
+
+    def _change(self, forms: tuple[str, ...]) -> str:
+        known = [
+            subject for subject in self.live if subject.startswith("The ") and " of " in subject
+        ]
+        if not known:
+            return ""
+        subject = self.rng.choice(known)
+        self.old.append(self.live[subject])
+        self.live[subject] = self.rng.choice(forms).format(subject=subject, value=self._value())
+        return self.live[subject]
+
+    def _update(self) -> str:
+        return self._change(
+            (
+                "{subject} is now {value}",
+                "{subject} moved to {value}",
+                "{subject} changed to {value}",
+            )
+        )
+
+    def _contradiction(self) -> str:
+        return self._change(("{subject} is {value}",))
+
+    def _cancellation(self) -> str:
+        known = [subject for subject in self.live if subject.startswith("deploy ")]
+        if not known:
+            return ""
+        subject = self.rng.choice(known)
+        line = self.live.pop(subject)
+        self.old.append(line)
+        ended = line.replace("We deploy", "We no longer deploy")
+        self.live[f"end of {subject}"] = ended
+        return ended
+
+    def _again(self) -> str:
+        line = self.rng.choice(list(self.live.values()) or ["Nothing yet"])
+        return line if self.rng.random() < 0.5 else f"{line}."
+
+    def _lookalike(self) -> str:
+        line = self.rng.choice(TRUE_TOGETHER).format(service=self.rng.choice(SERVICES))
+        self.live[line] = line
+        return line
+
+    def _reworded(self) -> list[str]:
+        name = f"{self.rng.choice(SERVICES)}-{self.rng.randrange(100, 999)}"
+        self.reworded.append(f"Backups of {name} run at {self._value()}")
+        return [self.reworded[-1], f"They take the nightly copy of {name} at {self._value()}"]
+
+
+def write_session(store: MemoryStore, number: int, said: list[str], at: float) -> None:
+    """Write down what a session said, as an extraction would."""
+    changes = []
+    for place, line in enumerate(said):
+        moment = at + place
+        memory = Memory(
+            file=f"s{number:02}-{place:02}.md",
+            name=f"Said in session {number}",
+            description=line,
+            created=moment,
+            modified=moment,
+            evidence=(f"s{number}#{place}",),
+            body=f"{line.rstrip('.')}.\n",
+        )
+        changes.append(Change(file=memory.file, text=memory.text, expected=""))
+    store.commit(changes, by="extraction", why=f"session {number}")
+
+
+def holds(store: MemoryStore) -> set[str]:
+    """Give every sentence that a memory says as one that holds."""
+    return {one.description.rstrip(".") for one in store.memories() if not one.superseded_by}
+
+
+def is_over(store: MemoryStore) -> bool:
+    """Tell whether the index broke one of its limits."""
+    text = (store.root / "MEMORY.md").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    limits = store.limits
+    return (
+        len(lines) > limits.index_lines
+        or len(text.encode()) > limits.index_bytes
+        or any(len(line) >= limits.index_line_chars for line in lines)
+    )
+
+
+def run(place: Path, sessions: int, seed: int) -> dict[str, int]:
+    world = World(rng=random.Random(seed))
+    dreams = over = merged = marked = 0
+    with MemoryStore(place) as store:
+        for number in range(sessions):
+            write_session(store, number, world.session(), 1_700_000_000.0 + number * DAY)
+            if (number + 1) % DREAM_EVERY == 0:
+                report = dream(store, DreamSettings(), repository=place)
+                dreams += 1
+                merged += len(report.merged)
+                marked += len(report.superseded)
+                over += is_over(store)
+        said = holds(store)
+        memories = len(store.versions())
+    live = set(world.live.values())
+    return {
+        "sessions": sessions,
+        "dreams": dreams,
+        "memories": memories,
+        "merged": merged,
+        "marked": marked,
+        "planted": len(live),
+        "superseded": len(set(world.old) - live),
+        "lost": len(live - said),
+        "superseded_unmarked": len((set(world.old) - live) & said),
+        "index_over_limit": over,
+        "paraphrased": len(world.reworded),
+        "paraphrased_unmarked": len(set(world.reworded) & said),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sessions", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        result = run(Path(name) / "memory", options.sessions, options.seed)
+    if not options.json:
+        for key, value in result.items():
+            print(f"{key:>24}  {value}")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
