@@ -29,6 +29,8 @@ MAX_LINES = 2_000
 """At once; longer files are read in parts."""
 MAX_TOKENS = 25_000
 """At once: an eighth of a 200K window."""
+UNCHANGED = "is unchanged since you read it; these lines stand above."
+"""Instead of lines that the model has before it."""
 
 
 class ReadInput(Input, frozen=True, kw_only=True):
@@ -74,7 +76,7 @@ def _read(path: Path, given: ReadInput, known: Seen | None, workplace: Workplace
     text = _text(path, content)
     page = page_of_text(text, first, min(given.limit, MAX_LINES), MAX_TOKENS, workplace)
     if known and known.stamp.same_content(seen.stamp) and known.shows(page.lines):
-        said = f"{given.file_path} is unchanged since you read it; these lines stand above."
+        said = f"{given.file_path} {UNCHANGED}"
         return _Shown(content=said, seen=seen, note=f"unchanged {path.name}")
     seen = Seen(path=path, stamp=seen.stamp, text=text, ranges=(page.lines,), at=seen.at)
     return _Shown(content=page.text, seen=seen, note=_note(path, page))

@@ -40,6 +40,12 @@ class Background:
         skipped = f"[{len(new) - GIVEN_BYTES:,} bytes before this are in {capture.file}]\n"
         return skipped + new[-GIVEN_BYTES:].decode("utf-8", "replace")
 
+    def has_news(self) -> bool:
+        """Say whether output came since the last look."""
+        capture = self.running.capture
+        capture.flush()
+        return capture.file.stat().st_size > self.given_bytes
+
 
 @dataclass(slots=True)
 class Shells:
