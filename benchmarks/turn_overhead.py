@@ -5,6 +5,12 @@ the mean) are appended one by one: measured, written to the log, folded into the
 the context's size taken. `sizes` holds p50 and p99 in ms, and the p99 of CPU time alone, which
 other processes do not disturb; `growth_exponent` is the slope of log p50 over log size. Syncing to disk happens once per turn and is timed apart.
 
+`clearing` is what layer 2 takes before a call when the view holds a million tokens: `check_*` on
+every turn of a session that goes on from there, with the cache warm, the calls on which it finds
+that clearing pays included; `pass_ms` when the cache has died and all but the newest five results
+are cleared at once, entry and view included; `first_pass_ms` the same in a process that has just
+taken the session up and has counted nothing yet. All in CPU time.
+
     python benchmarks/turn_overhead.py [--sizes 100 1000 10000 100000] [--json]
 """
 
@@ -20,16 +26,25 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from holdfast.entries import AnyEntry, Ran, Replied, Said
+from msgspec import structs
+
+from holdfast.engine import Engine
+from holdfast.entries import AnyEntry, Asked, Cleared, Framed, Ran, Replied, Said, Switched
 from holdfast.gauge import Follower
 from holdfast.log import Header, Log
 from holdfast.measure import measure_content
 from holdfast.messages import Text, ToolUse, Usage
+from holdfast.settings import GaugeSettings, Settings, WindowSettings
+from holdfast.stages.clear import Clearing
 from holdfast.view import View
 
 MEAN_BYTES = 5_000
 APPENDS = 2_000
 """Timed appends per size, enough for a p99 of twenty."""
+CROWDED_TOKENS = 1_000_000
+CHECKS = 500
+"""Timed checks, enough for a p99 of five."""
+PASSES = 5
 WORDS = Path(__file__).read_text(encoding="utf-8").split()
 
 
@@ -108,6 +123,80 @@ def run(size: int, directory: Path) -> dict:
     }
 
 
+def crowded(directory: Path, name: str, tokens: int) -> Engine:
+    """Build a session whose view holds so many tokens, half of them in results."""
+    log = Log.create(directory / f"{name}.jsonl", Header(session="bench"))
+    window = WindowSettings(limit_tokens=4 * tokens)  # its line is not what is timed here
+    engine = Engine(log, Settings(gauge=GaugeSettings(calibrate=False), window=window))
+    engine.record(Switched(model="claude-opus-4-6"))
+    engine.record(Framed(lifetime="1h"))
+    stream = messages(1)
+    while engine.fullness().used_tokens < tokens:
+        grow(engine, next(stream)())
+    engine.record(Asked(at=engine.watch.clock()))
+    return engine
+
+
+def grow(engine: Engine, entry: AnyEntry) -> None:
+    """Take in an entry; an answer reports the size that the view has by its weight."""
+    if isinstance(entry, Replied):
+        used = engine.fullness().used_tokens
+        entry = structs.replace(entry, usage=Usage(cache_read_tokens=used, output_tokens=200))
+    engine.record(entry)
+
+
+def timed(stage: Clearing, engine: Engine) -> float:
+    """Time one run of the stage, in ms of CPU."""
+    began = time.thread_time_ns()
+    drive(stage, engine)
+    return (time.thread_time_ns() - began) / 1e6
+
+
+def drive(stage: Clearing, engine: Engine) -> None:
+    """Run a stage that waits for nothing."""
+    try:
+        stage(engine).send(None)
+    except StopIteration:
+        return
+    raise AssertionError("the stage waited for something")
+
+
+def clearing(directory: Path) -> dict:
+    """Time the stage on every turn, and where everything is cleared at once."""
+    engine, stage = crowded(directory, "check", 2 * CROWDED_TOKENS), Clearing()
+    drive(stage, engine)  # half of it are results, which pays at once
+    stream, checks, before = messages(2), [], len(engine.view.history)
+    for _ in range(CHECKS):
+        for _ in range(2):
+            grow(engine, next(stream)())
+        checks.append(timed(stage, engine))
+    cuts = sum(isinstance(entry, Cleared) for entry in engine.view.history[before:])
+    passes = [full_pass(directory, f"pass{i}", is_known=True) for i in range(PASSES)]
+    firsts = [full_pass(directory, f"first{i}", is_known=False) for i in range(PASSES)]
+    return {
+        "check_p50_ms": round(statistics.median(checks), 4),
+        "check_p99_ms": round(sorted(checks)[int(len(checks) * 0.99)], 4),
+        "pass_ms": round(statistics.median(ms for ms, _ in passes), 3),
+        "first_pass_ms": round(statistics.median(ms for ms, _ in firsts), 3),
+        "checks_that_cleared": cuts,
+        "results_in_a_pass": passes[0][1],
+    }
+
+
+def full_pass(directory: Path, name: str, *, is_known: bool) -> tuple[float, int]:
+    """Time a clearing of all that can be cleared; say how many results it was."""
+    engine, stage = crowded(directory, name, CROWDED_TOKENS), Clearing()
+    if is_known:
+        stage.look(engine)
+    soon = time.time() + 2 * 3_600
+    engine.watch.clock = lambda: soon
+    took = timed(stage, engine)
+    entry = engine.view.history[-1]
+    assert isinstance(entry, Cleared)
+    engine.close()
+    return took, len(entry.ids)
+
+
 def exponent(sizes: dict[int, dict]) -> float:
     """Fit p50 = c · size^k and give k."""
     xs = [math.log(size) for size in sizes]
@@ -123,12 +212,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         run(100, Path(name))  # warm up
         sizes = {size: run(size, Path(name)) for size in options.sizes}
+        cleared = clearing(Path(name))
     if not options.json:
         for size, found in sizes.items():
             print(
                 f"{size:>9,} messages  p50 {found['p50_ms']:.3f} ms  p99 {found['p99_ms']:.3f} ms"
             )
-    print(json.dumps({"sizes": sizes, "growth_exponent": exponent(sizes)}))
+    print(json.dumps({"sizes": sizes, "growth_exponent": exponent(sizes), "clearing": cleared}))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,10 @@ fragments of messages in two projections: `sent` (what goes into the request) an
 Items are frozen; a change makes a new one.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Literal, TypeAlias
 
 from holdfast.entries import How, Ran
@@ -182,10 +184,15 @@ class Round:
     def with_changed(self, tool_use_id: str, change: Callable[[Result], Result]) -> "Round":
         """Change one of its results."""
         results = tuple(change(r) if r.tool_use_id == tool_use_id else r for r in self.results)
-        weight = NOTHING
-        for result in results:
-            weight = weight + result.seen_measure
-        return replace(self, results=results, results_measure=weight)
+        return replace(self, results=results, results_measure=_weigh(results))
+
+    def with_cleared(self, shown: Mapping[str, StandIn]) -> "Round":
+        """Empty those of its results that have something to be shown instead."""
+        results = tuple(
+            result.clear(shown[result.tool_use_id]) if result.tool_use_id in shown else result
+            for result in self.results
+        )
+        return replace(self, results=results, results_measure=_weigh(results))
 
     def tool_uses(self) -> list[ToolUse]:
         """List the tools this answer called, in order."""
@@ -210,6 +217,11 @@ class Round:
         if uses:
             results = {result.tool_use_id: result for result in self.results}
             yield Message("user", tuple(_answered(use, results, projection) for use in uses))
+
+
+def _weigh(results: Sequence[Result]) -> Measure:
+    measures = [result.seen_measure for result in results]
+    return reduce(add, measures) if measures else NOTHING
 
 
 Item: TypeAlias = Spoken | Round

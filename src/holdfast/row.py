@@ -7,9 +7,9 @@ touches.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
-from holdfast.items import Item, Result, Round, join
+from holdfast.items import Item, Result, Round, StandIn, join
 from holdfast.measure import NOTHING, Measure
 from holdfast.messages import Message
 
@@ -81,6 +81,25 @@ class Row:
         if owner is None or owner.result_of(tool_use_id) is None:
             return None
         return self.replace(owner.with_changed(tool_use_id, change))
+
+    def clear(self, shown: Mapping[str, StandIn]) -> int | None:
+        """Put texts in place of results; say where the first that has one stands."""
+        orders = sorted({self.uses[id] for id in shown if id in self.uses})
+        touched = [i for i in map(self.index, orders) if i is not None]
+        touched = [i for i in touched if self._has_result(i, shown)]
+        for i in touched:
+            before = self.items[i]
+            assert isinstance(before, Round)
+            after = before.with_cleared(shown)
+            self.measure = self.measure + (after.results_measure - before.results_measure)
+            self.items[i] = after
+        if touched:
+            self._forget(touched[0])
+        return touched[0] if touched else None
+
+    def _has_result(self, i: int, ids: Container[str]) -> bool:
+        item = self.items[i]
+        return isinstance(item, Round) and any(r.tool_use_id in ids for r in item.results)
 
     def splice(self, lo: int, hi: int, items: Sequence[Item]) -> None:
         """Replace a range of items by others."""

@@ -8,7 +8,6 @@ entries and what rests on them: the one case where the whole log is walked.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from operator import methodcaller
 from typing import Any, Literal
 
 from holdfast.anchor import Anchor
@@ -288,17 +287,18 @@ class View:
 
     def _cleared(self, entry: Cleared) -> None:
         measures = entry.measures or (NOTHING,) * len(entry.ids)
-        touched, before = [], self._row.measure
-        for id, text, measure in zip(entry.ids, entry.texts, measures, strict=False):
-            shown = StandIn(text=text, how=entry.how, measure=measure)
-            touched.append(self._row.change_result(id, methodcaller("clear", shown)))
+        shown = {
+            id: StandIn(text=text, how=entry.how, measure=measure)
+            for id, text, measure in zip(entry.ids, entry.texts, measures, strict=False)
+        }
+        before, first = self._row.measure, self._row.clear(shown)
         if entry.how == "edited":
             self.edits = (*self.edits, entry)
         elif entry.how == "server":  # the prompt that the last usage is of was already without it
             self._before_round = self._before_round + (self._row.measure - before)
             if self.anchor is not None and self.anchor.n == self._last_round:
                 self.anchor = replace(self.anchor, then=self._before_round)
-        self._drop_thinking(entry, min((i for i in touched if i is not None), default=None))
+        self._drop_thinking(entry, first)
 
     def _snipped(self, entry: Snipped) -> None:
         still_open = self.open_round()

@@ -74,7 +74,7 @@ class Clearing:
     async def __call__(self, engine: Engine) -> None:
         """Clear what is due before the next call."""
         settings = engine.settings.clear
-        ledger = self._followed(engine)
+        ledger = self.look(engine)
         self._take_in_served(engine)
         if not settings.on:
             return
@@ -89,10 +89,11 @@ class Clearing:
         if plan is not None:
             self._clear(engine, plan)
 
-    def _followed(self, engine: Engine) -> Ledger:
+    def look(self, engine: Engine) -> Ledger:
+        """Take in what is new, and say what could be cleared."""
         settings = engine.settings.clear
         if self._ledger is None:
-            memory = engine.log.path.parent / "memory"
+            memory = str(engine.log.path.parent / "memory")
             self._ledger = Ledger(
                 describing(settings.also, lambda name: self.describe(name)),
                 smallest=settings.smallest_tokens,
@@ -175,10 +176,10 @@ def is_stale(view: View, edited: Batch, now: Moment) -> bool:
     return deleted_tokens(view.anchor.usage) < STALE_SHARE * edited.weight * now.scale
 
 
-def is_memory(path: str, memory: Path) -> bool:
+def is_memory(path: str, memory: str) -> bool:
     """Say whether a file holds what is remembered between sessions."""
-    given = Path(path).expanduser()
-    return given.name == "MEMORY.md" or given.is_relative_to(memory)
+    given = str(Path(path).expanduser()) if path.startswith("~") else path
+    return given.endswith("MEMORY.md") or given.startswith((f"{memory}/", f"{memory}\\"))
 
 
 def served(engine: Engine, answer: Replied, describe: Describe) -> Batch:

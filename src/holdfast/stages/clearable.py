@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from operator import mul
+from typing import NamedTuple
 
 from msgspec.structs import astuple
 
@@ -44,8 +45,7 @@ def weight(measure: Measure) -> float:
     return float(sum(map(mul, astuple(measure), _WEIGHTS)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clearable:
+class Clearable(NamedTuple):
     """A result that could be cleared."""
 
     result: Result

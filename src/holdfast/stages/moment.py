@@ -164,6 +164,8 @@ def _cold(engine: Engine, tally: Tally, idle_seconds: float) -> str:
 
 
 def time_of(history: Sequence[AnyEntry], n: int) -> float:
-    """Find when an entry was written."""
+    """Find when an entry was written; most stand where their number says."""
+    if 0 < n <= len(history) and history[n - 1].n == n:
+        return history[n - 1].at
     i = bisect_left(history, n, key=attrgetter("n"))
     return history[i].at if i < len(history) and history[i].n == n else 0.0

@@ -69,4 +69,5 @@ def _size(cleared: Clearable) -> str:
 
 
 def _when(at: float) -> str:
-    return time.strftime("%m-%d %H:%M", time.gmtime(at))
+    _, month, day, hour, minute, *_ = time.gmtime(at)
+    return f"{month:02}-{day:02} {hour:02}:{minute:02}"
