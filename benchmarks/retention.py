@@ -138,9 +138,10 @@ def by_digest(segment: Segment, size_tokens: int | None, count: Count) -> str:
     ledger = keep_ledger(facts.words(), directed)
     budget = size_tokens or budget_for(segment.tokens, facts)
     reserve = int(budget * LIMITS.index_ratio)
-    made = digest(facts, budget - reserve, marks=ledger.marks(), count=count)
+    room = budget - reserve if size_tokens else budget
+    made = digest(facts, room, marks=ledger.marks(), count=count)
     names = recent_names(segment.items, ledger.open_texts())
-    index = check_survival(made.text, names, budget - made.tokens, count).index
+    index = check_survival(made.text, names, reserve, count).index
     return f"{made.text}\n\n{index}" if index else made.text
 
 

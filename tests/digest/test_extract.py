@@ -71,16 +71,6 @@ def test_background_tasks_are_known_by_their_last_state(talk):
     )
 
 
-def test_facts_of_two_segments_go_on_from_one_another(talk):
-    """Turns are counted on, and the later list of todos is the list."""
-    talk.user("one")
-    talk.call("TodoWrite", "ok", todos=[{"content": "x", "status": "pending"}])
-    facts = extract(talk.items)
-    both = facts.then(facts)
-    assert [turn.number for turn in both.turns] == [1, 2]
-    assert both.todos == facts.todos
-
-
 def compacted_log(by):
     """Write a log that was compacted once and went on."""
     scribe = Scribe()

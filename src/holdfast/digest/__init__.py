@@ -51,6 +51,8 @@ OPENING = (
     "log, which has all of it."
 )
 NOTHING = "Nothing to tell."
+TOKEN_CHARS = 4
+"""Of prose, on average; only how much of an earlier summary is carried hangs on it."""
 LEAD_TOKENS = 12
 """What stands before each message: its turn, its number, its state."""
 
@@ -142,7 +144,7 @@ def _earlier(scene: Scene, budget_tokens: int) -> Iterator[Piece]:
     earlier = scene.facts.earlier
     if not earlier:
         return
-    chars = int(budget_tokens * scene.limits.earlier_ratio * 4 / len(earlier))
+    chars = int(budget_tokens * scene.limits.earlier_ratio * TOKEN_CHARS / len(earlier))
     for i, summary in enumerate(earlier):
         text = carried(summary.text, chars)
         line = f"From the summary of what came before {cite(summary.id)}:\n{text}"

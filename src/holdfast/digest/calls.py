@@ -19,6 +19,9 @@ from holdfast.tools.describe import Described
 
 Describe: TypeAlias = Callable[[str], Described]
 
+TASK_CHARS = 2_000
+"""A tool that starts something says its name near the beginning."""
+
 _OLD = ("old_string", "oldText", "old_str", "old", "search")
 _NEW = ("new_string", "newText", "new_str", "new", "replace", "content", "file_text", "contents")
 _ABOUT = (
@@ -190,6 +193,6 @@ def _keeps_list(use: ToolUse) -> bool:
 def _background(given: JsonObject, text: str) -> str:
     """Name the background task that a call starts, looks at or ends."""
     if given.get("run_in_background") is True:
-        found = _TASK.search(text[:2_000])
+        found = _TASK.search(text[:TASK_CHARS])
         return found[1] if found else ""
     return _text(given, ("task_id", "shell_id", "bash_id"))

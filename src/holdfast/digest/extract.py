@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Literal
 
 from holdfast.digest import speech
-from holdfast.digest.calls import Describe, steps_of
+from holdfast.digest.calls import TASK_CHARS, Describe, steps_of
 from holdfast.digest.facts import (
     Answer,
     Command,
@@ -174,4 +174,4 @@ def _state(step: Command | Report) -> Literal["running", "ended"]:
     """Say whether a background task was still running when it was last looked at."""
     text = step.output if isinstance(step, Command) else step.text
     ended = ("<status>completed", "<status>failed", "killed", "Exit status", "had already ended")
-    return "ended" if any(word in text[:2_000] for word in ended) else "running"
+    return "ended" if any(word in text[:TASK_CHARS] for word in ended) else "running"

@@ -213,20 +213,3 @@ class Facts:
             tasks=tuple(_masked(task, mask) for task in self.tasks),
             earlier=tuple(_masked(summary, mask) for summary in self.earlier),
         )
-
-    def then(self, later: "Facts") -> "Facts":
-        """Go on with the facts of the segment that follows.
-
-        Turns and rounds go on; the later list of todos replaces the earlier one, if there is
-        one; a background task is known by its last state; earlier summaries stay.
-        """
-        tasks = {task.name: task for task in (*self.tasks, *later.tasks)}
-        offset = self.turns[-1].number if self.turns else 0
-        return Facts(
-            turns=(*self.turns, *(replace(t, number=t.number + offset) for t in later.turns)),
-            rounds=self.rounds + later.rounds,
-            todos=later.todos or self.todos,
-            tasks=tuple(tasks.values()),
-            earlier=self.earlier + later.earlier,
-            since=later.since or self.since,
-        )

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 class Limits:
     """The budgets of a digest."""
 
-    tokens_ratio: float = 0.115
-    """Of the segment's tokens; half a point under an eighth, so that headings and index fit."""
+    tokens_ratio: float = 0.11
+    """Of the segment's tokens; with the index of names beside it that stays under 12 %."""
     least_tokens: int = 1_200
     """A short segment gets this much: below it the nine sections hold nothing but headings."""
     most_tokens: int = 16_000

@@ -26,6 +26,12 @@ SPEC_CHARS = 400
 """A file shorter than this is no specification."""
 POINTED_CHARS = 6
 """A command or a subject shorter than this stands in a message by chance."""
+SHORT_OUTLINE = 4
+"""The short form of an outline is this fraction of it: title and first headings."""
+PARTS = 3
+"""Programs named of one command line; what follows are filters."""
+GONE = 8
+"""Names told of an edit that only took out."""
 PROGRAMS = 8
 """Commands named among the means: the ones used most."""
 
@@ -106,7 +112,7 @@ def _outlined(
     scene: Scene, section: int, place: tuple[float, ...], lead: str, text: str, turn: int
 ) -> Piece:
     chars, age = scene.limits.plan_chars, scene.age(turn)
-    forms = (lead + outline(text, chars // 4), lead + outline(text, chars))
+    forms = (lead + outline(text, chars // SHORT_OUTLINE), lead + outline(text, chars))
     ranks = (Rank.OUTLINES + age, Rank.LONG_OUTLINES + age)
     return Piece(section=section, place=place, forms=forms, ranks=ranks)
 
@@ -142,7 +148,7 @@ def _concepts(scene: Scene) -> Iterator[Piece]:
 
 def _programs(command: Command) -> Iterator[str]:
     """Name the programs of a command line, with the word that says what they do."""
-    for part in re.split(r"&&|\|\||[;|\n]", _QUOTED.sub("''", command.text))[:3]:
+    for part in re.split(r"&&|\|\||[;|\n]", _QUOTED.sub("''", command.text))[:PARTS]:
         words = [word for word in part.split() if "=" not in word]
         if words and re.fullmatch(r"[\w./-]+", words[0]) and words[0] not in ("cd", "echo"):
             verb = words[1] if len(words) > 1 and words[1].isalpha() else ""
@@ -214,7 +220,7 @@ def _snippet(change: Change, chars: int) -> str:
     if body.strip():
         return f":\n```\n{cut(body, chars)}\n```"
     gone = taken_out([change])
-    return f": took out {', '.join(gone[:8])}" if gone else ""
+    return f": took out {', '.join(gone[:GONE])}" if gone else ""
 
 
 def _next(scene: Scene) -> Iterator[Piece]:
