@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from holdfast.cache.advice import window_at_cost
 from holdfast.cache.edits import EditedWire, pins, takes_edits
 from holdfast.cache.markers import Markers
 from holdfast.cache.request import Caching, Wire, build, free_slots, opening
@@ -21,13 +22,14 @@ from holdfast.fork import Ask, Prefix
 from holdfast.gauge import Follower, load_calibration, save_calibration
 from holdfast.items import Round
 from holdfast.log import Log
+from holdfast.measure import Measure
 from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
 from holdfast.models.protocol import Reply, Request
 from holdfast.results import Results, headed, is_over
 from holdfast.settings import Settings
 from holdfast.sides import answerable, speakable
 from holdfast.view import View, fold
-from holdfast.window import Window, window_for
+from holdfast.window import Window
 
 NOT_RUN = "The tool was not run: the session ended before it began."
 INTERRUPTED = "The tool was interrupted: the session ended while it ran. It was not run again."
@@ -142,8 +144,12 @@ class Engine:
         return Fullness(
             used_tokens=gauge.size_tokens(total),
             margin_tokens=gauge.margin_tokens(total),
-            window=window_for(self.model, self.settings.window),
+            window=window_at_cost(self.model, self.settings.window, self.frame.lifetime),
         )
+
+    def size_tokens(self, total: Measure) -> int:
+        """Foretell how full the context would be if all of the view weighed this."""
+        return self._follower.follow(self.view).size_tokens(total)
 
     def switch(self, model: str, reason: str) -> Fullness:
         """Let another model answer from here on; say how full its window is then."""

@@ -18,6 +18,10 @@ from holdfast.settings import WindowSettings
 Level = Literal["ok", "warning", "error", "auto", "blocking"]
 
 
+COST = "cost"
+"""An auto line that is placed where compacting costs least; prices are known elsewhere."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """A model's window and the lines that matter, all in tokens from the start."""
@@ -94,7 +98,7 @@ def _auto_line(wish: str, effective_tokens: int, buffer_tokens: int) -> int:
     """Place the auto line where the user wants it, but never past the window's own."""
     own = max(1, effective_tokens - buffer_tokens)
     text = wish.strip().replace("_", "").replace(",", "")
-    if not text:
+    if text in ("", COST):
         return own
     try:
         number = float(text.removesuffix("%"))
@@ -112,5 +116,5 @@ def _auto_line(wish: str, effective_tokens: int, buffer_tokens: int) -> int:
 def _bad_line(wish: str) -> ConfigError:
     return ConfigError(
         f"window.auto_line is {wish!r}; give a number of tokens such as '150000', "
-        "a share such as '80%', or '' for the window's own line"
+        "a share such as '80%', 'cost', or '' for the window's own line"
     )

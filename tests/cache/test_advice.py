@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.cache.advice import cheapest_line, cold_resume_advice
+from holdfast.cache.advice import cheapest_line, cold_resume_advice, window_at_cost
 from holdfast.cache.outlook import Outlook
 from holdfast.settings import WindowSettings
 from holdfast.window import window_for
@@ -108,3 +108,12 @@ def test_a_model_without_a_price_keeps_the_windows_own_line():
     """Without prices there is no cheapest line."""
     window = window_for("granite-9")
     assert cheapest_line("granite-9", window) == window.auto_tokens
+
+
+def test_the_auto_line_can_be_placed_by_cost():
+    """On a large window that is far below its own line; a model without a price keeps that."""
+    asked = WindowSettings(auto_line="cost")
+    large = window_at_cost("claude-sonnet-5-5", asked)
+    assert large.auto_tokens == cheapest_line("claude-sonnet-5-5", window_for("claude-sonnet-5-5"))
+    assert large.auto_tokens < window_for("claude-sonnet-5-5").auto_tokens
+    assert window_at_cost("nobody-1", asked) == window_for("nobody-1")

@@ -6,14 +6,16 @@ session that lay idle. Both answer in tokens and dollars only: what a summary lo
 is for the caller to weigh.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from holdfast.cache.course import Course
 from holdfast.cache.outlook import Outlook
 from holdfast.cache.warmth import Lifetime, Warmth
 from holdfast.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.window import Window
+from holdfast.settings import WindowSettings
+from holdfast.window import COST, Window, window_for
 
 SUMMARY_TOKENS = 5_000
 """A usual summary; the window keeps room for 20,000."""
@@ -135,6 +137,16 @@ def cheapest_line(
         if per_call < best_usd:
             best_usd, best = per_call, int(prompt)
     return best
+
+
+@lru_cache(maxsize=16)
+def window_at_cost(model: str, settings: WindowSettings, lifetime: Lifetime = "5m") -> Window:
+    """Work out a model's window, with the auto line where it costs least if that is wished for."""
+    window = window_for(model, settings)
+    if settings.auto_line != COST:
+        return window
+    line = cheapest_line(model, window, lifetime=lifetime)
+    return window_for(model, replace(settings, auto_line=str(line)))
 
 
 def _mean_usd(course: Course, prompt_tokens: float) -> float:

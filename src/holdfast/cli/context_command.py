@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
+from holdfast.cache.advice import window_at_cost
 from holdfast.cli.show import bar, json_out, plain, tokens
 from holdfast.cli.target import Target, open_target
 from holdfast.context import Context, Part, describe
 from holdfast.gauge import Follower, load_calibration, replay
 from holdfast.settings import load_settings
-from holdfast.window import window_for
 
 INNER_PARTS = 6
 """How many tools are listed under a category before the rest is summed up."""
@@ -30,7 +30,7 @@ def command(target: str, model: str | None, as_json: bool) -> None:
     """
     opened = open_target(target)
     view, gauge = replay(opened.history, Follower(load_calibration))
-    window = window_for(model or view.model, load_settings(Path.cwd()).window)
+    window = window_at_cost(model or view.model, load_settings(Path.cwd()).window)
     context = describe(view, gauge, window)
     if as_json:
         json_out(

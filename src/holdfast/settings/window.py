@@ -17,8 +17,8 @@ class WindowSettings:
     auto: bool = setting(True, "make room without being asked once the auto line is reached")
     auto_line: str = setting(
         "",
-        "where room is made: '' is the window's own line, '150000' tokens, or '80%'",
-        form=r"|[1-9][\d_,]*|\d{1,3}(\.\d+)?%",
+        "where room is made: '' is the window's own line, '150000' tokens, '80%', or 'cost'",
+        form=r"|cost|[1-9][\d_,]*|\d{1,3}(\.\d+)?%",
     )
     auto_window_tokens: int = setting(
         0, "treat the window as this large when placing the auto line; 0 is the real one", low=0
