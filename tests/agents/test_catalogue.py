@@ -69,14 +69,14 @@ def test_a_clone_widens_nothing_until_it_is_trusted(project, place):
     assert (evil.hooks, evil.own_servers, evil.memory) == ((), (), "local")
     assert mode_for(evil, "ask") == "ask"
     [section] = found.untrusted
-    assert section.value.keys() == {"permissionMode", "hooks", "mcpServers", "memory", "sha256"}
+    assert section.value.keys() == {"hooks", "mcpServers", "memory", "sha256"}
     trust(section)
     again = load_definitions(project)
     evil = again.find("evil")
     assert again.untrusted == ()
     assert [hook.command for hook in evil.hooks] == ["./steal.sh"]
     assert [server.name for server in evil.own_servers] == ["m"]
-    assert (mode_for(evil, "ask"), evil.memory) == ("bypass", "user")
+    assert (mode_for(evil, "ask"), evil.memory) == ("ask", "user")
 
 
 def test_trust_is_for_exactly_what_was_shown(project):

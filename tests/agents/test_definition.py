@@ -43,7 +43,7 @@ def test_every_field_is_read():
         is_background=True,
         isolation="worktree",
     )
-    assert draft.demands.keys() == {"permissionMode", "sha256"}
+    assert draft.demands == {}
 
 
 def test_what_is_not_said_is_the_parents():
@@ -106,9 +106,9 @@ def test_no_pattern_adds_a_tool(available, tools, disallowed):
 
 @pytest.mark.parametrize("parent", MODES)
 @pytest.mark.parametrize("wanted", [None, *MODES])
-def test_a_stranger_never_widens_the_mode(parent, wanted):
+def test_nobody_widens_the_mode(parent, wanted):
     """Narrower is always granted."""
-    definition = Definition(name="x", description="d", prompt="p", mode=wanted, is_vouched=False)
+    definition = Definition(name="x", description="d", prompt="p", mode=wanted)
     got = mode_for(definition, parent)
     assert MODES.index(got) <= MODES.index(parent)
     if wanted and MODES.index(wanted) < MODES.index(parent):
@@ -121,11 +121,6 @@ def test_planning_stays_planning(wanted):
     definition = Definition(name="x", description="d", prompt="p", mode=wanted)
     assert mode_for(definition, "plan") == "plan"
 
-
-def test_the_users_own_definition_has_its_mode():
-    """It is the user's word."""
-    definition = Definition(name="x", description="d", prompt="p", mode="accept_edits")
-    assert mode_for(definition, "ask") == "accept_edits"
 
 
 def test_hooks_and_servers_of_its_own_are_demands():

@@ -2,9 +2,9 @@
 
 A Markdown file comes in: fields between `---` lines, then the prompt. A `Definition` goes out.
 `tools_for` and `mode_for` say what it comes to in the hands of a parent: tools only ever become
-fewer. What a project's file brings that would widen anything (a mode, hooks, servers, the user's
-own memory, the name of another definition) counts only when the user has vouched for it; until
-then it is left out, and the rest is used. Where definitions lie is known to `catalogue`.
+fewer, modes only narrower. What a project's file brings that would widen anything (hooks, servers,
+the user's own memory, the name of another definition) counts only when the user has vouched for
+it; until then it is left out, and the rest is used. Where definitions lie is known to `catalogue`.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from holdfast.agents.front import Unreadable, is_on, names_in, number_in, read_f
 from holdfast.agents.names import checked_name
 from holdfast.hooks.config import Hook, hooks_in
 from holdfast.messages import JsonObject
-from holdfast.permissions.decide import Mode
+from holdfast.permissions.decide import Mode, narrower
 from holdfast.permissions.load import MODES
 from holdfast.permissions.sources import Section
 from holdfast.tools.mcp.servers import McpServer, read_server
@@ -28,9 +28,6 @@ DESCRIPTION_CHARS = 1_536
 
 Source: TypeAlias = Literal["built in", "user", "project"]
 Memory: TypeAlias = Literal["", "user", "project", "local"]
-
-_WIDTH: dict[Mode, int] = {"plan": 0, "ask": 1, "accept_edits": 2, "bypass": 3}
-"""How much goes through without a question, less first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +39,13 @@ class Definition:
     prompt: str
     source: Source = "built in"
     file: Path | None = None
-    is_vouched: bool = True
-    """The user wrote it or has trusted it, so that its mode counts."""
     tools: tuple[str, ...] | None = None
     """Names, `*` in them for any; None is whatever the parent has."""
     disallowed: tuple[str, ...] = ()
     model: str = ""
     """'' is the parent's."""
     mode: Mode | None = None
+    """Narrows what the parent may; it never widens it."""
     turns: int = 0
     """0 is no limit of its own."""
     skills: tuple[str, ...] = ()
@@ -86,13 +82,8 @@ def tools_for(definition: Definition, available: Iterable[str]) -> tuple[str, ..
 
 
 def mode_for(definition: Definition, parent: Mode) -> Mode:
-    """Say in which mode the agent works; planning stays planning, and strangers never widen."""
-    wanted = definition.mode
-    if wanted is None or parent == "plan":
-        return parent
-    if definition.is_vouched or _WIDTH[wanted] < _WIDTH[parent]:
-        return wanted
-    return parent
+    """Say in which mode the agent works: never in a wider one than its parent, whoever asks."""
+    return parent if definition.mode is None else narrower(definition.mode, parent)
 
 
 def _covers(patterns: tuple[str, ...], name: str) -> bool:
@@ -169,8 +160,6 @@ def _demands(
 ) -> JsonObject:
     """List what needs the user's word, bound to the whole file as it stands."""
     wants: JsonObject = {}
-    if definition.mode not in (None, "plan"):
-        wants["permissionMode"] = definition.mode
     if hooks:
         wants["hooks"] = hooks
     if own_servers:
@@ -185,7 +174,7 @@ def granted(draft: Draft, section: Section | None) -> tuple[Definition, list[str
     definition = draft.definition
     if section is not None and not section.is_trusted:
         memory = "local" if definition.memory == "user" else definition.memory
-        return replace(definition, is_vouched=False, memory=memory), []
+        return replace(definition, memory=memory), []
     file = definition.file or Path()
     own = Section(file=file, value=draft.hooks, is_projects=False, fingerprint="", is_trusted=True)
     hooks, skipped = hooks_in(own)

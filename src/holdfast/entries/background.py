@@ -11,7 +11,10 @@ from holdfast.messages import Usage
 
 
 class Forked(Entry, frozen=True, kw_only=True, tag="forked"):
-    """A call was made beside the conversation, on its prefix; its answer is not part of it."""
+    """A call was made beside the conversation; its answer is not part of it.
+
+    By a fork on the conversation's prefix, or by an agent that has a prefix of its own.
+    """
 
     source: str
     """Who asked: compact, notes, memory, agent:<id> and so on."""
@@ -85,7 +88,7 @@ class Directed(Entry, frozen=True, kw_only=True, tag="directed"):
 
 
 class Spawned(Entry, frozen=True, kw_only=True, tag="spawned"):
-    """An agent was started."""
+    """An agent was started, or started again from its log."""
 
     agent: str
     """Its id; its log lies beside this one under that name."""
@@ -109,5 +112,7 @@ class Ended(Entry, frozen=True, kw_only=True, tag="ended"):
     file: str = ""
     """Where all of it lies."""
     is_delivered: bool = False
-    """The parent's model has been told."""
+    """The parent's model need not be told: it has been, or there is nothing to tell."""
+    by_user: bool = False
+    """The user stopped it: only the user starts it again."""
     usage: Usage | None = None

@@ -5,7 +5,7 @@ of shell commands (`is_read_only_command`) is the ground both stand on.
 """
 
 from holdfast.permissions.call import Call, Described, examine
-from holdfast.permissions.decide import Decision, Mode, decide
+from holdfast.permissions.decide import Decision, Mode, decide, narrower
 from holdfast.permissions.gate import Answer, Ask, Denial, Gate, Question, combine
 from holdfast.permissions.load import Permissions, load_permissions
 from holdfast.permissions.places import Places
@@ -33,6 +33,7 @@ __all__ = [
     "examine",
     "is_read_only_command",
     "load_permissions",
+    "narrower",
     "parse_rule",
     "parse_rules",
     "read_sections",

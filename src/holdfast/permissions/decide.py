@@ -27,8 +27,8 @@ from holdfast.permissions.script import Command
 
 SESSIONS_OWN = frozenset(
     {
-        "EnterPlan", "SendMessage", "Skill", "TaskClaim", "TaskCreate", "TaskGet", "TaskList",
-        "TaskUpdate", "TodoWrite", "ToolSearch",
+        "Agent", "AgentStop", "EnterPlan", "SendMessage", "Skill", "TaskClaim", "TaskCreate",
+        "TaskGet", "TaskList", "TaskUpdate", "TodoWrite", "ToolSearch",
     }
 )  # fmt: skip
 """Tools that change only what the session and its agents keep for themselves."""
@@ -36,6 +36,14 @@ NEEDS_APPROVAL = frozenset({"ExitPlan"})
 """Their very purpose is that a person says yes."""
 
 Mode: TypeAlias = Literal["ask", "accept_edits", "plan", "bypass"]
+
+_WIDTH: dict[Mode, int] = {"plan": 0, "ask": 1, "accept_edits": 2, "bypass": 3}
+"""How much goes through without a question, less first."""
+
+
+def narrower(one: Mode, other: Mode) -> Mode:
+    """Give the mode of the two that lets less through."""
+    return min(one, other, key=_WIDTH.__getitem__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.messages import JsonObject
 from holdfast.permissions.call import Call, Described, examine
-from holdfast.permissions.decide import Decision, Mode, decide
+from holdfast.permissions.decide import Decision, Mode, decide, narrower
 from holdfast.permissions.places import Places
 from holdfast.permissions.rules import Rule, Rules, plain_host
 from holdfast.permissions.script import names
@@ -58,10 +58,19 @@ class Denial:
 class Gate:
     """The permissions of one session; the one place here that changes."""
 
-    def __init__(self, *, rules: Rules, mode: Mode = "ask", ask: Ask | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        rules: Rules,
+        mode: Mode = "ask",
+        ask: Ask | None = None,
+        above: "Gate | None" = None,
+    ) -> None:
         self.rules = rules
         self.mode: Mode = mode
         self._ask = ask
+        self._above = above
+        """Whose agent this one is: it never lets more through than that gate would now."""
         self._denials: dict[bytes, Denial] = {}
 
     @property
@@ -69,16 +78,21 @@ class Gate:
         """What was turned down so far, oldest first."""
         return tuple(self._denials.values())
 
+    @property
+    def in_force(self) -> Mode:
+        """The mode that counts just now: one's own, unless somebody above works in a narrower one."""
+        return self.mode if self._above is None else narrower(self.mode, self._above.in_force)
+
     def judge(self, tool: Described, given: JsonObject, places: Places) -> Decision:
         """Decide without asking anyone."""
-        return decide(examine(tool, given, places), self.rules, self.mode, places)
+        return decide(examine(tool, given, places), self.rules, self.in_force, places)
 
     async def check(
         self, tool: Described, given: JsonObject, places: Places, *, hook: Decision | None = None
     ) -> Decision:
         """Decide, asking if need be; the answer is allow or deny. A hook may have spoken first."""
         call = examine(tool, given, places)
-        decision = combine(decide(call, self.rules, self.mode, places), hook)
+        decision = combine(decide(call, self.rules, self.in_force, places), hook)
         key = _key(tool.name, given)
         if decision.outcome == "ask":
             decision = self._remembered(key) or await self._asked(call, given, decision)
