@@ -237,8 +237,17 @@ async def test_turns_money_and_the_window_have_limits(bench):
     end = await bench(script, settings=Settings(budget=BudgetSettings(max_tokens=200))).run()
     assert end.reason == "budget_spent"
     assert "tokens are spent" in end.detail
-    small = Settings(window=WindowSettings(limit_tokens=50))
+    small = Settings(window=WindowSettings(limit_tokens=50, auto=False))
     assert (await bench(script, settings=small).run("word " * 400)).reason == "blocking_limit"
+
+
+async def test_what_cannot_be_compacted_away_ends_the_run_item_by_item(bench):
+    """Nothing is sent, and the message says what weighs how much."""
+    one = bench("text: never", settings=Settings(window=WindowSettings(limit_tokens=50)))
+    end = await one.run("word " * 400)
+    assert end.reason == "context_overflow"
+    assert "not answered yet" in end.detail
+    assert one.loop.model.requests == []
 
 
 async def test_a_denial_can_end_the_turn(bench):

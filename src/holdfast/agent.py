@@ -6,19 +6,28 @@ has a loop of its own uses `Session` instead, and loses nothing by it.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from holdfast.cache.prompt import updated
 from holdfast.engine import Engine
-from holdfast.entries import Framed, Said
+from holdfast.entries import Compacted, Framed, Said
 from holdfast.fork import Forks
 from holdfast.framing import Framer, reframed, renew_frame
 from holdfast.hooks import Hooks, Scene
 from holdfast.hooks import Verdict as HookVerdict
 from holdfast.instructions import Gathered, Nearby, Reason, loaded_fields, said, sources
-from holdfast.loop import Loop, LoopEvent, Recover, Stopped, Verdict, budget_in, never_recovers
+from holdfast.loop import (
+    Loop,
+    LoopEvent,
+    Recover,
+    Stopped,
+    Verdict,
+    budget_in,
+    never_recovers,
+    unless,
+)
 from holdfast.messages import JsonObject, ResultContent, Text, ToolUse, text_of
 from holdfast.models.protocol import Model
 from holdfast.permissions import Gate, Mode, Places
@@ -52,6 +61,8 @@ class Agent:
     recover: Recover = never_recovers
     notices: list[str] = field(default_factory=list)
     """What the user should be told: how the session was set up, what hooks say. Take with `told`."""
+    listener: Callable[[str], None] | None = None
+    """Told such lines as they come, instead of their being kept."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
     _known: dict[str, Tool] = field(default_factory=dict)
     """Every tool that may be called, by name; grows when MCP tools are loaded."""
@@ -113,21 +124,31 @@ class Agent:
                 self._retired.append(self.model)
                 self.model, self.fallback = loop.model, None
 
-    async def _fire(self, event: str, fields: JsonObject) -> HookVerdict:
+    async def ask_hooks(self, event: str, fields: JsonObject) -> HookVerdict:
         """Run an event's hooks; an abort ends them, and they have then said nothing."""
-        hooks = asyncio.create_task(self.hooks.fire(event, fields, self._scene()))
-        aborted = asyncio.create_task(self.abort.wait())
-        try:
-            await asyncio.wait({hooks, aborted}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            aborted.cancel()
-            if not hooks.done():
-                hooks.cancel()
-                await asyncio.wait({hooks})
-        verdict = HookVerdict() if hooks.cancelled() else hooks.result()
-        self._asides.extend(verdict.context)
-        self.notices.extend((*verdict.messages, *verdict.errors))
+        said = await unless(self.abort, self.hooks.fire(event, fields, self._scene()))
+        verdict = said or HookVerdict()
+        for line in (*verdict.messages, *verdict.errors):
+            self.notify(line)
         return verdict
+
+    async def _fire(self, event: str, fields: JsonObject) -> HookVerdict:
+        """Run an event's hooks; the model is told with the next call what they want it to know."""
+        verdict = await self.ask_hooks(event, fields)
+        self._asides.extend(verdict.context)
+        return verdict
+
+    def notify(self, line: str) -> None:
+        """Let the user know something, at once where somebody listens."""
+        if self.listener is None:
+            self.notices.append(line)
+        else:
+            self.listener(line)
+
+    async def compact(self, focus: str = "") -> Compacted | None:
+        """Let history become a summary because the user wants it; nothing if they stop it."""
+        self.abort.clear()
+        return await unless(self.abort, self.session.compact(focus))
 
     def _loop(self, budget_tokens: int) -> Loop:
         settings = self.engine.settings

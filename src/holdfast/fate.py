@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from holdfast.entries import AnyEntry, Redone, Shaped, Undone, references, targets
+from holdfast.entries import AnyEntry, Framed, Redone, Shaped, Undone, references, targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Fate:
 def fate(entries: Iterable[AnyEntry]) -> Fate:
     """Work out which entries undo and redo have left in force."""
     shaped: dict[int, Shaped] = {}
+    frames: list[Framed] = []
     undone: set[int] = set()
     spans: list[tuple[int, int]] = []
     for entry in entries:
@@ -47,12 +48,15 @@ def fate(entries: Iterable[AnyEntry]) -> Fate:
         elif isinstance(entry, Undone | Redone) and entry.target in shaped:
             (undone.add if isinstance(entry, Undone) else undone.discard)(entry.target)
             spans.append((entry.target, entry.n))
+        elif isinstance(entry, Framed) and entry.rests_on:
+            frames.append(entry)
     if not spans:
         return Fate()
     dead = set(undone)
     for n, shaping in shaped.items():
         if _rests_on_any(shaping, dead):
             dead.add(n)
+    dead.update(frame.n for frame in frames if not dead.isdisjoint(frame.rests_on))
     vetoes = frozenset(target for n in undone for target in targets(shaped[n]))
     return Fate(dead=frozenset(dead), vetoes=vetoes, spans=_joined(spans))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from holdfast.agent import Agent
 from holdfast.cache.prompt import Volatile, servers_text
+from holdfast.compacting import Compacting, history_of
 from holdfast.entries import Ran, Replied
 from holdfast.framing import Framer, make_frame
 from holdfast.hooks import Hooks, load_hooks
@@ -70,6 +71,8 @@ async def open_agent(
     )
     if ask is not None:
         agent.gate = Gate(rules=permissions.rules, mode=agent.gate.mode, ask=_noting(agent, ask))
+    agent.tools = (*agent.tools, history_of(agent))
+    Compacting(agent).attach()
     await _connect(agent, servers.servers)
     await _begin(agent, system, source, "resume" if resume else "startup")
     return agent
@@ -94,7 +97,7 @@ async def _begin(agent: Agent, system: str, source: str, how: str) -> None:
         agent.session.begin(agent.model.name, made.frame, source)
     clearing = agent.session.clearing
     clearing.describe, clearing.forget = agent.described, agent.lose_sight
-    clearing.tell = agent.notices.append
+    clearing.tell = agent.notify
     engine.stages = (agent.list_tools, agent.say_asides, agent.bring_nearby, *engine.stages)
     await agent.start(how)
     if made is not None:

@@ -22,8 +22,8 @@ from holdfast.cache.lifetime import latched
 from holdfast.cache.server_side import declared
 from holdfast.capabilities import capabilities
 from holdfast.engine import Engine, Fullness
-from holdfast.entries import Framed, Section, Switched
-from holdfast.errors import ModelError, RequestRejected
+from holdfast.entries import Compacted, Framed, Section, Switched
+from holdfast.errors import ModelError, PromptTooLong, RequestRejected
 from holdfast.fork import Forks, out_of_reach
 from holdfast.framing import frame
 from holdfast.log import Log
@@ -44,7 +44,9 @@ from holdfast.models.translate import translate
 from holdfast.round import Toolbox
 from holdfast.settings import Settings, home, load_settings
 from holdfast.stages.clear import Clearing
-from holdfast.stages.spill import Spill
+from holdfast.stages.compact import Compaction, Wish
+from holdfast.stages.standard import StandardStages
+from holdfast.stages.undo import redo, undo
 from holdfast.store import FileStore, Store
 from holdfast.tools.workplace import Workplace
 from holdfast.view import View
@@ -58,13 +60,14 @@ class Session:
         self, log: Log, settings: Settings, *, max_tokens: int = 0, client: object = None
     ) -> None:
         self.engine = Engine(log, settings)
-        Spill().attach(self.engine)
-        self.clearing = Clearing()
-        self.clearing.attach(self.engine)
+        self.stages = StandardStages()
+        self.stages.attach(self.engine)
         if client is not None:
             self.engine.ask = self._forks(client).ask
         self._max_tokens = max_tokens
         self._attempt = 0
+        self._has_recovered = False
+        """An overflow was answered in this turn; one more is the caller's to see."""
         self._dice = random.Random()
         self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
         """How `failed` waits; tests put in one that does not."""
@@ -136,6 +139,16 @@ class Session:
         """What the model sees."""
         return self.engine.view
 
+    @property
+    def clearing(self) -> Clearing:
+        """The stage that clears old results."""
+        return self.stages.clear
+
+    @property
+    def compaction(self) -> Compaction:
+        """The stage that compacts."""
+        return self.stages.compact
+
     def user(self, content: str | list[JsonObject] | Content) -> None:
         """Take in what the user says; it is in the log before anything is sent.
 
@@ -185,20 +198,39 @@ class Session:
             response = final()
             if isinstance(response, Awaitable):
                 response = await response
-        self._attempt = 0
+        self._attempt, self._has_recovered = 0, False
         self.engine.settle(reply_from(response))
 
     async def failed(self, error: BaseException) -> Literal["retry"]:
-        """Wait out what passes and answer "retry"; raise, as one of ours, what does not."""
+        """Wait out what passes, make room for what was too long, and answer "retry".
+
+        What neither helps against is raised, as one of ours; so is a second overflow in a turn.
+        """
         ours = error if isinstance(error, ModelError) else translate(error)
         if ours is None:
             raise error
+        if isinstance(ours, PromptTooLong) and not self._has_recovered:
+            self._has_recovered = True
+            if await self.compaction.recover(self.engine, ours):
+                return "retry"
         self._attempt += 1
         wait = wait_seconds(ours, self._attempt, RETRIES, self._dice)
         if wait is None:
             raise ours from error
         await self.sleep(wait)
         return "retry"
+
+    async def compact(self, focus: str = "") -> Compacted:
+        """Let history become a summary now; `focus` says what it is to dwell on."""
+        return await self.compaction.compact(self.engine, Wish(trigger="manual", focus=focus))
+
+    def undo(self, n: int = 0) -> str:
+        """Take a change of the view back, by default the newest; say what was taken back."""
+        return undo(self.engine, n)
+
+    def redo(self, n: int = 0) -> str:
+        """Bring back what was taken back, by default the newest."""
+        return redo(self.engine, n)
 
     def _forks(self, client: object) -> Forks:
         """Let questions to the model go through the caller's client, on forks without tools."""
@@ -212,7 +244,8 @@ class Session:
         )
 
     def close(self) -> None:
-        """Keep what was learnt and let the log go."""
+        """Stop what runs in the background, keep what was learnt and let the log go."""
+        self.stages.close()
         self.engine.close()
 
     async def __aenter__(self) -> Self:

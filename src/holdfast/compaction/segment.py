@@ -5,7 +5,6 @@ legal cut. What the user said last and nobody answered stays, and so does a roun
 still run. What is pinned within a segment stays too, word for word: the view sees to that.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.compaction.summary import Kind
@@ -40,9 +39,14 @@ class Segment:
         return self.items[-1].id
 
 
-def whole_segment(view: View) -> Segment | None:
-    """Cover everything that may be covered; nothing if that is next to nothing."""
+def whole_segment(view: View, *, again: bool = False) -> Segment | None:
+    """Cover everything that may be covered; nothing if that is next to nothing.
+
+    `again` covers what is only a summary, too, so that it can be told shorter.
+    """
     items = tuple(view.items[: view.compactable()])
+    if again:
+        return Segment(items=items) if items else None
     if len(items) < FEWEST_ITEMS or all(_is_summary(item) for item in items):
         return None
     return Segment(items=items)
@@ -99,8 +103,3 @@ def _is_summary(item: Item) -> bool:
 
 def _words(item: Item) -> str:
     return text_of(item.content)
-
-
-def without_summaries(items: Sequence[Item]) -> list[Item]:
-    """Leave out what stands for earlier history."""
-    return [item for item in items if not _is_summary(item)]

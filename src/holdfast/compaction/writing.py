@@ -7,15 +7,15 @@ direct call has a short prompt of its own, no tools, no pictures and as little t
 model accepts; what is too long for it loses its oldest rounds, and at last is read in pieces.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.capabilities import Capabilities
+from holdfast.capabilities import PLAIN_WINDOW_TOKENS, Capabilities
 from holdfast.compaction.summary import Fault, Written, prompt, read_summary
 from holdfast.digest.words import head_and_tail
 from holdfast.entries import Framed, Section
-from holdfast.errors import HoldfastError, PromptTooLong
-from holdfast.fork import Ask, ForkRequest, Prefix
+from holdfast.errors import Aborted, HoldfastError, PromptTooLong
+from holdfast.fork import Ask, ForkReply, ForkRequest, Prefix
 from holdfast.items import Item, Spoken, render
 from holdfast.messages import (
     Block,
@@ -29,11 +29,12 @@ from holdfast.messages import (
     is_thought,
     message_to_wire,
 )
-from holdfast.round import RoundEvent
 
 SOURCE = "compact"
 OUTPUT_TOKENS = 20_000
 """99.99 % of summaries are shorter than 17,400."""
+OUTPUT_SHARE = 0.2
+"""Of the window: in a small one the conversation needs the room."""
 TRUNCATIONS = 3
 """How often the oldest part is left out before another way is taken."""
 TRUNCATED_SHARE = 0.2
@@ -70,13 +71,11 @@ class Writer:
     able: Capabilities
     asked: str
     """The words that ask for the summary."""
-    on_event: Callable[[RoundEvent], None] | None = None
+    window_tokens: int = PLAIN_WINDOW_TOKENS
 
-    async def on_fork(self) -> Written:
-        """Ask on the conversation's own prefix."""
-        return await self._summary(
-            ForkRequest(say=self.asked, source=SOURCE, on_event=self.on_event)
-        )
+    async def on_fork(self, prefix: Prefix | None = None) -> Written:
+        """Ask on the conversation's own prefix: as it stands when asked, or as given."""
+        return await self._summary(ForkRequest(say=self.asked, source=SOURCE, prefix=prefix))
 
     async def directly(self, items: Sequence[Item]) -> Written:
         """Ask in a call of its own, leaving out the oldest rounds while it is too long."""
@@ -107,13 +106,20 @@ class Writer:
         return await self._summary(self._request(messages, asked))
 
     async def _text(self, messages: Sequence[Message], asked: str) -> str:
-        reply = await self.ask(self._request(messages, asked))
+        reply = await self._reply(self._request(messages, asked))
         if not reply.text.strip():
             raise NoSummary("empty")
         return reply.text
 
-    async def _summary(self, request: ForkRequest) -> Written:
+    async def _reply(self, request: ForkRequest) -> ForkReply:
+        """Ask; a fork that was stopped is no answer, and nobody wants another."""
         reply = await self.ask(request)
+        if reply.reason == "aborted":
+            raise Aborted("the summary was stopped; nothing was changed")
+        return reply
+
+    async def _summary(self, request: ForkRequest) -> Written:
+        reply = await self._reply(request)
         found = read_summary(
             reply.text, "tool_use" if _called(reply.content) else reply.stop_reason
         )
@@ -130,10 +136,14 @@ class Writer:
             frame=frame,
             messages=tuple(message_to_wire(message) for message in messages),
             model=self.model,
-            max_output_tokens=min(OUTPUT_TOKENS, self.able.max_output_tokens),
+            max_output_tokens=min(
+                OUTPUT_TOKENS,
+                self.able.max_output_tokens,
+                max(1, int(OUTPUT_SHARE * self.window_tokens)),
+            ),
             is_cached=False,
         )
-        return ForkRequest(say=asked, source=SOURCE, prefix=prefix, on_event=self.on_event)
+        return ForkRequest(say=asked, source=SOURCE, prefix=prefix)
 
 
 def _called(content: Iterable[Block]) -> bool:

@@ -38,6 +38,8 @@ class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
     betas: tuple[str, ...] = ()
     lifetime: Literal["5m", "1h"] = "5m"
     max_output_tokens: int = 0
+    rests_on: tuple[int, ...] = ()
+    """The compaction it was made anew for; undone with it, the frame before is in force again."""
     measure: Measure = NOTHING
 
 

@@ -15,6 +15,8 @@ END_TOTAL_SECONDS = 1.5
 """All hooks together, once the user has left; a hook that sets its own time raises it."""
 END_TOTAL_MAX_SECONDS = 60.0
 """Nobody waits longer than this for a program to close."""
+COMPACT_TIMEOUT_SECONDS = 60.0
+"""The window is full, and the work waits until room is made."""
 STOP_BLOCKS_MAX = 8
 """In a row; a hook that never lets go would never let the session end."""
 
@@ -49,5 +51,13 @@ EVENTS = {
         Event(name="PostToolUse", matches_on="tool_name", can_block=True),
         Event(name="InstructionsLoaded", matches_on="load_reason"),
         Event(name="Stop", can_block=True),
+        Event(
+            name="PreCompact",
+            matches_on="trigger",
+            can_block=True,
+            text_is_context=True,
+            timeout_seconds=COMPACT_TIMEOUT_SECONDS,
+        ),
+        Event(name="PostCompact", matches_on="trigger", timeout_seconds=COMPACT_TIMEOUT_SECONDS),
     )
 }

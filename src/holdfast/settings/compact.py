@@ -14,6 +14,9 @@ class CompactSettings:
         False, "wait until the provider says the prompt is too long; uses more of the window"
     )
     model: bool = setting(True, "let a model write summaries; off makes digests, which cost nothing")
+    by_provider: bool = setting(
+        False, "let the provider compact on its side where it can; ours keeps more and is readable"
+    )
     failures: int = setting(
         3, "after this many in a row no model is asked any more by itself", low=1, high=100
     )

@@ -2,7 +2,8 @@
 
 From a lower line on a fork is asked for the summary while the work goes on. What it covers is
 fixed when it starts. At the line it is taken if nothing since has changed what had been sent by
-then; messages that came later stay word for word behind it. Otherwise it is thrown away.
+then; messages that came later stay word for word behind it. Otherwise it is thrown away, and what
+it cost is said.
 """
 
 import asyncio
@@ -11,65 +12,113 @@ from dataclasses import dataclass
 from holdfast.compaction.segment import Segment, segment_before
 from holdfast.compaction.summary import Written
 from holdfast.engine import Engine
-from holdfast.entries import Failed, Framed, Redone, Shaped, Switched, Undone
+from holdfast.entries import Failed, Framed, Redone, Shaped, Spilled, Switched, Undone
 from holdfast.errors import HoldfastError
+from holdfast.stages.drafting import spent_in
+from holdfast.stages.ladder import Made
 from holdfast.stages.timing import drops_thinking, may_move
+
+WHAT = "compact: ahead"
+"""What failures of this go by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Draft:
-    task: "asyncio.Task[Written]"
+class Prepared:
+    """A summary that can be used, and what it covers."""
+
+    segment: Segment
+    written: Written
+    since: int
+    """How long the log was when it was begun."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _UnderWay:
+    task: "asyncio.Task[Made]"
     last: int
     """The last message it covers."""
-    position: int
-    """How long the log was."""
+    since: int
 
 
 class Ahead:
     """The summary under way, if there is one."""
 
     def __init__(self) -> None:
-        self._draft: _Draft | None = None
+        self._under_way: _UnderWay | None = None
 
     @property
     def is_under_way(self) -> bool:
         """Say whether one was begun and not yet taken or thrown away."""
-        return self._draft is not None
+        return self._under_way is not None
 
-    def begin(self, engine: Engine, task: "asyncio.Task[Written]", segment: Segment) -> None:
+    def begin(self, engine: Engine, task: "asyncio.Task[Made]", segment: Segment) -> None:
         """Take note of a summary that is being written."""
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._draft = _Draft(task=task, last=segment.last, position=len(engine.view.history))
+        self._under_way = _UnderWay(task=task, last=segment.last, since=len(engine.view.history))
 
-    async def take(self, engine: Engine) -> tuple[Segment, Written] | None:
+    def waits(self, engine: Engine) -> bool:
+        """Say whether a summary is ready and only the turn's thinking is in its way."""
+        one = self._under_way
+        if one is None or not one.task.done() or one.task.cancelled() or one.task.exception():
+            return False
+        return self._covered(engine, one) is not None and not _may_keep(engine)
+
+    async def take(self, engine: Engine) -> Prepared | None:
         """Give the summary with what it covers, if it can be used; it is gone after this."""
-        draft, self._draft = self._draft, None
-        if draft is None:
+        one = self._under_way
+        if one is None:
             return None
-        segment = self._still_covers(engine, draft)
+        segment = self._covered(engine, one)
         if segment is None:
-            draft.task.cancel()
+            self.drop(engine, "what it covers was changed since")
             return None
+        if segment.kept and not _may_keep(engine):
+            self.drop(engine, "the thinking behind it is still at work")
+            return None
+        self._under_way = None
         try:
-            return segment, await draft.task
-        except HoldfastError as error:
-            engine.record(Failed(what="compact: ahead", error=str(error)))
+            async with asyncio.timeout(engine.settings.compact.rung_seconds):
+                made = await one.task
+        except (HoldfastError, TimeoutError) as error:
+            engine.record(Failed(what=WHAT, error=str(error) or "it took too long"))
             return None
+        if made.written is None:
+            return None
+        return Prepared(segment=segment, written=made.written, since=one.since)
 
-    def _still_covers(self, engine: Engine, draft: _Draft) -> Segment | None:
-        since = engine.view.history[draft.position :]
-        if any(isinstance(e, Shaped | Framed | Switched | Undone | Redone) for e in since):
+    def _covered(self, engine: Engine, one: _UnderWay) -> Segment | None:
+        """Give what it covers, unless an entry since has changed something up to there."""
+        since = engine.view.history[one.since :]
+        if any(_moves(entry, one.last) for entry in since):
             return None
-        item = engine.view.item_of(draft.last)
+        item = engine.view.item_of(one.last)
         if item is None:
             return None
-        segment = segment_before(engine.view, engine.view.items.index(item) + 1)
-        if segment is not None and segment.kept and drops_thinking(engine) and not may_move(engine):
-            return None  # the thinking of the messages that stay is still at work
-        return segment
+        return segment_before(engine.view, engine.view.items.index(item) + 1)
 
-    def drop(self) -> None:
-        """Throw away what is under way."""
-        if self._draft is not None:
-            self._draft.task.cancel()
-            self._draft = None
+    def drop(self, engine: Engine, why: str) -> None:
+        """Throw away what is under way, and say what it has cost."""
+        one, self._under_way = self._under_way, None
+        if one is None:
+            return
+        one.task.cancel()
+        spent = spent_in(engine.view.history[one.since :])
+        cost = f"{spent.total_tokens:,} tokens" if spent else "nothing was paid yet"
+        engine.record(Failed(what=WHAT, error=f"thrown away ({cost}): {why}"))
+
+    def close(self) -> None:
+        """Stop what is under way; the session is over."""
+        if self._under_way is not None:
+            self._under_way.task.cancel()
+            self._under_way = None
+
+
+def _moves(entry: object, last: int) -> bool:
+    """Say whether an entry can change what had been sent up to a message."""
+    if isinstance(entry, Spilled):  # of a result that came with a later message
+        return any(n <= last for n in entry.rests_on)
+    return isinstance(entry, Shaped | Framed | Switched | Undone | Redone)
+
+
+def _may_keep(engine: Engine) -> bool:
+    return not drops_thinking(engine) or may_move(engine)

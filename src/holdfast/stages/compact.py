@@ -1,7 +1,7 @@
 """Layer 4: past the line, history becomes a summary.
 
 A compaction is planned on the view, written by whoever can (`ladder`), put together with what the
-log knows, checked against the line, and only then recorded, all at once: until that moment
+log knows and made to fit (`drafting`), and only then recorded, all at once: until that moment
 nothing has changed, so cancelling leaves the session as it was. The last rung needs no model.
 Where not even that helps, because what every request holds is over the line by itself, no call
 is made and the error says what weighs how much.
@@ -9,53 +9,50 @@ is made and the error says what weighs how much.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from holdfast.capabilities import capabilities
-from holdfast.compaction.compose import Composed, Manner, Material, compose, gathered
+from msgspec import structs
+
+from holdfast.compaction.compose import Manner, compose
 from holdfast.compaction.directives import accept, read_claims
-from holdfast.compaction.floor import floor, told
 from holdfast.compaction.segment import Segment, partial_segment, whole_segment
-from holdfast.compaction.summary import Kind, ask_for_summary
-from holdfast.compaction.writing import Writer
-from holdfast.engine import Engine
-from holdfast.entries import (
-    AnyEntry,
-    Cleared,
-    Compacted,
-    Failed,
-    Forked,
-    Restored,
-    SpokenContent,
-)
-from holdfast.errors import (
-    ContextOverflow,
-    HoldfastError,
-    ModelError,
-    PromptTooLong,
-    RequestRejected,
-)
-from holdfast.items import Result, Round
-from holdfast.measure import NOTHING, Measure, measure_content
-from holdfast.messages import Text, Usage
+from holdfast.compaction.summary import Kind
+from holdfast.engine import Engine, Fullness
+from holdfast.entries import Cleared, Compacted, Failed, Framed, Restored, SpokenContent
+from holdfast.errors import HoldfastError, ModelError, PromptTooLong, RequestRejected
+from holdfast.messages import Text
 from holdfast.stages.ahead import Ahead
 from holdfast.stages.collapse import drain, is_collapsing
+from holdfast.stages.drafting import (
+    Draft,
+    after_tokens,
+    asked_for,
+    check_floor,
+    fitted,
+    line_for,
+    material_of,
+    scales_of,
+    spent_in,
+    told_why,
+)
 from holdfast.stages.ladder import Ladder, Made
 from holdfast.stages.surroundings import Before, Blocked, Surroundings, Trigger
 from holdfast.stages.thrash import WHAT as THRASH
 from holdfast.stages.thrash import find_culprit, is_thrashing
 from holdfast.stages.timing import drops_thinking
-from holdfast.tokens import default_weights, weigh
+from holdfast.view import View
 
 HISTORY = "History"
 """The tool that opens what left the view."""
-SHARES = (1.0, 0.5, 0.25, 0.1)
-"""Of its budget, that a summary is given while what comes of it is over the line."""
-LINE_SHARE = 0.3
-"""Of the line, that a summary may fill at most: the rest is for the work."""
 CLEARED = "This result filled the window again and again, and was cleared."
+TROUBLE = (OSError, HoldfastError, ValueError)
+"""What may go wrong around a summary without the summary being lost for it."""
+
+
+class NothingToCompact(RequestRejected):
+    """There is no history yet that a summary could stand for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,16 +68,6 @@ class Wish:
     by_model: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Draft:
-    """A compaction that is ready to be recorded."""
-
-    material: Material
-    composed: Composed
-    restored: SpokenContent
-    made: Made
-
-
 class Compaction:
     """The stage: compacts by itself past the line, and when asked to."""
 
@@ -90,16 +77,20 @@ class Compaction:
         self._ahead = Ahead()
         self._restores = True
 
+    def attach(self, engine: Engine) -> None:
+        """Let it run before each of an engine's calls, after the stages that are there."""
+        engine.stages = (*engine.stages, self)
+        engine.can_make_room = engine.settings.compact.on and engine.settings.window.auto
+
     async def __call__(self, engine: Engine) -> None:
         """Compact before the next call if the line is reached; prepare for it before that."""
         settings, full = engine.settings.compact, engine.fullness()
-        engine.can_make_room = settings.on
-        if not settings.on or settings.reactive_only or is_collapsing(engine.settings):
+        if not settings.on or not full.window.auto or settings.reactive_only:
             return
-        if not full.window.auto or full.used_tokens < full.window.auto_tokens:
-            self._look_ahead(engine, full.used_tokens, full.window.auto_tokens)
+        if full.used_tokens < full.window.auto_tokens:
+            self._look_ahead(engine, full)
             return
-        if self._is_vetoed(engine) and not full.is_blocked:
+        if not full.is_blocked and self._waits(engine):
             return
         if is_thrashing(engine.view.history, settings) and self._stop_refilling(engine):
             return
@@ -107,165 +98,141 @@ class Compaction:
             await self.compact(engine, Wish())
         except Blocked as refusal:
             self.around.tell(f"not compacted: {refusal}")
+        except NothingToCompact:
+            return
+
+    def _waits(self, engine: Engine) -> bool:
+        """Say whether compacting may wait until it must be."""
+        return (
+            is_collapsing(engine.settings)
+            or is_taken_back(engine.view)
+            or self._ahead.waits(engine)
+        )
 
     async def recover(self, engine: Engine, error: ModelError) -> bool:
         """Make room because the provider says there is none; say whether that was possible."""
-        if not engine.settings.compact.on or not isinstance(error, PromptTooLong):
+        settings = engine.settings
+        if not settings.compact.on or not settings.window.auto:
             return False
-        if drain(engine):
+        if not isinstance(error, PromptTooLong):
+            return False
+        line = line_for(engine, error)
+        if drain(engine) and engine.fullness().used_tokens < line:
             return True
         try:
             await self.compact(engine, Wish(trigger="reactive", error=error))
-        except (RequestRejected, ContextOverflow) as failure:
+        except RequestRejected as failure:
             engine.record(Failed(what="compact", error=str(failure)))
             return False
         return True
 
     async def compact(self, engine: Engine, wish: Wish) -> Compacted:
         """Replace history by a summary; raise, with nothing changed, where that cannot be."""
-        began, position = time.monotonic(), len(engine.view.history)
+        began = time.monotonic()
         draft = await self.draft(engine, wish)
-        usage = _spent(engine.view.history[position:])
-        return await self._install(engine, draft, wish, time.monotonic() - began, usage)
+        frame = await self._renewed(engine)
+        return await self._install(engine, draft, wish, frame, time.monotonic() - began)
 
-    async def draft(self, engine: Engine, wish: Wish) -> _Draft:
+    async def draft(self, engine: Engine, wish: Wish) -> Draft:
         """Do everything but record it."""
-        segment = _segment(engine, wish)
-        before = await self.around.before(wish.trigger, wish.focus)
+        line, manner = line_for(engine, wish.error), self._manner(engine, wish)
+        material = material_of(engine, _segment(engine, wish))
+        check_floor(engine, material, manner, line)
+        since = len(engine.view.history)
+        async with self._progress(engine):
+            prepared = await self._ahead.take(engine) if wish == Wish() else None
+            if prepared is not None:
+                material, since = material_of(engine, prepared.segment), prepared.since
+                made = Made(written=prepared.written, way="ahead")
+            else:
+                before = await self._let(wish.trigger, wish.focus)
+                asked = asked_for(material, (wish.focus, *before.focus))
+                made = await self.ladder.climb(
+                    engine,
+                    material,
+                    asked,
+                    is_wished=wish.trigger == "manual",
+                    by_model=wish.by_model,
+                    error=wish.error,
+                )
+            restored = await self._restored(engine, material.segment)
+        composed = compose(material, made.written, manner)
+        draft = Draft(
+            material=material, made=made, composed=composed, restored=restored, since=since
+        )
+        return fitted(engine, draft, manner, line)
+
+    async def _let(self, trigger: Trigger, focus: str) -> Before:
+        """Ask the hooks; one of them may not let it happen."""
+        before = await self.around.before(trigger, focus)
         if before.blocked:
             raise Blocked(before.blocked)
-        material = _material(engine, segment)
-        async with self._progress(engine):
-            prepared = None if wish.focus or wish.kind != "full" else await self._ahead.take(engine)
-            if prepared is not None and wish.trigger != "reactive":
-                material = _material(engine, prepared[0])
-                made = Made(written=prepared[1], way="ahead")
-            else:
-                made = await self._made(engine, material, wish, before)
-        restored = await self._restored(engine, material.segment)
-        return self._fitting(
-            engine,
-            _Draft(
-                material=material,
-                composed=_compose(engine, material, made, wish, self.around),
-                restored=restored,
-                made=made,
-            ),
-            wish,
-        )
-
-    async def _made(self, engine: Engine, material: Material, wish: Wish, before: Before) -> Made:
-        if not wish.by_model:
-            return Made()
-        asked = _asked(material, (wish.focus, *before.focus))
-        is_wished = wish.trigger == "manual"
-        return await self.ladder.climb(
-            engine, material, asked, is_wished=is_wished, error=wish.error
-        )
-
-    def _fitting(self, engine: Engine, draft: _Draft, wish: Wish) -> _Draft:
-        """Make a draft smaller until what comes of it is under the line."""
-        line = engine.fullness().window.base_tokens
-        for share in SHARES:
-            if share < 1.0:
-                budget = int(draft.material.budget_tokens * share)
-                material = replace(draft.material, budget_tokens=budget)
-                composed = _compose(engine, material, draft.made, wish, self.around)
-                draft = replace(draft, composed=composed)
-            for restored in (draft.restored, ()):
-                if _after(engine, draft, restored) < line:
-                    return replace(draft, restored=restored)
-            if draft.made.written is not None and share == SHARES[1]:
-                draft = replace(draft, made=Made())  # a digest can be cut further than a summary
-        weights = floor(engine.view, _scales(engine))
-        raise ContextOverflow(told(weights, line))
+        return before
 
     async def _restored(self, engine: Engine, segment: Segment) -> SpokenContent:
-        if not self._restores:
-            return ()
+        """Gather what is shown again, and what hooks say to the session that begins anew."""
         try:
-            return await self.around.restore(segment)
-        except (
-            OSError,
-            HoldfastError,
-            ValueError,
-        ) as error:  # whatever went wrong, the summary must not be lost for it
+            content = await self.around.restore(segment) if self._restores else ()
+            return (*content, *await self.around.greet())
+        except TROUBLE as error:
             engine.record(Failed(what="compact: restore", error=str(error)))
             return ()
 
+    async def _renewed(self, engine: Engine) -> Framed | None:
+        """Have the frame made anew; nothing where it is as before."""
+        try:
+            frame = await self.around.renew()
+        except TROUBLE as error:
+            engine.record(Failed(what="compact: frame", error=str(error)))
+            return None
+        now = engine.frame
+        return None if frame is None or _same(frame, now) else frame
+
     async def _install(
-        self, engine: Engine, draft: _Draft, wish: Wish, seconds: float, usage: Usage | None
+        self, engine: Engine, draft: Draft, wish: Wish, frame: Framed | None, seconds: float
     ) -> Compacted:
         """Record a draft and all that goes with it, then let others know."""
-        segment, composed = draft.material.segment, draft.composed
-        frame = await self.around.renew()
-        before = engine.fullness().used_tokens
-        entry = engine.record(
-            Compacted(
-                first=segment.first,
-                last=segment.last,
-                summary=(Text(text=composed.text),),
-                kind=segment.kind,
-                trigger=wish.trigger,
-                by="model" if draft.made.written else "digest",
-                kept=segment.kept,
-                before_tokens=before,
-                after_tokens=round(_after(engine, draft, draft.restored)),
-                survived=round(composed.survival.share, 4),
-                seconds=round(seconds, 3),
-                usage=usage,
-                drops_thinking=drops_thinking(engine) and segment.kind == "up_to",
-                why=_why(draft, before, round(_after(engine, draft, draft.restored))),
-            )
-        )
+        entry = engine.record(_compacted(engine, draft, wish, seconds))
         assert isinstance(entry, Compacted)
         if draft.restored:
             engine.record(Restored(compaction=entry.n, content=draft.restored))
         if frame is not None:
-            engine.record(frame)
-        self._take_states(engine, draft)
-        self._ahead.drop()
-        await self.around.after(entry)
+            engine.record(structs.replace(frame, rests_on=(entry.n,)))
+        _take_states(engine, draft)
+        self._ahead.drop(engine, "history was compacted without it")
         self.around.tell(entry.why)
+        await self.around.after(entry)
         return entry
 
-    def _take_states(self, engine: Engine, draft: _Draft) -> None:
-        """Record what a model says became of the user's requests, where a message shows it."""
-        if draft.made.written is None:
-            return
-        claims = read_claims(draft.made.written.states)
-        ledger, items = draft.material.ledger, draft.material.segment.items
-        said = {each.message for each in ledger.directives}
-        for directed in accept(claims, ledger, said=said, known={item.id for item in items} | said):
-            engine.record(directed)
-
-    def _look_ahead(self, engine: Engine, used: int, line: int) -> None:
+    def _look_ahead(self, engine: Engine, full: Fullness) -> None:
         """Begin to have a summary written in the background once the lower line is reached."""
         settings = engine.settings.compact
         if not (settings.ahead and settings.model) or engine.ask is None:
             return
-        if self._ahead.is_under_way or used < settings.ahead_ratio * line:
+        if self._ahead.is_under_way or is_collapsing(engine.settings):
             return
         segment = whole_segment(engine.view)
-        if segment is None or self.ladder.failures >= settings.failures:
+        if (
+            full.used_tokens < settings.ahead_ratio * full.window.auto_tokens
+            or segment is None
+            or self.ladder.is_broken(settings)
+            or is_taken_back(engine.view)
+        ):
             return
-        writer = Writer(
-            ask=engine.ask,
-            model=engine.model,
-            able=capabilities(engine.model),
-            asked=_asked(_material(engine, segment), ()),
-        )
-        self._ahead.begin(engine, asyncio.create_task(writer.on_fork()), segment)
+        material, prefix = material_of(engine, segment), engine.prefix()
 
-    def _is_vetoed(self, engine: Engine) -> bool:
-        """Say whether a compaction of this history was taken back by the user."""
-        vetoes = engine.view.fate.vetoes
-        return bool(vetoes) and any(item.id in vetoes for item in engine.view.items)
+        async def write() -> Made:
+            before = await self._let("auto", "")
+            asked = asked_for(material, before.focus)
+            return await self.ladder.ahead(engine, asked, prefix)
+
+        self._ahead.begin(engine, asyncio.create_task(write()), segment)
 
     def _stop_refilling(self, engine: Engine) -> bool:
         """Find what refills the window and act on it; say whether that made room."""
-        culprit = find_culprit(engine.view, _called, _scales(engine))
-        said = f"{culprit.said} ({culprit.tokens:,} tokens)" if culprit else "nothing in particular"
+        line = engine.fullness().window.auto_tokens
+        culprit = find_culprit(engine.view, scales_of(engine), line)
+        said = f"{culprit.said} ({culprit.tokens:,} tokens)" if culprit else "many small things"
         why = f"the window was refilled again and again, by {said}"
         engine.record(Failed(what=THRASH, error=why))
         self.around.tell(why)
@@ -274,11 +241,19 @@ class Compaction:
         if culprit.is_restored:
             self._restores = False
         if culprit.ids:
-            text = f"{CLEARED} It was {culprit.said}."
+            text = f"{CLEARED} It was {culprit.said}; ask for less of it at a time."
             drops = drops_thinking(engine)
             engine.record(Cleared(ids=culprit.ids, texts=(text,), why=why, drops_thinking=drops))
-        full = engine.fullness()
-        return full.used_tokens < full.window.auto_tokens
+        return engine.fullness().used_tokens < line
+
+    def _manner(self, engine: Engine, wish: Wish) -> Manner:
+        return Manner(
+            log=str(engine.log.path),
+            has_history=any(tool.get("name") == HISTORY for tool in engine.frame.tools),
+            is_auto=wish.trigger != "manual",
+            is_autonomous=self.around.is_autonomous,
+            masked=self.around.masked,
+        )
 
     @asynccontextmanager
     async def _progress(self, engine: Engine) -> AsyncIterator[None]:
@@ -298,91 +273,68 @@ class Compaction:
 
     def close(self) -> None:
         """Throw away what is being prepared."""
-        self._ahead.drop()
+        self._ahead.close()
+
+
+def is_taken_back(view: View) -> bool:
+    """Say whether a compaction of what the view shows was undone: a veto until it must be."""
+    if not view.fate.vetoes:
+        return False
+    return any(
+        isinstance(entry, Compacted)
+        and entry.n in view.fate.dead
+        and view.item_of(entry.first) is not None
+        and view.item_of(entry.last) is not None
+        for entry in view.history
+    )
 
 
 def _segment(engine: Engine, wish: Wish) -> Segment:
-    """Choose what to cover, having made sure that covering it can help."""
-    line, scales = engine.fullness().window.base_tokens, _scales(engine)
-    weights = floor(engine.view, scales)
-    if sum(weight.tokens for weight in weights) >= line:
-        raise ContextOverflow(told(weights, line))
+    """Choose what to cover; past the line a summary that stands alone may be told again, shorter."""
     if wish.kind != "full":
         return partial_segment(engine.view, wish.kind, wish.pivot)
-    segment = whole_segment(engine.view)
+    segment = whole_segment(engine.view, again=wish.trigger != "manual")
     if segment is None:
-        raise RequestRejected("there is nothing to compact yet")
+        raise NothingToCompact("there is nothing to compact yet")
     return segment
 
 
-def _material(engine: Engine, segment: Segment) -> Material:
-    scales, line = _scales(engine), engine.fullness().window.base_tokens
-    tokens = round(sum(scales(item.measure) for item in segment.items))
-    return gathered(
-        engine.view.history, segment, tokens, most_tokens=max(1, int(LINE_SHARE * line))
+def _compacted(engine: Engine, draft: Draft, wish: Wish, seconds: float) -> Compacted:
+    segment, composed = draft.material.segment, draft.composed
+    before = engine.fullness().used_tokens
+    after = after_tokens(engine, draft, draft.restored)
+    if wish.trigger == "manual" and after >= before:
+        raise RequestRejected("a summary would be as long as what it stands for; work on first")
+    return Compacted(
+        first=segment.first,
+        last=segment.last,
+        summary=(Text(text=composed.text),),
+        kind=segment.kind,
+        trigger=wish.trigger,
+        by="model" if draft.made.written else "digest",
+        kept=segment.kept,
+        before_tokens=before,
+        after_tokens=after,
+        survived=round(composed.survival.share, 4),
+        seconds=round(seconds, 3),
+        usage=spent_in(engine.view.history[draft.since :]),
+        drops_thinking=drops_thinking(engine),
+        why=told_why(draft, before, after),
     )
 
 
-def _asked(material: Material, focus: Sequence[str]) -> str:
-    segment = material.segment
-    directives = material.ledger.directives
-    return ask_for_summary(segment.kind, focus=focus, directives=directives, pivot=segment.pivot)
+def _take_states(engine: Engine, draft: Draft) -> None:
+    """Record what a model says became of the user's requests, where a message shows it."""
+    if draft.made.written is None:
+        return
+    claims = read_claims(draft.made.written.states)
+    ledger, items = draft.material.ledger, draft.material.segment.items
+    said = {each.message for each in ledger.directives}
+    for directed in accept(claims, ledger, said=said, known={item.id for item in items} | said):
+        engine.record(directed)
 
 
-def _compose(
-    engine: Engine, material: Material, made: Made, wish: Wish, around: Surroundings
-) -> Composed:
-    manner = Manner(
-        log=str(engine.log.path),
-        has_history=any(tool.get("name") == HISTORY for tool in engine.frame.tools),
-        is_auto=wish.trigger != "manual",
-        is_autonomous=around.is_autonomous,
-        masked=around.masked,
-    )
-    return compose(material, made.written, manner)
-
-
-def _scales(engine: Engine) -> Callable[[Measure], float]:
-    """Weigh parts of the view as the gauge weighs all of it."""
-    weights, total = default_weights(engine.model), engine.view.total
-    raw = weigh(total, weights)
-    scale = engine.fullness().used_tokens / raw if raw else 1.0
-    return lambda measure: scale * weigh(measure, weights)
-
-
-def _after(engine: Engine, draft: _Draft, restored: SpokenContent) -> float:
-    """Foretell how full the window is once a draft is recorded."""
-    gone = NOTHING
-    for item in draft.material.segment.items:
-        if not engine.view.is_pinned(item):
-            gone = gone + item.measure
-    come = measure_content((Text(text=draft.composed.text), *restored))
-    return _scales(engine)(engine.view.total - gone + come)
-
-
-def _spent(entries: Sequence[AnyEntry]) -> Usage | None:
-    """Add up what the forks of a compaction used."""
-    calls = [entry.usage for entry in entries if isinstance(entry, Forked) and entry.usage]
-    if not calls:
-        return None
-    return Usage(
-        input_tokens=sum(call.input_tokens for call in calls),
-        output_tokens=sum(call.output_tokens for call in calls),
-        cache_read_tokens=sum(call.cache_read_tokens for call in calls),
-        cache_write_tokens=sum(call.cache_write_tokens for call in calls),
-    )
-
-
-def _called(item: Round, result: Result) -> str:
-    use = next((use for use in item.tool_uses() if use.id == result.tool_use_id), None)
-    return use.name if use else result.tool_use_id
-
-
-def _why(draft: _Draft, before: int, after: int) -> str:
-    how = {"digest": "from the log, without a model", "ahead": "prepared in the background"}
-    way = how.get(draft.made.way, f"by a model ({draft.made.way})")
-    share = draft.composed.survival.share
-    return (
-        f"compacted {len(draft.material.segment.items)} messages {way}: {before:,} tokens became "
-        f"about {after:,}; {share:.0%} of the names in use survive"
-    )
+def _same(frame: Framed, now: Framed) -> bool:
+    """Say whether a frame would be sent as it is sent now."""
+    plain = {"n": 0, "at": 0.0, "rests_on": (), "measure": now.measure}
+    return structs.replace(frame, **plain) == structs.replace(now, **plain)

@@ -3,7 +3,8 @@
 A fork on the conversation's own prefix; a direct call, which may leave out the oldest rounds; a
 call for each piece; and then no call at all: the digest is made from the log. A rung that fails
 leaves an entry and the next one is tried. After several failures in a row no model is asked any
-more, unless a person asks for it; a success makes good for all of them.
+more, unless a person asks for it; a success makes good for all of them. Forks run no stages, so
+nothing that is asked here can come back here.
 """
 
 import asyncio
@@ -16,13 +17,22 @@ from holdfast.compaction.summary import Written
 from holdfast.compaction.writing import NoSummary, Writer, truncated
 from holdfast.engine import Engine
 from holdfast.entries import Failed
-from holdfast.errors import BudgetSpent, ModelError, ModelUnavailable, PromptTooLong
-from holdfast.round import RoundEvent
+from holdfast.errors import (
+    AuthenticationFailed,
+    BudgetSpent,
+    ModelError,
+    ModelUnavailable,
+    PromptTooLong,
+)
+from holdfast.fork import Prefix
+from holdfast.settings import CompactSettings
 
 PIECE_CHARS_PER_TOKEN = 2
 """Cautious: a piece of code or of another script than Latin has more tokens than prose."""
 PIECE_SHARE = 0.5
 """Of the window for a piece; the rest is for the question, the answer and the doubt."""
+NOBODY = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
+"""Nobody answers: the other rungs would only wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +51,10 @@ class Ladder:
         self.failures = 0
         """How often in a row no rung of a model's held."""
 
+    def is_broken(self, settings: CompactSettings) -> bool:
+        """Say whether models failed so often that none is asked any more by itself."""
+        return self.failures >= settings.failures
+
     async def climb(
         self,
         engine: Engine,
@@ -48,8 +62,8 @@ class Ladder:
         asked: str,
         *,
         is_wished: bool = False,
+        by_model: bool = True,
         error: PromptTooLong | None = None,
-        on_event: Callable[[RoundEvent], None] | None = None,
     ) -> Made:
         """Have the summary written by the first rung that holds.
 
@@ -57,32 +71,41 @@ class Ladder:
         known to be too long, and by how much.
         """
         settings = engine.settings.compact
-        if engine.ask is None or not settings.model:
+        if engine.ask is None or not settings.model or not by_model:
             return Made()
-        if self.failures >= settings.failures and not is_wished:
+        if self.is_broken(settings) and not is_wished:
             return Made()
-        writer = Writer(
-            ask=engine.ask,
-            model=engine.model,
-            able=capabilities(engine.model),
-            asked=asked,
-            on_event=on_event,
-        )
-        for name, way in _rungs(engine, writer, material, error):
+        for name, way in _rungs(engine, _writer(engine, asked), material, error):
             try:
                 async with asyncio.timeout(settings.rung_seconds):
                     written = await way()
-            except (ModelUnavailable, BudgetSpent) as failure:
-                engine.record(Failed(what=f"compact: {name}", error=str(failure)))
-                break  # nobody answers: the other rungs would only wait
             except (ModelError, NoSummary, TimeoutError) as failure:
                 said = str(failure) or f"nothing came within {settings.rung_seconds:g} seconds"
                 engine.record(Failed(what=f"compact: {name}", error=said))
+                if isinstance(failure, NOBODY):
+                    break
             else:
                 self.failures = 0
                 return Made(written=written, way=name)
         self.failures += 1
         return Made()
+
+    async def ahead(self, engine: Engine, asked: str, prefix: Prefix) -> Made:
+        """Have the summary written on a fork of what is sent now, for later; raise if it fails."""
+        written = await _writer(engine, asked).on_fork(prefix)
+        self.failures = 0
+        return Made(written=written, way="ahead")
+
+
+def _writer(engine: Engine, asked: str) -> Writer:
+    assert engine.ask is not None
+    return Writer(
+        ask=engine.ask,
+        model=engine.model,
+        able=capabilities(engine.model),
+        asked=asked,
+        window_tokens=engine.fullness().window.limit_tokens,
+    )
 
 
 def _rungs(

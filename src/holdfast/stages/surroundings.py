@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from holdfast.compaction.segment import Segment
 from holdfast.entries import Compacted, Framed, SpokenContent
 from holdfast.errors import RequestRejected
+from holdfast.secrets import masked
 
 Trigger: TypeAlias = Literal["manual", "auto", "reactive"]
 
@@ -39,6 +40,10 @@ async def _nothing_restored(segment: Segment) -> SpokenContent:
     return ()
 
 
+async def _no_greeting() -> SpokenContent:
+    return ()
+
+
 async def _same_frame() -> Framed | None:
     return None
 
@@ -54,8 +59,12 @@ class Surroundings:
     before: Callable[[Trigger, str], Awaitable[Before]] = _nothing_before
     after: Callable[[Compacted], Awaitable[None]] = _nothing_after
     restore: Callable[[Segment], Awaitable[SpokenContent]] = _nothing_restored
+    """Gives the files, skills, plan and todos that are shown again."""
+    greet: Callable[[], Awaitable[SpokenContent]] = _no_greeting
+    """Gives what hooks say to a session that begins anew; it goes with what is restored."""
     renew: Callable[[], Awaitable[Framed | None]] = _same_frame
     tell: Callable[[str], None] = _silent
     progress: Callable[[str], None] = _silent
-    masked: Callable[[str], str] | None = None
+    masked: Callable[[str], str] | None = masked
+    """Takes secrets out of what stands for history."""
     is_autonomous: bool = False

@@ -8,6 +8,7 @@ acted on, before anything else is tried.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from holdfast.digest.words import cut, one_line
 from holdfast.entries import AnyEntry, Compacted, Failed, Replied
 from holdfast.items import Item, Result, Round, Spoken
 from holdfast.measure import Measure
@@ -16,6 +17,8 @@ from holdfast.view import View
 
 WHAT = "thrash"
 """What the entry that ends a streak goes by."""
+ABOUT_CHARS = 80
+"""Of a call's input: enough to know which file or command it was."""
 HEAVY_SHARE = 0.1
 """Of the line: a single thing this heavy is worth acting on."""
 
@@ -49,19 +52,13 @@ def is_thrashing(history: Sequence[AnyEntry], settings: CompactSettings) -> bool
     return is_quick and streak + 1 >= settings.thrash_times
 
 
-def find_culprit(
-    view: View, names: Callable[[Round, Result], str], weigh: Callable[[Measure], float]
-) -> Culprit | None:
-    """Name the heaviest thing that came in since the last compaction."""
-    found = sorted(_came(view.items, names, weigh), key=lambda culprit: -culprit.tokens)
-    return found[0] if found else None
+def find_culprit(view: View, weigh: Callable[[Measure], float], line: int) -> Culprit | None:
+    """Name the heaviest thing that came in since the last compaction, if one is heavy."""
+    found = max(_came(view.items, weigh), key=lambda culprit: culprit.tokens, default=None)
+    return found if found and found.tokens >= HEAVY_SHARE * line else None
 
 
-def _came(
-    items: Iterable[Item],
-    names: Callable[[Round, Result], str],
-    weigh: Callable[[Measure], float],
-) -> Iterable[Culprit]:
+def _came(items: Iterable[Item], weigh: Callable[[Measure], float]) -> Iterable[Culprit]:
     for item in items:
         match item:
             case Spoken(kind="restored"):
@@ -72,7 +69,16 @@ def _came(
             case Round():
                 for result in item.results:
                     yield Culprit(
-                        said=f"the result of {names(item, result)}",
+                        said=f"the result of {_called(item, result)}",
                         tokens=round(weigh(result.seen_measure)),
                         ids=(result.tool_use_id,) if result.cleared is None else (),
                     )
+
+
+def _called(item: Round, result: Result) -> str:
+    """Say which call a result is of: the tool and what it was about."""
+    use = next((use for use in item.tool_uses() if use.id == result.tool_use_id), None)
+    if use is None:
+        return result.tool_use_id
+    about = next((value for value in use.input.values() if isinstance(value, str) and value), "")
+    return f"{use.name} {cut(one_line(about), ABOUT_CHARS)}".strip()

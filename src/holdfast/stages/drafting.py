@@ -1,0 +1,161 @@
+"""A compaction before it is recorded: what it covers, how long it may be, whether it helps.
+
+Pure, but for the gauge that is asked. A segment becomes `Material`, a summary of it a `Draft`,
+and a draft is made smaller until what comes of it is under the line: first without what would be
+restored, then with a shorter summary, at last with a digest. Where not even that is enough, or
+what every request holds is over the line by itself, a `ContextOverflow` says what weighs how much.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.compaction.compose import Composed, Manner, Material, compose, gathered
+from holdfast.compaction.floor import floor, told
+from holdfast.compaction.segment import Segment
+from holdfast.compaction.summary import ask_for_summary
+from holdfast.compaction.writing import SOURCE
+from holdfast.engine import Engine
+from holdfast.entries import AnyEntry, Forked, SpokenContent
+from holdfast.errors import ContextOverflow, PromptTooLong
+from holdfast.measure import NOTHING, Measure, measure_content
+from holdfast.messages import Text, Usage
+from holdfast.stages.ladder import Made
+from holdfast.tokens import default_weights, weigh
+
+SHARES = (1.0, 0.5, 0.25, 0.1)
+"""Of its budget, that a summary is given while what comes of it is over the line."""
+LINE_SHARE = 0.3
+"""Of the line, that a summary may fill at most: the rest is for the work."""
+HIGH_FLOOR_SHARE = 0.5
+"""Of the line: above it, what a digest leaves is worked out before any model is asked."""
+OVERFLOW_SHARE = 0.8
+"""Of what is in use: what must be gone at least after an overflow whose size nobody told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A compaction that could be recorded."""
+
+    material: Material
+    made: Made
+    composed: Composed
+    restored: SpokenContent = ()
+    since: int = 0
+    """How long the log was when its making began."""
+
+
+def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
+    """Say below which size a compaction must bring the context, in tokens of our gauge.
+
+    A provider that reports an overflow has counted better than we: the line is moved by as much
+    as we were wrong.
+    """
+    full = engine.fullness()
+    line, used = full.window.base_tokens, full.used_tokens
+    if error is None:
+        return line
+    needed, allowed = error.needed_tokens, error.allowed_tokens
+    if not needed or not allowed or needed <= allowed:
+        return min(line, max(1, int(used * OVERFLOW_SHARE)))
+    safe = line / full.window.limit_tokens
+    return min(line, max(1, int(allowed * safe * used / needed)))
+
+
+def material_of(engine: Engine, segment: Segment) -> Material:
+    """Gather from the log what a summary of a segment needs."""
+    scales, line = scales_of(engine), engine.fullness().window.base_tokens
+    tokens = round(sum(scales(item.measure) for item in segment.items))
+    most = max(1, int(LINE_SHARE * line))
+    return gathered(engine.view.history, segment, tokens, most_tokens=most)
+
+
+def asked_for(material: Material, focus: Sequence[str]) -> str:
+    """Write what a model is asked about a segment."""
+    segment, directives = material.segment, material.ledger.directives
+    return ask_for_summary(segment.kind, focus=focus, directives=directives, pivot=segment.pivot)
+
+
+def check_floor(engine: Engine, material: Material, manner: Manner, line: int) -> None:
+    """Make sure that compacting can help, before anything is spent on it."""
+    weights = floor(engine.view, scales_of(engine))
+    lowest = sum(weight.tokens for weight in weights)
+    if lowest >= line:
+        raise ContextOverflow(told(weights, line))
+    if lowest >= HIGH_FLOOR_SHARE * line:
+        made = Made()
+        composed = compose(_smaller(material, SHARES[-1]), None, manner)
+        fitted(engine, Draft(material=material, made=made, composed=composed), manner, line)
+
+
+def fitted(engine: Engine, draft: Draft, manner: Manner, line: int) -> Draft:
+    """Make a draft smaller until what comes of it is under the line."""
+    whole = draft.material
+    for share in SHARES:
+        if share < 1.0:
+            material = _smaller(whole, share)
+            composed = compose(material, draft.made.written, manner)
+            draft = replace(draft, material=material, composed=composed)
+        for restored in (draft.restored, ()):
+            if after_tokens(engine, draft, restored) < line:
+                return replace(draft, restored=restored)
+        if draft.made.written is not None and share == SHARES[1]:
+            draft = replace(draft, made=Made())  # a digest can be cut further than a summary
+    bare = replace(draft, restored=())
+    if _after_by_share(engine, bare) < line:
+        return bare  # the gauge is off; the next answer puts it right
+    raise ContextOverflow(told(floor(engine.view, scales_of(engine)), line))
+
+
+def after_tokens(engine: Engine, draft: Draft, restored: SpokenContent) -> int:
+    """Foretell how full the window is once a draft is recorded."""
+    return engine.size_tokens(_total_after(engine, draft, restored))
+
+
+def _after_by_share(engine: Engine, draft: Draft) -> float:
+    """Foretell it from the share of the view that stays, which does not rest on the last usage."""
+    return scales_of(engine)(_total_after(engine, draft, draft.restored))
+
+
+def _total_after(engine: Engine, draft: Draft, restored: SpokenContent) -> Measure:
+    gone = NOTHING
+    for item in draft.material.segment.items:
+        if not engine.view.is_pinned(item):
+            gone = gone + item.measure
+    come = measure_content((Text(text=draft.composed.text), *restored))
+    return engine.view.total - gone + come
+
+
+def _smaller(material: Material, share: float) -> Material:
+    return replace(material, budget_tokens=int(material.budget_tokens * share))
+
+
+def scales_of(engine: Engine) -> Callable[[Measure], float]:
+    """Weigh parts of the view as the gauge weighs all of it."""
+    weights, total = default_weights(engine.model), engine.view.total
+    raw = weigh(total, weights)
+    scale = engine.fullness().used_tokens / raw if raw else 1.0
+    return lambda measure: scale * weigh(measure, weights)
+
+
+def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
+    """Add up what the calls for a summary used."""
+    calls = [e.usage for e in entries if isinstance(e, Forked) and e.source == SOURCE]
+    if not calls:
+        return None
+    return Usage(
+        input_tokens=sum(call.input_tokens for call in calls),
+        output_tokens=sum(call.output_tokens for call in calls),
+        cache_read_tokens=sum(call.cache_read_tokens for call in calls),
+        cache_write_tokens=sum(call.cache_write_tokens for call in calls),
+    )
+
+
+def told_why(draft: Draft, before: int, after: int) -> str:
+    """Say in one line what a compaction did, for the user."""
+    how = {"digest": "from the log, without a model", "ahead": "prepared in the background"}
+    way = how.get(draft.made.way, f"by a model ({draft.made.way})")
+    share = draft.composed.survival.share
+    return (
+        f"compacted {len(draft.material.segment.items)} messages {way}: {before:,} tokens became "
+        f"about {after:,}; {share:.0%} of the names in use survive"
+    )
