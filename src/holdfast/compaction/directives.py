@@ -23,7 +23,7 @@ from holdfast.entries import Directed
 State: TypeAlias = Literal["open", "done", "cancelled", "replaced"]
 
 BUDGET_TOKENS = 8_000
-"""All the user's own words of nine in ten recorded sessions, however often compacted."""
+"""All the user's own words of every recorded session, the longest of which has 6,900 tokens."""
 PASTE_CHARS = 4_000
 """A message longer than this is a paste: head, tail and a pointer."""
 BRIEF_CHARS = 480

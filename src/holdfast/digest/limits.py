@@ -20,7 +20,7 @@ class Limits:
     """A long one no more: past it a reader skims, and each later call pays for it again."""
     words_tokens: int = 8_000
     """The user's own words get this much beside that, however short the segment: they are what
-    no later step can find out again. Nine in ten recorded sessions have fewer."""
+    no later step can find out again. The most that any recorded session has is 6,900."""
     index_ratio: float = 0.08
     """Of the digest, for the index of names: it is looked up, not read."""
     message_chars: int = 4_000

@@ -2,7 +2,7 @@
 
 Read from the top: with the least room only the first is told, with more the next, and so on.
 Short forms of all that matters stand above the full forms of anything. Within one rank the
-newer comes first; what recorded sessions were asked about later decided the order.
+newer comes first.
 """
 
 from enum import IntEnum, auto
