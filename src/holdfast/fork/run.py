@@ -14,20 +14,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from msgspec import structs
-
 from holdfast.cache.markers import Left, Place
-from holdfast.cache.request import Wire
 from holdfast.cache.vanguard import Vanguard
 from holdfast.cache.warmth import LIFETIME_SECONDS
 from holdfast.cache.watch import Call, Watch, keep_diff
-from holdfast.entries import AnyEntry, Forked, Said, Switched, measured
+from holdfast.entries import AnyEntry, Forked, Said, Switched
 from holdfast.errors import BudgetSpent, PromptTooLong, StoreError
 from holdfast.fork.asking import ForkEnd, ForkReply, ForkRequest, check_may_fork
+from holdfast.fork.own import Own
 from holdfast.fork.prefix import Prefix, joined
 from holdfast.fork.tools import bounded
 from holdfast.log import Header, Log
-from holdfast.messages import JsonObject, Text, Usage, text_of
+from holdfast.messages import Text, Usage, text_of
 from holdfast.models.protocol import Model, Reply, Request, Restarted, Started
 from holdfast.models.retry import RETRIES, Retries, stream_with_retries
 from holdfast.models.steady import PATIENCE, Patience
@@ -75,7 +73,7 @@ class Forks:
         prefix = request.prefix or self.parent.prefix()
         workplace = toolbox.workplace.fork()
         mine = replace(toolbox, workplace=workplace, gate=request.permit, after=bounded)
-        own = _Own(self._log(request.keeps_log))
+        own = Own(self._log(request.keeps_log))
         try:
             return await Fork(self, prefix, request, mine, own).run()
         finally:
@@ -102,39 +100,11 @@ class Forks:
         return Log.create(path, header)
 
 
-class _Own:
-    """What a fork says and does: a view of its own, and a log if that is to be kept."""
-
-    def __init__(self, log: Log | None) -> None:
-        self._log = log
-        self._view = View()
-        self._wire = Wire()
-
-    def record(self, entry: AnyEntry) -> AnyEntry:
-        """Take an entry in, as an engine does."""
-        if self._log is None:
-            written = structs.replace(measured(entry), n=len(self._view.history) + 1)
-        else:
-            written = self._log.append(entry)
-            self._log.entries.clear()
-        self._view.apply(written)
-        return written
-
-    def messages(self) -> list[JsonObject]:
-        """Give the fork's own messages as they go over the wire."""
-        return self._wire.messages(self._view.messages())
-
-    def close(self) -> None:
-        """Let the log go."""
-        if self._log is not None:
-            self._log.close()
-
-
 class Fork:
     """One fork, from its first call to its last."""
 
     def __init__(
-        self, forks: Forks, prefix: Prefix, request: ForkRequest, toolbox: Toolbox, own: _Own
+        self, forks: Forks, prefix: Prefix, request: ForkRequest, toolbox: Toolbox, own: Own
     ) -> None:
         self._forks = forks
         self._prefix = prefix
