@@ -150,6 +150,24 @@ def test_a_hand_edit_makes_a_models_older_change_a_conflict(store, write):
     assert (store.root / "staging.md").read_text() == "by hand\n"
 
 
+def test_a_hand_edit_in_the_middle_of_a_commit_is_not_written_over(tmp_path):
+    """Between the commit and its files a person saves; the next look takes that in."""
+    root = tmp_path / "memory"
+
+    def save_by_hand(point):
+        if point == "committed" and (root / "a.md").exists():
+            (root / "a.md").write_text("by hand\n")
+
+    with MemoryStore(root, step=save_by_hand) as store:
+        store.commit([Change(file="a.md", text="one\n", expected="")], by="agent", why="x")
+        seen = store.version("a.md")
+        store.commit([Change(file="a.md", text="two\n", expected=seen)], by="agent", why="y")
+        assert (root / "a.md").read_text() == "by hand\n"
+        adopted = store.adopt()
+        assert (adopted.by, store.read("a.md")) == ("person", "by hand\n")
+        assert store.history.text(adopted.changes[0].before) == "two\n"
+
+
 def test_an_index_changed_by_hand_is_kept_while_it_is_sound(store, write):
     """A person may order it; one that leads nowhere is made anew, and theirs stays in the log."""
     write(STAGING, DEPLOY)
