@@ -45,7 +45,9 @@ class ForkRequest:
     writes_cache: bool = False
     """Leave what it adds in the cache: for forks of many turns."""
     keeps_log: Path | None = None
-    """Where its own transcript goes; none is kept by default."""
+    """Where its own transcript goes; none is kept by default. One that is there is gone on with."""
+    mail: str = ""
+    """If its words are mail: which mailbox, and how far it is read with this."""
     on_event: Callable[[RoundEvent], None] | None = None
     """Told everything as it happens."""
     prefix: Prefix | None = None

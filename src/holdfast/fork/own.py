@@ -8,10 +8,12 @@ them.
 from msgspec import structs
 
 from holdfast.cache.request import Wire
-from holdfast.entries import AnyEntry, measured
+from holdfast.entries import AnyEntry, Ran, measured
 from holdfast.log import Log
 from holdfast.messages import JsonObject
-from holdfast.view import View
+from holdfast.view import View, fold
+
+INTERRUPTED = "The tool was interrupted: the fork ended while it ran. It was not run again."
 
 
 class Own:
@@ -21,6 +23,16 @@ class Own:
         self._log = log
         self._view = View()
         self._wire = Wire()
+        if log is not None and log.entries:
+            self._go_on(log)
+
+    def _go_on(self, log: Log) -> None:
+        """Take up a log that is there; tools that were left open count as interrupted."""
+        self._view = fold(log.entries)
+        log.entries.clear()
+        last = self._view.open_round()
+        for use in last.missing() if last else ():
+            self.record(Ran(tool_use_id=use.id, content=INTERRUPTED, is_error=True))
 
     def record(self, entry: AnyEntry) -> AnyEntry:
         """Take an entry in, as an engine does."""

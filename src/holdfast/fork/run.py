@@ -88,6 +88,8 @@ class Forks:
     def _log(self, path: Path | None) -> Log | None:
         if path is None:
             return None
+        if path.exists():
+            return Log.open(path)
         parent = self.parent.log.header
         last = self.parent.view.history[-1:]
         header = Header(
@@ -128,7 +130,7 @@ class Fork:
         words = (Text(text=say),) if isinstance(say, str) else say
         reason = f"forked for {self._request.source}"
         self._own.record(Switched(model=self._prefix.model, reason=reason))
-        self._own.record(Said(content=speakable(words)))
+        self._own.record(Said(content=speakable(words), mail=self._request.mail))
         while self._turn < self._request.turns:
             if self._forks.abort.is_set():
                 return self._replied("aborted")
