@@ -4,10 +4,12 @@ The log is what happened, the view is what the model sees: a fold over the log. 
 names a program needs; everything else is found by guessing its module.
 """
 
+from holdfast.bridge import sync
 from holdfast.context import Context, describe
 from holdfast.errors import HoldfastError
 from holdfast.gauge import Follower, replay
 from holdfast.log import Header, Log, load
+from holdfast.message_lists import CompactedMessages, compact
 from holdfast.rules import violations
 from holdfast.session import Session
 from holdfast.store import FileStore
@@ -17,6 +19,7 @@ from holdfast.view import View, fold
 from holdfast.window import Window, window_for
 
 __all__ = [
+    "CompactedMessages",
     "Context",
     "FileStore",
     "Follower",
@@ -27,12 +30,14 @@ __all__ = [
     "Session",
     "View",
     "Window",
+    "compact",
     "describe",
     "fold",
     "load",
     "open_transcript",
     "read_lines",
     "replay",
+    "sync",
     "violations",
     "window_for",
 ]

@@ -15,6 +15,7 @@ from holdfast.errors import HoldfastError, StoreError
 COMMANDS = {
     "cache": "what came from the prompt cache, call by call, and why it broke",
     "chat": "talk to the agent, line by line",
+    "compact": "let history become a summary, having looked at it first",
     "config": "every setting, its value and its reason",
     "context": "what fills the window of a session or a transcript",
     "cost": "what was spent on what, and what resuming costs",
@@ -27,10 +28,13 @@ COMMANDS = {
     "import": "take in a transcript of another agent",
     "memory": "what is remembered: log, diff, undo, show, search, edit, forget, export, inbox",
     "model": "list models, install local ones, try one",
+    "pin": "keep messages word for word through every compaction",
+    "redo": "bring back what was taken back",
     "run": "give the agent one task and let it work",
     "sessions": "list, branch and remove sessions",
     "trust": "look at what a project wants to run or allow, and vouch for it",
     "simulator": "a local API with a faithful prompt cache",
+    "undo": "take back what changed the view of a session",
 }
 """Name and one line for each command; its module is `cli/<name>_command.py`."""
 

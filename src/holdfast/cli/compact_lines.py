@@ -1,0 +1,61 @@
+"""How `holdfast compact` tells people what it would do, or did."""
+
+from collections.abc import Iterable, Iterator
+
+from holdfast.cli.show import plain
+from holdfast.cli.show import tokens as shown_tokens
+from holdfast.forecast import Preview, Seam
+
+HOUR_SECONDS = 3_600
+SAID_CHARS = 60
+"""Of a seam's first words: enough to know the request by."""
+TOOLS = 4
+"""By name; the rest is in the sum."""
+
+
+def seam_lines(seams: Iterable[Seam]) -> Iterator[str]:
+    """Suggest where a part could be compacted by itself."""
+    yield from map(_seam_line, seams)
+
+
+def _seam_line(seam: Seam) -> str:
+    pause = f"after {seam.pause_seconds / HOUR_SECONDS:.1f} h, " if seam.pause_seconds else ""
+    said = plain(seam.said)
+    said = said if len(said) <= SAID_CHARS else said[: SAID_CHARS - 1] + "…"
+    return f"seam     --up-to {seam.up_to} ({pause}{seam.covers} messages) before #{seam.start}: {said}"
+
+
+def lines(shown: Preview) -> Iterator[str]:
+    """Write a preview for people."""
+    share = 1 - shown.after_tokens / shown.before_tokens if shown.before_tokens else 0.0
+    restored = (
+        f", {shown_tokens(shown.restored_tokens)} of it restored" if shown.restored_tokens else ""
+    )
+    yield f"covers   {shown.covered} messages, #{shown.first} to #{shown.last}; {shown.kept} stay word for word"
+    yield (
+        f"tokens   {shown_tokens(shown.before_tokens)} → {shown_tokens(shown.after_tokens)} "
+        f"({share:.0%} less{restored})"
+    )
+    yield from _price_lines(shown)
+    gone = shown.gone
+    tools = ", ".join(f"{name} {count}" for name, count in list(gone.results.items())[:TOOLS])
+    yield (
+        f"gone     {gone.said} of your messages ({gone.verbatim} word for word in the summary), "
+        f"{gone.answers} answers, {sum(gone.results.values())} tool calls"
+        + (f": {tools}" if tools else "")
+        + (f"; {gone.pictures} pictures" if gone.pictures else "")
+        + (f"; {gone.thoughts} thoughts" if gone.thoughts else "")
+    )
+    yield f"survive  {shown.survived:.0%} of {shown.names} names in use lately"
+
+
+def _price_lines(shown: Preview) -> Iterator[str]:
+    price = shown.price
+    if price is None:
+        yield f"price    by {shown.by}; no price is published for the model"
+        return
+    yield f"price    {price.model}, by {shown.by}; a model's summary at most ${price.asking:.4f}"
+    yield (
+        f"         each later call reads ${price.call_before:.4f} → ${price.call_after:.4f}; "
+        f"the first writes ${price.first_after:.4f}"
+    )

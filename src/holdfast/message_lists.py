@@ -1,0 +1,158 @@
+"""Compacting a list of messages: one call, for programs that want nothing else.
+
+Messages come in as one would send them to Anthropic or to a chat endpoint; a list in the same
+style goes out, shorter, with a small report. Without a client the summary is a digest, made
+without a network. What the user said last and nobody answered stays, and so do the last few
+messages, if wished. A list that a summary would not make shorter comes back as it is.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from holdfast.entries import Compacted
+from holdfast.errors import ConfigError
+from holdfast.messages import Json, JsonObject, Usage
+from holdfast.session import Session
+from holdfast.settings import Settings
+from holdfast.stages.compact import NothingToCompact, Wish
+from holdfast.transcripts.formats import named, read_lines
+from holdfast.transcripts.provider import provider_of
+from holdfast.trial import Manners, on_paper, take, tried
+
+Style: TypeAlias = Literal["anthropic", "openai"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactedMessages:
+    """A list of messages, and what was done to it."""
+
+    messages: list[JsonObject]
+    """To be sent instead; in the style they came in."""
+    by: Literal["model", "digest", "nobody"]
+    """Who wrote the summary; nobody, if the list is as it was."""
+    before_tokens: int
+    after_tokens: int
+    survived: float = 1.0
+    """The share of exact names in use lately that is still there."""
+    usage: Usage | None = None
+    """What a model's summary took."""
+
+
+async def compact(
+    messages: Sequence[Mapping[str, object]],
+    *,
+    model: str = "",
+    client: object = None,
+    focus: str = "",
+    keep: int = 0,
+    style: Style | None = None,
+    settings: Settings | None = None,
+) -> CompactedMessages:
+    """Let the history in a list of messages become a summary.
+
+    Args:
+        messages: in the style of Anthropic's Messages API or of chat completions.
+        model: who the messages are for: it tells the window, and who a client is asked for.
+        client: of Anthropic's or OpenAI's SDK, or a model; without one no model is asked.
+        focus: what a model's summary is to dwell on.
+        keep: how many of the last messages stay word for word at least.
+        style: the style, where it should not be told from the messages.
+        settings: instead of the defaults.
+
+    Raises:
+        ContextOverflow: what cannot be compacted is too much for the window by itself.
+        ConfigError: a client is given and no model, or the messages cannot be read.
+    """
+    if client is not None and not (model := model or str(getattr(client, "name", ""))):
+        raise ConfigError("a client needs the name of the model to ask; give model=")
+    plain = [_plain(message) for message in messages]
+    style = style or _style(plain)
+    history = list(read_lines([msgspec.json.encode(plain)], style))
+    with on_paper(history, settings or Settings(), client=client, model=model) as paper:
+        before = paper.fullness().used_tokens
+        entry = await _compacted(paper, keep, focus, by_model=client is not None)
+        if entry is None:
+            return CompactedMessages(
+                messages=plain, by="nobody", before_tokens=before, after_tokens=before
+            )
+        return CompactedMessages(
+            messages=_written(paper, style, has_strings=_has_only_strings(plain)),
+            by="model" if entry.by == "model" else "digest",
+            before_tokens=before,
+            after_tokens=paper.fullness().used_tokens,
+            survived=entry.survived,
+            usage=entry.usage,
+        )
+
+
+async def _compacted(paper: Session, keep: int, focus: str, *, by_model: bool) -> Compacted | None:
+    wish = _wish(paper, keep, focus, by_model=by_model)
+    if wish is None:
+        return None
+    try:
+        draft = await tried(paper, wish, Manners())
+    except NothingToCompact:
+        return None
+    entry = await take(paper, draft, wish)
+    return entry if entry.after_tokens < entry.before_tokens else None
+
+
+def _wish(paper: Session, keep: int, focus: str, *, by_model: bool) -> Wish | None:
+    """Say what is to be covered; nothing if all of it is to be kept."""
+    view = paper.view
+    if keep <= 0:
+        return Wish(trigger="manual", focus=focus, by_model=by_model)
+    left, at = keep, len(view.items)
+    while at and left > 0:
+        at -= 1
+        left -= len(list(view.items[at].fragments("sent")))
+    if at < 2:
+        return None
+    pivot = view.items[at - 1].id
+    return Wish(trigger="manual", focus=focus, kind="up_to", pivot=pivot, by_model=by_model)
+
+
+def _written(paper: Session, style: Style, *, has_strings: bool) -> list[JsonObject]:
+    request = msgspec.json.decode(b"".join(named(style).write(paper.view)))
+    found: list[JsonObject] = request["messages"]
+    return [_flat(message) for message in found] if has_strings else found
+
+
+def _style(messages: list[JsonObject]) -> Style:
+    found = provider_of(msgspec.json.encode(messages))
+    if found is None:
+        raise ConfigError("these are no messages; give a list of objects with role and content")
+    return found
+
+
+def _plain(value: Mapping[str, object]) -> JsonObject:
+    """Write a message as plain JSON: blocks of an SDK's answer may stand in it as they came."""
+    try:
+        found = msgspec.to_builtins(dict(value), enc_hook=_dumped)
+    except TypeError as error:
+        raise ConfigError(f"a message cannot be written as JSON: {error}") from error
+    assert isinstance(found, dict)
+    return found
+
+
+def _dumped(value: object) -> Json:
+    dump = getattr(value, "model_dump", None)
+    if dump is None:
+        raise TypeError(f"a {type(value).__name__} in a message")
+    dumped: Json = dump(mode="json", exclude_none=True)
+    return dumped
+
+
+def _has_only_strings(messages: list[JsonObject]) -> bool:
+    return all(isinstance(message.get("content"), str) for message in messages)
+
+
+def _flat(message: JsonObject) -> JsonObject:
+    """Write text blocks as one string, as the list that came had it."""
+    content = message.get("content")
+    if not isinstance(content, list) or any(block.get("type") != "text" for block in content):
+        return message
+    return message | {"content": "\n\n".join(block["text"] for block in content)}
