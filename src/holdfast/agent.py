@@ -10,8 +10,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from holdfast.agents.household import Household
 from holdfast.cache.prompt import updated
-from holdfast.engine import Engine
+from holdfast.engine import Engine, Stage
 from holdfast.entries import Compacted, Framed, Said
 from holdfast.fork import Forks
 from holdfast.framing import Framer, reframed, renew_frame
@@ -64,6 +65,12 @@ class Agent:
     listener: Callable[[str], None] | None = None
     """Told such lines as they come, instead of their being kept."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
+    source: str = "main"
+    """Who asks: `main`, or `agent:<kind>` for one that another agent started."""
+    household: Household | None = None
+    """Those who work for this agent."""
+    hears: tuple[Stage, ...] = ()
+    """Bring in what others say: mail, the reports of agents."""
     _known: dict[str, Tool] = field(default_factory=dict)
     """Every tool that may be called, by name; grows when MCP tools are loaded."""
     _asides: list[str] = field(default_factory=list)
@@ -110,7 +117,7 @@ class Agent:
                 return
             self.gate.forget_denials()
             self.session.user(prompt)
-        elif self.engine.is_answered():
+        elif self.engine.is_answered() and not await self._hears_something():
             yield Stopped(reason="completed", detail="nothing was left to do; give a new task")
             return
         loop = self._loop(budget_in(prompt))
@@ -123,6 +130,28 @@ class Agent:
             if loop.model is not self.model:  # a fallback has taken over, for good
                 self._retired.append(self.model)
                 self.model, self.fallback = loop.model, None
+
+    async def work(self, prompt: str = "") -> AsyncIterator[LoopEvent]:
+        """Work until nothing is left to do, what agents in the background are doing included."""
+        while True:
+            end = Stopped(reason="completed")
+            async for event in self.run(prompt):
+                if isinstance(event, Stopped):
+                    end = event
+                else:
+                    yield event
+            prompt = ""
+            if end.reason != "completed" or self.household is None:
+                break
+            if not await unless(self.abort, self.household.next_news()):
+                break
+        yield end
+
+    async def _hears_something(self) -> bool:
+        """Take in what others said meanwhile; say whether that is to be answered."""
+        for stage in self.hears:
+            await stage(self.engine)
+        return not self.engine.is_answered()
 
     async def ask_hooks(self, event: str, fields: JsonObject) -> HookVerdict:
         """Run an event's hooks; an abort ends them, and they have then said nothing."""
@@ -163,6 +192,7 @@ class Agent:
             on_stop=self._on_stop,
             budget_tokens=budget_tokens,
             abort=self.abort,
+            source=self.source,
         )
 
     def _toolbox(self) -> Toolbox:
@@ -181,14 +211,17 @@ class Agent:
         return self.model
 
     async def _pass(self, use: ToolUse, tool: Tool) -> Pass | Denial:
-        """Ask the hooks, then the permissions."""
+        return await self.pass_at(self._gate(), use, tool)
+
+    async def pass_at(self, gate: Gate, use: ToolUse, tool: Tool) -> Pass | Denial:
+        """Ask the hooks, then the permissions: one's own gate, or that of a fork."""
         fields: JsonObject = {"tool_name": use.name, "tool_input": use.input, "tool_use_id": use.id}
         verdict = await self._fire("PreToolUse", fields)
         if verdict.should_stop:
             return Denial(reason=verdict.stop_reason or "a hook ended the turn", ends_turn=True)
         given = use.input if verdict.updated_input is None else verdict.updated_input
         self.was_refused = False
-        decision = await self._gate().check(tool, given, self._places(), hook=verdict.decision())
+        decision = await gate.check(tool, given, self._places(), hook=verdict.decision())
         if decision.outcome == "deny":
             return Denial(reason=f"Not allowed: {decision.reason}.", ends_turn=self.was_refused)
         return Pass(input=given)
@@ -232,7 +265,11 @@ class Agent:
 
     async def _on_stop(self, text: str, is_active: bool) -> Verdict:
         fields: JsonObject = {"stop_hook_active": is_active, "last_assistant_message": text}
-        said = await self._fire("Stop", fields)
+        event = "Stop"
+        if self.source != "main":
+            event, kind = "SubagentStop", self.source.partition(":")[2]
+            fields |= {"agent_id": self.session.id, "agent_type": kind}
+        said = await self._fire(event, fields)
         if said.should_stop:
             return Verdict(prevents=said.stop_reason or "a hook ended the turn")
         return Verdict(blocks=(said.reason,) if said.is_blocked else ())
@@ -323,6 +360,8 @@ class Agent:
         try:
             if self._events is not None:
                 await self._events.aclose()
+            if self.household is not None:
+                await self.household.close()
             await self.workplace.close()
             if self.mcp is not None:
                 await self.mcp.close()

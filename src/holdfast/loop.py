@@ -140,6 +140,8 @@ class Loop:
     budget_tokens: int = 0
     """Keep working until about this many output tokens are used; 0 is until done."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
+    source: str = "main"
+    """Who asks: calls are counted and compared under this name."""
 
     async def run(self) -> AsyncGenerator[LoopEvent, None]:
         """Play rounds until there is a reason to stop."""
@@ -199,7 +201,9 @@ class Loop:
         return None
 
     async def _round(self, state: State) -> AsyncGenerator[RoundEvent, None]:
-        preparing = self.engine.prepare(max_output_tokens=state.max_output_tokens)
+        preparing = self.engine.prepare(
+            max_output_tokens=state.max_output_tokens, source=self.source
+        )
         request = await unless(self.abort, preparing)
         if request is None:
             return

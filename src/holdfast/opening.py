@@ -7,15 +7,13 @@ agent; nothing here runs after that.
 from pathlib import Path
 
 from holdfast.agent import Agent
-from holdfast.cache.prompt import Volatile, servers_text
+from holdfast.beginning import begin, noting, scratchpad_of
 from holdfast.compacting import Compacting, history_of
 from holdfast.entries import Ran, Replied
-from holdfast.framing import Framer, make_frame
 from holdfast.hooks import Hooks, load_hooks
-from holdfast.instructions import Nearby, ground
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
-from holdfast.permissions import Answer, Ask, Gate, Mode, Question, load_permissions, trusted
+from holdfast.permissions import Ask, Gate, Mode, load_permissions
 from holdfast.session import Session
 from holdfast.settings import Settings, home, load_settings
 from holdfast.spending import Purse, spent_in
@@ -70,11 +68,11 @@ async def open_agent(
         ],
     )
     if ask is not None:
-        agent.gate = Gate(rules=permissions.rules, mode=agent.gate.mode, ask=_noting(agent, ask))
+        agent.gate = Gate(rules=permissions.rules, mode=agent.gate.mode, ask=noting(agent, ask))
     agent.tools = (*agent.tools, history_of(agent))
     Compacting(agent).attach()
     await _connect(agent, servers.servers)
-    await _begin(agent, system, source, "resume" if resume else "startup")
+    await begin(agent, system, source, "resume" if resume else "startup")
     return agent
 
 
@@ -84,24 +82,6 @@ async def _connect(agent: Agent, servers: tuple[McpServer, ...]) -> None:
         agent.mcp = McpTools(servers)
         agent.notices.extend(await agent.mcp.connect())
         agent.mcp.load(str(tool.get("name")) for tool in agent.engine.frame.tools)
-
-
-async def _begin(agent: Agent, system: str, source: str, how: str) -> None:
-    """Give a session that has no frame its frame, and let hooks know that it begins."""
-    engine = agent.engine
-    agent.framer = _framer(agent, system)
-    agent.nearby = Nearby(ground=agent.framer.ground, trusted=trusted())
-    made = None
-    if engine.view.frame is None:
-        made = await make_frame(agent.framer, agent.definitions())
-        agent.session.begin(agent.model.name, made.frame, source)
-    clearing = agent.session.clearing
-    clearing.describe, clearing.forget = agent.described, agent.lose_sight
-    clearing.tell = agent.notify
-    engine.stages = (agent.list_tools, agent.say_asides, agent.bring_nearby, *engine.stages)
-    await agent.start(how)
-    if made is not None:
-        await agent.tell_loaded(made.gathered, "startup")
 
 
 def _session(model: str, resume: str, directory: Path, store: Store, settings: Settings) -> Session:
@@ -114,35 +94,8 @@ def _session(model: str, resume: str, directory: Path, store: Store, settings: S
     return session
 
 
-def _framer(agent: Agent, system: str) -> Framer:
-    """Say where the frame of this agent's session is found."""
-    settings, place, mcp = agent.engine.settings, agent.workplace, agent.mcp
-    pad = _scratchpad(agent.session)
-    more = tuple(root for root in place.more_roots if root != pad)
-    return Framer(
-        ground=ground(place.root, more=more, settings=settings.instructions),
-        prompt=settings.prompt,
-        skills=(place.root / ".holdfast" / "skills", place.home / "skills"),
-        scratchpad=pad,
-        system=system,
-        volatile=(_on_servers(mcp),) if mcp is not None else (),
-    )
-
-
-def _on_servers(mcp: McpTools) -> Volatile:
-    return Volatile(
-        name="mcp",
-        reason="servers come and go; a tool that is gone must not be offered, nor a new one kept back",
-        compute=lambda: servers_text(mcp.offers),
-    )
-
-
-def _scratchpad(session: Session) -> Path:
-    return session.engine.log.path.with_suffix("") / "scratchpad"
-
-
 def _workplace(session: Session, directory: Path, more: tuple[Path, ...]) -> Workplace:
-    pad = _scratchpad(session)
+    pad = scratchpad_of(session)
     pad.mkdir(parents=True, exist_ok=True, mode=0o700)
     workplace = Workplace(
         root=directory,
@@ -167,14 +120,3 @@ def _was_planning(session: Session) -> bool:
             name = names.get(entry.tool_use_id, "")
             is_planning = name == ENTER_PLAN.name or (is_planning and name != EXIT_PLAN.name)
     return is_planning
-
-
-def _noting(agent: Agent, ask: Ask) -> Ask:
-    """Ask, and remember a no: it ends the turn."""
-
-    async def asked(question: Question) -> Answer:
-        answer = await ask(question)
-        agent.was_refused = answer.choice == "no"
-        return answer
-
-    return asked

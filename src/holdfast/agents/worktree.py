@@ -97,6 +97,27 @@ def make_worktree(
     return Worktree(path=path, branch=branch, base=base, repository=repository, lock=lock)
 
 
+def reopen_worktree(path: Path) -> Worktree | None:
+    """Take over a worktree that was kept, for an agent that goes on; None if it is gone."""
+    try:
+        record = msgspec.json.decode(_record_file(path).read_bytes(), type=Record)
+    except (OSError, msgspec.DecodeError):
+        return None
+    lock = _lock(path)
+    if lock is None:
+        raise StoreError(f"somebody works in {path}; wait until they are done")
+    if not path.is_dir():
+        _let_go(path, lock, forget=False)
+        return None
+    return Worktree(
+        path=path,
+        branch=record.branch,
+        base=record.base,
+        repository=Path(record.repository),
+        lock=lock,
+    )
+
+
 def finish(tree: Worktree) -> Kept | None:
     """Remove a worktree in which nothing changed; keep it, and say where, otherwise."""
     record = Record(

@@ -100,6 +100,8 @@ class Spawned(Entry, frozen=True, kw_only=True, tag="spawned"):
     is_fork: bool = False
     worktree: str = ""
     branch: str = ""
+    team: str = ""
+    """The team it is a member of."""
 
 
 class Ended(Entry, frozen=True, kw_only=True, tag="ended"):

@@ -51,6 +51,8 @@ EVENTS = {
         Event(name="PostToolUse", matches_on="tool_name", can_block=True),
         Event(name="InstructionsLoaded", matches_on="load_reason"),
         Event(name="Stop", can_block=True),
+        Event(name="SubagentStart", matches_on="agent_type", text_is_context=True),
+        Event(name="SubagentStop", matches_on="agent_type", can_block=True),
         Event(
             name="PreCompact",
             matches_on="trigger",

@@ -1,0 +1,68 @@
+"""What an agent does just now, in three to five words.
+
+Its last tool call comes in; a line in the present tense that names the file, the command or the
+pattern goes out. A line that a model wrote is taken only if it has that form.
+"""
+
+import re
+from pathlib import PurePath
+
+from holdfast.messages import ToolUse
+
+THINKING = "Thinking about the task"
+WORD_CHARS = 40
+"""Of one name in a line; longer ones are cut."""
+ASK = (
+    "Say in three to five words, in the present tense, what you are doing just now, naming the file "
+    "or function: for example 'Reading the parser in loop.py'. Answer with these words only."
+)
+WORDS = (3, 5)
+"""Fewer name nothing, more are no glance."""
+
+_FILES = {
+    "Read": "Reading the file",
+    "Edit": "Editing the file",
+    "Write": "Writing the file",
+    "NotebookEdit": "Editing the notebook",
+}
+
+
+def progress_line(use: ToolUse | None) -> str:
+    """Say what a tool call is about."""
+    if use is None:
+        return THINKING
+    given = use.input
+    match use.name:
+        case "Read" | "Edit" | "Write" | "NotebookEdit" as tool:
+            path = str(given.get("file_path") or given.get("path") or given.get("notebook_path"))
+            return f"{_FILES[tool]} {_word(PurePath(path).name)}"
+        case "Bash":
+            return f"Running the command {_program(str(given.get('command', '')))}"
+        case "Grep" | "Glob":
+            return f"Searching for matches of {_word(str(given.get('pattern', '')))}"
+        case "WebFetch":
+            host = re.sub(r"^\w+://([^/]*).*", r"\1", str(given.get("url", "")))
+            return f"Fetching a page from {_word(host)}"
+        case "Agent":
+            return "Waiting for another agent"
+        case name:
+            return f"Using the tool {_word(name)}"
+
+
+def taken(said: str) -> str:
+    """Take a model's line if it has the form, or nothing."""
+    line = " ".join(said.split()).strip(" .'\"`")
+    fits = WORDS[0] <= len(line.split()) <= WORDS[1] and line.isprintable()
+    return line if fits and len(line) <= WORDS[1] * WORD_CHARS else ""
+
+
+def _program(command: str) -> str:
+    """Name the program of a command; variables set before it are not it."""
+    words = [word for word in command.split() if not re.match(r"\w+=", word)]
+    return _word(PurePath(words[0]).name if words else "")
+
+
+def _word(text: str) -> str:
+    """Make one word of a name, whatever is in it."""
+    shown = "".join(char for char in "_".join(text.split()) if char.isprintable())
+    return (shown if len(shown) <= WORD_CHARS else f"{shown[: WORD_CHARS - 1]}…") or "unnamed"

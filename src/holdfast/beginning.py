@@ -1,0 +1,79 @@
+"""An agent's first moments: its frame, its stages, and who is asked on its behalf.
+
+An agent that was put together comes in; one that can work goes out. The same for the agent a
+user talks to and for those that it starts; what they are made of is `opening`'s and `hiring`'s.
+"""
+
+from pathlib import Path
+
+from holdfast.agent import Agent
+from holdfast.cache.prompt import Volatile, servers_text
+from holdfast.framing import Framer, make_frame
+from holdfast.instructions import Nearby, ground
+from holdfast.permissions import Answer, Ask, Question, trusted
+from holdfast.session import Session
+from holdfast.tools.mcp import McpTools
+
+
+async def begin(agent: Agent, system: str, source: str, how: str) -> None:
+    """Give a session that has no frame its frame, and let hooks know that it begins."""
+    engine = agent.engine
+    agent.framer = _framer(agent, system)
+    agent.nearby = Nearby(ground=agent.framer.ground, trusted=trusted())
+    made = None
+    if engine.view.frame is None:
+        made = await make_frame(agent.framer, agent.definitions())
+        agent.session.begin(agent.model.name, made.frame, source)
+    clearing = agent.session.clearing
+    clearing.describe, clearing.forget = agent.described, agent.lose_sight
+    clearing.tell = agent.notify
+    engine.stages = (
+        agent.list_tools,
+        *agent.hears,
+        agent.say_asides,
+        agent.bring_nearby,
+        *engine.stages,
+    )
+    if agent.source == "main":
+        await agent.start(how)
+    if made is not None:
+        await agent.tell_loaded(made.gathered, "startup")
+
+
+def _framer(agent: Agent, system: str) -> Framer:
+    """Say where the frame of this agent's session is found."""
+    settings, place, mcp = agent.engine.settings, agent.workplace, agent.mcp
+    pad = scratchpad_of(agent.session)
+    more = tuple(root for root in place.more_roots if root != pad)
+    return Framer(
+        ground=ground(place.root, more=more, settings=settings.instructions),
+        prompt=settings.prompt,
+        skills=(place.root / ".holdfast" / "skills", place.home / "skills"),
+        scratchpad=pad,
+        system=system,
+        volatile=(_on_servers(mcp),) if mcp is not None else (),
+    )
+
+
+def _on_servers(mcp: McpTools) -> Volatile:
+    return Volatile(
+        name="mcp",
+        reason="servers come and go; a tool that is gone must not be offered, nor a new one kept back",
+        compute=lambda: servers_text(mcp.offers),
+    )
+
+
+def scratchpad_of(session: Session) -> Path:
+    """Say where an agent may leave things for itself and those who work for it."""
+    return session.engine.log.path.with_suffix("") / "scratchpad"
+
+
+def noting(agent: Agent, ask: Ask) -> Ask:
+    """Ask, and remember a no: it ends the turn."""
+
+    async def asked(question: Question) -> Answer:
+        answer = await ask(question)
+        agent.was_refused = answer.choice == "no"
+        return answer
+
+    return asked
