@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from holdfast.compaction.directives import Directive
@@ -117,7 +118,7 @@ def _sections(body: str) -> Iterable[tuple[int, str]]:
     for found in _HEADING.finditer(body):
         if _is_heading(found) and (not heads or int(found[1]) > int(heads[-1][1])):
             heads.append(found)
-    for head, after in zip(heads, [*heads[1:], None], strict=True):
+    for head, after in zip_longest(heads, heads[1:]):
         number = int(head[1])
         told = body[head.end() : after.start() if after else len(body)].strip()
         if number in HEADINGS and told:

@@ -30,6 +30,7 @@ from holdfast.stages.drafting import (
     after_tokens,
     asked_for,
     check_floor,
+    check_helps,
     fitted,
     line_for,
     material_of,
@@ -136,8 +137,9 @@ class Compaction:
     async def draft(self, engine: Engine, wish: Wish) -> Draft:
         """Do everything but record it."""
         line, manner = line_for(engine, wish.error), self._manner(engine, wish)
+        check_floor(engine, line)
         material = material_of(engine, _segment(engine, wish))
-        check_floor(engine, material, manner, line)
+        check_helps(engine, material, manner, line)
         since = len(engine.view.history)
         async with self._progress(engine):
             prepared = await self._ahead.take(engine) if wish == Wish() else None

@@ -75,16 +75,20 @@ def asked_for(material: Material, focus: Sequence[str]) -> str:
     return ask_for_summary(segment.kind, focus=focus, directives=directives, pivot=segment.pivot)
 
 
-def check_floor(engine: Engine, material: Material, manner: Manner, line: int) -> None:
-    """Make sure that compacting can help, before anything is spent on it."""
+def check_floor(engine: Engine, line: int) -> int:
+    """Say what every request holds; if that is over the line by itself, no compaction helps."""
     weights = floor(engine.view, scales_of(engine))
     lowest = sum(weight.tokens for weight in weights)
     if lowest >= line:
         raise ContextOverflow(told(weights, line))
-    if lowest >= HIGH_FLOOR_SHARE * line:
-        made = Made()
+    return lowest
+
+
+def check_helps(engine: Engine, material: Material, manner: Manner, line: int) -> None:
+    """Make sure that the shortest digest would bring the context under the line."""
+    if check_floor(engine, line) >= HIGH_FLOOR_SHARE * line:
         composed = compose(_smaller(material, SHARES[-1]), None, manner)
-        fitted(engine, Draft(material=material, made=made, composed=composed), manner, line)
+        fitted(engine, Draft(material=material, made=Made(), composed=composed), manner, line)
 
 
 def fitted(engine: Engine, draft: Draft, manner: Manner, line: int) -> Draft:
