@@ -100,12 +100,19 @@ class Talk:
     def calls(self):
         return self.of(Forked)
 
-    def turn(self, text, words=1_000, thought=False, id=None):
+    def turn(self, text, words=1_000, thought=False, id=None, tool="Read"):
         """A finished turn: a question, a tool call with a result, an answer."""
         id = id or f"t{len(self.view.history)}"
         self.engine.say(text)
+        self.turn_open(id, words, thought, tool)
+        content = (Text(text=f"{id} is done"),)
+        end = Replied(response_id=f"{id}-end", content=content, stop_reason="end_turn")
+        self.engine.record(end)
+
+    def turn_open(self, id="open", words=10, thought=False, tool="Read"):
+        """A tool call with its result, in the middle of a turn."""
         blocks = (Thinking(thinking="hm", signature="c2ln"),) if thought else ()
-        use = ToolUse(id=id, name="Read", input={"file_path": f"/src/{id}.py"})
+        use = ToolUse(id=id, name=tool, input={"file_path": f"/src/{id}.py"})
         self.engine.record(
             Replied(
                 response_id=id,
@@ -115,9 +122,6 @@ class Talk:
             )
         )
         self.engine.take_result(id, f"{id} " + "word " * words)
-        content = (Text(text=f"{id} is done"),)
-        end = Replied(response_id=f"{id}-end", content=content, stop_reason="end_turn")
-        self.engine.record(end)
 
     def fill(self, tokens=None, waiting="what now?"):
         """Turns until the line is reached, and a question that waits."""

@@ -8,7 +8,9 @@ model accepts; what is too long for it loses its oldest rounds, and at last is r
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from msgspec import structs
 
 from holdfast.capabilities import PLAIN_WINDOW_TOKENS, Capabilities
 from holdfast.compaction.summary import Fault, Written, prompt, read_summary
@@ -23,6 +25,7 @@ from holdfast.messages import (
     Image,
     JsonObject,
     Message,
+    Opaque,
     Text,
     ToolResult,
     ToolUse,
@@ -35,6 +38,10 @@ OUTPUT_TOKENS = 20_000
 """99.99 % of summaries are shorter than 17,400."""
 OUTPUT_SHARE = 0.2
 """Of the window: in a small one the conversation needs the room."""
+ON_DEMAND_BETA = "compact-2026-09-04"
+"""Lets a provider compact when asked to."""
+COMPACTION = "compaction"
+"""The block that then stands for history; only the provider can read all of it."""
 TRUNCATIONS = 3
 """How often the oldest part is left out before another way is taken."""
 TRUNCATED_SHARE = 0.2
@@ -76,6 +83,21 @@ class Writer:
     async def on_fork(self, prefix: Prefix | None = None) -> Written:
         """Ask on the conversation's own prefix: as it stands when asked, or as given."""
         return await self._summary(ForkRequest(say=self.asked, source=SOURCE, prefix=prefix))
+
+    async def by_provider(self, prefix: Prefix) -> JsonObject:
+        """Have the provider compact a conversation on its side; what it gives is a signed block."""
+        options = {k: v for k, v in prefix.frame.options.items() if k != "context_management"}
+        frame = structs.replace(
+            prefix.frame,
+            options=options | {"compaction": {"type": "summarize"}},
+            betas=(*prefix.frame.betas, ON_DEMAND_BETA),
+        )
+        request = ForkRequest(say="", source=SOURCE, prefix=replace(prefix, frame=frame))
+        reply = await self._reply(request)
+        for block in reply.content:
+            if isinstance(block, Opaque) and block.raw.get("type") == COMPACTION:
+                return block.raw
+        raise NoSummary("empty")
 
     async def directly(self, items: Sequence[Item]) -> Written:
         """Ask in a call of its own, leaving out the oldest rounds while it is too long."""
@@ -192,6 +214,8 @@ def _shown(block: Block) -> str:
             return "[image]"
         case Document():
             return "[document]"
+        case Opaque(raw={"type": "compaction", "content": str(text)}):
+            return text
     return "[something that is not text]"
 
 

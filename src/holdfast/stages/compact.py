@@ -22,7 +22,6 @@ from holdfast.compaction.summary import Kind
 from holdfast.engine import Engine, Fullness
 from holdfast.entries import Cleared, Compacted, Failed, Framed, Restored, SpokenContent
 from holdfast.errors import HoldfastError, ModelError, PromptTooLong, RequestRejected
-from holdfast.messages import Text
 from holdfast.stages.ahead import Ahead
 from holdfast.stages.collapse import drain, is_collapsing
 from holdfast.stages.drafting import (
@@ -310,10 +309,10 @@ def _compacted(engine: Engine, draft: Draft, wish: Wish, seconds: float) -> Comp
     return Compacted(
         first=segment.first,
         last=segment.last,
-        summary=(Text(text=composed.text),),
+        summary=draft.content,
         kind=segment.kind,
         trigger=wish.trigger,
-        by="model" if draft.made.written else "digest",
+        by=draft.by,
         kept=segment.kept,
         before_tokens=before,
         after_tokens=after,

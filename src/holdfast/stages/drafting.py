@@ -8,6 +8,7 @@ what every request holds is over the line by itself, a `ContextOverflow` says wh
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from holdfast.compaction.compose import Composed, Manner, Material, compose, gathered
 from holdfast.compaction.floor import floor, told
@@ -18,7 +19,7 @@ from holdfast.engine import Engine
 from holdfast.entries import AnyEntry, Forked, SpokenContent
 from holdfast.errors import ContextOverflow, PromptTooLong
 from holdfast.measure import NOTHING, Measure, measure_content
-from holdfast.messages import Text, Usage
+from holdfast.messages import Opaque, Text, Usage
 from holdfast.stages.ladder import Made
 from holdfast.tokens import default_weights, weigh
 
@@ -42,6 +43,19 @@ class Draft:
     restored: SpokenContent = ()
     since: int = 0
     """How long the log was when its making began."""
+
+    @property
+    def content(self) -> SpokenContent:
+        """What stands for history: a provider's own block comes first."""
+        text = Text(text=self.composed.text)
+        return (Opaque(raw=self.made.block), text) if self.made.block else (text,)
+
+    @property
+    def by(self) -> Literal["model", "digest", "provider"]:
+        """Say who wrote it."""
+        if self.made.block is not None:
+            return "provider"
+        return "model" if self.made.written else "digest"
 
 
 def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
@@ -125,7 +139,7 @@ def _total_after(engine: Engine, draft: Draft, restored: SpokenContent) -> Measu
     for item in draft.material.segment.items:
         if not engine.view.is_pinned(item):
             gone = gone + item.measure
-    come = measure_content((Text(text=draft.composed.text), *restored))
+    come = measure_content((*draft.content, *restored))
     return engine.view.total - gone + come
 
 
@@ -156,7 +170,11 @@ def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
 
 def told_why(draft: Draft, before: int, after: int) -> str:
     """Say in one line what a compaction did, for the user."""
-    how = {"digest": "from the log, without a model", "ahead": "prepared in the background"}
+    how = {
+        "digest": "from the log, without a model",
+        "ahead": "prepared in the background",
+        "provider": "by the provider",
+    }
     way = how.get(draft.made.way, f"by a model ({draft.made.way})")
     share = draft.composed.survival.share
     return (

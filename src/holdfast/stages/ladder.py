@@ -9,10 +9,11 @@ nothing that is asked here can come back here.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.capabilities import capabilities
 from holdfast.compaction.compose import Material
+from holdfast.compaction.segment import Segment
 from holdfast.compaction.summary import Written
 from holdfast.compaction.writing import NoSummary, Writer, truncated
 from holdfast.engine import Engine
@@ -25,6 +26,8 @@ from holdfast.errors import (
     PromptTooLong,
 )
 from holdfast.fork import Prefix
+from holdfast.items import render
+from holdfast.messages import JsonObject, message_to_wire
 from holdfast.settings import CompactSettings
 
 PIECE_CHARS_PER_TOKEN = 2
@@ -42,6 +45,8 @@ class Made:
     written: Written | None = None
     way: str = "digest"
     """The rung it came from."""
+    block: JsonObject | None = None
+    """What stands for history in a provider's own form; then it is no text of ours."""
 
 
 class Ladder:
@@ -78,7 +83,7 @@ class Ladder:
         for name, way in _rungs(engine, _writer(engine, asked), material, error):
             try:
                 async with asyncio.timeout(settings.rung_seconds):
-                    written = await way()
+                    made = await way()
             except (ModelError, NoSummary, TimeoutError) as failure:
                 said = str(failure) or f"nothing came within {settings.rung_seconds:g} seconds"
                 engine.record(Failed(what=f"compact: {name}", error=said))
@@ -86,7 +91,7 @@ class Ladder:
                     break
             else:
                 self.failures = 0
-                return Made(written=written, way=name)
+                return made
         self.failures += 1
         return Made()
 
@@ -110,12 +115,55 @@ def _writer(engine: Engine, asked: str) -> Writer:
 
 def _rungs(
     engine: Engine, writer: Writer, material: Material, error: PromptTooLong | None
-) -> Iterator[tuple[str, Callable[[], Awaitable[Written]]]]:
-    items = material.segment.items
-    if error is None and material.segment.kind != "up_to":
-        yield "fork", writer.on_fork
+) -> Iterator[tuple[str, Callable[[], Awaitable[Made]]]]:
+    """Yield the ways that are open, the best first."""
+    segment = material.segment
     window = engine.fullness().window.limit_tokens
-    shorter = truncated(items, error) if error is not None and len(items) > 1 else items
-    yield "direct", lambda: writer.directly(shorter)
     piece_chars = int(window * PIECE_SHARE * PIECE_CHARS_PER_TOKEN)
-    yield "pieces", lambda: writer.in_pieces(items, piece_chars)
+
+    def told(way: str, write: Callable[[], Awaitable[Written]]) -> Callable[[], Awaitable[Made]]:
+        async def made() -> Made:
+            return Made(written=await write(), way=way)
+
+        return made
+
+    async def provided() -> Made:
+        block = await writer.by_provider(prefix_up_to(engine, segment))
+        return Made(written=Written(sections={}), way="provider", block=block)
+
+    if error is None and may_provide(engine, segment):
+        yield "provider", provided
+    if error is None:
+        is_cut = segment.kind == "up_to"
+        prefix = prefix_up_to(engine, segment) if is_cut else None
+        yield "fork", told("fork", lambda: writer.on_fork(prefix))
+    items = segment.items
+    shorter = truncated(items, error) if error is not None and len(items) > 1 else items
+    yield "direct", told("direct", lambda: writer.directly(shorter))
+    yield "pieces", told("pieces", lambda: writer.in_pieces(items, piece_chars))
+
+
+def may_provide(engine: Engine, segment: Segment) -> bool:
+    """Say whether a provider is to compact on its side, and what it gives could be sent.
+
+    Its block must come first in all messages, so nothing may stand before it.
+    """
+    return (
+        engine.settings.compact.by_provider
+        and capabilities(engine.model).compacts_on_demand
+        and segment.kind == "full"
+        and not engine.frame.instructions
+    )
+
+
+def prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
+    """Let the conversation end where a segment ends that begins it."""
+    prefix, shown = engine.prefix(), render(segment.items)
+    opening = len(prefix.messages) - len(engine.view.messages())
+    whole = prefix.messages[: opening + len(shown) - 1]
+    is_left = prefix.left is not None and prefix.left.message < len(whole)
+    return replace(
+        prefix,
+        messages=(*whole, message_to_wire(shown[-1])),
+        left=prefix.left if is_left else None,
+    )
