@@ -2,35 +2,45 @@
 
 Before one, PreCompact hooks may add instructions, tell the user something, or say no. After it
 the session begins anew: SessionStart hooks speak to the model, prompt and instructions are read
-again, files count as unseen, and PostCompact hooks hear of it. What hooks say stands with what is
-restored, so that an undo takes it back with the rest.
+again, files and plans are shown again, and PostCompact hooks hear of it. What hooks say stands
+with what is restored, so that an undo takes it back with the rest.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from holdfast.agent import Agent
+from holdfast.compaction.restore import Restoring
 from holdfast.entries import Compacted, Framed, SpokenContent
 from holdfast.errors import ModelError
 from holdfast.history.history import History
 from holdfast.history.tool import history_tool
 from holdfast.messages import JsonObject, Text, text_of
+from holdfast.permissions import Places
 from holdfast.stages.collapse import open_span
 from holdfast.stages.surroundings import Before, Surroundings, Trigger
 from holdfast.tools.protocol import Tool
+from holdfast.tools.read import READ
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Compacting:
     """One agent's part in its compactions."""
 
     agent: Agent
+    restoring: Restoring = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.restoring = restoring_of(self.agent)
 
     def attach(self) -> None:
         """Put the agent's part into its session's stage, and the stage into its loop."""
         agent, stage = self.agent, self.agent.session.compaction
+        self.restoring.resume()
         stage.around = Surroundings(
             before=self.before,
+            restore=self.restoring,
             greet=self.greet,
             renew=self.renew,
             after=self.after,
@@ -62,8 +72,8 @@ class Compacting:
         return await self.agent.renewed_frame()
 
     async def after(self, entry: Compacted) -> None:
-        """Forget which files the model has before it, and tell PostCompact hooks."""
-        self.agent.workplace.files.disarm_all()
+        """Let the tools know which files are before the model, and tell PostCompact hooks."""
+        self.restoring.settle(entry)
         fields: JsonObject = {
             "trigger": _shown(entry.trigger),
             "compact_summary": text_of(entry.summary),
@@ -74,6 +84,23 @@ class Compacting:
         """Say that it still runs; of no use to somebody who reads it later."""
         if self.agent.listener is not None:
             self.agent.listener(line)
+
+
+def restoring_of(agent: Agent) -> Restoring:
+    """Make what brings an agent's files, skills, plan and todos back."""
+    engine, workplace = agent.engine, agent.workplace
+
+    def may_read(path: Path) -> bool:
+        places = Places(roots=workplace.roots, cwd=workplace.directory)
+        return agent.gate.judge(READ, {"file_path": str(path)}, places).outcome == "allow"
+
+    return Restoring(
+        workplace=workplace,
+        view=lambda: engine.view,
+        settings=engine.settings.compact,
+        window_tokens=lambda: engine.fullness().window.limit_tokens,
+        may_read=may_read,
+    )
 
 
 def history_of(agent: Agent) -> Tool:

@@ -198,14 +198,16 @@ async def _tried(request: Request, paper: Session, session: Session | None) -> D
             f"a summary would be no shorter: {shown.before_tokens:,} tokens would become "
             f"{shown.after_tokens:,}; nothing was changed"
         )
+    written = draft.composed.text
     if request.edits:
-        draft = edited(draft, _edited_text(draft.composed.text))
+        draft = edited(draft, _edited_text(written))
         shown = preview(paper, draft)
     where = session or paper
     if session is not None:
         draft = carry_over(paper, session, draft)
     seconds = time.monotonic() - began
-    entry = await take(where, draft, request.wish, seconds=seconds, is_edited=request.edits)
+    is_edited = draft.composed.text != written
+    entry = await take(where, draft, request.wish, seconds=seconds, is_edited=is_edited)
     if request.out is not None:
         return Done(request=request, shown=shown, bytes=_written(request, request.out, paper))
     return Done(request=request, shown=shown, n=entry.n)

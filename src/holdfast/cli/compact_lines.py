@@ -6,7 +6,7 @@ from holdfast.cli.show import plain
 from holdfast.cli.show import tokens as shown_tokens
 from holdfast.forecast import Preview, Seam
 
-HOUR_SECONDS = 3_600
+MINUTE_SECONDS, HOUR_SECONDS = 60, 3_600
 SAID_CHARS = 60
 """Of a seam's first words: enough to know the request by."""
 TOOLS = 4
@@ -19,10 +19,16 @@ def seam_lines(seams: Iterable[Seam]) -> Iterator[str]:
 
 
 def _seam_line(seam: Seam) -> str:
-    pause = f"after {seam.pause_seconds / HOUR_SECONDS:.1f} h, " if seam.pause_seconds else ""
+    pause = _pause(seam.pause_seconds)
     said = plain(seam.said)
     said = said if len(said) <= SAID_CHARS else said[: SAID_CHARS - 1] + "…"
     return f"seam     --up-to {seam.up_to} ({pause}{seam.covers} messages) before #{seam.start}: {said}"
+
+
+def _pause(seconds: float) -> str:
+    if seconds >= HOUR_SECONDS:
+        return f"after {seconds / HOUR_SECONDS:.1f} h, "
+    return f"after {seconds / MINUTE_SECONDS:.0f} min, " if seconds >= MINUTE_SECONDS else ""
 
 
 def lines(shown: Preview) -> Iterator[str]:

@@ -24,7 +24,14 @@ from holdfast.items import Round
 from holdfast.messages import Text
 from holdfast.settings import CompactSettings
 from holdfast.tools.files import Files
-from holdfast.tools.past import UsedSkill, last_todos, touched_files, used_skills
+from holdfast.tools.past import (
+    UsedSkill,
+    last_boundary,
+    last_todos,
+    recall,
+    touched_files,
+    used_skills,
+)
 from holdfast.tools.plan import EXIT_PLAN, plan_file
 from holdfast.tools.shells import Background
 from holdfast.tools.todo import TODO_WRITE
@@ -60,8 +67,10 @@ class Restoring:
     """A line for each agent that runs, or has ended without its answer having been taken."""
     listings: Callable[[], Iterable[str]] = _nobody
     """What is announced in messages rather than in the frame, whole: the old words are gone."""
-    _files: Files | None = field(default=None, init=False)
-    """What will be known of files once the compaction is recorded."""
+    _shown: SpokenContent = field(default=(), init=False)
+    """What was gathered last,"""
+    _files: Files = field(default_factory=Files, init=False)
+    """and what is known of files once it is recorded."""
 
     async def __call__(self, segment: Segment) -> SpokenContent:
         """Give what is shown again once a segment has left the view."""
@@ -77,7 +86,13 @@ class Restoring:
             *self.listings(),
         )
         files = tuple(block for each in again for block in each.content)
-        return (*files, *(Text(text=text) for text in texts))
+        self._shown = (*files, *(Text(text=text) for text in texts))
+        return self._shown
+
+    def resume(self) -> None:
+        """Know again, from the log, what an unbroken session would know of files and todos."""
+        view = self.view()
+        recall(self.workplace, view.history, last_boundary(view.history, view.fate.dead))
 
     def settle(self, entry: Compacted) -> None:
         """Forget which files the model had before it, but for those it still has.
@@ -85,12 +100,14 @@ class Restoring:
         What was prepared counts only if it was recorded: where there was no room for it, no file
         is before the model.
         """
-        is_shown = any(
-            isinstance(each, Restored) and each.compaction == entry.n
-            for each in self.view().history[-3:]  # it follows the compaction at once
+        recorded = (
+            each.content
+            for each in self.view().history
+            if isinstance(each, Restored) and each.compaction == entry.n
         )
-        self.workplace.files = self._files if is_shown and self._files is not None else Files()
-        self._files = None
+        is_shown = any(content[: len(self._shown)] == self._shown for content in recorded)
+        self.workplace.files = self._files if self._shown and is_shown else Files()
+        self._shown, self._files = (), Files()
 
     async def _read(self, view: View, kept: Sequence[Round]) -> list[Again]:
         wanted = list(self._wanted(view, kept))

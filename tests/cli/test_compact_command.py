@@ -1,0 +1,200 @@
+"""`holdfast compact`, `undo`, `redo` and `pin`, on sessions of ours and on files of others."""
+
+import hashlib
+import json
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from holdfast.cli import cli
+from holdfast.entries import Compacted, Ran, Replied, Restored, Said, measured
+from holdfast.errors import NotInHistory, RequestRejected, StoreError
+from holdfast.log import Header, load
+from holdfast.messages import Text, ToolUse, text_of
+from holdfast.rules import violations
+from holdfast.store import FileStore
+from holdfast.transcripts.generate import write
+from holdfast.view import fold
+
+BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(300))
+
+
+def run(*words, **options):
+    return CliRunner().invoke(cli, [str(word) for word in words], **options)
+
+
+def told(*words, **options):
+    """Run a command that must work, and read its JSON."""
+    done = run(*words, "--json", **options)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return json.loads(done.stdout)
+
+
+def history(session="s1"):
+    return load(FileStore().find(session).path).entries
+
+
+@pytest.fixture
+def session(tmp_path):
+    """A session that read a file of its project, in three turns."""
+    (tmp_path / "a.py").write_text("x = 1\n")
+    entries, n = [], 0
+    for turn, words in enumerate(("Fix the login bug", "Now the logout", "And the tests")):
+        use = ToolUse(id=f"t{turn}", name="Read", input={"file_path": str(tmp_path / "a.py")})
+        at = time.time() + turn * 600
+        entries += [
+            Said(n=n + 1, at=at, content=(Text(text=words),)),
+            Replied(n=n + 2, at=at, response_id=f"r{n}", model="claude-opus-4-6", content=(use,)),
+            Ran(n=n + 3, at=at, tool_use_id=use.id, content=f"{turn}\n{BODY}"),
+            Replied(n=n + 4, at=at, response_id=f"e{n}", content=(Text(text="Done."),)),
+        ]
+        n += 4
+    FileStore().add(Header(session="s1", directory=str(tmp_path)), map(measured, entries))
+    return tmp_path
+
+
+@pytest.fixture
+def transcript(tmp_path):
+    path = tmp_path / "session.jsonl"
+    write(path, 3, 60)
+    return path
+
+
+def test_a_preview_of_a_session_changes_nothing(session):
+    """Not even the time of its log."""
+    log = FileStore().find("s1").path
+    before = (log.read_bytes(), log.stat().st_mtime_ns)
+    shown = told("compact", "s1", "--preview")
+    assert not shown["applied"]
+    assert shown["preview"]["after_tokens"] < shown["preview"]["before_tokens"]
+    assert [seam["start"] for seam in shown["seams"]] == [5, 9]
+    assert (log.read_bytes(), log.stat().st_mtime_ns) == before
+
+
+def test_a_session_is_compacted_where_it_is_with_its_files_restored(session):
+    """One entry for the summary, one for what is brought back."""
+    done = told("compact", "s1")
+    entries = history()
+    assert isinstance(entries[done["entry"] - 1], Compacted)
+    (restored,) = [entry for entry in entries if isinstance(entry, Restored)]
+    assert "x = 1" in text_of(restored.content)
+    view = fold(entries)
+    assert violations(view.messages()) == []
+    assert "Fix the login bug" in str(view.messages())
+    assert str(FileStore().find("s1").path) in str(view.messages())
+
+
+def test_undo_gives_back_the_exact_view_and_redo_the_summary(session):
+    """At any later time, and what is restored goes with the summary."""
+    before = fold(history()).messages()
+    told("compact", "s1")
+    after = fold(history()).messages()
+    told("undo", "s1")
+    assert fold(history()).messages() == before
+    states = [change["state"] for change in told("undo", "s1", "--list")]
+    assert states == ["undone", "gone with it"]
+    told("redo", "s1")
+    assert fold(history()).messages() == after
+
+
+def test_what_cannot_be_undone_is_said(session):
+    """Nothing was done yet; a message is no change."""
+    assert isinstance(run("undo", "s1").exception, NotInHistory)
+    assert isinstance(run("undo", "s1", "1").exception, NotInHistory)
+    assert isinstance(run("redo", "s1").exception, NotInHistory)
+
+
+def test_pinned_messages_stay_word_for_word(session):
+    """Until they are unpinned."""
+    assert told("pin", "s1", "1") == [{"id": 1, "text": "Fix the login bug"}]
+    told("compact", "s1")
+    view = fold(history())
+    assert text_of(view.items[0].content) == "Fix the login bug"
+    assert told("pin", "s1", "1", "--off") == []
+    assert isinstance(run("pin", "s1", "999").exception, NotInHistory)
+
+
+def test_a_part_can_be_compacted_by_itself(session):
+    """What comes after is kept as it is."""
+    done = told("compact", "s1", "--up-to", "4")
+    assert done["preview"]["kept"] == 6
+    said = [text_of(item.content) for item in fold(history()).items]
+    assert "Now the logout" in said
+    assert "Fix the login bug" not in said
+
+
+def test_the_summary_can_be_changed_before_it_is_used(session, monkeypatch, tmp_path):
+    """By whatever $EDITOR is; the log knows that a person wrote it."""
+    words = tmp_path / "words.md"
+    words.write_text("In my own words.")
+    monkeypatch.setenv("EDITOR", f"cp {words}")
+    done = told("compact", "s1", "--edit")
+    entry = history()[done["entry"] - 1]
+    assert (text_of(entry.summary), entry.by) == ("In my own words.", "person")
+
+
+def test_a_summary_left_as_it_is_stays_the_digests(session, monkeypatch):
+    """Looking at it in an editor is not writing it."""
+    monkeypatch.setenv("EDITOR", "true")
+    done = told("compact", "s1", "--edit")
+    assert history()[done["entry"] - 1].by == "digest"
+
+
+def test_an_emptied_summary_is_a_no(session, monkeypatch):
+    """Nothing is written."""
+    monkeypatch.setenv("EDITOR", "truncate -s 0")
+    before = history()
+    assert run("compact", "s1", "--edit").exit_code == 1
+    assert history() == before
+
+
+def test_a_file_is_never_touched_and_never_overwritten(transcript, tmp_path):
+    """The result is a new file in the same format, which reads back."""
+    before, out = hashlib.sha256(transcript.read_bytes()).hexdigest(), tmp_path / "out.jsonl"
+    done = told("compact", transcript, "--out", out)
+    assert done["bytes"] == out.stat().st_size
+    assert hashlib.sha256(transcript.read_bytes()).hexdigest() == before
+    assert told("context", out)["format"] == "claude-code"
+    again = run("compact", transcript, "--out", out)
+    assert isinstance(again.exception, StoreError)
+    assert isinstance(run("compact", transcript, "--out", transcript).exception, StoreError)
+
+
+def test_a_file_can_become_a_log_of_ours_which_can_be_undone(transcript, tmp_path):
+    """All of its history is in it."""
+    out = tmp_path / "ours.jsonl"
+    told("compact", transcript, "--out", out, "--to", "holdfast")
+    kinds = [type(entry) for entry in load(out).entries]
+    assert Compacted in kinds
+    assert kinds.count(Said) >= 3
+
+
+def test_a_file_without_a_place_for_the_result_is_refused(transcript):
+    """And so are wishes that contradict each other."""
+    assert "--out" in run("compact", transcript).output
+    assert run("compact", transcript, "--preview", "--model", "m", "--digest").exit_code == 2
+    assert run("compact", transcript, "--preview", "--from", "1", "--up-to", "9").exit_code == 2
+    assert run("compact", transcript, "--preview", "--focus", "tests").exit_code == 2
+
+
+def test_a_summary_that_would_be_no_shorter_is_not_made(tmp_path):
+    """A greeting is its own summary."""
+    path, out = tmp_path / "short.json", tmp_path / "out.json"
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    path.write_text(json.dumps(messages))
+    done = run("compact", path, "--out", out)
+    assert isinstance(done.exception, RequestRejected)
+    assert "no shorter" in str(done.exception)
+    assert not out.exists()
+
+
+def test_a_model_can_write_the_summary(session, tmp_path):
+    """One that answers nothing of use is made up for by the digest, and what it cost is known."""
+    script = tmp_path / "script.txt"
+    script.write_text("text: no\n" * 8)
+    done = told("compact", "s1", "--model", f"scripted:{script}")
+    entry = history()[done["entry"] - 1]
+    assert entry.by == "digest"
+    assert entry.usage is not None
+    assert fold(history()).model == "claude-opus-4-6"

@@ -1,0 +1,35 @@
+"""Recorded sessions of other agents, compacted offline: a new file, and the old one as it was."""
+
+import hashlib
+import json
+
+from click.testing import CliRunner
+
+from holdfast.cli import cli
+from holdfast.errors import RequestRejected
+from holdfast.rules import violations
+from holdfast.transcripts.formats import open_transcript
+from holdfast.view import fold
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_every_recorded_session_compacts_by_digest(recorded, tmp_path):
+    """The result reads back and obeys the rules; what would not become shorter is left alone."""
+    before, out = sha256(recorded), tmp_path / "out.jsonl"
+    done = CliRunner().invoke(cli, ["compact", str(recorded), "--out", str(out), "--json"])
+    assert sha256(recorded) == before
+    if isinstance(done.exception, RequestRejected):
+        assert not out.exists()
+        return
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.output)
+    assert told["preview"]["after_tokens"] < told["preview"]["before_tokens"]
+    with open_transcript(out) as transcript:
+        view = fold(transcript.entries)
+    assert transcript.format == told["format"]
+    assert violations(view.messages()) == []
+    said = json.dumps([str(message) for message in view.messages()])
+    assert recorded.name in said  # where the rest can be found

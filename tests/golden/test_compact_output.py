@@ -1,0 +1,62 @@
+"""What `holdfast compact` and its neighbours print, word for word; `make golden` writes it anew."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from holdfast.cli import cli
+from holdfast.log import Header
+from holdfast.store import FileStore
+from holdfast.transcripts.formats import open_transcript
+from holdfast.transcripts.generate import write
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def transcript(tmp_path):
+    path = tmp_path / "made-up.jsonl"
+    write(path, 3, 60)
+    return path
+
+
+def told(*words, place):
+    """Run a command; prices, places and the exact sizes they bring differ and are left out."""
+    done = CliRunner().invoke(cli, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    text = done.output.replace(str(place.resolve()), "PLACE").replace(str(place), "PLACE")
+    return re.sub(r"\$[\d.]+", "$…", re.sub(r"\d+,\d{3}", "…", text))
+
+
+def check(name, text):
+    page = HERE / f"{name}.txt"
+    if os.environ.get("HOLDFAST_REWRITE_GOLDEN"):
+        page.write_text(text, encoding="utf-8")
+    assert text == page.read_text(encoding="utf-8")
+
+
+def test_a_preview(transcript, tmp_path):
+    """Sizes, prices, what goes, what survives and seams, before the summary itself."""
+    text = told("compact", transcript, "--preview", place=tmp_path)
+    head, _, summary = text.partition("\n\n")
+    check("compact_preview", f"{head}\n")
+    assert "## 6. All user messages" in summary
+    assert summary.rstrip().endswith("Read it there when exact words matter.")
+
+
+def test_a_session_compacted_taken_back_and_brought_back(transcript, tmp_path):
+    """Each step says what it did, and the list knows the state of each change."""
+    with open_transcript(transcript) as opened:
+        FileStore().add(Header(session="s1", directory=str(tmp_path / "gone")), opened.entries)
+    steps = (
+        ("compact", "s1"),
+        ("undo", "s1"),
+        ("undo", "s1", "--list"),
+        ("redo", "s1"),
+        ("pin", "s1"),
+    )
+    text = "".join(f"$ holdfast {' '.join(step)}\n{told(*step, place=tmp_path)}" for step in steps)
+    check("compact_undo_redo", text)

@@ -1,0 +1,132 @@
+"""One call that makes a list of messages shorter."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import holdfast
+from holdfast.errors import ConfigError
+from holdfast.models.scripted import ScriptedModel
+
+MODEL = "claude-opus-4-6"
+BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
+
+
+def anthropic(rounds):
+    """A conversation with tool calls, in the Messages API's style."""
+    messages = [{"role": "user", "content": "Fix the login bug in src/login.py"}]
+    for i in range(rounds):
+        use = {"type": "tool_use", "id": f"t{i}", "name": "Read", "input": {"file_path": f"{i}.py"}}
+        messages.append({"role": "assistant", "content": [use]})
+        result = {"type": "tool_result", "tool_use_id": f"t{i}", "content": BODY}
+        messages.append({"role": "user", "content": [result]})
+    return [*messages, {"role": "assistant", "content": [{"type": "text", "text": "Done."}]}]
+
+
+def chat(rounds):
+    """The same for a chat endpoint."""
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Fix the login bug in src/login.py"},
+    ]
+    for i in range(rounds):
+        function = {"name": "Read", "arguments": f'{{"file_path": "{i}.py"}}'}
+        call = {"id": f"t{i}", "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"t{i}", "content": BODY})
+    return [*messages, {"role": "assistant", "content": "Done."}]
+
+
+async def test_a_list_becomes_shorter_without_a_model():
+    """The user's words are still there, letter for letter."""
+    done = await holdfast.compact(anthropic(6), model=MODEL)
+    assert (done.by, done.usage) == ("digest", None)
+    assert done.after_tokens < done.before_tokens / 4
+    assert [message["role"] for message in done.messages] == ["user"]
+    assert "Fix the login bug in src/login.py" in str(done.messages)
+
+
+async def test_the_style_of_a_chat_endpoint_is_kept_with_its_system_message():
+    """So that the list can be sent where it came from."""
+    done = await holdfast.compact(chat(6))
+    assert done.messages[0] == {"role": "system", "content": "Be brief."}
+    assert [message["role"] for message in done.messages] == ["system", "user"]
+
+
+async def test_what_nobody_answered_stays_as_it_is():
+    """The next call is to answer it."""
+    asked = {"role": "user", "content": "And now the logout."}
+    done = await holdfast.compact([*anthropic(6), asked], model=MODEL)
+    assert done.messages[-1]["content"][-1] == {"type": "text", "text": "And now the logout."}
+
+
+async def test_the_last_messages_can_be_kept_word_for_word():
+    """With their tool calls whole."""
+    messages = anthropic(6)
+    done = await holdfast.compact(messages, model=MODEL, keep=3)
+    kept = done.messages[-3:]
+    assert kept[0]["content"][0]["id"] == "t5"
+    assert kept[1]["content"][0]["content"] == BODY
+    assert kept[2] == messages[-1]
+
+
+async def test_strings_come_back_as_strings():
+    """A list of plain turns stays one."""
+    turns = [
+        {"role": role, "content": f"{role} says: {BODY}"} for role in ("user", "assistant") * 4
+    ]
+    done = await holdfast.compact(turns)
+    assert done.by == "digest"
+    assert all(isinstance(message["content"], str) for message in done.messages)
+
+
+async def test_a_list_that_would_not_become_shorter_comes_back_as_it_is():
+    """Nothing is gained by a summary of a greeting."""
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    done = await holdfast.compact(messages)
+    assert (done.by, done.messages) == ("nobody", messages)
+    assert (await holdfast.compact([{"role": "user", "content": "Hi"}])).by == "nobody"
+
+
+async def test_a_model_that_gives_no_summary_is_made_up_for_by_the_digest():
+    """One call never ends in nothing."""
+    client = ScriptedModel("text: no\n" * 8, name=MODEL)
+    done = await holdfast.compact(anthropic(6), client=client)
+    assert done.by == "digest"
+    assert done.after_tokens < done.before_tokens
+
+
+async def test_blocks_of_an_sdk_may_stand_in_the_list():
+    """Programs put answers back as they came."""
+
+    class Block:
+        def model_dump(self, *, mode, exclude_none):
+            return {"type": "text", "text": "Done."}
+
+    messages = anthropic(6)[:-1]
+    done = await holdfast.compact([*messages, {"role": "assistant", "content": [Block()]}])
+    assert done.by == "digest"
+
+
+async def test_what_is_no_list_of_messages_is_refused():
+    """With the word what to give instead."""
+    with pytest.raises(ConfigError, match="role and content"):
+        await holdfast.compact([{"text": "hello"}])
+    with pytest.raises(ConfigError, match="a object in a message"):
+        await holdfast.compact([{"role": "user", "content": object()}])
+    with pytest.raises(ConfigError, match="give model="):
+        await holdfast.compact([], client=object())
+
+
+def test_programs_without_a_loop_use_the_bridge():
+    """The same function, waited for."""
+    assert holdfast.sync(holdfast.compact(anthropic(6), model=MODEL)).by == "digest"
+
+
+@given(rounds=st.integers(0, 4), keep=st.integers(0, 12), style=st.sampled_from([anthropic, chat]))
+def test_what_comes_back_can_be_compacted_again_and_is_never_longer(rounds, keep, style):
+    """Whatever is kept, and in either style."""
+    once = holdfast.sync(holdfast.compact(style(rounds), keep=keep))
+    twice = holdfast.sync(holdfast.compact(once.messages, keep=keep))
+    assert once.after_tokens <= once.before_tokens
+    assert twice.after_tokens <= twice.before_tokens
