@@ -362,6 +362,7 @@ class Agent:
                 await self._events.aclose()
             if self.household is not None:
                 await self.household.close()
+            self.session.stages.notes.close()  # before the model that writes them is let go
             await self.workplace.close()
             if self.mcp is not None:
                 await self.mcp.close()

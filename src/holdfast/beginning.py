@@ -24,6 +24,7 @@ async def begin(agent: Agent, system: str, source: str, how: str) -> None:
     if engine.view.frame is None:
         made = await make_frame(agent.framer, agent.definitions())
         agent.session.begin(agent.model.name, made.frame, source)
+    agent.session.stages.notes.can_edit = agent.source == "main"
     clearing = agent.session.clearing
     clearing.describe, clearing.forget = agent.described, agent.lose_sight
     clearing.tell = agent.notify

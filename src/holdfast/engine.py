@@ -36,6 +36,8 @@ INTERRUPTED = "The tool was interrupted: the session ended while it ran. It was 
 
 Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
 """Looks at the engine's view and records what it decides."""
+Offer: TypeAlias = Callable[["Engine"], None]
+"""Told of every answer that is whole; may begin work in the background, and never raises."""
 Arrival: TypeAlias = Callable[["Engine", Ran], AnyEntry]
 """Lets a result in the moment it comes: writes it, and what is decided about it."""
 
@@ -74,6 +76,7 @@ class Engine:
         self._edited = EditedWire()
         self._markers = Markers()
         self.watch = Watch()
+        self.offers: tuple[Offer, ...] = ()
         self.ask: Ask | None = None
         """Puts a question to the model on a fork; without one only what needs no model is done."""
         self._asked_as = "main"
@@ -244,6 +247,8 @@ class Engine:
         """Take note of the last answer, if that was not done yet, and make the turn safe."""
         self.answered(diagnostics)
         self.log.sync_soon()
+        for offer in self.offers:
+            offer(self)
 
     def answered(self, diagnostics: JsonObject | None = None) -> None:
         """Learn from the last answer's usage, and say if the cache broke."""

@@ -7,10 +7,11 @@ stands for the first three. The share of names that survived is counted on the f
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from holdfast.compaction.directives import Ledger, keep_ledger, tell_directives
 from holdfast.compaction.segment import Segment
-from holdfast.compaction.summary import Written, prompt
+from holdfast.compaction.summary import prompt
 from holdfast.compaction.survival import Survival, check_survival, recent_names
 from holdfast.digest import (
     LIMITS,
@@ -48,6 +49,19 @@ class Material:
     ledger: Ledger
     budget_tokens: int
     limits: Limits = LIMITS
+
+
+class Judged(Protocol):
+    """What somebody who can judge wrote about a segment: a summary, or notes."""
+
+    @property
+    def states(self) -> str:
+        """What it says of the state of the user's requests, to be checked."""
+        ...
+
+    def text(self) -> str:
+        """Give it as it stands in the view."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +109,7 @@ def gathered(
     )
 
 
-def compose(material: Material, written: Written | None, manner: Manner) -> Composed:
+def compose(material: Material, written: Judged | None, manner: Manner) -> Composed:
     """Put the parts together; without a model's, the digest tells all of it."""
     body = _digested(material, manner) if written is None else _written(material, written, manner)
     wanted = recent_names(material.segment.items, material.ledger.open_texts(), material.limits)
@@ -119,7 +133,7 @@ def _digested(material: Material, manner: Manner) -> str:
     ).text
 
 
-def _written(material: Material, written: Written, manner: Manner) -> str:
+def _written(material: Material, written: Judged, manner: Manner) -> str:
     """Directives first, then the model's part, then what the log adds within the room left."""
     room = int(material.budget_tokens * DIRECTIVES_RATIO)
     words = tell_directives(material.ledger, room, masked=manner.masked, count=manner.count)

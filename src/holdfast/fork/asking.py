@@ -14,6 +14,7 @@ from holdfast.errors import RequestRejected
 from holdfast.fork.prefix import Prefix
 from holdfast.messages import Content, ToolUse, Usage
 from holdfast.round import Denial, Gate, Pass, RoundEvent
+from holdfast.tools.files import Seen
 from holdfast.tools.protocol import Tool
 from holdfast.tools.workplace import Workplace
 
@@ -50,6 +51,8 @@ class ForkRequest:
     """If its words are mail: which mailbox, and how far it is read with this."""
     on_event: Callable[[RoundEvent], None] | None = None
     """Told everything as it happens."""
+    knows: tuple[Seen, ...] = ()
+    """Files whose text is in its words: it may change them without reading them first."""
     prefix: Prefix | None = None
     """Fork this rather than the conversation as it stands when asked."""
 

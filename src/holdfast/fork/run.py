@@ -72,6 +72,8 @@ class Forks:
         check_may_fork(toolbox.workplace)
         prefix = request.prefix or self.parent.prefix()
         workplace = toolbox.workplace.fork()
+        for seen in request.knows:
+            workplace.files.record(seen)
         mine = replace(toolbox, workplace=workplace, gate=request.permit, after=bounded)
         own = Own(self._log(request.keeps_log))
         try:

@@ -9,8 +9,8 @@ it cost is said.
 import asyncio
 from dataclasses import dataclass
 
+from holdfast.compaction.compose import Judged
 from holdfast.compaction.segment import Segment, segment_before
-from holdfast.compaction.summary import Written
 from holdfast.engine import Engine
 from holdfast.entries import Failed, Framed, Redone, Shaped, Spilled, Switched, Undone
 from holdfast.errors import HoldfastError
@@ -27,7 +27,7 @@ class Prepared:
     """A summary that can be used, and what it covers."""
 
     segment: Segment
-    written: Written
+    written: Judged
     since: int
     """How long the log was when it was begun."""
 

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from msgspec import structs
 
@@ -36,7 +36,9 @@ from holdfast.stages.drafting import (
     scales_of,
     spent_in,
     told_why,
+    within,
 )
+from holdfast.stages.from_notes import FromNotes
 from holdfast.stages.ladder import Ladder, Made
 from holdfast.stages.surroundings import Before, Blocked, Surroundings, Trigger
 from holdfast.stages.thrash import WHAT as THRASH
@@ -74,6 +76,8 @@ class Compaction:
     def __init__(self, around: Surroundings | None = None) -> None:
         self.around = around or Surroundings()
         self.ladder = Ladder()
+        self.notes: FromNotes | None = None
+        """Lets notes stand for history before anybody is asked."""
         self._ahead = Ahead()
         self._restores = True
 
@@ -107,6 +111,7 @@ class Compaction:
             is_collapsing(engine.settings)
             or is_taken_back(engine.view)
             or self._ahead.waits(engine)
+            or (self.notes is not None and self.notes.waits(engine))
         )
 
     async def recover(self, engine: Engine, error: ModelError) -> bool:
@@ -137,6 +142,9 @@ class Compaction:
         """Do everything but record it."""
         line, manner = line_for(engine, wish.error), self._manner(engine, wish)
         check_floor(engine, line)
+        noted, before = await self._noted(engine, wish, manner, line)
+        if noted is not None:
+            return noted
         material = material_of(engine, _segment(engine, wish))
         check_helps(engine, material, manner, line)
         since = len(engine.view.history)
@@ -146,7 +154,7 @@ class Compaction:
                 material, since = material_of(engine, prepared.segment), prepared.since
                 made = Made(written=prepared.written, way="ahead")
             else:
-                before = await self._let(wish.trigger, wish.focus)
+                before = before or await self._let(wish.trigger, wish.focus)
                 asked = asked_for(material, (wish.focus, *before.focus))
                 made = await self.ladder.climb(
                     engine,
@@ -162,6 +170,29 @@ class Compaction:
             material=material, made=made, composed=composed, restored=restored, since=since
         )
         return fitted(engine, draft, manner, line)
+
+    async def make_ready(self, engine: Engine) -> None:
+        """Have notes made ready to stand for history, for when the line is reached."""
+        if self.notes is not None:
+            await self.notes.make_ready(engine, self._manner(engine, Wish()))
+
+    async def _noted(
+        self, engine: Engine, wish: Wish, manner: Manner, line: int
+    ) -> tuple[Draft | None, Before | None]:
+        """Let notes stand for history if they can; with what hooks said, if they were asked.
+
+        Who wishes for something particular, a person or a hook, is not served by notes.
+        """
+        if self.notes is None or wish.focus or wish.kind != "full" or not wish.by_model:
+            return None, None
+        draft = await self.notes.draft(engine, manner, line, must=wish.trigger == "reactive")
+        if draft is None:
+            return None, None
+        before = await self._let(wish.trigger, wish.focus)
+        if before.focus:
+            return None, before
+        restored = await self._restored(engine, draft.material.segment)
+        return within(engine, replace(draft, restored=restored), line), before
 
     async def _let(self, trigger: Trigger, focus: str) -> Before:
         """Ask the hooks; one of them may not let it happen."""
@@ -209,6 +240,8 @@ class Compaction:
         """Begin to have a summary written in the background once the lower line is reached."""
         settings = engine.settings.compact
         if not (settings.ahead and settings.model) or engine.ask is None:
+            return
+        if self.notes is not None and self.notes.serves(engine):
             return
         if self._ahead.is_under_way or is_collapsing(engine.settings):
             return

@@ -51,11 +51,13 @@ class Draft:
         return (Opaque(raw=self.made.block), text) if self.made.block else (text,)
 
     @property
-    def by(self) -> Literal["model", "digest", "provider"]:
-        """Say who wrote it."""
+    def by(self) -> Literal["model", "notes", "digest", "provider"]:
+        """Say who wrote it; notes that nobody added to are the log's own account."""
         if self.made.block is not None:
             return "provider"
-        return "model" if self.made.written else "digest"
+        if self.made.written is None:
+            return "digest"
+        return "notes" if self.made.way == "notes" else "model"
 
 
 def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
@@ -124,6 +126,12 @@ def fitted(engine: Engine, draft: Draft, manner: Manner, line: int) -> Draft:
     raise ContextOverflow(told(floor(engine.view, scales_of(engine)), line))
 
 
+def within(engine: Engine, draft: Draft, line: int) -> Draft:
+    """Leave out what would be restored if there is no room for it."""
+    fits = after_tokens(engine, draft, draft.restored) < line
+    return draft if fits else replace(draft, restored=())
+
+
 def after_tokens(engine: Engine, draft: Draft, restored: SpokenContent) -> int:
     """Foretell how full the window is once a draft is recorded."""
     return engine.size_tokens(_total_after(engine, draft, restored))
@@ -174,6 +182,7 @@ def told_why(draft: Draft, before: int, after: int) -> str:
         "digest": "from the log, without a model",
         "ahead": "prepared in the background",
         "provider": "by the provider",
+        "notes": "from the notes, without a call",
     }
     way = how.get(draft.made.way, f"by a model ({draft.made.way})")
     share = draft.composed.survival.share

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 
 from holdfast.capabilities import capabilities
-from holdfast.compaction.compose import Material
+from holdfast.compaction.compose import Judged, Material
 from holdfast.compaction.segment import Segment
 from holdfast.compaction.summary import Written
 from holdfast.compaction.writing import NoSummary, Writer, truncated
@@ -42,7 +42,7 @@ NOBODY = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
 class Made:
     """A summary, or the word that none could be had and the digest has to do."""
 
-    written: Written | None = None
+    written: Judged | None = None
     way: str = "digest"
     """The rung it came from."""
     block: JsonObject | None = None

@@ -11,6 +11,8 @@ from holdfast.engine import Engine
 from holdfast.stages.clear import Clearing
 from holdfast.stages.collapse import collapse
 from holdfast.stages.compact import Compaction
+from holdfast.stages.from_notes import FromNotes
+from holdfast.stages.noting import Noting
 from holdfast.stages.snip import Snip
 from holdfast.stages.spill import Spill
 
@@ -23,6 +25,7 @@ class StandardStages:
     snip: Snip = field(default_factory=Snip)
     clear: Clearing = field(default_factory=Clearing)
     compact: Compaction = field(default_factory=Compaction)
+    notes: Noting = field(default_factory=Noting)
 
     def attach(self, engine: Engine) -> None:
         """Let them run before each of an engine's calls, behind the stages that are there."""
@@ -31,7 +34,11 @@ class StandardStages:
         self.clear.attach(engine)
         engine.stages = (*engine.stages, collapse)
         self.compact.attach(engine)
+        self.notes.attach(engine)
+        self.compact.notes = FromNotes(self.notes)
+        self.notes.updated = self.compact.make_ready
 
     def close(self) -> None:
         """Stop what they do in the background."""
+        self.notes.close()
         self.compact.close()
