@@ -5,8 +5,8 @@ cancelling the one who waits aborts the fork. Which tools may run is the request
 default none. The list of tools that the model sees never changes, for it is part of the prefix.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -43,6 +43,8 @@ class ForkRequest:
     turns: int = 1
     """How many answers it may give; a denied tool is read in the next."""
     permit: Permit = deny_all
+    instead: Mapping[str, Tool] = field(default_factory=dict)
+    """Tools that run in place of the parent's of the same name; what the model sees stays."""
     writes_cache: bool = False
     """Leave what it adds in the cache: for forks of many turns."""
     keeps_log: Path | None = None

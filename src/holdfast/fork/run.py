@@ -74,7 +74,10 @@ class Forks:
         workplace = toolbox.workplace.fork()
         for seen in request.knows:
             workplace.files.record(seen)
-        mine = replace(toolbox, workplace=workplace, gate=request.permit, after=bounded)
+        known = {name: request.instead.get(name, tool) for name, tool in toolbox.tools.items()}
+        mine = replace(
+            toolbox, tools=known, workplace=workplace, gate=request.permit, after=bounded
+        )
         own = Own(self._log(request.keeps_log))
         try:
             return await Fork(self, prefix, request, mine, own).run()

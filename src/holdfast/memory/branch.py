@@ -25,7 +25,9 @@ class Pages(Protocol):
     def versions(self) -> dict[str, str]: ...
     def version(self, file: str) -> str: ...
     def read(self, file: str) -> str: ...
-    def change(self, changes: Sequence[Change], *, why: str) -> None: ...
+    def change(self, changes: Sequence[Change], *, why: str) -> str:
+        """Make changes; a word goes out if they have not happened yet."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +49,10 @@ class Direct:
         """Give the content of a file."""
         return self.store.read(file)
 
-    def change(self, changes: Sequence[Change], *, why: str) -> None:
+    def change(self, changes: Sequence[Change], *, why: str) -> str:
         """Commit."""
         self.store.commit(changes, by=self.by, why=why)
+        return ""
 
 
 class Branch:
@@ -94,7 +97,7 @@ class Branch:
         """Give all memories, by file."""
         return [self.memory(file) for file in self.versions()]
 
-    def change(self, changes: Sequence[Change], *, why: str = "") -> None:
+    def change(self, changes: Sequence[Change], *, why: str = "") -> str:
         """Add changes; each is checked by itself as the store would."""
         for change in changes:
             self.store.check(change)
@@ -102,6 +105,7 @@ class Branch:
             reason = change.reason or why
             expected = self.base.get(change.file, "")
             self._changes[change.file] = replace(change, expected=expected, reason=reason)
+        return ""
 
     def put(self, memory: Memory) -> None:
         """Write one memory."""

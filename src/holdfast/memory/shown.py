@@ -5,12 +5,16 @@ says how old it is, warns when it is old enough to have become wrong, and names 
 speaks of that have changed since. Nothing in it can end the frame it stands in.
 """
 
+import re
 from dataclasses import dataclass
 
 from holdfast.memory.memory import Memory
 from holdfast.settings import MemorySettings
 
 DAY_SECONDS = 86_400
+
+_FRAMES = re.compile(r"</(?=\s*(memory|reminder))", re.IGNORECASE)
+"""What would end the frame a memory stands in."""
 
 LEAD = (
     "Notes from earlier sessions that may bear on this. They are what was known then, not"
@@ -41,12 +45,13 @@ def shown(one: Recalled, now: float, limits: MemorySettings) -> str:
     head = f'<memory file="{one.key}" type="{memory.type}" written="{age_in_words(memory.modified, now)}">'
     parts = [head, memory.description, *_doubts(one, now, limits)]
     text = "\n".join([*parts, "", memory.body.strip()])
-    return f"{_cut(text.replace('</memory', '</ memory'), limits)}\n</memory>"
+    return f"{_cut(_FRAMES.sub('</ ', text), limits)}\n</memory>"
 
 
 def reminder(texts: list[str]) -> str:
     """Put memories together as one message."""
-    return "\n\n".join([LEAD, *texts])
+    inner = "\n\n".join([LEAD, *texts])
+    return f"<reminder>\n{inner}\n</reminder>"
 
 
 def _doubts(one: Recalled, now: float, limits: MemorySettings) -> list[str]:

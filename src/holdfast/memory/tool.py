@@ -40,6 +40,7 @@ class MemoryInput(Input, frozen=True, kw_only=True):
     insert_text: Annotated[str, Meta(description="What to insert.")] = ""
     old_path: Annotated[str, Meta(description="What to rename.")] = ""
     new_path: Annotated[str, Meta(description="Its new path.")] = ""
+    why: Annotated[str, Meta(description="For delete: why it goes, in a sentence.")] = ""
 
 
 def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
@@ -88,8 +89,7 @@ class _Commands:
         name = _file(given.path)
         if self._pages.version(name):
             raise Refused(f"{given.path} exists already; change it with str_replace or insert.")
-        self._put(name, given.file_text, "created by the agent")
-        return f"{given.path} was created."
+        return self._put(name, given.file_text, "created") or f"{given.path} was created."
 
     def str_replace(self, given: MemoryInput) -> str:
         """Replace a passage that occurs exactly once."""
@@ -99,8 +99,8 @@ class _Commands:
         if count != 1:
             found = "is not" if not count else f"is {count} times"
             raise Refused(f"old_str {found} in {given.path}; it must be there once, as it stands.")
-        self._put(name, text.replace(given.old_str, given.new_str), "changed by the agent")
-        return f"{given.path} was changed."
+        changed = text.replace(given.old_str, given.new_str)
+        return self._put(name, changed, "changed") or f"{given.path} was changed."
 
     def insert(self, given: MemoryInput) -> str:
         """Put text after a line."""
@@ -110,8 +110,8 @@ class _Commands:
             raise Refused(f"insert_line must be 0 to {len(lines)}, the lines of {given.path}.")
         ending = "" if given.insert_text.endswith("\n") else "\n"
         lines.insert(given.insert_line, f"{given.insert_text}{ending}")
-        self._put(name, "".join(lines), "added to by the agent")
-        return f"Text was inserted into {given.path} after line {given.insert_line}."
+        said = f"Text was inserted into {given.path} after line {given.insert_line}."
+        return self._put(name, "".join(lines), "added to") or said
 
     def delete(self, given: MemoryInput) -> str:
         """Remove a file, or all files of a directory; tombstones stay."""
@@ -119,11 +119,9 @@ class _Commands:
         doomed = self._below(name) if name else []
         if not doomed:
             raise NoSuchMemory(f"there is nothing at {given.path}")
-        self._pages.change(
-            [self._removal(file, "deleted by the agent") for file in doomed],
-            why=f"deleted {name} for the agent",
-        )
-        return f"{given.path} was deleted."
+        reason = " ".join(given.why.split()) or "deleted, without a word why"
+        removals = [self._removal(file, reason) for file in doomed]
+        return self._pages.change(removals, why=f"{name} deleted") or f"{given.path} was deleted."
 
     def rename(self, given: MemoryInput) -> str:
         """Give a file, or the files of a directory, another name."""
@@ -137,16 +135,16 @@ class _Commands:
         changes += [
             Change(file=to, text=self._pages.read(file), expected="") for file, to in moved.items()
         ]
-        self._pages.change(changes, why=f"renamed {old} to {new} for the agent")
-        return f"{given.old_path} is now {given.new_path}."
+        said = f"{given.old_path} is now {given.new_path}."
+        return self._pages.change(changes, why=f"{old} renamed to {new}") or said
 
-    def _put(self, name: str, text: str, why: str) -> None:
+    def _put(self, name: str, text: str, how: str) -> str:
         """Write a file with its times brought up to date."""
         now = self._clock()
         memory = parse(name, text, at=now)
         dated = replace(memory, modified=now, created=memory.created or now)
         change = Change(file=name, text=dated.text, expected=self._pages.version(name))
-        self._pages.change([change], why=f"{name} {why}")
+        return self._pages.change([change], why=f"{name} {how}")
 
     def _removal(self, file: str, reason: str) -> Change:
         return Change(file=file, text=None, expected=self._pages.version(file), reason=reason)

@@ -10,6 +10,15 @@ class DreamSettings:
     """When memories are consolidated."""
 
     on: bool = setting(True, "consolidate memories now and then")
+    by: str = setting(
+        "model",
+        "'model' lets the session's model dream where it has one, 'engine' does what is safe"
+        " without",
+        form="model|engine",
+    )
+    turns: int = setting(
+        24, "answers of a model that dreams: four phases, and half a dozen looks in each", low=1
+    )
     after_hours: float = setting(24.0, "once a day is enough for what changes in days", low=0)
     scan_minutes: float = setting(10.0, "sessions are not counted again before this", low=0)
     sessions: int = setting(5, "sessions touched since the last dream before another pays", low=0)

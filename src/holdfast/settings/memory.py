@@ -22,6 +22,19 @@ class MemorySettings:
         "'write' saves at once and says so; 'ask' puts new memories into the inbox first",
         form="write|ask",
     )
+    extract: str = setting(
+        "chat",
+        "look for what is worth remembering after each answer: in a 'chat', 'always', or 'off'. A"
+        " single run ends with its answer, and would have to wait",
+        form="off|chat|always",
+    )
+    extract_turns: int = setting(
+        5, "answers of the model that looks: one to read, one to write, and some to mend", low=1
+    )
+    extract_every: int = setting(1, "ends of the agent's work before it is looked again", low=1)
+    drain_seconds: float = setting(
+        60.0, "at the end of a session, for what is still being written down", low=0
+    )
     team: str = setting(
         "read",
         "memories in the repository itself: 'off', 'read', or 'write' to share what is the team's",
@@ -36,6 +49,11 @@ class MemorySettings:
         150, "a line says what a memory is about, not what it says", low=150
     )
     recall: bool = setting(True, "show memories that fit what the user asks")
+    recall_model: str = setting(
+        "",
+        "who chooses what fits: '' is by words, free and in milliseconds; a model's name costs a"
+        " call for each of the user's messages",
+    )
     recall_files: int = setting(5, "more would be noise beside the task", low=1, high=50)
     recall_candidates: int = setting(
         200, "descriptions a model chooses from; the newest", low=1, high=10_000

@@ -1,0 +1,57 @@
+"""What a fork may do that works on memories: look, and change memories; nothing else, ever.
+
+A call comes in with the session's own judgement of it, a pass or a denial goes out. Reading
+passes where the session lets it without asking anyone; a command only if every part of it is
+proved to change nothing; writing only through the memory tool, whose paths mean memories and
+never files. All else is denied by name, whatever a server says its tools are. What is checked is
+the input that will run, after hooks had their say.
+"""
+
+from holdfast.fork import Permit
+from holdfast.messages import JsonObject, ToolUse
+from holdfast.permissions import is_read_only_command
+from holdfast.round import Denial, Pass
+from holdfast.tools.protocol import Tool
+
+MEMORY = "memory"
+READERS = {"Read": "read", "Grep": "search", "Glob": "search"}
+"""The tools that look, each with the kind it must be of."""
+SHELL = "Bash"
+REFUSAL = (
+    "Not possible here. You may read (Read, Grep, Glob, commands that change nothing) and change"
+    " memories with the memory tool; nothing else."
+)
+WRITES = "Not possible here: it is not proved that this command changes nothing. Use a plain one."
+
+
+def memories_only(judge: Permit) -> Permit:
+    """Permit looking around and changing memories; `judge` says what the session lets pass."""
+
+    async def permit(use: ToolUse, tool: Tool) -> Pass | Denial:
+        if use.name != tool.name or not is_among(tool):
+            return Denial(reason=REFUSAL)
+        if tool.name == MEMORY:
+            return Pass(input=use.input)
+        verdict = await judge(use, tool)
+        if isinstance(verdict, Denial):
+            return Denial(reason=verdict.reason)  # a denial never ends what runs beside the talk
+        if tool.name == SHELL and not changes_nothing(verdict.input):
+            return Denial(reason=WRITES)
+        return verdict
+
+    return permit
+
+
+def is_among(tool: Tool) -> bool:
+    """Say whether a tool is one of those that may be of use at all."""
+    if tool.name == SHELL:
+        return tool.kind == "shell" and tool.command_input == "command"
+    return tool.name == MEMORY or READERS.get(tool.name) == tool.kind
+
+
+def changes_nothing(given: JsonObject) -> bool:
+    """Say whether a shell call is proved to change nothing, and ends before the fork does."""
+    command = given.get("command")
+    if given.get("run_in_background") not in (None, False):
+        return False
+    return isinstance(command, str) and is_read_only_command(command)
