@@ -35,7 +35,7 @@ def test_the_page_of_commands_is_what_the_commands_say():
     assert page.read_text(encoding="utf-8") == rendered()
 
 
-@pytest.mark.parametrize("page", ["README.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/compacting.md"])
 def test_every_python_example_runs(page, capsys):
     """What a reader copies from the pages works as it stands."""
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -612,3 +612,10 @@ def test_recorded_sessions_go_round(recorded):
     assert view.items
     assert violations(view.messages()) == violations(view.seen()) == []
     assert exported(view).messages() == view.messages()
+
+
+def test_a_summary_longer_than_the_beginning_that_is_looked_at_is_still_recognised():
+    """The boundary before it is enough: what was compacted and written out reads back."""
+    boundary = b'{"type":"system","subtype":"compact_boundary","uuid":"u","sessionId":"s"}\n'
+    assert claude_code.sniff(boundary + b'{"type":"user","message":{"role":"user","content":"cut')
+    assert not claude_code.sniff(b'{"type":"system","subtype":"init","session_id":"s"}\n')

@@ -66,6 +66,8 @@ def _is_record(record: Json) -> bool:
     kind = record.get("type")
     if kind in ("user", "assistant"):
         return "message" in record and ("sessionId" in record or "uuid" in record)
+    if kind == "system":  # all that can be read where a summary longer than the beginning follows
+        return record.get("subtype") == "compact_boundary" and "uuid" in record
     return kind == "file-history-snapshot" or (kind == "summary" and "leafUuid" in record)
 
 
