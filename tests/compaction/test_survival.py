@@ -83,3 +83,16 @@ def test_the_index_keeps_to_its_budget(drawn, budget):
     found = check_survival("", names, budget)
     assert estimated_tokens(found.index) <= budget + 8 or not found.index
     assert 0 <= found.share <= 1
+
+
+def test_with_little_room_names_in_words_come_before_names_in_code():
+    """What was talked about matters more than what stood in an edit."""
+    said = Round(id=2, order=2, response_id="r2", content=(Text(text="I renamed talked_about."),))
+    names = recent_names([call(1, command="only_in_code only_in_code"), said])
+    assert list(names.said) == ["talked_about", "only_in_code"]
+
+
+def test_with_little_room_a_path_comes_last_whose_file_the_text_names():
+    """The directory can be guessed, another name cannot."""
+    names = Names(said={"/a/b/c/known.py": "path", "other_name": "name"}, seen={})
+    assert check_survival("edited known.py", names, 16).index.endswith("- names: other_name")

@@ -91,27 +91,27 @@ def test_a_short_session_reads_well(talk):
         - `pytest -q` → 12 passed [#8]
         - `git commit -am x` → [main 3f9c2ab] Add a dry run 1 file changed [#9]
         - said [#10]: Done: --dry-run checks all rows and writes none. Shall I push it?
-        T2 [#11] User: yes, but only to my fork
+        T2 [#11] User, asked "Shall I push it?": yes, but only to my fork
         T2 [#12] User, refusing `Bash git push origin main`: not to origin, to the fork
 
         ## 7. Pending tasks
         - [in progress] push to the fork
 
         ## 8. Current work
-        - read /home/ann/shop/src/importer.py [#3]
-        - edited /home/ann/shop/src/importer.py [#5]:
+        - read importer.py [#3]
+        - edited importer.py [#5]:
         ```
         def run(dry_run=False):
             log("dry run, nothing written")
         ```
-        - edited /home/ann/shop/src/importer.py [#7]:
+        - edited importer.py [#7]:
         ```
         import log
         ```
 
         ## 9. Next step
         The user last said [#11]: "yes, but only to my fork"
-        The agent last said [#10]: "Done: --dry-run checks all rows and writes none. Shall I push it?"
+        The agent last said [#10]: "Shall I push it?"
         In progress: push to the fork
         """
     )
@@ -123,7 +123,7 @@ def test_beside_a_models_summary_only_facts_are_told(talk):
     assert sorted(told) == [3, 4, 6, 7, 8]
     assert told[6] == (
         "T1 [#1] User: Add a --dry-run flag to the importer. Follow docs/spec.md, and do not touch "
-        "db.py.\nT2 [#11] User: yes, but only to my fork\n"
+        'db.py.\nT2 [#11] User, asked "Shall I push it?": yes, but only to my fork\n'
         "T2 [#12] User, refusing `Bash git push origin main`: not to origin, to the fork"
     )
     assert 6 not in engine_part(extract(session(talk)), PLENTY, with_messages=False)

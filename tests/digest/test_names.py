@@ -1,6 +1,6 @@
 """Exact names, known by their shapes."""
 
-from holdfast.digest.names import defined_in, named_in, quoted_in
+from holdfast.digest.names import defined_in, named_in, quoted_in, settings_in
 
 
 def test_names_of_every_kind_are_found_in_order():
@@ -52,3 +52,20 @@ def test_definitions_of_several_languages_are_known():
 def test_a_huge_run_of_letters_is_looked_at_in_linear_time():
     """A blob without a space is no name and does not stop the clock."""
     assert named_in("a" * 500_000 + "/" + "b" * 500_000) == {}
+
+
+def test_constants_are_known_by_how_languages_declare_them():
+    """Only short literals count; what is computed is code."""
+    code = """
+const rowLimit = 100
+export const NAME: string = "spotter";
+MAX_RETRIES = 3  # enough
+@visible_lines 10
+let total = rows.reduce(add)
+"""
+    assert settings_in(code) == {
+        "rowLimit": "100",
+        "NAME": '"spotter"',
+        "MAX_RETRIES": "3",
+        "visible_lines": "10",
+    }

@@ -5,8 +5,8 @@ from dataclasses import replace
 from holdfast.digest import digest, extract
 from holdfast.digest.facts import Change
 from holdfast.digest.files import edited, put_in, taken_out, touched
+from holdfast.digest.gist import conclusions
 from holdfast.digest.scene import Scene
-from holdfast.digest.state import conclusions
 from holdfast.digest.trouble import troubles
 
 PLENTY = 6_000
@@ -164,7 +164,70 @@ def test_messages_compacted_before_are_told_after_new_ones(talk):
     since = talk.user("new wish")
     talk.answer("A new answer. " + "It says a good many things about the new wish. " * 8)
     facts = replace(extract(talk.items), since=since)
-    text = digest(facts, 380).text
+    text = digest(facts, 300).text
     assert "old wish" in text
     assert "A new answer" in text
     assert "An old answer" not in text
+
+
+def test_a_short_reply_is_told_with_the_question_it_answers(talk):
+    """A bare yes says nothing; a longer message needs no such help."""
+    talk.user("look at it")
+    talk.answer("There is a bug. Want me to fix it?")
+    talk.user("yes")
+    talk.answer("Fixed. Push it?")
+    talk.user("No, wait for the review of Anna and then merge it into the release branch.")
+    lines = section(talk, 6)
+    assert 'T2 [#3] User, asked "Want me to fix it?": yes' in lines
+    assert lines[-1].startswith("T3 [#5] User: No, wait for")
+
+
+def test_a_constant_is_told_with_the_value_it_was_set_to_last(talk):
+    """What was agreed on is the value, not the name."""
+    for old, new in (("20", "50"), ("50", "100")):
+        talk.call(
+            "Edit", "ok", file_path="/p/a.go",
+            old_string=f"const maxRows = {old}", new_string=f"const maxRows = {new}",
+        )  # fmt: skip
+    assert "set maxRows = 100" in section(talk, 3)[0]
+    assert "maxRows = 50" not in section(talk, 3)[0]
+
+
+def test_a_short_look_is_told_with_what_it_showed(talk):
+    """What was looked up is a fact; a long listing is not."""
+    talk.call("Bash", "3f3384a\nCheckpoint: f2ad525b80cd", command="git log -1")
+    talk.call("Bash", "line\n" * 200, command="git status")
+    assert section(talk, 6)[1:] == [
+        "- `git log -1` → 3f3384a Checkpoint: f2ad525b80cd [#1]",
+        "- `git status` ok [#2]",
+    ]
+
+
+def test_a_document_the_agent_wrote_is_no_specification(talk):
+    """The user names it because it was made for them."""
+    talk.user("Write notes.md.")
+    talk.call("Write", "ok", file_path="/p/notes.md", content="# Notes")
+    talk.user("Is notes.md complete?")
+    talk.call("Read", "# Notes\n" + "Something. " * 80, file_path="/p/notes.md")
+    assert "pointed at" not in told(talk)
+
+
+def test_an_error_that_still_stands_is_told_before_one_that_was_mended(talk):
+    """With little room the reader learns what is broken now."""
+    talk.user("go")
+    talk.call("Bash", "Exit code 1\nlint: bad import order", is_error=True, command="make lint")
+    talk.call("Bash", "ok", command="make lint")
+    talk.call("Bash", "Exit code 1\nFAILED test_resume", is_error=True, command="make check")
+    text = told(talk, 200)
+    assert "FAILED test_resume" in text
+    assert "bad import order" not in text
+
+
+def test_of_many_conclusions_in_a_turn_the_last_count(talk):
+    """Those before were given up again; they are told only with room to spare."""
+    talk.user("find it")
+    for i in range(6):
+        talk.think(f"The problem is that part {i} of the machine is not as it should be.")
+    text = told(talk, 260)
+    assert "part 5" in text
+    assert "part 0" not in text

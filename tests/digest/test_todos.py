@@ -32,3 +32,10 @@ def test_a_plan_of_steps_is_a_list_too(talk):
     """Another agent calls its todos steps of a plan."""
     n = talk.call("update_plan", "ok", plan=[{"step": "look", "status": "completed"}])
     assert extract(talk.items).todos == (Todo(text="look", state="completed", id=n),)
+
+
+def test_a_list_that_is_shown_says_how_tasks_stand(talk):
+    """Somebody else may have finished one."""
+    talk.call("TaskCreate", "Task #1 created successfully: Build", subject="Build")
+    n = talk.call("TaskList", "#1 [completed] Build")
+    assert extract(talk.items).todos == (Todo(text="Build", state="completed", id=n),)

@@ -7,6 +7,7 @@ within a budget, with the share that survived before and after it. Names seen on
 results are counted apart: they can be had again by running the tool again.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from holdfast.digest import LIMITS, Limits, estimated_tokens
 from holdfast.digest.names import Kind, named_in
 from holdfast.digest.pieces import Count
 from holdfast.items import Item, Round, Spoken
-from holdfast.messages import Json, Text, ToolUse, text_of
+from holdfast.messages import Json, Text, text_of
 
 HEADING = "Names in use lately that are not above:"
 
@@ -34,7 +35,7 @@ _PLURAL: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Names with how often they were used, most used first."""
+    """Names by use: those in words before those only in tools' inputs, then the most used first."""
 
     said: dict[str, Kind]
     seen: dict[str, Kind]
@@ -71,18 +72,15 @@ def recent_names(
     """Gather the names that were in use at the end of a segment, and in what the user wants."""
     rounds = [item for item in items if isinstance(item, Round)][-limits.current_rounds :]
     asked = [item for item in items if isinstance(item, Spoken) and item.is_asked()]
-    said: Counter[str] = Counter()
-    kinds: dict[str, Kind] = {}
     texts = [text_of(item.content) for item in asked[-limits.current_messages :]]
-    for text in (*texts, *directives, *(t for r in rounds for t in _said(r))):
-        found = named_in(text)
-        said.update(found.keys())
-        kinds.update(found)
+    spoken = _counted((*texts, *directives, *(t for r in rounds for t in _spoken(r))))
+    given = _counted(t for r in rounds for t in _given(r))
+    said = spoken | {name: kind for name, kind in given.items() if name not in spoken}
     seen: dict[str, Kind] = {}
     for result in (result for r in rounds for result in r.results):
         seen.update(named_in(text_of(result.content)))
     return Names(
-        said={name: kinds[name] for name, _ in said.most_common()},
+        said=said,
         seen={name: kind for name, kind in seen.items() if name not in said},
     )
 
@@ -92,7 +90,7 @@ def check_survival(
 ) -> Survival:
     """Look for the names in a text and list the missing ones."""
     missing = {name: kind for name, kind in names.said.items() if name not in text}
-    index, listed = _index(missing, budget_tokens, count)
+    index, listed = _index(_ordered(missing, text), budget_tokens, count)
     return Survival(
         names=len(names.said),
         missing=len(missing),
@@ -103,13 +101,24 @@ def check_survival(
     )
 
 
-def _said(item: Round) -> Iterator[str]:
-    for block in item.content:
-        match block:
-            case Text(text=text):
-                yield text
-            case ToolUse(input=given):
-                yield from _strings(given)
+def _counted(texts: Iterable[str]) -> dict[str, Kind]:
+    """Gather the names of texts, those in most texts first."""
+    times: Counter[str] = Counter()
+    kinds: dict[str, Kind] = {}
+    for text in texts:
+        found = named_in(text)
+        times.update(found.keys())
+        kinds.update(found)
+    return {name: kinds[name] for name, _ in times.most_common()}
+
+
+def _spoken(item: Round) -> Iterator[str]:
+    return (block.text for block in item.content if isinstance(block, Text))
+
+
+def _given(item: Round) -> Iterator[str]:
+    for use in item.tool_uses():
+        yield from _strings(use.input)
 
 
 def _strings(value: Json) -> Iterator[str]:
@@ -127,21 +136,39 @@ def _strings(value: Json) -> Iterator[str]:
             yield str(value)
 
 
-def _index(missing: dict[str, Kind], budget_tokens: int, count: Count) -> tuple[str, int]:
+def _ordered(missing: dict[str, Kind], text: str) -> list[tuple[str, Kind]]:
+    """Put what could not be guessed first; a path the text names, or that may be none, after names."""
+    paths = [name for name, kind in missing.items() if kind == "path"]
+    known = {path for path in paths if _file(path) in text or not _FILE.search(path)}
+    return [
+        *((name, k) for kind in _ORDER[:-1] for name, k in missing.items() if k == kind and name not in known),
+        *((name, k) for name, k in missing.items() if name in known),
+        *((name, k) for name, k in missing.items() if k == _ORDER[-1]),
+    ]  # fmt: skip
+
+
+_FILE = re.compile(r"\.\w+$|^[/~.]")
+"""What a path has that is none of two words with a stroke between them: an ending, or a root."""
+
+
+def _file(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _index(missing: list[tuple[str, Kind]], budget_tokens: int, count: Count) -> tuple[str, int]:
     """List names by kind while they fit; one that another listed name holds is there already."""
     chosen: dict[Kind, list[str]] = {}
     spent = count(HEADING)
     listed = 0
-    for kind in _ORDER:
-        for name in (name for name, k in missing.items() if k == kind):
-            if any(name in other for others in chosen.values() for other in others):
-                listed += 1
-                continue
-            price = count(name) + 1
-            if spent + price > budget_tokens:
-                continue
-            spent += price
+    for name, kind in missing:
+        if any(name in other for others in chosen.values() for other in others):
             listed += 1
-            chosen.setdefault(kind, []).append(name)
-    lines = [f"- {_PLURAL[kind]}: {', '.join(names)}" for kind, names in chosen.items()]
+            continue
+        price = count(name) + 1
+        if spent + price > budget_tokens:
+            continue
+        spent += price
+        listed += 1
+        chosen.setdefault(kind, []).append(name)
+    lines = [f"- {_PLURAL[kind]}: {', '.join(chosen[kind])}" for kind in _ORDER if kind in chosen]
     return ("\n".join([HEADING, *lines]) if lines else ""), listed

@@ -80,9 +80,14 @@ def budget_for(
 ) -> int:
     """Say how long the digest of a segment may be: a share of it, and room for the user's words."""
     share = min(int(segment_tokens * limits.tokens_ratio), limits.most_tokens)
-    said = (words.text[: limits.message_chars] for _, words in facts.words())
-    spoken = sum(count(text) + LEAD_TOKENS for text in said)
+    spoken = _spoken_tokens(facts, limits, count)
     return max(share, limits.least_tokens + min(spoken, limits.words_tokens))
+
+
+def _spoken_tokens(facts: Facts, limits: Limits, count: Count) -> int:
+    """Say how much room the user's words take."""
+    said = (words.text[: limits.message_chars] for _, words in facts.words())
+    return sum(count(text) + LEAD_TOKENS for text in said)
 
 
 def digest(
@@ -96,7 +101,8 @@ def digest(
 ) -> Digest:
     """Tell all nine sections within a budget; under that of the bare headings, only these."""
     told = facts.masked(masked) if masked else facts
-    scene = Scene(facts=told, limits=limits, marks=marks or {})
+    is_tight = _spoken_tokens(told, limits, count) + limits.least_tokens > budget_tokens
+    scene = Scene(facts=told, limits=limits, marks=marks or {}, is_tight=is_tight)
     pieces = (
         *_earlier(scene, budget_tokens),
         *state.pieces(scene),

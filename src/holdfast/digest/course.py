@@ -6,10 +6,8 @@ and the others short, the commands with how they ended, and what else was done, 
 beside a summary that a model wrote, the section is the words only.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -25,13 +23,13 @@ from holdfast.digest.facts import (
     Turn,
     Words,
 )
-from holdfast.digest.names import named_in
+from holdfast.digest.gist import announces, gist, is_strong, remark
 from holdfast.digest.outcome import only_looks, telling
 from holdfast.digest.pieces import Piece
 from holdfast.digest.ranks import Rank
 from holdfast.digest.scene import Scene, cite
 from holdfast.digest.trouble import has_error
-from holdfast.digest.words import cut, head_and_tail, one_line, sentences, tight, without_code
+from holdfast.digest.words import cut, head_and_tail, one_line, tight
 
 LONG_MESSAGE_CHARS = 1_000
 """A message longer than this is bought in full only after the short form of everything else."""
@@ -40,11 +38,8 @@ ABOUT_CHARS = 120
 """Of what a call was about, where the call itself is not told."""
 MOST_READ = 3
 """Files named in the line on a turn; more are counted, and listed in section 3."""
-
-_ABOUT_TO = re.compile(
-    r"(?:Now|First|Next|Then|Good|Great|Perfect|OK|Okay|Let me|Let's|I'll|I will|I need to|I see|I can see|I understand|Done)\b"
-)
-"""How a sentence begins that announces a step, which stands there anyway."""
+REPLY_CHARS = 60
+"""A message this short is told with the question it answers: alone it says nothing."""
 
 
 def words_pieces(scene: Scene) -> Iterator[Piece]:
@@ -69,30 +64,38 @@ def pieces(scene: Scene) -> Iterator[Piece]:
 
 
 def _words(scene: Scene, turn: int, words: Words, place: tuple[float, ...]) -> Piece:
-    limits, lead, pointer = scene.limits, _lead(scene, turn, words), cite(words.id)
-    first_words = lead + cut(one_line(words.text), limits.first_words_chars)
+    limits, pointer = scene.limits, cite(words.id)
+    bare, lead = _lead(scene, turn, words), _lead(scene, turn, words, _asked(scene, words))
+    first_words = bare + cut(one_line(words.text), limits.first_words_chars)
     short = lead + head_and_tail(words.text, limits.short_message_chars, pointer)
     full = lead + head_and_tail(words.text, limits.message_chars, pointer)
     is_last = turn == scene.last_turn
     is_paste = len(words.text) > LONG_MESSAGE_CHARS and not is_last
-    first = Rank.OLD_WORDS if scene.is_old(words.id) else Rank.WORDS
+    is_old = scene.is_tight and scene.is_old(words.id)
+    first = Rank.OLD_WORDS if is_old else Rank.WORDS
     ranks = (
-        Rank.FIRST_WORDS + scene.age(turn),
+        (Rank.OLD_FIRST_WORDS if is_old else Rank.FIRST_WORDS) + scene.age(turn),
         Rank.LAST_WORDS if is_last else first + scene.age(turn),
         max(first, Rank.PASTES if is_paste else Rank.WHOLE_WORDS) + scene.age(turn),
     )
     return Piece(section=6, place=place, forms=(first_words, short, full), ranks=ranks)
 
 
-def _lead(scene: Scene, turn: int, words: Words) -> str:
+def _asked(scene: Scene, words: Words) -> str:
+    """Give the question that a short reply answers."""
+    is_reply = words.via == "message" and len(words.text) <= REPLY_CHARS
+    return scene.questions.get(words.id, "") if is_reply else ""
+
+
+def _lead(scene: Scene, turn: int, words: Words, asked: str = "") -> str:
     mark = scene.marks.get(words.id, "")
     state = f" ({mark})" if mark else ""
     images = f" [with {words.images} image{'s' * (words.images > 1)}]" if words.images else ""
     if words.via == "refusal":
-        return f"T{turn} {cite(words.id)} User{state}, refusing `{cut(one_line(words.about), ABOUT_CHARS)}`: "
+        return f"T{turn} {cite(words.id)} User{state}, refusing `{_about(scene, words.about)}`: "
     if words.via == "answer":
         return f"T{turn} {cite(words.id)} User{state}, asked by the agent: "
-    how = " ran in the shell" if words.via == "shell" else ""
+    how = " ran in the shell" if words.via == "shell" else f', asked "{asked}"' if asked else ""
     return f"T{turn} {cite(words.id)} User{how}{state}{images}: "
 
 
@@ -143,9 +146,9 @@ def _forms(scene: Scene, turn: int, step: Step, is_final: bool) -> Iterator[_For
         case Answer() if is_final:
             yield _answer(scene, turn, step)
         case Answer(id=id, text=text):
-            if remark := _remark(text, scene.limits.remark_chars):
-                told = f"- said {cite(id)}: {remark}"
-                yield _Form((told,), (Rank.REMARKS,), scene.staleness(id))
+            if found := remark(text, scene.limits.remark_chars):
+                told = f"- said {cite(id)}: {found}"
+                yield _Form((told,), (_remark_rank(scene, turn, found),), scene.staleness(id))
         case Command():
             yield _command(scene, step)
         case Report(is_error=False) if step.text.strip():
@@ -158,7 +161,7 @@ def _forms(scene: Scene, turn: int, step: Step, is_final: bool) -> Iterator[_For
             verdict = "approved" if is_approved else "not approved"
             yield _Form((f"- the plan was {verdict} by the user {cite(id)}",), (Rank.VERDICTS,))
         case Words(id=id, text="", via="refusal", about=about):
-            told = f"- the user refused `{cut(one_line(about), ABOUT_CHARS)}` {cite(id)}"
+            told = f"- the user refused `{_about(scene, about)}` {cite(id)}"
             yield _Form((told,), (Rank.VERDICTS,))
         case Interruption(id=id):
             yield _Form((f"- the user interrupted {cite(id)}",), (Rank.DEEDS,))
@@ -166,28 +169,38 @@ def _forms(scene: Scene, turn: int, step: Step, is_final: bool) -> Iterator[_For
 
 def _answer(scene: Scene, turn: int, step: Answer) -> _Form:
     limits, body, lead = scene.limits, tight(step.text), f"- said {cite(step.id)}: "
-    lengths = (limits.short_answer_chars, limits.answer_chars, limits.long_answer_chars)
-    prose = without_code(body) or body
-    texts = tuple(lead + cut(b, n) for b, n in zip((prose, body, body), lengths, strict=True))
+    texts = (
+        lead + gist(body, limits.brief_answer_chars),
+        lead + gist(body, limits.short_answer_chars),
+        lead + cut(body, limits.answer_chars),
+        lead + cut(body, limits.long_answer_chars),
+    )
     if turn == scene.last_turn:
-        return _Form(texts, (Rank.LAST_ANSWER, Rank.WHOLE_WORDS, Rank.LONG_ANSWERS))
-    ranks = (Rank.ANSWERS, Rank.LONG_ANSWERS, Rank.WHOLE_ANSWERS)
+        ranks = (Rank.LAST_ANSWER, Rank.LAST_ANSWER, Rank.LONG_LAST_ANSWER, Rank.LONG_ANSWERS)
+        return _Form(texts, ranks)
+    ranks = (Rank.BRIEF_ANSWERS, Rank.ANSWERS, Rank.LONG_ANSWERS, Rank.WHOLE_ANSWERS)
     return _Form(texts, ranks, scene.age(turn))
 
 
+def _remark_rank(scene: Scene, turn: int, found: str) -> Rank:
+    """A cause or a choice counts as a conclusion; a turn that is not over has only remarks."""
+    if is_strong(found):
+        return Rank.CONCLUSIONS
+    is_course = turn == scene.last_turn and not announces(found)
+    return Rank.ANSWERS if is_course else Rank.REMARKS
+
+
+def _about(scene: Scene, about: str) -> str:
+    return cut(scene.plain(one_line(about)), ABOUT_CHARS)
+
+
 def _report(scene: Scene, turn: int, step: Report) -> _Form:
-    lead = f"- {step.tool} {cite(step.id)} {cut(one_line(step.about), ABOUT_CHARS)}"
+    lead = f"- {step.tool} {cite(step.id)} {_about(scene, step.about)}"
     body = tight(step.text)
     told = f"{lead} → {cut(body, scene.limits.report_chars)}"
     whole = f"{lead} → {cut(body, scene.limits.long_report_chars)}"
     ranks = (Rank.REPORTS, Rank.TOLD_REPORTS, Rank.WHOLE_REPORTS)
     return _Form((lead, told, whole), ranks, scene.age(turn))
-
-
-def _remark(text: str, chars: int) -> str:
-    """Pick what an answer in the middle of a turn found, leaving out what it was about to do."""
-    said = (s for s in sentences(text) if not _ABOUT_TO.match(s) or named_in(s))
-    return cut(one_line(" ".join(islice(said, 2))), chars)
 
 
 def _command(scene: Scene, step: Command) -> _Form:
@@ -199,7 +212,8 @@ def _command(scene: Scene, step: Command) -> _Form:
     short = f"- `{line}` {ended} {cite(step.id)}"
     is_recent = scene.is_recent(step.id)
     first = Rank.RECENT_COMMANDS if is_recent else Rank.OLD_COMMANDS
-    if failed or step.task or only_looks(step.text):
+    shows_much = only_looks(step.text) and len(step.output) > limits.outcome_chars
+    if failed or step.task or shows_much:
         return _Form((short,), (first,), age)
     outcome = telling(step.output, limits.outcome_chars) or "ok"
     full = f"- `{line}` → {outcome} {cite(step.id)}"

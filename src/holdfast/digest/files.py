@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from holdfast.digest.facts import Change, Facts, Look
-from holdfast.digest.names import defined_in, named_in, quoted_in
+from holdfast.digest.names import defined_in, named_in, quoted_in, settings_in
 from holdfast.digest.pieces import Piece
 from holdfast.digest.ranks import Rank
 from holdfast.digest.scene import Scene, cite
@@ -21,6 +21,8 @@ TOUCHED = 10
 """Definitions told of one file: the ones edited most."""
 PUT_IN = 12
 """Names and strings that edits put in."""
+SETTINGS = 6
+"""Constants with their values: the ones set last."""
 TAKEN_OUT = 5
 """Names that edits took out: a reader must know they are gone, not what they were."""
 SEARCHES = 12
@@ -77,6 +79,18 @@ def touched(changes: Iterable[Change]) -> list[str]:
     return [name for name, _ in found.most_common(TOUCHED)]
 
 
+def set_to(changes: Iterable[Change]) -> list[str]:
+    """Name the constants that edits set, with their last values, the newest first."""
+    found: dict[str, str] = {}
+    for change in changes:
+        before = settings_in(change.removed)
+        for name, value in settings_in(change.added).items():
+            if before.get(name) != value:
+                found.pop(name, None)
+                found[name] = value
+    return [f"{name} = {value}" for name, value in reversed(found.items())]
+
+
 def put_in(changes: Iterable[Change], known: Iterable[str] = ()) -> list[str]:
     """Name what edits brought: strings in quotes, flags and names that were not there before."""
     found: dict[str, None] = {}
@@ -129,9 +143,11 @@ def _told(scene: Scene, edits: Edits) -> tuple[str, str]:
     changes = [change for _, change in edits.changes]
     turns = " ".join(f"T{n}" for n in dict.fromkeys(turn for turn, _ in edits.changes))
     head = f"{_headline(scene, edits)} in {turns} {cite(changes[-1].id)}"
-    definitions = touched(changes)
+    newest_first = changes[::-1]
+    definitions, constants = touched(newest_first), set_to(changes)[:SETTINGS]
     names = f"{head}; touched {', '.join(definitions)}" if definitions else head
-    brought = put_in(changes, definitions)[:PUT_IN]
+    names += f"; set {', '.join(constants)}" if constants else ""
+    brought = put_in(newest_first, definitions)[:PUT_IN]
     gone = taken_out(changes)[:TAKEN_OUT]
     more = names
     more += f"; put in {', '.join(brought)}" if brought else ""

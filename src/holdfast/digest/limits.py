@@ -21,7 +21,7 @@ class Limits:
     words_tokens: int = 8_000
     """The user's own words get this much beside that, however short the segment: they are what
     no later step can find out again. The most that any recorded session has is 6,900."""
-    index_ratio: float = 0.08
+    index_ratio: float = 0.06
     """Of the digest, for the index of names: it is looked up, not read."""
     message_chars: int = 4_000
     """A user's message longer than this is a paste; its head and tail say what it is."""
@@ -33,8 +33,10 @@ class Limits:
     """The last answer of a turn: nine in ten of the recorded ones are shorter."""
     long_answer_chars: int = 6_000
     """The same with room to spare: reviews and designs that later turns refer to by number."""
-    short_answer_chars: int = 420
-    """Its short form: two or three sentences."""
+    short_answer_chars: int = 480
+    """Its short form: the three or four sentences that carry it."""
+    brief_answer_chars: int = 200
+    """Its shortest form: the one or two sentences that carry it."""
     remark_chars: int = 240
     """Any other answer: what it found, in a sentence or two."""
     thought_chars: int = 320

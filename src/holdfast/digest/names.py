@@ -67,3 +67,20 @@ def quoted_in(text: str) -> dict[str, None]:
 def defined_in(text: str) -> dict[str, None]:
     """Give the names that code defines, in order."""
     return dict.fromkeys(_DEFINED.findall(text[:SCANNED_CHARS]))
+
+
+_SET = re.compile(
+    r"^[ \t]*(?:(?:(?:export|pub|public|private|static)\s+)*(?:const|final|val|let|var)\s+(?:[\w.<>\[\]]+\s+)?(?P<declared>\w+)"
+    r"(?:\s*:?\s*[\w.<>\[\]]+)?\s*:?=|(?P<capital>[A-Z][A-Z0-9_]{2,})(?:\s*:\s*\w+)?\s*=|@(?P<attribute>[a-z]\w+)(?=\s))"
+    r"\s*(?P<value>-?\d[^\n;#]{0,30}?|\"[^\"\n]{0,40}\"|'[^'\n]{0,40}'|`[^`\n]{0,40}`|[Tt]rue|[Ff]alse)\s*(?:;|//.*|#.*)?$",
+    re.MULTILINE,
+)
+
+
+def settings_in(text: str) -> dict[str, str]:
+    """Give the constants that code sets to something short, with what it sets them to."""
+    found: dict[str, str] = {}
+    for match in _SET.finditer(text[:SCANNED_CHARS]):
+        name = match["declared"] or match["capital"] or match["attribute"]
+        found[name] = match["value"].strip()
+    return found

@@ -21,27 +21,34 @@ class Rank(IntEnum):
     OPEN_TODOS = auto()
     LAST_ANSWER = auto()
     WHOLE_WORDS = auto()
-    OLD_WORDS = auto()
-    """Messages that were compacted before."""
     VERDICTS = auto()
-    READ_FILES = auto()
     COMMITS = auto()
-    RECENT_COMMANDS = auto()
+    BRIEF_ANSWERS = auto()
+    """What came of each turn, in a sentence or two."""
+    OLD_FIRST_WORDS = auto()
+    """How messages begin that were compacted before."""
+    READ_FILES = auto()
+    OPEN_ERRORS = auto()
+    """What went wrong lately and was not seen to work since."""
+    CONCLUSIONS = auto()
+    """Causes and choices, in the agent's own words."""
+    ANSWERS = auto()
     RECENT_ERRORS = auto()
+    TOUCHED = auto()
+    OLD_WORDS = auto()
     EARLIER = auto()
     """A summary of history that nothing else tells."""
     PASTES = auto()
     CURRENT_WORK = auto()
     OUTLINES = auto()
     """Plans and specifications in brief."""
-    ANSWERS = auto()
+    LONG_LAST_ANSWER = auto()
     DEEDS = auto()
-    CURRENT_CODE = auto()
-    TOUCHED = auto()
-    REQUEST = auto()
+    RECENT_COMMANDS = auto()
     RECENT_OUTCOMES = auto()
+    CURRENT_CODE = auto()
+    REQUEST = auto()
     REPORTS = auto()
-    CONCLUSIONS = auto()
     REMARKS = auto()
     LONG_ANSWERS = auto()
     LONG_OUTLINES = auto()

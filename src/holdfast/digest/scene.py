@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from holdfast.digest.facts import Change, Facts, Look
+from holdfast.digest.facts import Answer, Change, Facts, Look
+from holdfast.digest.gist import question
 from holdfast.digest.limits import LIMITS, Limits
 
 ROOT_SHARE = 0.6
@@ -27,6 +28,8 @@ class Scene:
     limits: Limits = LIMITS
     marks: Mapping[int, str] = field(default_factory=dict)
     """What stands beside a user's message: its state, where it is not simply open."""
+    is_tight: bool = False
+    """There is no room for all the user's words and the rest: what was compacted before yields."""
 
     @cached_property
     def root(self) -> str:
@@ -44,6 +47,21 @@ class Scene:
     def short(self, path: str) -> str:
         """Write a path as people would, from the common directory on."""
         return path.removeprefix(f"{self.root}/") if self.root else path
+
+    def plain(self, text: str) -> str:
+        """Write the paths in a text as people would."""
+        return text.replace(f"{self.root}/", "") if self.root else text
+
+    @cached_property
+    def questions(self) -> dict[int, str]:
+        """What the agent had asked when the user said something, by the user's message."""
+        found: dict[int, str] = {}
+        said = ""
+        for turn in self.facts.turns:
+            if turn.words is not None and said:
+                found[turn.words.id] = question(said)
+            said = next((s.text for s in reversed(turn.steps) if isinstance(s, Answer)), "")
+        return found
 
     @cached_property
     def last_turn(self) -> int:

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from holdfast.digest.facts import Answer, Change, Command, Look, Plan, Report, Step, Thought
+from holdfast.digest.facts import Answer, Change, Command, Look, Plan, Report, Step, Thought, Turn
 from holdfast.digest.files import PROSE, taken_out
+from holdfast.digest.gist import conclusions, is_strong, question
 from holdfast.digest.outcome import commits_in
 from holdfast.digest.pieces import Piece
 from holdfast.digest.ranks import Rank
@@ -20,8 +21,6 @@ from holdfast.digest.words import cut, head_and_tail, one_line, outline, sentenc
 
 QUOTE_CHARS = 300
 """Of a message quoted a second time: it stands in full in section 6."""
-CONCLUSIONS = 2
-"""Sentences taken from one thought."""
 SPEC_CHARS = 400
 """A file shorter than this is no specification."""
 POINTED_CHARS = 6
@@ -30,6 +29,8 @@ SHORT_OUTLINE = 4
 """The short form of an outline is this fraction of it: title and first headings."""
 PARTS = 3
 """Programs named of one command line; what follows are filters."""
+FINAL_CONCLUSIONS = 2
+"""Of one turn: what was thought before them was often given up again."""
 GONE = 8
 """Names told of an edit that only took out."""
 PROGRAMS = 8
@@ -38,21 +39,7 @@ PROGRAMS = 8
 _INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
 """Read again by every session; they need no outline."""
 
-_CONCLUDES = re.compile(
-    r"\b(?:this means|that means|therefore|in conclusion|because|so the|which is why)\b",
-    re.IGNORECASE,
-)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
-_PLANS = re.compile(
-    r"(?:Now |First |Next |Also |- )?(?:let me|I'll|I will|I should|I need)\b", re.I
-)
-"""How a sentence begins that says what comes next, not what was found."""
-
-_STRONG = re.compile(
-    r"root cause|turns out|the (?:real |actual |main |underlying )?(?:issue|problem|bug|reason|fix|cause|solution) (?:is|was)"
-    r"|decided?\b|go with|the (?:best|right|simplest|cleanest) (?:approach|way|option)",
-    re.IGNORECASE,
-)
 
 
 def pieces(scene: Scene) -> Iterator[Piece]:
@@ -84,6 +71,8 @@ def _specifications(scene: Scene) -> Iterator[Piece]:
     said = list(scene.facts.words())
     told: set[str] = set()
     for turn, step in scene.facts.steps():
+        if isinstance(step, Change):  # what the agent writes is its own work, whoever names it
+            told.add(PurePosixPath(step.path).name)
         name, text = _source(step)
         if not name or name in told or len(text) < SPEC_CHARS:
             continue
@@ -157,26 +146,30 @@ def _programs(command: Command) -> Iterator[str]:
 
 def _findings(scene: Scene) -> Iterator[Piece]:
     """Tell conclusions that stood only in thinking, and what was committed."""
-    for turn, step in scene.facts.steps():
-        match step:
-            case Thought(id=id, text=text):
-                for i, told in enumerate(conclusions(text, scene.limits.thought_chars)):
-                    age = scene.staleness(id)
-                    rank = Rank.CONCLUSIONS if _STRONG.search(told) else Rank.REASONS
-                    line = f"- T{turn} {cite(id)} thought: {told}"
-                    yield Piece(section=5, place=(0, id, i), forms=(line,), ranks=(rank + age,))
-            case Command(id=id, output=output):
-                for i, commit in enumerate(commits_in(output)):
-                    line = f"- T{turn} {cite(id)} commit {commit.hash} on {commit.branch}: {commit.subject}"
-                    yield Piece(section=5, place=(1, id, i), forms=(line,), ranks=(Rank.COMMITS,))
+    for turn in scene.facts.turns:
+        yield from _thoughts(scene, turn)
+    for number, step in scene.facts.steps():
+        if isinstance(step, Command):
+            for i, commit in enumerate(commits_in(step.output)):
+                line = f"- T{number} {cite(step.id)} commit {commit.hash} on {commit.branch}: {commit.subject}"
+                yield Piece(section=5, place=(1, step.id, i), forms=(line,), ranks=(Rank.COMMITS,))
 
 
-def conclusions(text: str, chars: int) -> list[str]:
-    """Pick the sentences of a thought that say they are a conclusion."""
-    said = [one_line(sentence).removeprefix("- ") for sentence in sentences(text)]
-    ends = [s for s in said if len(s) > 40 and s[-1] not in "?:" and not _PLANS.match(s)]
-    chosen = [s for s in ends if _STRONG.search(s)] or [s for s in ends if _CONCLUDES.search(s)]
-    return [cut(sentence, chars) for sentence in chosen[-CONCLUSIONS:]]
+def _thoughts(scene: Scene, turn: Turn) -> Iterator[Piece]:
+    """Tell what was concluded in a turn; the last conclusions count, the others led there."""
+    chars = scene.limits.thought_chars
+    thought = [
+        (step.id, told)
+        for step in turn.steps
+        if isinstance(step, Thought)
+        for told in conclusions(step.text, chars)
+    ]
+    strong = [each for each in thought if is_strong(each[1])][-FINAL_CONCLUSIONS:]
+    for i, (id, told) in enumerate(thought):
+        rank = Rank.CONCLUSIONS if (id, told) in strong else Rank.REASONS
+        line = f"- T{turn.number} {cite(id)} thought: {told}"
+        ranks = (rank + scene.staleness(id),)
+        yield Piece(section=5, place=(0, id, i), forms=(line,), ranks=ranks)
 
 
 def pending_pieces(scene: Scene) -> Iterator[Piece]:
@@ -203,14 +196,14 @@ def current_pieces(scene: Scene) -> Iterator[Piece]:
         age = scene.staleness(step.id)
         match step:
             case Change(id=id, path=path, action=action, error=""):
-                lead = f"- {action} {path} {cite(id)}"
+                lead = f"- {action} {scene.short(path)} {cite(id)}"
                 forms = (lead, lead + _snippet(step, scene.limits.snippet_chars))
                 ranks = (Rank.CURRENT_WORK + age, Rank.CURRENT_CODE + age)
                 yield Piece(section=8, place=(i,), forms=forms, ranks=ranks)
             case Look(id=id, path=path, kind=kind, pattern=pattern, span=span, error=""):
                 sought = f" for `{pattern}`" if pattern else ""
                 verb = "read" if kind == "read" else "searched"
-                line = f"- {verb} {path}{sought} {span} {cite(id)}".replace("  ", " ")
+                line = f"- {verb} {scene.short(path)}{sought} {span} {cite(id)}".replace("  ", " ")
                 yield Piece(section=8, place=(i,), forms=(line,), ranks=(Rank.CURRENT_CODE + age,))
 
 
@@ -226,12 +219,19 @@ def _snippet(change: Change, chars: int) -> str:
 def _next(scene: Scene) -> Iterator[Piece]:
     words = [w for _, w in scene.facts.words() if w.via in ("message", "command")]
     if words:
-        quote = head_and_tail(words[-1].text, QUOTE_CHARS, cite(words[-1].id))
-        line = f'The user last said {cite(words[-1].id)}: "{one_line(quote)}"'
-        yield Piece(section=9, place=(0,), forms=(line,), ranks=(Rank.NEXT_STEP,))
+        line = f"The user last said {cite(words[-1].id)}: "
+        short = cut(one_line(words[-1].text), scene.limits.first_words_chars)
+        quote = one_line(head_and_tail(words[-1].text, QUOTE_CHARS, cite(words[-1].id)))
+        yield Piece(
+            section=9,
+            place=(0,),
+            forms=(f'{line}"{short}"', f'{line}"{quote}"'),
+            ranks=(Rank.NEXT_STEP, Rank.REQUEST),
+        )
     answers = [s for _, s in scene.facts.steps() if isinstance(s, Answer)]
     if answers:
-        last = " ".join(sentences(tight(answers[-1].text))[-2:])
+        body = tight(answers[-1].text)
+        last = question(body) or " ".join(sentences(body)[-2:])
         line = f'The agent last said {cite(answers[-1].id)}: "{cut(one_line(last), QUOTE_CHARS)}"'
         yield Piece(section=9, place=(1,), forms=(line,), ranks=(Rank.NEXT_STEP,))
     doing = [todo.text for todo in scene.facts.todos if todo.state == "in_progress"]

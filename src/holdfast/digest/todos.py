@@ -11,6 +11,7 @@ from holdfast.items import Result
 from holdfast.messages import Json, ToolUse, text_of
 
 _NUMBER = re.compile(r"#(\d+)")
+_LISTED = re.compile(r"^#(\d+) \[(\w+)\]", re.MULTILINE)
 
 
 class Todos:
@@ -31,6 +32,9 @@ class Todos:
             number = found[1] if found else str(len(self._listed) + 1)
             text = str(use.input.get("subject") or "")
             self._listed[number] = Todo(text=text, state="pending", id=id)
+        elif use.name == "TaskList":
+            for number, state in _LISTED.findall(text_of(result.content)):
+                self._update(number, state, id)
         elif use.name == "TaskUpdate":
             self._update(str(use.input.get("taskId")), use.input.get("status"), id)
 

@@ -33,6 +33,8 @@ class Trouble:
     times: int = 1
     mended: int = 0
     """The message that shows it works since."""
+    is_refusal: bool = False
+    """The user would not have it; what the user said stands in section 6."""
 
 
 def troubles(facts: Facts) -> list[Trouble]:
@@ -56,6 +58,7 @@ def troubles(facts: Facts) -> list[Trouble]:
             error=error,
             times=before.times + 1 if before else 1,
             mended=mended if mended > step.id else 0,
+            is_refusal=isinstance(step, Words),
         )
     return list(found.values())
 
@@ -70,22 +73,29 @@ def has_error(command: Command) -> bool:
 def pieces(scene: Scene) -> Iterator[Piece]:
     """Tell what went wrong."""
     for trouble in troubles(scene.facts):
+        lengths = (SHORT_ERROR_CHARS, scene.limits.error_chars)
+        first, then = _ranks(scene, trouble)
         age = scene.staleness(trouble.id)
-        is_recent = scene.is_recent(trouble.id)
-        first = Rank.RECENT_ERRORS if is_recent else Rank.OLD_ERRORS
         yield Piece(
             section=4,
             place=(trouble.id,),
-            forms=(
-                _told(trouble, SHORT_ERROR_CHARS),
-                _told(trouble, scene.limits.error_chars),
-            ),
-            ranks=(first + age, Rank.LONG_ERRORS + age) if is_recent else (first + age,) * 2,
+            forms=tuple(_told(scene, trouble, chars) for chars in lengths),
+            ranks=(first + age, then + age),
         )
 
 
-def _told(trouble: Trouble, chars: int) -> str:
-    what = f"`{cut(one_line(trouble.what), COMMAND_CHARS)}`: " if trouble.what else ""
+def _ranks(scene: Scene, trouble: Trouble) -> tuple[Rank, Rank]:
+    """Say when an error is told: one that still stands comes first, one long past last."""
+    if not scene.is_recent(trouble.id):
+        return Rank.OLD_ERRORS, Rank.OLD_ERRORS
+    if trouble.is_refusal:
+        return Rank.RECENT_COMMANDS, Rank.LONG_ERRORS
+    return Rank.RECENT_ERRORS if trouble.mended else Rank.OPEN_ERRORS, Rank.LONG_ERRORS
+
+
+def _told(scene: Scene, trouble: Trouble, chars: int) -> str:
+    subject = cut(scene.plain(one_line(trouble.what)), COMMAND_CHARS)
+    what = f"`{subject}`: " if trouble.what else ""
     times = f" (×{trouble.times})" if trouble.times > 1 else ""
     mended = f" Worked later {cite(trouble.mended)}." if trouble.mended else ""
     return (

@@ -15,6 +15,7 @@ LEAST_SHARE = 0.5
 
 _ENDS = re.compile(r"(?<=[.!?])[\"'`)\]*_]*(?=\s)|\n")
 _SPACE = re.compile(r"\s+")
+_LIST_NUMBER = re.compile(r"(?:[#>*-]+ *)?(?:\*\*)?\d{1,2}[.)]")
 _CODE = re.compile(r"^```.*?^```[ \t]*$", re.DOTALL | re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n+")
 
@@ -58,7 +59,10 @@ def sentences(text: str) -> list[str]:
     """Part a text into sentences and lines."""
     parts, start = [], 0
     for end in _ENDS.finditer(text):
-        parts.append(text[start : end.end()].strip())
+        part = text[start : end.end()].strip()
+        if _LIST_NUMBER.fullmatch(part):  # it numbers what follows
+            continue
+        parts.append(part)
         start = end.end()
     parts.append(text[start:].strip())
     return [part for part in parts if part]
