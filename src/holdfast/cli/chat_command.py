@@ -3,6 +3,8 @@
 import asyncio
 import functools
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
@@ -25,10 +27,13 @@ from holdfast.window import window_for
 SHOWN_LINES = 60
 """Of a value in a question; a whole file that is to be written need not scroll past."""
 
-HELP = """/context        what fills the window
-/model NAME     let another model answer
-/mode MODE      how freely tools may run: ask, accept_edits, plan, bypass
-/exit           leave; `holdfast chat --resume newest` comes back"""
+HELP = """/compact [WHAT]  let history become a summary that dwells on WHAT
+/undo [N]        take that back, or entry N of what `holdfast explain` lists
+/redo [N]        bring back what was taken back
+/context         what fills the window
+/model NAME      let another model answer
+/mode MODE       how freely tools may run: ask, accept_edits, plan, bypass
+/exit            leave; `holdfast chat --resume newest` comes back"""
 
 
 @click.command(epilog="Example: holdfast chat --offline")
@@ -99,14 +104,24 @@ async def _chat(
 
 async def _turn(agent: Agent, said: str) -> None:
     """Let the agent work; Ctrl-C stops it and leaves the session as it is."""
+    with _stoppable(agent):
+        async for event in agent.run(said):
+            show(event)
+    _show_room(agent)
+
+
+@contextmanager
+def _stoppable(agent: Agent) -> Iterator[None]:
+    """Let Ctrl-C stop what the agent does, and nothing else."""
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, agent.abort.set)
     try:
-        async for event in agent.run(said):
-            show(event)
-            tell(agent)
+        yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
+
+
+def _show_room(agent: Agent) -> None:
     full = agent.session.fullness()
     left = full.window.percent_left(full.used_tokens)
     click.secho(f"[{tokens(full.used_tokens)} tokens, {left} % left]", dim=True, err=True)
@@ -115,19 +130,41 @@ async def _turn(agent: Agent, said: str) -> None:
 async def _obey(agent: Agent, typed: Lines, said: str) -> None:
     word, _, rest = said.partition(" ")
     rest = rest.strip()
-    if word == "/context":
-        history = agent.session.view.history
-        view, gauge = replay(history)
-        context = describe(view, gauge, window_for(view.model, agent.engine.settings.window))
-        target = Target(name=agent.session.id, format="holdfast", history=history)
-        click.echo("\n".join(lines(target, context)))
-    elif word == "/model" and rest:
-        await _switch(agent, typed, rest)
-    elif word == "/mode" and rest in get_args(Mode):
-        agent.gate.mode = rest  # type: ignore[assignment]
-        click.echo(f"mode: {rest}")
-    else:
-        click.echo(HELP)
+    match word:
+        case "/context":
+            click.echo("\n".join(_context(agent)))
+        case "/compact":
+            await _compact(agent, rest)
+        case "/undo" | "/redo" if not rest or rest.removeprefix("#").isdecimal():
+            number = int(rest.removeprefix("#") or 0)
+            session = agent.session
+            click.echo(session.undo(number) if word == "/undo" else session.redo(number))
+            _show_room(agent)
+        case "/model" if rest:
+            await _switch(agent, typed, rest)
+        case "/mode" if rest in get_args(Mode):
+            agent.gate.mode = rest  # type: ignore[assignment]
+            click.echo(f"mode: {rest}")
+        case _:
+            click.echo(HELP)
+
+
+def _context(agent: Agent) -> list[str]:
+    history = agent.session.view.history
+    view, gauge = replay(history)
+    context = describe(view, gauge, window_for(view.model, agent.engine.settings.window))
+    return lines(Target(name=agent.session.id, format="holdfast", history=history), context)
+
+
+async def _compact(agent: Agent, focus: str) -> None:
+    """Let history become a summary; Ctrl-C leaves everything as it was."""
+    with _stoppable(agent):
+        entry = await agent.compact(focus)
+    if entry is None:
+        click.echo("Stopped; nothing was changed.")
+        return
+    click.echo(f"`/undo {entry.n}` brings everything back.")
+    _show_room(agent)
 
 
 async def _switch(agent: Agent, typed: Lines, name: str) -> None:

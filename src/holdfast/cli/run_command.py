@@ -96,7 +96,6 @@ async def _work(
         if as_stream:
             click.echo(msgspec.json.encode({"type": "session", "id": agent.session.id}))
         async for event in agent.run(prompt):
-            tell(agent)
             if isinstance(event, Stopped):
                 end = event
             if as_stream:

@@ -79,6 +79,7 @@ async def working_agent(
         system=system,
         source=source,
     )
+    agent.listener = say
     try:
         yield agent
     finally:
@@ -86,9 +87,14 @@ async def working_agent(
 
 
 def tell(agent: Agent) -> None:
-    """Tell the user what hooks and the set-up have to say."""
+    """Tell the user what hooks and the set-up had to say before anybody listened."""
     for notice in agent.told():
-        click.secho(plain(notice), err=True, fg="yellow")
+        say(notice)
+
+
+def say(notice: str) -> None:
+    """Tell the user one thing, beside the answers."""
+    click.secho(plain(notice), err=True, fg="yellow")
 
 
 def show(event: LoopEvent) -> None:

@@ -166,4 +166,5 @@ def prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
         prefix,
         messages=(*whole, message_to_wire(shown[-1])),
         left=prefix.left if is_left else None,
+        before=None,  # a shorter conversation is another one
     )

@@ -42,6 +42,8 @@ REPLACE = re.compile(
 )
 CREATE = re.compile(rf"create\s+`?({PATH})`?\s+with\s+(?:content\s+)?{QUOTED}", re.I)
 REMINDER = re.compile(r"<((?:system-)?reminder)>.*?</\1>", re.S)
+NUMBERED = re.compile(r"^## (\d)\. (.+)$", re.M)
+RECENT_CALLS = 5  # what counts as the work at hand in a summary
 TEST_COMMAND = "python -m pytest -q"
 QUOTE_CHARS = 400  # of each request in a summary: enough for its gist
 LINE_CHARS = 160  # of each tool result in a report
@@ -75,7 +77,9 @@ class DigestBrain:
         """Take the next step, report when there is none, or summarise when asked to."""
         task, done = _task(request.messages)
         if request.purpose == "summary" or _asks_for_summary(task):
-            return Answer(blocks=(text(_tagged(summarise(request.messages), request, task)),))
+            asked = request.instructions or task
+            told = under_headings(asked, request.messages) or summarise(request.messages)
+            return Answer(blocks=(text(_tagged(told, asked)),))
         steps = [
             use for step in plan(task, self._test_command) if (use := _call(step, request.tools))
         ]
@@ -132,6 +136,28 @@ def summarise(messages: Sequence[JsonObject]) -> str:
         _section("Last answer", answers[-1:]),
     ]
     return "\n\n".join(part for part in parts if part) or "Nothing was said."
+
+
+def under_headings(asked: str, messages: Sequence[JsonObject]) -> str:
+    """Tell a conversation under the numbered headings a prompt lays down; "" if it has none."""
+    calls = _calls(messages)
+    requests = [words[:QUOTE_CHARS] for m in messages[:-1] if (words := _said(m, "user"))]
+    answers = [words for m in messages if (words := _said(m, "assistant"))]
+    done = [f"{d.name} {_subject(d.input)}: {_last_line(d.result)}" for d in calls]
+    known = {
+        "request": requests,
+        "concept": sorted({d.name for d in calls}),
+        "error": [line for d, line in zip(calls, done, strict=True) if d.is_error],
+        "problem": [_subject(d.input) for d in calls if _field(d.input, "old")],
+        "work": done[-RECENT_CALLS:],
+        "next": answers[-1:],
+    }
+    told = []
+    for number, title in NUMBERED.findall(asked):
+        lines = next((found for word, found in known.items() if word in title.lower()), [])
+        told.append(f"## {number}. {title}")
+        told += [f"- {line}" for line in lines] or ["Nothing that was said."]
+    return "\n".join(told)
 
 
 def _section(title: str, items: Sequence[str]) -> str:
@@ -216,10 +242,9 @@ def _asks_for_summary(task: str) -> bool:
     return "summar" in lowered and ("conversation" in lowered or "<summary>" in lowered)
 
 
-def _tagged(summary: str, request: BrainRequest, task: str) -> str:
+def _tagged(summary: str, asked: str) -> str:
     """Wrap a summary in the tags its prompt speaks of."""
-    is_wanted = "<summary>" in (request.instructions or task)
-    return f"<summary>\n{summary}\n</summary>" if is_wanted else summary
+    return f"<summary>\n{summary}\n</summary>" if "<summary>" in asked else summary
 
 
 def _field(inputs: JsonObject, purpose: str) -> str | None:

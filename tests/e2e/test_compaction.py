@@ -1,0 +1,171 @@
+"""Compaction against the simulator, over HTTP with the official SDK: what is read, and that it goes on."""
+
+import random
+
+import anthropic
+import pytest
+
+from holdfast.entries import CacheBroke, Compacted, Failed, Forked
+from holdfast.errors import PromptTooLong
+from holdfast.session import Session
+from holdfast.settings import ClearSettings, CompactSettings, Settings, WindowSettings
+from holdfast.simulator import Answer, SimulatorClock, running
+from holdfast.simulator.brains import text
+
+WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
+SECTIONS = "".join(
+    f"## {n}. {title}\nThe mast is up.\n"
+    for n, title in (
+        (1, "Request and intent"),
+        (2, "Technical concepts"),
+        (4, "Errors and fixes"),
+        (5, "Problem solving"),
+        (7, "Pending tasks"),
+        (8, "Current work"),
+        (9, "Next step"),
+    )
+)
+SHARE = 0.99
+"""At least this much of what the parent's last call left must be read."""
+
+
+def prose(seed, words):
+    """Make some text that is always the same."""
+    return " ".join(random.Random(seed).choices(WORDS, k=words))
+
+
+class Brain:
+    """Writes the summary when asked to, else some words."""
+
+    def answer(self, request):
+        """Answer by what was said last."""
+        last = str(request.messages[-1])
+        if request.purpose == "summary":
+            return Answer(blocks=(text("The provider says: the mast is up."),))
+        if "The work pauses here" in last:
+            return Answer(blocks=(text(f"<summary>{SECTIONS}</summary>"),))
+        return Answer(blocks=(text(prose(last[-50:], 200)),))
+
+
+@pytest.fixture(scope="module")
+def simulator():
+    """One simulator for all tests; every talk has a key, and so a cache, of its own."""
+    with running(Brain(), clock=SimulatorClock(is_frozen=True)) as one:
+        yield one
+
+
+class Talk:
+    """A session of a program's own loop, with its client."""
+
+    def __init__(self, simulator, client, directory, **compact):
+        self.client = client
+        self.session = Session.open(
+            model="simulated/claude-sonnet-5-5",
+            system=prose("rules", 2_000),
+            directory=directory,
+            client=client,
+            settings=Settings(
+                window=WindowSettings(limit_tokens=20_000),
+                clear=ClearSettings(on=False),
+                compact=CompactSettings(**{"ahead": False, **compact}),
+            ),
+        )
+        self.session.engine.watch.clock = simulator.simulation.clock.now
+
+    def of(self, kind):
+        return [e for e in self.session.view.history if isinstance(e, kind)]
+
+    async def turn(self, words=""):
+        """Say something and have it answered; give the usage."""
+        self.session.user(words or prose(len(self.session.view.history), 700))
+        request = await self.session.prepare()
+        response = await self.client.beta.messages.create(
+            **request.kwargs, **({"betas": list(request.betas)} if request.betas else {})
+        )
+        await self.session.settle(response)
+        return self.session.view.items[-1].usage
+
+    async def until_compacted(self):
+        """Talk until history became a summary; give the usage of the call before that."""
+        usage = None
+        for _ in range(30):
+            before, usage = usage, await self.turn()
+            if self.of(Compacted):
+                return before, usage
+        raise AssertionError("the window never filled")
+
+
+@pytest.fixture
+async def talk(simulator, tmp_path, request):
+    """Make talks, each with a cache of its own."""
+    made = []
+    async with anthropic.AsyncAnthropic(
+        base_url=simulator.url, api_key=request.node.name, max_retries=0
+    ) as client:
+
+        def make(**compact):
+            made.append(Talk(simulator, client, tmp_path, **compact))
+            return made[-1]
+
+        yield make
+        for one in made:
+            one.session.close()
+
+
+async def test_the_summarising_call_reads_what_its_parent_left(talk):
+    """Of the tokens up to the parent's last marker, at least 99 % come from the cache."""
+    one = talk()
+    before, after = await one.until_compacted()
+    (fork,) = one.of(Forked)
+    left = before.cache_read_tokens + before.cache_write_tokens
+    assert fork.usage.cache_read_tokens >= SHARE * left
+    assert fork.usage.cache_write_tokens == 0
+    assert one.of(Compacted)[0].by == "model"
+    assert after.prompt_tokens < 0.5 * before.prompt_tokens
+    assert [b for b in one.of(CacheBroke) if not b.expected] == []
+
+
+async def test_one_prepared_ahead_reads_as_much_and_nobody_waits(talk):
+    """The call is made while the work goes on; at the line it is only put in its place."""
+    one = talk(ahead=True, ahead_ratio=0.7)
+    await one.until_compacted()
+    (fork,) = one.of(Forked)
+    assert "prepared in the background" in one.of(Compacted)[0].why
+    assert fork.usage.cache_read_tokens >= 0.5 * fork.usage.prompt_tokens
+    await one.turn()
+
+
+async def test_the_conversation_goes_on_behind_a_summary_and_after_undo(talk):
+    """The provider takes what is sent, before and after; undone, the old prefix is sent again."""
+    one = talk()
+    await one.until_compacted()
+    await one.turn()
+    one.session.undo()
+    one.session.redo()
+    assert (await one.turn()).prompt_tokens < 12_000
+
+
+async def test_a_provider_compacts_on_its_side_where_that_is_chosen(talk):
+    """Its signed block comes first; the user's words and the log's facts stand behind it."""
+    one = talk(by_provider=True)
+    await one.until_compacted()
+    (entry,) = one.of(Compacted)
+    assert entry.by == "provider", one.of(Failed)
+    assert entry.summary[0].raw["type"] == "compaction"
+    sent = one.session.engine.prefix().messages[0]["content"]
+    assert [block["type"] for block in sent[:2]] == ["compaction", "text"]
+    await one.turn()
+
+
+async def test_an_overflow_that_a_client_reports_is_recovered_once(talk):
+    """`failed` makes room and answers retry; a second one in the same turn is raised."""
+    one = talk(reactive_only=True)
+    for _ in range(5):
+        await one.turn()
+    one.session.user("and now?")
+    error = PromptTooLong("too long", needed_tokens=25_000, allowed_tokens=20_000)
+    assert await one.session.failed(error) == "retry"
+    assert one.of(Compacted)[0].trigger == "reactive"
+    with pytest.raises(PromptTooLong):
+        await one.session.failed(error)
+    assert (await one.turn()).prompt_tokens < 12_000
