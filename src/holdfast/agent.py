@@ -84,13 +84,17 @@ class Agent:
     """The user's mode while a plan is being made."""
 
     def __post_init__(self) -> None:
-        self.engine.ask = Forks(
+        self.engine.ask = self.forks(self.abort).ask
+
+    def forks(self, abort: asyncio.Event) -> Forks:
+        """Give what makes forks of this conversation; `abort` ends them all."""
+        return Forks(
             parent=self.engine,
             model=self._answering,
             toolbox=self._toolbox,
-            abort=self.abort,
+            abort=abort,
             purse=self.purse,
-        ).ask
+        )
 
     @property
     def engine(self) -> Engine:
@@ -322,7 +326,8 @@ class Agent:
         self, found: Gathered, reason: Reason, touched: Path | None = None
     ) -> None:
         """Let the user and the hooks know which instructions were read."""
-        self.notices.extend(found.notices)
+        for notice in found.notices:
+            self.notify(notice)
         for part in found.parts:
             await self._fire("InstructionsLoaded", loaded_fields(part, reason, touched))
 

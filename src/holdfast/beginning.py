@@ -8,6 +8,7 @@ from pathlib import Path
 
 from holdfast.agent import Agent
 from holdfast.cache.prompt import Volatile, servers_text
+from holdfast.entries import Section
 from holdfast.framing import Framer, make_frame
 from holdfast.instructions import Nearby, ground
 from holdfast.permissions import Answer, Ask, Question, trusted
@@ -15,10 +16,12 @@ from holdfast.session import Session
 from holdfast.tools.mcp import McpTools
 
 
-async def begin(agent: Agent, system: str, source: str, how: str) -> None:
+async def begin(
+    agent: Agent, system: str, source: str, how: str, more: tuple[Section, ...] = ()
+) -> None:
     """Give a session that has no frame its frame, and let hooks know that it begins."""
     engine = agent.engine
-    agent.framer = _framer(agent, system)
+    agent.framer = _framer(agent, system, more)
     agent.nearby = Nearby(ground=agent.framer.ground, trusted=trusted())
     made = None
     if engine.view.frame is None:
@@ -41,17 +44,18 @@ async def begin(agent: Agent, system: str, source: str, how: str) -> None:
         await agent.tell_loaded(made.gathered, "startup")
 
 
-def _framer(agent: Agent, system: str) -> Framer:
+def _framer(agent: Agent, system: str, more: tuple[Section, ...]) -> Framer:
     """Say where the frame of this agent's session is found."""
     settings, place, mcp = agent.engine.settings, agent.workplace, agent.mcp
     pad = scratchpad_of(agent.session)
-    more = tuple(root for root in place.more_roots if root != pad)
+    roots = tuple(root for root in place.more_roots if root != pad)
     return Framer(
-        ground=ground(place.root, more=more, settings=settings.instructions),
+        ground=ground(place.root, more=roots, settings=settings.instructions),
         prompt=settings.prompt,
         skills=(place.root / ".holdfast" / "skills", place.home / "skills"),
         scratchpad=pad,
         system=system,
+        more=more,
         volatile=(_on_servers(mcp),) if mcp is not None else (),
     )
 

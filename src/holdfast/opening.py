@@ -11,6 +11,7 @@ from holdfast.beginning import begin, noting, scratchpad_of
 from holdfast.compacting import Compacting, history_of
 from holdfast.entries import Ran, Replied
 from holdfast.hooks import Hooks, load_hooks
+from holdfast.housing import house
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
 from holdfast.permissions import Ask, Gate, Mode, load_permissions
@@ -72,7 +73,8 @@ async def open_agent(
     agent.tools = (*agent.tools, history_of(agent))
     Compacting(agent).attach()
     await _connect(agent, servers.servers)
-    await begin(agent, system, source, "resume" if resume else "startup")
+    more = await house(agent, ask)
+    await begin(agent, system, source, "resume" if resume else "startup", more)
     return agent
 
 

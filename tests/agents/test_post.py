@@ -64,7 +64,7 @@ async def test_a_teammate_in_another_process_finds_it_in_the_teams_mailbox(tmp_p
     team.join(Member(name="ada"))
     around = Around(me="lead", team="red", teammates=("ada",), lead="lead")
     asks = ShutdownRequest(request_id="r1", reason="we are done")
-    await _post(tmp_path, around, team=team).send("ada", asks)
+    await _post(tmp_path, around, team=lambda: team).send("ada", asks)
     assert [mail.body for mail in _mails(team.box("ada"))] == [asks]
 
 
@@ -72,7 +72,7 @@ async def test_all_get_it_and_who_does_not_is_named(tmp_path):
     """A send to many succeeds in part, and says so."""
     team = Team.found("red")
     around = Around(me="lead", peers=(Peer(id="a1"),), teammates=("gone",), lead="lead")
-    said = await _post(tmp_path, around, team=team).send("all", NOTE)
+    said = await _post(tmp_path, around, team=lambda: team).send("all", NOTE)
     assert said.startswith("queued for a1; not sent to gone: 'gone' is not in the team")
 
 

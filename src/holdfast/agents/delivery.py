@@ -40,6 +40,19 @@ class Delivery:
                 self._trouble = str(error)
                 engine.record(Failed(what="mailbox", error=self._trouble))
 
+    def also(self, box: Path) -> None:
+        """Bring in the mail of a further mailbox, such as a team's that was founded since."""
+        if box not in self._boxes:
+            self._boxes = (*self._boxes, box)
+            self._inboxes = None
+
+    def is_waiting(self, engine: Engine) -> bool:
+        """Say whether something waits; a mailbox that cannot be read has nothing."""
+        try:
+            return bool(self._waiting(engine))
+        except _BoxError:
+            return False
+
     def _deliver(self, engine: Engine) -> None:
         room_chars = engine.settings.agents.mail_round_chars
         for inbox, letter in self._waiting(engine):

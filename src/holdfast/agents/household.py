@@ -19,6 +19,7 @@ from typing import TypeAlias
 from holdfast.agents import wording
 from holdfast.agents.catalogue import Definitions
 from holdfast.agents.definition import Definition
+from holdfast.agents.door import Door
 from holdfast.agents.past import read_back
 from holdfast.agents.register import Known, Register, tells_of
 from holdfast.agents.running import Running
@@ -76,6 +77,8 @@ class Household:
     """Told the user's news: what an agent in the background does."""
     depth: int = 0
     """Of the agent they work for; the main one's is 0."""
+    door: Door | None = None
+    """Where other sessions leave mail; the main one's alone."""
     running: dict[str, Running] = field(default_factory=dict)
     _register: Register = field(default_factory=Register)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -342,7 +345,10 @@ class Household:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait({self._watching})
-        self.teammates.close()
+        if self.depth == 0:
+            self.teammates.close()
+        if self.door is not None:
+            await self.door.close()
 
 
 def stop_wish(log: Path, id: str) -> Path:

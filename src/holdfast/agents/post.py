@@ -51,7 +51,8 @@ class Post:
     """Who is there now, as the agent that writes sees it."""
     resume: Callable[[str], Awaitable[None]] | None = None
     """Starts a stopped agent again from its log; it finds its mail in its mailbox."""
-    team: Team | None = None
+    team: Callable[[], Team | None] = lambda: None
+    """The team it is in, if there is one by now."""
     limit_chars: int = 32_000
     """The setting `agents.mail_chars`."""
     find_session: Callable[[str], Path] = session_directory
@@ -91,13 +92,18 @@ class Post:
         match way:
             case ToAgent(id=agent, must_resume=must_resume):
                 await asyncio.to_thread(Mailbox(agent_box(self.directory, agent)).send, mail)
+                must_resume = must_resume or self._has_stopped(agent)  # while it was written
                 return await self._resumed(agent) if must_resume else f"queued for {agent}"
             case ToTeammate(name=name):
-                assert self.team is not None, "teammates are known from a team"
-                await asyncio.to_thread(Mailbox(self.team.box(name)).send, mail)
+                team = self.team()
+                assert team is not None, "teammates are known from a team"
+                await asyncio.to_thread(Mailbox(team.box(name)).send, mail)
                 return f"put into the mailbox of {name}"
             case ToSession(session=session):
                 return await self._to_session(session, mail)
+
+    def _has_stopped(self, agent: str) -> bool:
+        return any(one.id == agent and one.state == "stopped" for one in self.around().peers)
 
     async def _resumed(self, agent: str) -> str:
         if self.resume is None:

@@ -69,10 +69,8 @@ class Running:
         return done
 
     async def _worked(self) -> Finish:
-        say = self.order.prompt
         while True:
-            done = await self.worker.work(say, self.see)
-            say = ""
+            done = await self.worker.work(self.see)
             if self._stops_as is not None or done.state != "completed":
                 return done
             if self.worker.has_mail():

@@ -80,8 +80,8 @@ Seen: TypeAlias = Callable[[LoopEvent], None]
 class Worker(Protocol):
     """An agent at work."""
 
-    async def work(self, say: str, seen: Seen) -> Finish:
-        """Work on what is said until done; on what waits for it if nothing is said."""
+    async def work(self, seen: Seen) -> Finish:
+        """Work on what it was given, or on the mail that waits for it, until done."""
         ...
 
     def has_mail(self) -> bool:

@@ -130,6 +130,8 @@ def finish(tree: Worktree) -> Kept | None:
 
 def sweep(directory: Path, *, at: Path | None = None) -> list[Kept]:
     """Remove what dead processes left of worktrees; give those that hold something."""
+    if not _place(project_root(directory), at).is_dir():
+        return []
     repository = _repository(directory)
     kept: list[Kept] = []
     for path, record in _leftovers(_place(repository, at)):

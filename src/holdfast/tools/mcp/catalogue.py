@@ -77,6 +77,8 @@ class McpTools:
 
     def __init__(self, servers: Iterable[McpServer], *, is_deferred: bool = True) -> None:
         self._links = {server.name: McpLink(server) for server in servers}
+        self._shared: dict[str, McpLink] = {}
+        """Connections of another session, which closes them."""
         self._listed: dict[str, Listed] = {}
         self._loaded: set[str] = set()
         self._said: dict[str, str] = {}
@@ -126,8 +128,19 @@ class McpTools:
         best = sorted((-score, name) for score, name in scored if score)
         return tuple(self._listed[name] for _, name in best[:limit])
 
+    def share(self, other: "McpTools", names: Iterable[str]) -> None:
+        """Offer tools of another session's servers too, over its connections; it closes them."""
+        for name in names:
+            listed = other._listed[name]
+            self._listed.setdefault(name, listed)
+            self._said.setdefault(listed.server, other._said.get(listed.server, ""))
+            self._shared.setdefault(listed.server, other._link(listed.server))
+
+    def _link(self, server: str) -> McpLink:
+        return self._links.get(server) or self._shared[server]
+
     async def close(self) -> None:
-        """End every connection."""
+        """End every connection that is one's own."""
         await asyncio.gather(*(link.close() for link in self._links.values()))
 
     async def _ask(self, link: McpLink) -> str:
@@ -157,7 +170,7 @@ class McpTools:
         return Outcome(content="\n\n".join(map(_shown, found)), note=f"loaded {names}")
 
     def _tool(self, listed: Listed) -> Tool:
-        link = self._links[listed.server]
+        link = self._link(listed.server)
 
         async def run(given: JsonObject, workplace: Workplace) -> Outcome:
             try:

@@ -1,0 +1,49 @@
+"""An agent's own memory: one store for each sort of agent, in one of three places.
+
+A scope and a name come in; the directory goes out: `user` for all projects, `project` in the
+repository for everybody who works there, `local` for this project on this machine. Store, limits
+and tool are those of `memory`. What came with a repository is read like any other memory: as data.
+"""
+
+from pathlib import Path
+
+from holdfast.agents.definition import Definition
+from holdfast.cache.prompt import memory_text
+from holdfast.memory.branch import Direct
+from holdfast.memory.store import MemoryStore
+from holdfast.memory.tool import memory_tool
+from holdfast.project import project_root, slug
+from holdfast.settings import MemorySettings
+from holdfast.tools.protocol import Tool
+
+
+def directory_for(definition: Definition, root: Path, home: Path) -> Path | None:
+    """Say where the memory of a sort of agent lies; nothing if it has none."""
+    match definition.memory:
+        case "user":
+            return home / "agent-memory" / definition.name
+        case "project":
+            return project_root(root) / ".holdfast" / "agent-memory" / definition.name
+        case "local":
+            projects = home / "projects" / slug(project_root(root))
+            return projects / "agent-memory" / definition.name
+        case "":
+            return None
+
+
+def opened(
+    definition: Definition, root: Path, home: Path, limits: MemorySettings
+) -> MemoryStore | None:
+    """Open the memory of a sort of agent; nothing if it has none or memory is off."""
+    place = directory_for(definition, root, home)
+    return MemoryStore(place, limits) if place is not None and limits.on else None
+
+
+def tool_over(store: MemoryStore) -> Tool:
+    """Make the memory tool of an agent."""
+    return memory_tool(Direct(store=store, by="agent"))
+
+
+def section_over(store: MemoryStore) -> str:
+    """Write what an agent is told of its memory."""
+    return memory_text(store.index())

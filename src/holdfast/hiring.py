@@ -1,0 +1,314 @@
+"""Makes the agents that an agent starts, with no more than their parent may.
+
+An order comes in; an agent on a log of its own goes out as a worker: the parent's tools less what
+its definition leaves out, the parent's permissions at most, questions put to whom the parent asks,
+calls paid from the parent's purse. A fork is the parent itself on a prefix of its own. `Estate`
+is what all agents of a session share, `settle` gives one of them its household, its mail and the
+tools for both.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from holdfast.agent import Agent
+from holdfast.agents import scopes
+from holdfast.agents.agent_tool import agent_stop_tool, agent_tool
+from holdfast.agents.allowance import Allowance
+from holdfast.agents.briefing import briefing
+from holdfast.agents.catalogue import Definitions
+from holdfast.agents.definition import Definition, mode_for, tools_for
+from holdfast.agents.delivery import Delivery
+from holdfast.agents.fork_worker import ForkWorker
+from holdfast.agents.household import Household, Slots
+from holdfast.agents.names import MAIN
+from holdfast.agents.neighbours import Neighbours
+from holdfast.agents.post import Post, agent_box
+from holdfast.agents.send_tool import send_tool
+from holdfast.agents.task_tools import task_tools
+from holdfast.agents.team import LEAD
+from holdfast.agents.teammates import Teammates
+from holdfast.agents.worker import Order, Worker
+from holdfast.beginning import begin, noting, scratchpad_of
+from holdfast.compacting import Compacting, history_of
+from holdfast.errors import HoldfastError
+from holdfast.fork import Forks
+from holdfast.hired import AgentWorker, Borrowed
+from holdfast.hooks import Hooks
+from holdfast.log import Header, Log
+from holdfast.memory.store import MemoryStore
+from holdfast.messages import ToolUse
+from holdfast.models.protocol import Model
+from holdfast.permissions import Answer, Ask, Gate, Question
+from holdfast.round import Denial, Pass
+from holdfast.session import Session
+from holdfast.tools.mcp import McpTools
+from holdfast.tools.protocol import Tool
+from holdfast.tools.skill import skills_at
+from holdfast.tools.workplace import Workplace
+
+OWN_TOOLS = frozenset(
+    {
+        "Agent", "AgentStop", "EnterPlan", "ExitPlan", "History", "SendMessage", "TaskClaim",
+        "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "memory",
+    }
+)  # fmt: skip
+"""Tools that belong to one agent alone: each gets those of its own."""
+NOT_IN_A_FORK = frozenset({"Agent", "AgentStop", "EnterPlan", "ExitPlan", "SendMessage"})
+"""They would act in the parent's name: the fork lists them, as its prefix does, and may not."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Estate:
+    """What all agents of a session share."""
+
+    session: str
+    directory: Path
+    """What belongs to the session beside its log."""
+    definitions: Definitions
+    slots: Slots
+    teammates: Teammates
+    base: tuple[Tool, ...]
+    """The tools there are, before anybody's are left out."""
+    ask: Ask | None
+    open_model: Callable[[str], Model]
+    mails: dict[str, Delivery] = field(default_factory=dict)
+
+
+def settle(
+    agent: Agent,
+    estate: Estate,
+    *,
+    order: Order | None = None,
+    above: Household | None = None,
+    only_back: bool = False,
+) -> tuple[Tool, ...]:
+    """Give an agent its household, its mail, and the tools for both; these go out."""
+    id, name = (order.id, order.called) if order else (MAIN, MAIN)
+    hiring = Hiring(parent=agent, estate=estate)
+    household = Household(
+        engine=agent.engine,
+        hire=hiring.hire,
+        definitions=estate.definitions,
+        root=agent.workplace.root,
+        scratch=agent.workplace.scratch,
+        fire=agent.ask_hooks,
+        slots=estate.slots,
+        teammates=estate.teammates,
+        tell=agent.notify,
+        depth=order.depth if order else 0,
+    )
+    near = Neighbours(
+        id=order.id if order else "",
+        name=order.name if order else "",
+        own=household,
+        above=above,
+        teammates=estate.teammates,
+    )
+    post = Post(
+        session=estate.session,
+        directory=estate.directory,
+        around=near.around,
+        resume=near.resume,
+        team=lambda: estate.teammates.team,
+        limit_chars=agent.engine.settings.agents.mail_chars,
+    )
+    mail = estate.mails[id] = Delivery(agent_box(estate.directory, id))
+    agent.household = household
+    agent.hears = (mail, household.report)
+    frozen = {str(tool.get("name")): tool for tool in agent.engine.frame.tools}
+    said = str(frozen["Agent"].get("description", "")) if "Agent" in frozen else ""
+    starts = household.depth < agent.engine.settings.agents.depth
+    return (
+        *((agent_tool(household, description=said, only_back=only_back),) if starts else ()),
+        *((agent_stop_tool(household),) if starts else ()),
+        send_tool(post),
+        *task_tools(estate.teammates.tasks, name, is_lead=order is None),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Hiring:
+    """Makes the agents that one agent starts."""
+
+    parent: Agent
+    estate: Estate
+    _forks: Forks | None = None
+
+    async def hire(self, order: Order) -> Worker:
+        """Make the worker that an order asks for."""
+        if order.is_teammate:
+            self._open_team_box()
+        return self._fork(order) if order.is_fork else await self._agent(order)
+
+    def _open_team_box(self) -> None:
+        team = self.estate.teammates.team
+        if team is not None:
+            self.estate.mails[MAIN].also(team.box(LEAD))
+
+    async def _agent(self, order: Order) -> AgentWorker:
+        session = self._session(order)
+        try:
+            return await self._opened(order, session)
+        except BaseException:
+            session.close()
+            raise
+
+    def _session(self, order: Order) -> Session:
+        """Begin an agent's log under its parent's, or go on with it."""
+        settings = self.parent.engine.settings
+        turns = order.definition.turns or settings.loop.max_turns
+        settings = replace(settings, loop=replace(settings.loop, max_turns=turns))
+        if order.log.exists():
+            session = Session(Log.open(order.log), settings)
+            session.engine.repair()
+            return session
+        history = self.parent.engine.view.history
+        header = Header(
+            session=order.id,
+            created=time.time(),
+            directory=str(_root(order, self.parent)),
+            parent=self.parent.session.id,
+            parent_entry=history[-1].n if history else 0,
+        )
+        return Session(Log.create(order.log, header), settings)
+
+    async def _opened(self, order: Order, session: Session) -> AgentWorker:
+        parent, definition = self.parent, order.definition
+        agent = Agent(
+            session=session,
+            model=self._model(definition),
+            workplace=_workplace(order, parent),
+            gate=parent.gate,
+            hooks=Hooks(hooks=(*parent.hooks.hooks, *definition.hooks)),
+            purse=self._allowance(order),
+            fallback=Borrowed(parent.fallback) if parent.fallback else None,
+            listener=lambda line: parent.notify(f"{order.called}: {line}"),
+            source=order.source,
+        )
+        agent.gate = self._gate(order, agent)
+        agent.mcp = await self._servers(definition)
+        store = await asyncio.to_thread(self._memory, definition)
+        own = settle(agent, self.estate, order=order, above=parent.household)
+        own = (*own, history_of(agent), *((scopes.tool_over(store),) if store else ()))
+        agent.tools = _chosen(definition, self.estate.base, own)
+        Compacting(agent).attach()
+        skills = [one for one in skills_at(agent.workplace) if one.name in definition.skills]
+        text = briefing(
+            order,
+            agent.workplace.root,
+            pad=scratchpad_of(parent.session),
+            skills=skills,
+            memory=scopes.section_over(store) if store else "",
+        )
+        await begin(agent, text, order.source, "startup")
+        if order.prompt:
+            session.user(order.prompt)
+        mail = self.estate.mails[order.id]
+        team = self.estate.teammates.team
+        if order.is_teammate and team is not None:
+            mail.also(team.box(order.called))
+        return AgentWorker(agent, mail, store.close if store else _nothing)
+
+    def _model(self, definition: Definition) -> Model:
+        """Open the model a definition names; the parent's answers if that cannot be had."""
+        if definition.model and definition.model != self.parent.model.name:
+            try:
+                return self.estate.open_model(definition.model)
+            except HoldfastError as error:
+                self.parent.notify(f"{definition.name}: {error}; {self.parent.model.name} answers")
+        return Borrowed(self.parent.model)
+
+    def _allowance(self, order: Order) -> Allowance:
+        parent = self.parent
+        return Allowance(
+            parent.purse.limits, above=lambda: (parent.purse, parent.engine), source=order.source
+        )
+
+    def _gate(self, order: Order, agent: Agent | None) -> Gate:
+        """Let through what the parent's gate would at most; questions say who asks."""
+        gate, ask = self.parent.gate, self.estate.ask
+        if ask is not None:
+            ask = prefixed(order.called, ask)
+            ask = noting(agent, ask) if agent is not None else ask
+        mode = gate.mode if order.is_fork else mode_for(order.definition, gate.mode)
+        return Gate(rules=gate.rules, mode=mode, ask=ask, above=gate)
+
+    async def _servers(self, definition: Definition) -> McpTools | None:
+        """Reach the servers that are the agent's own; those of its parent it uses along."""
+        mcp = McpTools(definition.own_servers)
+        for problem in await mcp.connect() if definition.own_servers else ():
+            self.parent.notify(problem)
+        theirs = self.parent.mcp
+        if theirs is not None:
+            names = tools_for(definition, theirs.names)
+            kept = definition.servers
+            mcp.share(
+                theirs,
+                [one for one in names if kept is None or one.split("__")[1] in kept],
+            )
+        return mcp if mcp.names else None
+
+    def _memory(self, definition: Definition) -> MemoryStore | None:
+        place = self.parent.workplace
+        return scopes.opened(definition, place.root, place.home, self.parent.engine.settings.memory)
+
+    def _fork(self, order: Order) -> ForkWorker:
+        parent = self.parent
+        if self._forks is None:
+            self._forks = parent.forks(asyncio.Event())  # in the background they outlive an abort
+        return ForkWorker(
+            order,
+            engine=parent.engine,
+            forks=self._forks,
+            permit=partial(self._pass_fork, self._gate(order, None)),
+            box=agent_box(self.estate.directory, order.id),
+        )
+
+    async def _pass_fork(self, gate: Gate, use: ToolUse, tool: Tool) -> Pass | Denial:
+        if use.name in NOT_IN_A_FORK:
+            return Denial(reason=f"A fork may not use {use.name}; do the work, then report.")
+        return await self.parent.pass_at(gate, use, tool)
+
+
+def prefixed(name: str, ask: Ask) -> Ask:
+    """Ask in an agent's name, so that the person knows whom they answer."""
+
+    async def asked(question: Question) -> Answer:
+        return await ask(replace(question, reason=f"the agent {name} asks: {question.reason}"))
+
+    return asked
+
+
+def _chosen(
+    definition: Definition, base: tuple[Tool, ...], own: tuple[Tool, ...]
+) -> tuple[Tool, ...]:
+    """Choose an agent's tools, sorted as requests list them."""
+    there = {tool.name: tool for tool in base if tool.name not in OWN_TOOLS}
+    there |= {tool.name: tool for tool in own}
+    return tuple(there[name] for name in sorted(tools_for(definition, there)))
+
+
+def _root(order: Order, parent: Agent) -> Path:
+    return order.tree.path if order.tree is not None else parent.workplace.root
+
+
+def _workplace(order: Order, parent: Agent) -> Workplace:
+    """Say where an agent works: with its parent, or in its worktree, on commands of its own."""
+    place = parent.workplace
+    return Workplace(
+        root=_root(order, parent),
+        home=place.home,
+        scratch=order.log.with_suffix("") / "scratch",
+        session=order.id,
+        directory=order.tree.path if order.tree is not None else place.directory,
+        more_roots=place.more_roots,
+        variables=place.variables,
+    )
+
+
+def _nothing() -> None:
+    """Let nothing go."""
