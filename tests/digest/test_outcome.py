@@ -41,9 +41,13 @@ def test_commits_are_read_with_their_hashes():
 def test_an_error_is_told_by_its_beginning_and_its_telling_line():
     """The line that names the trouble is found wherever it stands."""
     text = "Exit code 1\n" + "setting things up\n" * 30 + "main.go:3:1: undefined: strings"
-    assert error_head(text, 90) == (
-        "Exit code 1 setting things up setting things up setting thin … main.go:3:1: undefined: …"
-    )
+    assert error_head(text, 140).endswith(" settin … main.go:3:1: undefined: strings")
+
+
+def test_an_error_is_told_by_where_it_went_wrong_before_that_it_went_wrong():
+    """That a task failed is known; the place is not."""
+    text = "Exit code 1\n" + "set up\n" * 30 + "ERROR task failed\napp/a.go:3:1: bad (vet)\n"
+    assert error_head(text, 140).endswith("… app/a.go:3:1: bad (vet)")
 
 
 def test_failure_is_seen_where_the_status_hides_it():

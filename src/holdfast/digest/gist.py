@@ -8,7 +8,7 @@ A question at the end is always kept, since the user's next words answer it.
 
 import re
 
-from holdfast.digest.names import named_in
+from holdfast.digest.names import has_name
 from holdfast.digest.words import CUT, cut, one_line, sentences, without_code
 
 CONCLUSIONS = 2
@@ -69,7 +69,7 @@ def _concludes(sentence: str) -> bool:
 
 def remark(text: str, chars: int) -> str:
     """Pick what an answer in the middle of a turn found, leaving out what it was about to do."""
-    said = [s for s in sentences(text) if not announces(s) or named_in(s)]
+    said = [s for s in sentences(text) if not announces(s) or has_name(s)]
     strong = [s for s in said if is_strong(s)]
     return cut(one_line(" ".join((strong or said)[:2])), chars)
 
@@ -108,7 +108,7 @@ def _weight(said: list[str], place: int) -> int:
         return _EMPTY
     if not place or (before.endswith(":") and is_strong(before)):
         return 1
-    return 2 if named_in(sentence) else 3
+    return 2 if has_name(sentence) else 3
 
 
 def _joined(said: list[str], chosen: set[int], asked: str) -> str:

@@ -50,6 +50,11 @@ def named_in(text: str) -> dict[str, Kind]:
     return found
 
 
+def has_name(text: str) -> bool:
+    """Say whether there is any name in a text; quicker than finding them all."""
+    return bool(_NAME.search(text))
+
+
 _QUOTED = re.compile(r"\"[^\"\n\\]{3,80}\"|(?<!\w)'[^'\n\\]{3,80}'(?!\w)|`[^`\n\\]{3,80}`")
 _DEFINED = re.compile(
     r"^[ \t]*(?:(?:export|public|private|protected|static|async|default|pub(?:\([a-z]+\))?|abstract|final)\s+)*"

@@ -13,6 +13,10 @@ from holdfast.digest.words import CUT, cut, one_line
 
 TELLING_LINES = 4
 """Lines of a long output: the first failures and the total."""
+HEAD_CHARS = 90
+"""Of an error's beginning: enough to know it by, leaving room for the line that matters."""
+PLACES = 2
+"""Lines that say where it went wrong: the first, and one more to tell what they have in common."""
 LINE_CHARS = 160
 """Of one line; what is longer is data."""
 
@@ -24,6 +28,8 @@ _FAILURE = re.compile(
     r"\b(?:FAIL(?:ED|URE)?|ERROR|[Ee]rror(?:\[|:|s\b)|panic:|[Ff]atal|Traceback|[Ee]xception"
     r"|AssertionError|\w+Error:|undefined|cannot|not found|No such file|denied|conflict)"
 )
+_PLACE = re.compile(r"\S+\.\w+:\d+(?::\d+)?:? ")
+"""How compilers, linters and test runners begin the line that says where it went wrong."""
 _TOTAL = re.compile(
     r"\b\d+ (?:passed|failed|tests?|files? changed|issues?|errors?|warnings?|problems?|failures?)\b"
     r"|\bok\s+\S+\s+[\d.(]|^(?:PASS|OK)\b|\ball tests passed\b|pull/\d+|-> [\w./-]+$",
@@ -89,14 +95,17 @@ def telling(output: str, chars: int) -> str:
 
 
 def error_head(text: str, chars: int) -> str:
-    """Give an error's beginning, and the first line that names the trouble if it comes later."""
+    """Give an error's beginning, and the line that names the trouble if it comes later."""
     whole = one_line(text)
     if len(whole) <= chars:
         return whole
-    head = f"{whole[: chars * 2 // 3].rstrip()} {CUT}"
-    lines = (one_line(line) for line in text.splitlines())
-    trouble = next((line for line in lines if _FAILURE.search(line) and line not in head), "")
-    return f"{head} {cut(trouble, chars // 3)}" if trouble else head
+    head = f"{whole[: max(HEAD_CHARS, chars // 3)].rstrip()} {CUT}"
+    lines = [line for each in text.splitlines() if (line := one_line(each)) not in head]
+    placed = [line for line in lines if _PLACE.match(line)]
+    failing = [line for line in lines if _FAILURE.search(line)]
+    trouble = " ".join(placed[:PLACES] or failing[:1])
+    room = chars - len(head)
+    return f"{head} {cut(trouble, room)}" if trouble else f"{whole[:chars].rstrip()} {CUT}"
 
 
 def _chosen(lines: list[str]) -> set[int]:

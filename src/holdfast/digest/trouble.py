@@ -17,8 +17,8 @@ from holdfast.digest.words import cut, one_line
 
 COMMAND_CHARS = 100
 """Of the command beside its error: it stands in full where it was run."""
-SHORT_ERROR_CHARS = 180
-"""An error's first line, as most tools print it."""
+SHORT_ERROR_CHARS = 220
+"""How an error begins, and the line that says where it went wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
