@@ -100,6 +100,7 @@ def restoring_of(agent: Agent) -> Restoring:
         settings=engine.settings.compact,
         window_tokens=lambda: engine.fullness().window.limit_tokens,
         may_read=may_read,
+        agents=lambda: agent.household.lines() if agent.household else (),
     )
 
 

@@ -15,6 +15,7 @@ from holdfast.entries import (
     Cleared,
     Collapsed,
     Compacted,
+    Ended,
     Failed,
     Forked,
     Pinned,
@@ -25,6 +26,7 @@ from holdfast.entries import (
     Said,
     Shaped,
     Snipped,
+    Spawned,
     Spilled,
     Swept,
     Switched,
@@ -93,9 +95,14 @@ class _Teller:
                 self._answer(turn, entry)
             case Ran(is_error=True):
                 turn.errors += 1
-            case Forked():
+            case Forked(source=source):
                 turn.spent = turn.spent + spent_on(entry.model, entry.usage)
+                if source.startswith("agent:"):
+                    return  # its start and its end are told; its calls are in its own log
                 turn.acts.append(Act(n=entry.n, kind=_kind(entry), text=_told_beside(entry)))
+            case Spawned() | Ended():
+                told = _told_of_agent(entry)
+                turn.acts.append(Act(n=entry.n, kind=_kind(entry), text=told))
             case Shaped() | Undone() | Redone() | Switched() | Failed() | CacheBroke() | Swept():
                 saved = before - after if isinstance(entry, Shaped | Undone | Redone) else 0
                 turn.acts.append(
@@ -154,6 +161,15 @@ def _told(entry: AnyEntry) -> str:
             told = ""
     why = entry.why if isinstance(entry, Shaped) else ""
     return f"{told}: {why}" if why else told
+
+
+def _told_of_agent(entry: Spawned | Ended) -> str:
+    """Say in one line that an agent was started, or how it ended."""
+    if isinstance(entry, Ended):
+        by = ", by the user" if entry.by_user else ""
+        return f"the agent {entry.agent} {entry.state}{by}"
+    where = " in the background" if entry.is_background else ""
+    return f"the agent {entry.agent} ({entry.kind}) was started{where}: {entry.task}"
 
 
 def _told_beside(entry: Forked) -> str:

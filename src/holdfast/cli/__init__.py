@@ -13,6 +13,7 @@ import click
 from holdfast.errors import HoldfastError, StoreError
 
 COMMANDS = {
+    "agents": "the agents of a session: how they stand, their logs; stop one",
     "cache": "what came from the prompt cache, call by call, and why it broke",
     "chat": "talk to the agent, line by line",
     "compact": "let history become a summary, having looked at it first",

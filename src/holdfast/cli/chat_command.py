@@ -31,6 +31,8 @@ HELP = """/compact [WHAT]  let history become a summary that dwells on WHAT
 /undo [N]        take that back, or entry N of what `holdfast explain` lists
 /redo [N]        bring back what was taken back
 /context         what fills the window
+/agents          those who run, and those whose report is not read yet
+/stop AGENT      stop one of them; nobody but you starts it again
 /model NAME      let another model answer
 /mode MODE       how freely tools may run: ask, accept_edits, plan, bypass
 /exit            leave; `holdfast chat --resume newest` comes back"""
@@ -140,6 +142,12 @@ async def _obey(agent: Agent, typed: Lines, said: str) -> None:
             session = agent.session
             click.echo(session.undo(number) if word == "/undo" else session.redo(number))
             _show_room(agent)
+        case "/agents":
+            told = agent.household.lines() if agent.household else []
+            click.echo("\n".join(map(plain, told)) or "No agent is running.")
+        case "/stop" if rest and agent.household:
+            is_stopped = await agent.household.stop(rest, by_user=True)
+            click.echo(f"{rest} {'was stopped' if is_stopped else 'is not running'}.")
         case "/model" if rest:
             await _switch(agent, typed, rest)
         case "/mode" if rest in get_args(Mode):

@@ -95,7 +95,7 @@ async def _work(
         tell(agent)
         if as_stream:
             click.echo(msgspec.json.encode({"type": "session", "id": agent.session.id}))
-        async for event in agent.run(prompt):
+        async for event in agent.work(prompt):
             if isinstance(event, Stopped):
                 end = event
             if as_stream:
