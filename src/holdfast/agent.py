@@ -6,11 +6,12 @@ has a loop of its own uses `Session` instead, and loses nothing by it.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from holdfast.agents.household import Household
+from holdfast.background import Background
 from holdfast.cache.prompt import updated
 from holdfast.engine import Engine, Stage
 from holdfast.entries import Compacted, Framed, Said
@@ -69,6 +70,12 @@ class Agent:
     """Who asks: `main`, or `agent:<kind>` for one that another agent started."""
     household: Household | None = None
     """Those who work for this agent."""
+    background: Background = field(default_factory=Background)
+    """What is done beside the conversation."""
+    memory: Callable[[], str] = str
+    """Gives the prompt's section on long-term memory as it is now."""
+    at_close: tuple[Callable[[], Awaitable[None]], ...] = ()
+    """Lets finish what is under way, before model and tools are let go."""
     hears: tuple[Stage, ...] = ()
     """Bring in what others say: mail, the reports of agents."""
     _known: dict[str, Tool] = field(default_factory=dict)
@@ -367,6 +374,8 @@ class Agent:
                 await self._events.aclose()
             if self.household is not None:
                 await self.household.close()
+            for finish in self.at_close:
+                await finish()
             self.session.stages.notes.close()  # before the model that writes them is let go
             await self.workplace.close()
             if self.mcp is not None:

@@ -6,7 +6,7 @@ a session jobs get a while to finish; then they are stopped.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -25,6 +25,8 @@ class Job:
 
     name: str
     on_failure: Hear = _hear_nothing
+    steps: Sequence[str] = ()
+    """The last steps of what is under way, for whoever looks on."""
     _doing: "asyncio.Task[None] | None" = None
     _next: Work | None = None
 

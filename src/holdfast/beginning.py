@@ -54,6 +54,7 @@ def _framer(agent: Agent, system: str, more: tuple[Section, ...]) -> Framer:
         prompt=settings.prompt,
         skills=(place.root / ".holdfast" / "skills", place.home / "skills"),
         scratchpad=pad,
+        memory=agent.memory,
         system=system,
         more=more,
         volatile=(_on_servers(mcp),) if mcp is not None else (),

@@ -15,6 +15,7 @@ from holdfast.housing import house
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
 from holdfast.permissions import Ask, Gate, Mode, load_permissions
+from holdfast.remembering import remember
 from holdfast.session import Session
 from holdfast.settings import Settings, home, load_settings
 from holdfast.spending import Purse, spent_in
@@ -71,6 +72,7 @@ async def open_agent(
     if ask is not None:
         agent.gate = Gate(rules=permissions.rules, mode=agent.gate.mode, ask=noting(agent, ask))
     agent.tools = (*agent.tools, history_of(agent))
+    remember(agent, source)
     Compacting(agent).attach()
     await _connect(agent, servers.servers)
     more = await house(agent, ask)

@@ -2,8 +2,8 @@
 
 The store comes in, an account of what was done goes out. Duplicates are merged, contradicted
 memories marked, dead links and changed sources told, the index made anew by use. It is one
-commit, checked as a whole, that `undo` takes back. A model's dream works on the same branch
-under the same checks.
+commit, checked as a whole, that `undo` takes back. A model's dream (`dreaming`) works on the
+same branch under the same checks, and ends with the same tidying.
 """
 
 from collections import deque
@@ -18,6 +18,7 @@ from holdfast.memory.lock import DreamLock, Held
 from holdfast.memory.sources import changed_sources
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tidy import Plan, plan_tidying
+from holdfast.messages import Usage
 from holdfast.settings import DreamSettings
 
 
@@ -34,12 +35,17 @@ class DreamReport:
     unlinked: tuple[str, ...]
     stale: tuple[str, ...]
     diff: str
+    rewritten: int = 0
+    """Memories a model wrote or changed; what it removed is among the merged."""
+    usage: Usage | None = None
+    """What a model took; None without one."""
 
     @property
     def line(self) -> str:
         """Say it in one line."""
         counts = (
-            (len(self.merged), "merged"),
+            (self.rewritten, "written by the model"),
+            (len(self.merged), "merged" if self.usage is None else "merged or removed"),
             (len(self.superseded), "marked as superseded"),
             (len(self.unlinked), "links mended"),
             (len(self.stale), "sources checked anew"),
@@ -75,37 +81,46 @@ def dream(
 ) -> DreamReport:
     """Put memories in order as one commit; a trial only says what it would do."""
     steps = steps or Steps(most=settings.steps_shown)
-    exists = in_repository(repository)
     branch = Branch(store)
+    report = tidy(branch, settings, repository=repository, steps=steps)
+    return report if is_trial else merged(branch, report, settings, repository, steps)
+
+
+def tidy(branch: Branch, settings: DreamSettings, *, repository: Path, steps: Steps) -> DreamReport:
+    """Do on a branch what is safe without a model."""
     memories = branch.memories()
     steps.say("orient", f"{len(memories)} memories")
     plan = plan_tidying(
         memories,
         settings,
         changed=lambda one: changed_sources(one, repository),
-        exists=exists,
-        leave=store.history.vetoed("dream"),
+        exists=in_repository(repository),
+        leave=branch.store.history.vetoed("dream"),
     )
     steps.say("consolidate", f"{len(plan.gone)} to merge, {len(plan.superseded)} to mark")
     _apply(plan, branch, steps)
-    told = branch.diff()
-    report = DreamReport(
+    return DreamReport(
         commit=None,
         merged={file: kept for file, (kept, _) in plan.gone.items()},
         superseded=dict(plan.superseded),
         unlinked=tuple(plan.unlinked),
         stale=tuple(plan.stale),
-        diff=told,
+        diff=branch.diff(),
     )
-    if is_trial:
-        return report
+
+
+def merged(
+    branch: Branch, report: DreamReport, settings: DreamSettings, repository: Path, steps: Steps
+) -> DreamReport:
+    """Let a branch become true as one commit, if nothing is wrong with it."""
+    exists = in_repository(repository)
     commit = branch.merge(
         by="dream",
         why=f"a dream: {report.line}",
         check=lambda one: wrong_with(one, settings, exists=exists),
     )
     if commit:
-        _carry_uses(store, report.merged)
+        _carry_uses(branch.store, report.merged)
     steps.say("index", "the index was made anew" if commit else "nothing changed")
     return replace(report, commit=commit)
 
@@ -150,4 +165,4 @@ def _apply(plan: Plan, branch: Branch, steps: Steps) -> None:
 def _carry_uses(store: MemoryStore, merged: dict[str, str]) -> None:
     """Count what was used under a merged memory's name for the one that stands for it."""
     uses = store.uses()
-    store.count_uses({kept: uses.get(gone, 0) for gone, kept in merged.items()})
+    store.count_uses({kept: uses.get(gone, 0) for gone, kept in merged.items() if kept})

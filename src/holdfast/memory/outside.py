@@ -6,8 +6,11 @@ wants to remember waits for the user, since somebody else may have put it there.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from holdfast.entries import AnyEntry, Ran, Replied
+from holdfast.errors import HoldfastError
+from holdfast.log import load
 from holdfast.messages import ToolUse
 from holdfast.permissions.inner import every_command, program
 from holdfast.permissions.script import names
@@ -57,3 +60,14 @@ def reaches_out(use: ToolUse) -> bool:
     if not isinstance(command, str):
         return False
     return any(program(one.name) in DOWNLOADERS for one in every_command(read_script(command)))
+
+
+def outside_below(directory: Path) -> bool:
+    """Say whether an agent whose log lies in a directory took in such text; a damaged log may have."""
+    for path in sorted(directory.glob("*.jsonl")):
+        try:
+            if Outside().follow(load(path).entries):
+                return True
+        except (HoldfastError, OSError):
+            return True
+    return False

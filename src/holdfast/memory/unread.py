@@ -55,15 +55,21 @@ class Unread:
         self._asked = [n for n in self._asked if n > self.cursor]
         self._own = [(n, name) for n, name in self._own if n > self.cursor]
 
-    def stretch(self) -> Stretch | None:
-        """Give what is behind the cursor; nothing if the user said nothing there."""
-        if not self._asked:
+    @property
+    def last(self) -> int:
+        """The last message there is behind the cursor; the cursor itself if there is none."""
+        return self._messages[-1] if self._messages else self.cursor
+
+    def stretch(self, upto: int) -> Stretch | None:
+        """Give what is behind the cursor up to a message; nothing if the user said nothing there."""
+        asked = [n for n in self._asked if n <= upto]
+        if not asked:
             return None
         return Stretch(
-            cursor=self._messages[-1],
-            messages=len(self._messages),
-            asked=self._asked[-1],
-            own=tuple(dict.fromkeys(name for _, name in self._own)),
+            cursor=upto,
+            messages=sum(n <= upto for n in self._messages),
+            asked=asked[-1],
+            own=tuple(dict.fromkeys(name for n, name in self._own if n <= upto)),
         )
 
     def _take(self, entry: AnyEntry) -> None:

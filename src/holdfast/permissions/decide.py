@@ -28,7 +28,7 @@ from holdfast.permissions.script import Command
 SESSIONS_OWN = frozenset(
     {
         "Agent", "AgentStop", "EnterPlan", "SendMessage", "Skill", "TaskClaim", "TaskCreate",
-        "TaskGet", "TaskList", "TaskUpdate", "TodoWrite", "ToolSearch",
+        "TaskGet", "TaskList", "TaskUpdate", "TodoWrite", "ToolSearch", "memory",
     }
 )  # fmt: skip
 """Tools that change only what the session and its agents keep for themselves."""

@@ -1,0 +1,46 @@
+"""What a session itself lets pass without asking anyone, for forks that work beside it.
+
+Hooks speak first, as before every tool; then the user's rules and mode decide. What would have to
+be asked is denied: nobody is there. What is passed on carries the input as hooks left it.
+"""
+
+from pathlib import Path
+
+from holdfast.agent import Agent
+from holdfast.fork import Permit
+from holdfast.messages import JsonObject, ToolUse
+from holdfast.permissions import Places
+from holdfast.permissions.gate import combine
+from holdfast.round import Denial, Pass
+from holdfast.tools.protocol import Tool
+
+
+def judged_by(agent: Agent, readable: tuple[Path, ...] = ()) -> Permit:
+    """Make a permit of what an agent may do unasked; `readable` may be read besides."""
+
+    async def judged(use: ToolUse, tool: Tool) -> Pass | Denial:
+        fields: JsonObject = {
+            "tool_name": use.name,
+            "tool_input": use.input,
+            "tool_use_id": use.id,
+        }
+        said = await agent.ask_hooks("PreToolUse", fields)
+        if said.should_stop:
+            return Denial(reason=said.stop_reason or "a hook says no")
+        given = use.input if said.updated_input is None else said.updated_input
+        ours = agent.gate.judge(tool, given, _places(agent, readable))
+        decision = combine(ours, said.decision())
+        if decision.outcome != "allow":
+            return Denial(reason=f"Not allowed here: {decision.reason}.")
+        return Pass(input=given)
+
+    return judged
+
+
+def _places(agent: Agent, readable: tuple[Path, ...]) -> Places:
+    """Say where a fork may look: where the session may, and in what is handed to it."""
+    place, engine = agent.workplace, agent.engine
+    results = engine.results.readable(engine.view.history)
+    return Places(
+        roots=place.roots, cwd=place.directory, readable=(place.scratch, *results, *readable)
+    )
