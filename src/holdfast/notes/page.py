@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import zip_longest
 
 from holdfast.digest import estimated_tokens
 
@@ -127,7 +128,7 @@ def read_page(text: str, template: Page) -> Page:
     heads = list(_HEADING.finditer(text))
     lead = text[: heads[0].start()] if heads else text
     sections: list[Section] = []
-    for head, after in zip(heads, [*heads[1:], None], strict=True):
+    for head, after in zip_longest(heads, heads[1:]):
         known = template.section(head[1])
         body = text[head.end() : after.start() if after else len(text)]
         _add(sections, _section(head[1], body, known))

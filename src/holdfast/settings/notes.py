@@ -57,6 +57,13 @@ class NotesSettings:
         "more is not kept for these reasons; what the notes do not cover yet stays anyway",
         low=0,
     )
+    left_ratio: float = setting(
+        0.75,
+        "of the auto line, that may still be filled afterwards; notes that leave more are not fresh,"
+        " and the line would be reached again at once",
+        low=0.1,
+        high=1.0,
+    )
     ready_ratio: float = setting(
         0.6,
         "of the auto line; from there what stands for history is made ready with each update, so"

@@ -105,7 +105,7 @@ class FromNotes:
             composed=ready.composed,
             since=since,
         )
-        return draft if after_tokens(engine, draft, ()) < line else None
+        return draft if after_tokens(engine, draft, ()) < settings.left_ratio * line else None
 
     async def _fresh(self, engine: Engine, manner: Manner) -> Ready | None:
         """Give the text that was made ready if it still holds; else make it now."""
