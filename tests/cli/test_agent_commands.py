@@ -84,6 +84,19 @@ def test_chat_answers_commands_and_leaves(project):
     assert "a + b" in (project / "add.py").read_text()
 
 
+def test_chat_compacts_and_takes_it_back(project):
+    """History becomes a summary, history again, and a summary again; nothing breaks between."""
+    (project / "long.txt").write_text("a line of some words\n" * 900)
+    talk = "read long.txt\n/compact the words\n/undo\n/redo\n/undo 99999\n/exit\n"
+    done = holdfast("chat", "--offline", cwd=project, input=talk)
+    assert done.returncode == 0, done.stderr
+    assert "compacted" in done.stderr
+    assert "brings everything back" in done.stdout
+    assert "was taken back: compacted" in done.stdout
+    assert "is in force again" in done.stdout
+    assert "is no change of the view" in done.stderr
+
+
 def test_trust_shows_what_a_project_brings_and_vouches_for_it(project):
     """What was untrusted is shown, and trusted once the user says so."""
     hooks = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}

@@ -119,7 +119,14 @@ def test_demo_mends_a_repository_and_computes_its_figures():
     done = holdfast("demo", "--json")
     found = json.loads(done.stdout)
     assert (found["tests_before"], found["tests_after"]) == ("failed", "passed")
-    assert found["tasks"] == ["completed"] * 3
+    assert set(found["tasks"]) == {"completed"}
+    layers = found["layers"]
+    assert layers["spilled_bytes"]
+    assert layers["cleared"]
+    assert layers["compacted"][0]["by"] == "model"
+    assert layers["compacted"][0]["prefix_read_share"] >= 0.99
+    assert layers["restored"]
+    assert layers["tasks_still_verbatim"] == len(found["tasks"])
     assert found["broken_rules"] == []
     assert found["cache_read_share"] > 0.5
     assert found["usd"] < found["usd_without_cache"]

@@ -1,8 +1,8 @@
 """`holdfast demo`: the main job, offline, under a minute.
 
 A small real repository with bugs, the simulator on loopback, the official SDK, a small window,
-and the digest brain working through tasks with real tools. Every figure of the report at the end
-is computed from that run.
+and the digest brain working through tasks with real tools until results have to be cleared and
+history has to be compacted. Every figure of the report at the end is computed from that run.
 """
 
 import asyncio
@@ -14,47 +14,31 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from holdfast.agent import Agent
+from holdfast.cli.demo_scene import TASKS, TEST_WORDS, lay_out, scene_settings
 from holdfast.cli.show import bar, json_out, tokens
 from holdfast.cli.working import OFFLINE_MODEL, opened_model, show, working_agent
-from holdfast.entries import AnyEntry, Began, Compacted, Replied
+from holdfast.entries import (
+    AnyEntry,
+    Began,
+    Cleared,
+    Compacted,
+    Forked,
+    Replied,
+    Restored,
+    Spilled,
+)
 from holdfast.loop import Stopped
-from holdfast.messages import JsonObject
+from holdfast.messages import JsonObject, text_of
 from holdfast.models import Model
 from holdfast.prices import cost
 from holdfast.rules import violations
-from holdfast.settings import Settings
 from holdfast.spending import Spent, spent_in
-
-WINDOW_TOKENS = 32_000
-"""Small, so that the window is seen to fill."""
-
-FILES = {
-    "shop/__init__.py": "",
-    "shop/cart.py": (
-        "def total(prices, discount=0):\n"
-        '    """Sum prices and take off a discount in percent."""\n'
-        "    return sum(prices) * (100 + discount) / 100\n\n\n"
-        "def cheapest(prices):\n    return max(prices)\n"
-    ),
-    "test_cart.py": (
-        "import unittest\n\nfrom shop.cart import cheapest, total\n\n\n"
-        "class CartTest(unittest.TestCase):\n"
-        "    def test_total(self):\n        self.assertEqual(total([10, 20], discount=10), 27)\n\n"
-        "    def test_cheapest(self):\n        self.assertEqual(cheapest([3, 1, 2]), 1)\n"
-    ),
-}
-TEST_WORDS = (sys.executable, "-m", "unittest")
-TASKS = (
-    'The discount is added instead of taken off. Replace "100 + discount" with "100 - discount" in shop/cart.py.',
-    'The wrong end is returned. Replace "max(prices)" with "min(prices)" in shop/cart.py, then run the tests.',
-    'Create CHANGES.md with "Discounts are taken off, cheapest finds the cheapest." and run the tests again.',
-)
+from holdfast.view import View
 
 
 @click.command(epilog="Example: holdfast demo")
@@ -80,9 +64,7 @@ def _repository() -> Iterator[Path]:
     """Make a small repository that fails its tests."""
     with tempfile.TemporaryDirectory() as name:
         project = Path(name) / "shop"
-        for path, content in FILES.items():
-            (project / path).parent.mkdir(parents=True, exist_ok=True)
-            (project / path).write_text(content, encoding="utf-8")
+        lay_out(project)
         subprocess.run(["git", "init", "-q"], cwd=project, check=True)
         yield project
 
@@ -94,11 +76,9 @@ def _tests(project: Path) -> str:
 
 async def _work(model: Model, project: Path, *, quiet: bool) -> JsonObject:
     """Give the agent each task, and sum up what the log says about it."""
-    defaults = Settings()
-    settings = replace(defaults, window=replace(defaults.window, limit_tokens=WINDOW_TOKENS))
     began = time.perf_counter()
     ends: list[str] = []
-    async with working_agent(model, settings, directory=project, mode="bypass") as agent:
+    async with working_agent(model, scene_settings(), directory=project, mode="bypass") as agent:
         for task in TASKS:
             if not quiet:
                 click.secho(f"\n> {task}", bold=True)
@@ -118,7 +98,7 @@ def _report(agent: Agent, ends: Sequence[str]) -> JsonObject:
         "answers": spent.answers,
         "tool_calls": dict(Counter(entry.tool for entry in history if isinstance(entry, Began))),
         "entries": len(history),
-        "compactions": sum(isinstance(entry, Compacted) for entry in history),
+        "layers": _layers(agent, history),
         "broken_rules": violations(agent.session.view.messages()),
         "used_tokens": full.used_tokens,
         "window_tokens": full.window.limit_tokens,
@@ -129,6 +109,47 @@ def _report(agent: Agent, ends: Sequence[str]) -> JsonObject:
         "usd": round(spent.usd, 5),
         "usd_without_cache": round(_uncached(history, spent), 5),
     }
+
+
+def _layers(agent: Agent, history: Sequence[AnyEntry]) -> JsonObject:
+    """Say what each layer did, from the entries it left."""
+    compacted = [entry for entry in history if isinstance(entry, Compacted)]
+    return {
+        "spilled_bytes": [
+            entry.bytes for entry in history if isinstance(entry, Spilled) and entry.file
+        ],
+        "cleared": [entry.why for entry in history if isinstance(entry, Cleared)],
+        "compacted": [_compaction(entry, history) for entry in compacted],
+        "restored": sum(isinstance(entry, Restored) for entry in history),
+        "tasks_still_verbatim": _verbatim(agent.session.view),
+    }
+
+
+def _compaction(entry: Compacted, history: Sequence[AnyEntry]) -> JsonObject:
+    """Sum up one compaction, and how much its call read of what the call before it had left."""
+    return {
+        "by": entry.by,
+        "before_tokens": entry.before_tokens,
+        "after_tokens": entry.after_tokens,
+        "names_survived": entry.survived,
+        "prefix_read_share": _prefix_read([e for e in history if e.n < entry.n]),
+        "why": entry.why,
+    }
+
+
+def _prefix_read(before: Sequence[AnyEntry]) -> float:
+    forks = [entry for entry in before if isinstance(entry, Forked)]
+    if not forks:
+        return 0.0
+    answers = [e.usage for e in before if isinstance(e, Replied) and e.usage and e.n < forks[-1].n]
+    left = answers[-1].cache_read_tokens + answers[-1].cache_write_tokens
+    return round(min(1.0, forks[-1].usage.cache_read_tokens / left), 4) if left else 0.0
+
+
+def _verbatim(view: View) -> int:
+    """Count the tasks whose every word the model still has before it."""
+    seen = "\n".join(text_of(message.content) for message in view.messages())
+    return sum(task in seen for task in TASKS)
 
 
 def _uncached(history: Sequence[AnyEntry], spent: Spent) -> float:
@@ -149,8 +170,23 @@ def _screen(report: JsonObject) -> list[str]:
         f"tests      {report['tests_before']} before, {report['tests_after']} after",
         f"work       {len(report['tasks'])} tasks, {report['answers']} answers, tools: {calls}",
         f"window     [{bar(used / limit, 40)}] {tokens(used)} of {tokens(limit)}, {report['percent_left']} % left",
+        *_layer_lines(report["layers"]),
         f"cache      {report['cache_read_share']:.1%} of all prompt tokens were read from it",
         f"price      ${report['usd']:.4f}; without the cache ${report['usd_without_cache']:.4f}",
         f"log        {report['entries']} entries; API rules: {rules}",
         f"time       {report['seconds']} s",
     ]
+
+
+def _layer_lines(layers: JsonObject) -> list[str]:
+    spilled = layers["spilled_bytes"]
+    lines = [f"spilled    {len(spilled)} results, {sum(spilled):,} bytes in all, went to disk"]
+    lines += [f"cleared    {why}" for why in layers["cleared"]]
+    for one in layers["compacted"]:
+        lines.append(f"compacted  {one['why']}")
+        lines.append(
+            f"           its call read {one['prefix_read_share']:.1%} of the prefix from the cache"
+        )
+    kept = layers["tasks_still_verbatim"]
+    lines.append(f"survived   {kept} of {len(TASKS)} tasks stand word for word before the model")
+    return lines

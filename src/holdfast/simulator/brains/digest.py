@@ -42,6 +42,8 @@ REPLACE = re.compile(
 )
 CREATE = re.compile(rf"create\s+`?({PATH})`?\s+with\s+(?:content\s+)?{QUOTED}", re.I)
 REMINDER = re.compile(r"<((?:system-)?reminder)>.*?</\1>", re.S)
+CONTINUED = "This session goes on from an earlier part"
+DIRECTIVE = re.compile(r"^T\d+ \[#\d+\][^:\n]*: (.+)$", re.M)
 NUMBERED = re.compile(r"^## (\d)\. (.+)$", re.M)
 RECENT_CALLS = 5  # what counts as the work at hand in a summary
 TEST_COMMAND = "python -m pytest -q"
@@ -168,8 +170,19 @@ def _task(messages: Sequence[JsonObject]) -> tuple[str, list[Done]]:
     """Find the last thing the user said, and the calls made since."""
     for index in range(len(messages) - 1, -1, -1):
         if words := _said(messages[index], "user"):
-            return words, _calls(messages[index:])
+            return _resumed(messages[index]) or words, _calls(messages[index:])
     return "", _calls(messages)
+
+
+def _resumed(message: JsonObject) -> str:
+    """Find the task in a message that begins with a summary: said behind it, or its last one."""
+    words = [REMINDER.sub("", str(b["text"])) for b in message["content"] if b["type"] == "text"]
+    for place, said in enumerate(words):
+        if said.startswith(CONTINUED):
+            behind = [text for text in words[place + 1 :] if not text.startswith("[")]
+            tasks = DIRECTIVE.findall(said.partition("\n## ")[0]) or DIRECTIVE.findall(said)
+            return "\n".join(behind).strip() or (str(tasks[-1]) if tasks else "")
+    return ""
 
 
 def _said(message: JsonObject, role: str) -> str:

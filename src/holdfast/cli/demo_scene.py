@@ -1,0 +1,102 @@
+"""What the demo plays: a small repository with two bugs, long notes beside it, and tasks.
+
+The mending is real work with real tests. The reading in between is there to fill a small window:
+results are cleared, and then history has to become a summary while a task is still to be done.
+"""
+
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from holdfast.settings import Settings
+
+WINDOW_TOKENS = 32_000
+"""Small, so that the window is seen to fill."""
+DAYS, DAY_LINES = 12, 40
+"""Short files, enough of them that old results are cleared."""
+WEEKS, WEEK_LINES = 4, 150
+"""Long files, which fill the window although old results were cleared."""
+TABLE_ROWS = 160
+"""That the tests print: more than one result may hold in a window this small."""
+TEST_WORDS = (sys.executable, "-m", "unittest")
+
+_WORDS = [
+    "anchor",
+    "beam",
+    "cleat",
+    "davit",
+    "fender",
+    "halyard",
+    "keel",
+    "ladder",
+    "mast",
+    "oar",
+    "pulley",
+    "rudder",
+    "sail",
+]
+
+CODE = {
+    "shop/__init__.py": "",
+    "shop/cart.py": (
+        "def total(prices, discount=0):\n"
+        '    """Sum prices and take off a discount in percent."""\n'
+        "    return sum(prices) * (100 + discount) / 100\n\n\n"
+        "def cheapest(prices):\n    return max(prices)\n"
+    ),
+    "test_cart.py": (
+        "import unittest\n\nfrom shop.cart import cheapest, total\n\n\n"
+        "class CartTest(unittest.TestCase):\n"
+        "    def test_total(self):\n        self.assertEqual(total([10, 20], discount=10), 27)\n\n"
+        "    def test_cheapest(self):\n        self.assertEqual(cheapest([3, 1, 2]), 1)\n\n"
+        "    def test_table(self):\n"
+        f"        for row in range({TABLE_ROWS}):\n"
+        '            print(f"article {row:04d}: list price {row * 7 % 90 + 10}.00, in stock")\n'
+    ),
+}
+TASKS = (
+    'The discount is added instead of taken off. Replace "100 + discount" with "100 - discount" in shop/cart.py.',
+    "Prices are never to be rounded up. Keep that in mind, and read notes/day_1.md.",
+    *(f"Now read notes/day_{day}.md." for day in range(2, DAYS + 1)),
+    *(f"Now read notes/week_{week}.md." for week in range(1, WEEKS + 1)),
+    'The wrong end is returned. Replace "max(prices)" with "min(prices)" in shop/cart.py, then run the tests.',
+    'Create CHANGES.md with "Discounts are taken off, cheapest finds the cheapest." and run the tests again.',
+)
+
+
+def files() -> Iterator[tuple[str, str]]:
+    """Yield the files of the repository, always the same."""
+    yield from CODE.items()
+    for kind, count, lines in (("day", DAYS, DAY_LINES), ("week", WEEKS, WEEK_LINES)):
+        for number in range(1, count + 1):
+            yield f"notes/{kind}_{number}.md", _orders(f"{kind} {number}", lines)
+
+
+def _orders(title: str, count: int) -> str:
+    dice = random.Random(title)
+    lines = (f"- order {n:03d}: {' '.join(dice.choices(_WORDS, k=9))}" for n in range(count))
+    return "\n".join((f"# Orders of {title}", *lines, ""))
+
+
+def lay_out(project: Path) -> None:
+    """Write the repository."""
+    for path, content in files():
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).write_text(content, encoding="utf-8")
+
+
+def scene_settings() -> Settings:
+    """Give the settings of the scene: the defaults in a small window, one layer at a time.
+
+    Notes and a summary made ready in the background would leave nothing to see at the line.
+    """
+    plain = Settings()
+    return replace(
+        plain,
+        window=replace(plain.window, limit_tokens=WINDOW_TOKENS),
+        compact=replace(plain.compact, ahead=False),
+        notes=replace(plain.notes, on=False),
+        memory=replace(plain.memory, on=False),
+    )
