@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from holdfast.cache.advice import window_at_cost
 from holdfast.cache.edits import EditedWire, pins, takes_edits
+from holdfast.cache.left import left_behind
 from holdfast.cache.markers import Markers
 from holdfast.cache.request import Caching, Wire, build, free_slots, opening
 from holdfast.cache.watch import Watch, keep_diff
@@ -200,9 +201,9 @@ class Engine:
         if takes_edits(self.frame, self.model):
             sent = self._edited.messages(sent, pins(self.view))
             unmoved = min(unmoved, self._edited.unmoved)
-        messages, asked = first + sent, self.view.asked
-        if self._markers.left is None and asked is not None and asked.markers:
-            self._markers.remember(messages, asked.markers[-1])
+        messages = first + sent
+        if self._markers.left is None and (found := left_behind(self.view, messages)):
+            self._markers.remember(found.left, found.unmoved)
             return messages, len(messages)
         return messages, len(first) + unmoved
 

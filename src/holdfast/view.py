@@ -50,6 +50,8 @@ class View:
         self.title: str = ""
         self.anchor: Anchor | None = None
         self.asked: Asked | None = None
+        self.answered: Asked | None = None
+        """The last request whose answer told what its prompt cost: it is in the provider's cache."""
         self.edits: tuple[Cleared, ...] = ()
         """Deletions in the provider's cache, oldest first."""
         self.history: list[AnyEntry] = history if history is not None else []
@@ -191,6 +193,8 @@ class View:
     def _replied(self, entry: Replied) -> None:
         if not self._is_chosen:
             self.model = entry.model or self.model
+        if entry.usage and entry.usage.prompt_tokens:
+            self.answered = self.asked
         last = self.item_of(self._last_round)
         if (
             isinstance(last, Round)

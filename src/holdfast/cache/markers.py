@@ -133,12 +133,9 @@ class Markers:
         left = self.left
         return left.place if left and left.is_in(messages, self._unmoved) else None
 
-    def remember(self, messages: Sequence[JsonObject], at: int) -> None:
-        """Take over what a process before this one left, by the message it marked last."""
-        place = last_place(messages[: at + 1])
-        if place is not None:
-            self.left = Left(place=place, message=messages[place.message])
-            self._unmoved = len(messages)
+    def remember(self, left: Left, unmoved: int) -> None:
+        """Take over what a process before this one left; `unmoved` messages are as they were."""
+        self.left, self._unmoved = left, unmoved
 
     def answered(self) -> None:
         """Take note that the call placed last was answered: what it marked can be read."""
