@@ -23,11 +23,17 @@ from holdfast.view import fold
 
 SYSTEM = "be careful " * 300
 MODELS = ("claude-opus-4-6", "claude-opus-5-5", "claude-sonnet-4-5", "simulated/claude-opus-5")
-NAMES = ("Read", "Bash", "Edit", "Skill", "mcp__x__y")
+NAMES = ("Read", "Read", "Bash", "Edit", "mcp__x__y")
 EAGER = Settings(
     gauge=GaugeSettings(calibrate=False),
     window=WindowSettings(limit_tokens=30_000),
-    clear=ClearSettings(smallest_tokens=20, idle_least_tokens=100, paid_least_tokens=500),
+    clear=ClearSettings(
+        keep_results=2,
+        smallest_tokens=20,
+        idle_least_tokens=100,
+        paid_least_tokens=500,
+        edits_trigger_results=4,
+    ),
 )
 OTHER = Settings(
     gauge=GaugeSettings(calibrate=False), clear=ClearSettings(keep_results=1, on=False)
@@ -49,7 +55,8 @@ _steps = st.lists(
         st.tuples(st.just("pin"), st.integers(0, 30)),
         st.tuples(st.just("switch"), st.sampled_from(MODELS)),
     ),
-    max_size=16,
+    min_size=5,
+    max_size=20,
 )
 
 
@@ -109,15 +116,17 @@ class Session:
         view = self.engine.view
         before, size, unread = len(view.history), weight(view.total), _unread(view)
         self.now += 5
+        await self.stage(self.engine)
+        length = len(view.history)
+        await self.stage(self.engine)
+        assert len(view.history) == length, "twice adds nothing"
         await self.engine.prepare(max_output_tokens=50)
+        assert len(view.history) == length + 1, "but for the request"
         made = [e for e in view.history[before:] if isinstance(e, Cleared)]
         assert weight(view.total) <= size, "never larger"
         assert not violations(view.messages()) and not violations(view.seen())
         assert not {id for entry in made for id in entry.ids} & unread, "what was not read stays"
         assert all(entry.why and entry.ids for entry in made)
-        length = len(view.history)
-        await self.stage(self.engine)
-        assert len(view.history) == length, "twice adds nothing"
 
 
 def _unread(view):

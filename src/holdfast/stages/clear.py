@@ -20,7 +20,7 @@ from holdfast.items import Round
 from holdfast.measure import measure_content
 from holdfast.stages.clearable import Batch, Clearable, Ledger, sent_measure, weight
 from holdfast.stages.moment import Moment, moment, time_of
-from holdfast.stages.stand_in import stand_in
+from holdfast.stages.stand_in import LONGEST_WEIGHT, stand_in
 from holdfast.stages.tally import EDITS_FAILED, Tally
 from holdfast.stages.timing import drops_thinking, may_move
 from holdfast.stages.ways import Plan, Standing, plan_clearing
@@ -96,7 +96,7 @@ class Clearing:
             memory = str(engine.log.path.parent / "memory")
             self._ledger = Ledger(
                 describing(settings.also, lambda name: self.describe(name)),
-                smallest=settings.smallest_tokens,
+                smallest=max(settings.smallest_tokens, LONGEST_WEIGHT),
                 is_kept=lambda path: is_memory(path, memory),
             )
         self._ledger.follow(engine.view)

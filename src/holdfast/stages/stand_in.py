@@ -16,6 +16,9 @@ from holdfast.stages.clearable import Clearable
 TARGET_CHARS = 80
 """Enough for a path; what is longer is cut at its front, where paths are alike."""
 
+LONGEST_WEIGHT = 120.0
+"""Hardly any line weighs more, so a result that is not heavier is not worth one."""
+
 _AGAIN = {
     "read": "Read it again",
     "search": "Search again",

@@ -74,7 +74,7 @@ def plan_clearing(
     """Decide what to clear before the next call, by the first way that applies."""
     batch = ledger.batch(settings.keep_results)
     if standing.is_stale:
-        return _stale(ledger.edited, now) if standing.can_move else None
+        return _stale(ledger.edited, batch, now, settings) if standing.can_move else None
     if now.cold and now.cold != NEVER_CACHED and settings.idle and standing.can_move:
         return _idle(ledger.edited + ledger.served, batch, now, settings)
     if standing.has_edits and not now.cold:
@@ -85,20 +85,27 @@ def plan_clearing(
     return by_price or _at_line(batch, now, standing, settings)
 
 
-def _stale(edited: Batch, now: Moment) -> Plan | None:
-    why = f"{_told(edited, now)} in the text: the provider's cache does not leave them out"
-    return Plan(way="stale", batch=edited, why=why) if edited else None
+def _stale(edited: Batch, batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
+    """Cut from the text what was to be deleted; all behind it is written anew, so more may go."""
+    taken = _with(edited, batch, now, settings)
+    why = f"{_told(taken, now)} in the text: the provider's cache does not leave them out"
+    return Plan(way="stale", batch=taken, why=why)
 
 
 def _idle(hidden: Batch, batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
     """Clear what is old while the cache is dead, and with it what the provider left out."""
-    is_enough = now.freed_tokens(batch) >= max(1, now.scaled(settings.idle_least_tokens))
-    taken = hidden + batch if is_enough else hidden
+    taken = _with(hidden, batch, now, settings)
     if not taken:
         return None
     saved = now.write_usd(now.freed_tokens(taken))
     money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
     return Plan(way="idle", batch=taken, why=f"{_told(taken, now)} for free, as {now.cold}{money}")
+
+
+def _with(hidden: Batch, batch: Batch, now: Moment, settings: ClearSettings) -> Batch:
+    """Add what costs nothing to clear, if it is enough to be worth the loss."""
+    is_enough = now.freed_tokens(batch) >= max(1, now.scaled(settings.idle_least_tokens))
+    return hidden + batch if is_enough else hidden
 
 
 def _edits(batch: Batch, now: Moment) -> Plan | None:
@@ -110,7 +117,8 @@ def _edits(batch: Batch, now: Moment) -> Plan | None:
 
 def _paid(batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
     """Clear a batch whose absence saves more than writing anew what stands behind it costs."""
-    if now.freed_tokens(batch) < max(1, now.scaled(settings.paid_least_tokens)):
+    least = max(settings.paid_least_tokens, settings.idle_least_tokens)
+    if now.freed_tokens(batch) < max(1, now.scaled(least)):
         return None
     found = now.payback(batch)
     if found is None or not found.worth_it:
