@@ -4,6 +4,8 @@ Recorded sessions that were compacted come in (`FILES`, any format the package r
 those beside the project). For each compaction the segment it covered is compacted again by
 digest, at its own budget (`digest`) and cut to the size of the recorded summary
 (`digest_at_recorded_size`); the recorded summary is measured by the same rules (`recorded`).
+With `--model NAME` that model writes a summary of each as in a session, and its row, under its
+name, says also in how many it did (`written`): where it fails the digest stands, as always.
 
 Shares, each the median and the tenth percentile over all compactions that have any:
 - `user_messages`: what the user typed, verbatim but for white space; one of more than 1,500
@@ -14,10 +16,11 @@ Shares, each the median and the tenth percentile over all compactions that have 
   last 5 messages; `anchors_seen`: names that stood only in tool results there;
 - `tokens_share`: tokens after over tokens before, of the whole segment, by o200k_base.
 
-    python benchmarks/retention.py [FILES…] [--json]
+    python benchmarks/retention.py [FILES…] [--json] [--model NAME [--base-url URL]]
 """
 
 import argparse
+import asyncio
 import json
 import statistics
 import time
@@ -33,8 +36,12 @@ from holdfast.entries import AnyEntry, Compacted, Directed
 from holdfast.errors import HoldfastError
 from holdfast.items import Item, Round, Spoken
 from holdfast.messages import Block, Text, Thinking, ToolResult, ToolUse, text_of
+from holdfast.models import Model, open_model
+from holdfast.settings import Settings
+from holdfast.stages.compact import Wish
 from holdfast.tools.describe import description_of
 from holdfast.transcripts.formats import open_transcript
+from holdfast.trial import Manners, on_paper, tried
 from holdfast.view import folding
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
@@ -145,6 +152,13 @@ def by_digest(segment: Segment, size_tokens: int | None, count: Count) -> str:
     return f"{made.text}\n\n{index}" if index else made.text
 
 
+async def by_model(segment: Segment, name: str, client: Model) -> tuple[str, bool]:
+    """Have a model write the summary, as in a session, and say whether it did."""
+    with on_paper(segment.history, Settings(), client=client, model=name) as session:
+        draft = await tried(session, Wish(trigger="manual"), Manners())
+        return draft.composed.text, draft.by == "model"
+
+
 def told(item: Item) -> str:
     """Write an item as the text a tokenizer would count."""
     if isinstance(item, Spoken):
@@ -197,11 +211,55 @@ def tenth(values: list[float]) -> float | None:
     return round(statistics.quantiles(values, n=10, method="inclusive")[0], 4)
 
 
-def run(files: list[Path], count: Count, quiet: bool) -> dict[str, object]:
+class Tally:
+    """What was measured so far, by the ways the texts were made."""
+
+    def __init__(self, ways: tuple[str, ...]) -> None:
+        self.scores: dict[str, list[Scores]] = {way: [] for way in ways}
+        self.times_ms: dict[str, list[float]] = {way: [] for way in ways}
+        self.written = 0
+        self.sessions = 0
+
+    def add(self, way: str, scores: Scores, ms: float | None) -> None:
+        """Take in one text."""
+        self.scores[way].append(scores)
+        if ms is not None:
+            self.times_ms[way].append(ms)
+
+    def summed(self, model: str) -> dict[str, object]:
+        """Give the rows, one for each way."""
+        rows: dict[str, object] = {
+            way: summed(each, self.times_ms[way]) for way, each in self.scores.items()
+        }
+        if model:
+            rows[model] = {
+                **summed(self.scores[model], self.times_ms[model]),
+                "written": self.written,
+            }
+        return rows
+
+
+def measured_ways(tally: Tally, segment: Segment, count: Count) -> None:
+    """Measure a segment in all ways that need no model."""
+    ways: dict[str, Callable[[], str]] = {
+        "digest": lambda: by_digest(segment, None, estimated_tokens),
+        "digest_at_recorded_size": lambda: by_digest(segment, count(segment.summary), count),
+        "recorded": lambda: segment.summary,
+    }
+    for way, make in ways.items():
+        began = time.perf_counter()
+        text = make()
+        ms = (time.perf_counter() - began) * 1_000
+        is_ours = way != "recorded"
+        tally.add(way, measure(text, segment, count, is_ours), ms if is_ours else None)
+
+
+async def run(
+    files: list[Path], count: Count, *, quiet: bool, model: str = "", client: Model | None = None
+) -> dict[str, object]:
     """Measure every compaction of the files in all ways."""
-    scores: dict[str, list[Scores]] = {way: [] for way in WAYS}
-    times: dict[str, list[float]] = {way: [] for way in WAYS}
-    sessions, skipped = 0, {}
+    tally = Tally((*WAYS, model) if model else WAYS)
+    skipped = {}
     for path in files:
         try:
             found = list(segments(path, count))
@@ -209,22 +267,31 @@ def run(files: list[Path], count: Count, quiet: bool) -> dict[str, object]:
             skipped[path.name] = str(error)
             continue
         for segment in found:
-            sessions += 1
-            ways: dict[str, Callable[[], str]] = {
-                "digest": lambda s=segment: by_digest(s, None, estimated_tokens),
-                "digest_at_recorded_size": lambda s=segment: by_digest(s, count(s.summary), count),
-                "recorded": lambda s=segment: s.summary,
-            }
-            for way, make in ways.items():
+            tally.sessions += 1
+            measured_ways(tally, segment, count)
+            if client is not None:
                 began = time.perf_counter()
-                text = make()
-                times[way].append((time.perf_counter() - began) * 1_000)
-                scores[way].append(measure(text, segment, count, way != "recorded"))
+                text, is_written = await by_model(segment, model, client)
+                ms = (time.perf_counter() - began) * 1_000
+                tally.add(model, measure(text, segment, count, is_ours=True), ms)
+                tally.written += is_written
             if not quiet:
-                print(segment.name, {way: scores[way][-1]["tokens_share"] for way in ways})
-    times["recorded"] = []
-    ways_told = {way: summed(each, times[way]) for way, each in scores.items()}
-    return ways_told | {"sessions": sessions, "tokenizer": TOKENIZER, "skipped": skipped}
+                shares = {way: rows[-1]["tokens_share"] for way, rows in tally.scores.items()}
+                print(segment.name, shares)
+    rows = tally.summed(model)
+    return rows | {"sessions": tally.sessions, "tokenizer": TOKENIZER, "skipped": skipped}
+
+
+async def measured(
+    files: list[Path], count: Count, *, quiet: bool, model: str, base_url: str
+) -> dict[str, object]:
+    """Measure, with a model's summaries too if one is named."""
+    client = open_model(model, base_url=base_url or None) if model else None
+    try:
+        return await run(files, count, quiet=quiet, model=model, client=client)
+    finally:
+        if client is not None:
+            await client.close()
 
 
 def main() -> None:
@@ -232,6 +299,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--json", action="store_true", help="print nothing but the result")
+    parser.add_argument("--model", default="", help="have this model write summaries too")
+    parser.add_argument("--base-url", default="", help="where it answers, if not at its provider's")
     given = parser.parse_args()
     import bpe_openai
 
@@ -239,7 +308,14 @@ def main() -> None:
     files = given.files or sorted(RECORDED.rglob("*.jsonl.gz"))
     if not files and not given.json:
         print("no recorded sessions here; name some files")
-    print(json.dumps(run(files, lambda text: len(encoding.encode(text)), given.json)))
+    result = measured(
+        files,
+        lambda text: len(encoding.encode(text)),
+        quiet=given.json,
+        model=given.model,
+        base_url=given.base_url,
+    )
+    print(json.dumps(asyncio.run(result)))
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def test_an_error_is_told_by_its_beginning_and_its_telling_line():
 
 def test_an_error_is_told_by_where_it_went_wrong_before_that_it_went_wrong():
     """That a task failed is known; the place is not."""
-    text = "Exit code 1\n" + "set up\n" * 30 + "ERROR task failed\napp/a.go:3:1: bad (vet)\n"
+    text = "Exit code 1\n" + "set up\n" * 30 + "[lint] ERROR task failed\napp/a.go:3:1: bad (vet)\n"
     assert error_head(text, 140).endswith("… app/a.go:3:1: bad (vet)")
 
 
@@ -61,3 +61,10 @@ def test_commands_that_only_look_are_known():
     """What they print is no verdict on anything."""
     assert only_looks("cd /a && git log --oneline")
     assert not only_looks("git commit -m 'x'")
+
+
+def test_the_test_that_failed_is_named_before_the_places_it_passed():
+    """A runner logs places on its way; what it says failed comes first."""
+    noise = "set up\n" * 30 + "hooks.go:155: output\n"
+    text = f"Exit code 1\n{noise}--- FAIL: TestResume (0.46s)\nFAIL\n"
+    assert error_head(text, 180).endswith("… --- FAIL: TestResume (0.46s) hooks.go:155: output")

@@ -16,7 +16,9 @@ TELLING_LINES = 4
 HEAD_CHARS = 90
 """Of an error's beginning: enough to know it by, leaving room for the line that matters."""
 PLACES = 2
-"""Lines that say where it went wrong: the first, and one more to tell what they have in common."""
+"""Lines that say what failed and where: one of each, or two places."""
+VERDICT_CHARS = 8
+"""A shorter line says that it failed, and not what."""
 LINE_CHARS = 160
 """Of one line; what is longer is data."""
 
@@ -101,9 +103,10 @@ def error_head(text: str, chars: int) -> str:
         return whole
     head = f"{whole[: max(HEAD_CHARS, chars // 3)].rstrip()} {CUT}"
     lines = [line for each in text.splitlines() if (line := one_line(each)) not in head]
+    named = [line for line in lines if _FAILED.match(line) and len(line) > VERDICT_CHARS]
     placed = [line for line in lines if _PLACE.match(line)]
     failing = [line for line in lines if _FAILURE.search(line)]
-    trouble = " ".join(placed[:PLACES] or failing[:1])
+    trouble = " ".join((*named[:1], *placed)[:PLACES] or failing[:1])
     room = chars - len(head)
     return f"{head} {cut(trouble, room)}" if trouble else f"{whole[:chars].rstrip()} {CUT}"
 
