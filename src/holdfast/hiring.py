@@ -142,7 +142,7 @@ class Hiring:
         """Make the worker that an order asks for."""
         if order.is_teammate:
             self._open_team_box()
-        return self._fork(order) if order.is_fork else await self._agent(order)
+        return await (self._fork(order) if order.is_fork else self._agent(order))
 
     def _open_team_box(self) -> None:
         team = self.estate.teammates.team
@@ -256,17 +256,19 @@ class Hiring:
         place = self.parent.workplace
         return scopes.opened(definition, place.root, place.home, self.parent.engine.settings.memory)
 
-    def _fork(self, order: Order) -> ForkWorker:
+    async def _fork(self, order: Order) -> ForkWorker:
         parent = self.parent
         if self._forks is None:
             self._forks = parent.forks(asyncio.Event())  # in the background they outlive an abort
-        return ForkWorker(
+        worker = ForkWorker(
             order,
             engine=parent.engine,
             forks=self._forks,
             permit=partial(self._pass_fork, self._gate(order, None)),
             box=agent_box(self.estate.directory, order.id),
         )
+        await worker.share()
+        return worker
 
     async def _pass_fork(self, gate: Gate, use: ToolUse, tool: Tool) -> Pass | Denial:
         if use.name in NOT_IN_A_FORK:

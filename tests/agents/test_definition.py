@@ -122,7 +122,6 @@ def test_planning_stays_planning(wanted):
     assert mode_for(definition, "plan") == "plan"
 
 
-
 def test_hooks_and_servers_of_its_own_are_demands():
     """They are programs that would run here; servers merely named are not."""
     draft = _read(

@@ -3,7 +3,6 @@
 import json
 
 from casting import Cast, entries, hidden, told
-
 from holdfast.entries import Ended, Forked, Ran, Spawned
 from holdfast.fork import STARTED
 from holdfast.log import load

@@ -29,7 +29,9 @@ def use(tmp_path, team):
     async def call(me="lead", **given):
         others = tuple(member.name for member in team.members() if member.name != me)
         around = Around(me=me, peers=(Peer(id="a1"),), teammates=others, lead="lead")
-        post = Post(session="s1", directory=tmp_path / "s1", around=lambda: around, team=lambda: team)
+        post = Post(
+            session="s1", directory=tmp_path / "s1", around=lambda: around, team=lambda: team
+        )
         return await send_tool(post).run(given, place)
 
     return call

@@ -7,6 +7,7 @@ when it has answered, for its rounds are its own.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -17,10 +18,11 @@ from holdfast.agents.mailbox import Inbox, Letter
 from holdfast.agents.worker import Finish, Order, Seen
 from holdfast.cache.request import Wire, opening
 from holdfast.engine import Engine
-from holdfast.entries import Framed
+from holdfast.entries import AnyEntry, Framed, Replied, Spawned
 from holdfast.errors import StoreError
 from holdfast.fork import ForkEnd, ForkReply, ForkRequest, Forks, Permit, Prefix
-from holdfast.log import load, load_header
+from holdfast.log import load
+from holdfast.messages import ToolUse
 from holdfast.view import fold
 
 DIRECTIVE = """You are now a fork of this conversation, with a task of your own, given below. What \
@@ -69,7 +71,7 @@ class ForkWorker:
         words = f"{DIRECTIVE}{self._order.prompt}" if begins else _read(letters) or GO_ON
         if self._is_stopped:
             return Finish(state="stopped", detail="it was stopped")
-        prefix = await self._shared()
+        assert self._prefix is not None, "it shares a prefix before it works"
         request = ForkRequest(
             say=words,
             source=self._order.source,
@@ -78,7 +80,7 @@ class ForkWorker:
             writes_cache=True,
             keeps_log=self._order.log,
             on_event=seen,
-            prefix=prefix,
+            prefix=self._prefix,
             mail=letters[-1].cursor if letters else "",
         )
         self._task = asyncio.create_task(self._forks.ask(request))
@@ -94,18 +96,19 @@ class ForkWorker:
             self._inbox.delivered(letter)
         return _finished(reply)
 
-    async def _shared(self) -> Prefix:
-        """Take the prefix at the answer that started this fork, once that is whole."""
-        if self._prefix is None and self._order.log.exists():
-            entry = load_header(self._order.log).parent_entry
-            self._prefix = prefix_at(self._engine, entry)
+    async def share(self) -> None:
+        """Take the prefix at the answer that starts this fork, once that has come to its end.
+
+        While the call that starts it runs, the parent's next one waits; later would be too late.
+        """
+        if self._order.log.exists():
+            self._prefix = prefix_of(self._engine, self._order.id)
         while self._prefix is None:
             now = self._engine.prefix()
             if now.is_whole:
                 self._prefix = now.at_answer()
             else:
                 await asyncio.sleep(WHOLE_SECONDS)
-        return self._prefix
 
     def has_mail(self) -> bool:
         """Say whether mail waits."""
@@ -125,9 +128,9 @@ class ForkWorker:
         """Nothing is held between two calls."""
 
 
-def prefix_at(engine: Engine, entry: int) -> Prefix:
-    """Rebuild what a fork shared: the conversation as it was at an entry of its parent's log."""
-    view = fold([one for one in engine.view.history if one.n <= entry])
+def prefix_of(engine: Engine, fork: str) -> Prefix:
+    """Rebuild what a fork shared: its parent's conversation up to the answer that started it."""
+    view = fold(upto_answer(engine.view.history, fork))
     frame = view.frame or Framed()
     messages = opening(frame) + Wire().messages(view.messages())
     then = replace(
@@ -140,6 +143,21 @@ def prefix_at(engine: Engine, entry: int) -> Prefix:
         is_whole=True,
     )
     return then.at_answer()
+
+
+def upto_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
+    """Cut a history behind the answer whose call started a fork."""
+    calls = {
+        entry.tool_use_id for entry in history if isinstance(entry, Spawned) and entry.agent == fork
+    }
+    answers = [entry for entry in history if isinstance(entry, Replied)]
+    starts = {
+        entry.response_id
+        for entry in answers
+        if any(isinstance(block, ToolUse) and block.id in calls for block in entry.content)
+    }
+    last = max((entry.n for entry in answers if entry.response_id in starts), default=0)
+    return [entry for entry in history if entry.n <= last]
 
 
 def _cursors(log: Path) -> dict[str, int]:

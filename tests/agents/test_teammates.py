@@ -1,0 +1,66 @@
+"""Teammates: they stay, have a mailbox, say when they are free, and end when asked."""
+
+from casting import Cast, entries, hidden, told, until
+from holdfast.entries import Ended
+from holdfast.settings import home
+
+CALL = (
+    'tool: Agent {"description": "d", "prompt": "first part", "name": "ada", "teammate": true}'
+    "\n---\ntext: started"
+)
+SHUT = (
+    'tool: SendMessage {"to": "ada", "message": {"type": "shutdown_request"}}\n---\ntext: asked her'
+)
+
+
+def _agreeing(messages):
+    """Find the id of the request in the mail, as a model would."""
+    text = str(messages)
+    id = text.split('with request_id "')[1].split('"')[0]
+    return (
+        'tool: SendMessage {"to": "lead", "message": {"type": "shutdown_answer", "request_id": '
+        f'"{id}", "approve": true}}}}\n---\ntext: bye'
+    )
+
+
+class Team(Cast):
+    """A cast in which ada agrees to stop."""
+
+    async def stream(self, request):
+        words, _ = self._cue(request.kwargs["messages"])
+        if words == "Please finish and stop":
+            self.scripts[words] = _agreeing(request.kwargs["messages"])
+        async for event in super().stream(request):
+            yield event
+
+
+async def test_a_teammate_is_told_of_further_work_and_ends_when_asked(opened):
+    """Idle in between; its end leaves no team behind."""
+    team = Team(
+        {
+            "start now": CALL,
+            "first part": "text: first done",
+            "Nothing left to do": "text: good",
+            "more please": 'tool: SendMessage {"to": "ada", "message": "second part", '
+            '"summary": "one more part"}\n---\ntext: told her',
+            "second part": "text: second done",
+            "shut down": SHUT,
+            "Please finish and stop": "",
+            "is done": "text: all done",
+            "I stop now": "text: she agrees",
+        }
+    )
+    async with opened(team) as agent:
+        assert (await told(agent)).text == "good"
+        assert [one.is_idle for one in agent.household.running.values()] == [True]
+        assert (home() / "teams" / agent.session.id).is_dir()
+        assert any("Nothing left to do (available)" in text for text in hidden(agent))
+        await told(agent, "more please")
+        await until(lambda: all(one.is_idle for one in agent.household.running.values()))
+        async for _ in agent.run("shut down"):
+            pass
+        await until(lambda: entries(agent, Ended))
+        [ended] = entries(agent, Ended)
+        assert (ended.state, ended.text) == ("completed", "bye")
+        session = agent.session.id
+    assert not (home() / "teams" / session).exists()
