@@ -60,7 +60,7 @@ from holdfast.simulator.brains.echo import EchoBrain
 from holdfast.simulator.request import Caller, parse_request
 from holdfast.simulator.simulation import Simulation
 from holdfast.stages.clear import Clearing, cleared
-from holdfast.stages.clearable import Ledger, weight
+from holdfast.stages.clearable import Stock, weight
 from holdfast.stages.spill import Spill
 from holdfast.stages.ways import Plan
 from holdfast.transcripts.formats import open_transcript
@@ -254,10 +254,10 @@ def lost_bytes(path: Path, entries: Sequence[AnyEntry]) -> int:
     return lost
 
 
-def instantly(engine: Engine, ledger: Ledger) -> None:
+def instantly(engine: Engine, stock: Stock) -> None:
     """Clear all but the newest, whatever it costs."""
-    ledger.follow(engine.view)
-    batch = ledger.batch(KEPT_RESULTS)
+    stock.follow(engine.view)
+    batch = stock.batch(KEPT_RESULTS)
     if batch:
         entry = cleared(engine, Plan(way="paid", batch=batch, why="the ceiling"))
         if entry.ids:
@@ -282,10 +282,10 @@ async def play(entries: Sequence[AnyEntry], policy: str, settings: Settings, mod
             replay.engine.stages = (Clearing(),)
             Spill().attach(replay.engine)
         elif policy == "ceiling":
-            ledger = Ledger(smallest=settings.clear.smallest_tokens)
+            stock = Stock(smallest=settings.clear.smallest_tokens)
 
             async def stage(engine: Engine) -> None:
-                instantly(engine, ledger)
+                instantly(engine, stock)
 
             replay.engine.stages = (stage,)
         return await replay.play()

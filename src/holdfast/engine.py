@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.cache.advice import window_at_cost
-from holdfast.cache.edits import EditedWire, pins, takes_edits
+from holdfast.cache.edits import EditedWire, placed, takes_edits
 from holdfast.cache.left import left_behind
 from holdfast.cache.markers import Markers
 from holdfast.cache.request import Caching, Wire, build, free_slots, opening
@@ -177,7 +177,7 @@ class Engine:
     def _request(self, max_output_tokens: int) -> Request:
         """Build the request for the view as it is, with markers where they pay."""
         messages, unmoved = self._messages()
-        is_on = self.settings.cache.on
+        is_on = self.frame.cached
         places = self._markers.place(
             messages, unmoved, slots=free_slots(self.frame) if is_on else 0
         )
@@ -199,7 +199,7 @@ class Engine:
         first = opening(self.frame)
         sent, unmoved = self._wire.messages(self.view.messages()), self._wire.unmoved
         if takes_edits(self.frame, self.model):
-            sent = self._edited.messages(sent, pins(self.view))
+            sent = self._edited.messages(sent, placed(self.view))
             unmoved = min(unmoved, self._edited.unmoved)
         messages = first + sent
         if self._markers.left is None and (found := left_behind(self.view, messages)):
@@ -221,7 +221,7 @@ class Engine:
             left=self._markers.left_in(messages, unmoved),
             before=self.watch.last(self._asked_as),
             is_whole=last is None or bool(last.stop_reason),
-            is_cached=self.settings.cache.on,
+            is_cached=self.frame.cached,
             key=self.log.header.session,
             previous_id=self.view.response_id,
         )

@@ -13,7 +13,7 @@ from functools import reduce
 from operator import add
 from typing import Literal, TypeAlias
 
-from holdfast.entries import How, Ran
+from holdfast.entries import Cleared, How, Ran
 from holdfast.measure import NOTHING, Measure, measure_content
 from holdfast.messages import (
     Block,
@@ -76,6 +76,15 @@ class StandIn:
     measure: Measure = NOTHING
     same_as: str = ""
     """The tool use whose result this one repeats."""
+
+
+def stand_ins(entry: Cleared) -> dict[str, StandIn]:
+    """Give what is shown instead of each result that was cleared, by its tool use."""
+    measures = entry.measures or (NOTHING,) * len(entry.ids)
+    return {
+        id: StandIn(text=text, how=entry.how, measure=measure)
+        for id, text, measure in zip(entry.ids, entry.texts, measures, strict=False)
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,10 @@ touches.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
-from holdfast.items import Item, Result, Round, StandIn, join
+from holdfast.entries import Cleared
+from holdfast.items import Item, Result, Round, join, stand_ins
 from holdfast.measure import NOTHING, Measure
 from holdfast.messages import Message
 
@@ -82,8 +83,9 @@ class Row:
             return None
         return self.replace(owner.with_changed(tool_use_id, change))
 
-    def clear(self, shown: Mapping[str, StandIn]) -> int | None:
+    def clear(self, entry: Cleared) -> int | None:
         """Put texts in place of results; say where the first that has one stands."""
+        shown = stand_ins(entry)
         orders = sorted({self.uses[id] for id in shown if id in self.uses})
         touched = [i for i in map(self.index, orders) if i is not None]
         touched = [i for i in touched if self._has_result(i, shown)]

@@ -290,12 +290,7 @@ class View:
         self._drop_thinking(entry, i)
 
     def _cleared(self, entry: Cleared) -> None:
-        measures = entry.measures or (NOTHING,) * len(entry.ids)
-        shown = {
-            id: StandIn(text=text, how=entry.how, measure=measure)
-            for id, text, measure in zip(entry.ids, entry.texts, measures, strict=False)
-        }
-        before, first = self._row.measure, self._row.clear(shown)
+        before, first = self._row.measure, self._row.clear(entry)
         if entry.how == "edited":
             self.edits = (*self.edits, entry)
         elif entry.how == "server":  # the prompt that the last usage is of was already without it

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.cache.edits import BETA, EditedWire, deleted_tokens, pins, takes_edits, with_edits
+from holdfast.cache.edits import BETA, EditedWire, deleted_tokens, placed, takes_edits, with_edits
 from holdfast.entries import Cleared, Framed, Ran, Replied, Said, Snipped
 from holdfast.messages import Text, ToolUse, Usage, message_to_wire
 from holdfast.simulator.validate import CACHE_EDITS_BETA
@@ -32,17 +32,17 @@ def test_the_simulator_knows_the_header():
 
 
 @pytest.mark.parametrize(
-    ("blocks", "placed"),
+    ("blocks", "at"),
     [
         ([result("a"), TEXT], 1),
         ([result("a"), result("b")], 2),
         ([TEXT, TEXT], 0),
     ],
 )
-def test_an_edit_stands_behind_the_results_and_before_the_words(blocks, placed):
+def test_an_edit_stands_behind_the_results_and_before_the_words(blocks, at):
     """So it stays where it is when more words join the message."""
     content = with_edits(user(*blocks), ("z",))["content"]
-    assert content[placed] == deletion("z")
+    assert content[at] == deletion("z")
     assert [_bare(block) for block in content if block["type"] != "cache_edits"] == blocks
 
 
@@ -95,25 +95,27 @@ def edited(*ids, place):
     return Cleared(ids=ids, texts=("gone",) * len(ids), how="edited", place=place)
 
 
-def test_pins_name_the_message_they_were_first_sent_with():
+def test_edits_stand_in_the_message_they_were_first_sent_with():
     """The user's message in which the item ends, however much came since."""
     view = view_of(*reads("a", "b", "c"), edited("a", place=6), *reads("d")[1:])
-    assert pins(view) == {6: ("a",)}
+    assert placed(view) == {6: ("a",)}
     assert view.messages()[6].content[0].tool_use_id == "c"
 
 
-def test_a_pin_whose_message_is_gone_moves_to_the_next():
+def test_an_edit_whose_message_is_gone_moves_to_the_next():
     """What it deletes is still sent, so it must still be said."""
     view = view_of(*reads("a", "b", "c"), edited("a", place=4), Snipped(targets=(4,)))
-    assert pins(view) == {4: ("a",)}
+    assert placed(view) == {4: ("a",)}
 
 
 def test_what_is_rewritten_or_gone_is_not_deleted_as_well():
-    """A pin names only results that are sent."""
+    """An edit names only results that are sent."""
     rewritten = Cleared(ids=("a",), texts=("gone",))
-    assert pins(view_of(*reads("a", "b", "c"), edited("a", "b", place=6), rewritten)) == {6: ("b",)}
+    assert placed(view_of(*reads("a", "b", "c"), edited("a", "b", place=6), rewritten)) == {
+        6: ("b",)
+    }
     snipped = Snipped(targets=(2,))
-    assert pins(view_of(*reads("a", "b", "c"), edited("a", place=6), snipped)) == {}
+    assert placed(view_of(*reads("a", "b", "c"), edited("a", place=6), snipped)) == {}
 
 
 def test_a_session_that_did_not_latch_edits_sends_none():
@@ -134,5 +136,5 @@ def test_a_provider_without_the_figure_deleted_nothing():
 def test_messages_of_a_view_take_edits():
     """The wire form of a rendered view can carry them."""
     view = view_of(*reads("a", "b"), edited("a", place=4))
-    sent = EditedWire().messages([message_to_wire(m) for m in view.messages()], pins(view))
+    sent = EditedWire().messages([message_to_wire(m) for m in view.messages()], placed(view))
     assert sent[-1]["content"] == [result("b") | {"cache_reference": "b"}, deletion("a")]

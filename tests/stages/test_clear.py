@@ -253,6 +253,17 @@ async def test_bound_thinking_is_not_dropped_inside_a_loop(reading):
     assert len(thoughts) == 1, "only what was thought before the first change is still bound to it"
 
 
+async def test_what_pays_is_cleared_as_soon_as_the_loop_ends(reading):
+    """A price that could not be acted on is asked again when it can."""
+    one = reading(PLAIN, model="claude-opus-5-5")
+    await one.read(60, thinks=True)
+    assert one.cleared == []
+    await one.send()
+    one.call()
+    await one.ask("and now?")
+    assert "it costs $" in one.cleared[0].why
+
+
 async def test_at_the_line_bound_thinking_does_not_hold_clearing_up(reading):
     """What would come instead is a compaction, which drops more."""
     one = reading(

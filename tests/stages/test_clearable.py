@@ -1,9 +1,9 @@
-"""The ledger: which results could be cleared, however it came to know of them."""
+"""The stock: which results could be cleared, however it came to know of them."""
 
 import pytest
 
 from holdfast.entries import Cleared, Snipped
-from holdfast.stages.clearable import Batch, Ledger, weight
+from holdfast.stages.clearable import Batch, Stock, weight
 from holdfast.view import fold
 
 from .reading import PAGE, Reading
@@ -24,18 +24,18 @@ def ids(results):
 
 
 def fresh(view):
-    """What a ledger says that sees a view for the first time."""
-    ledger = Ledger(smallest=50)
-    ledger.follow(view)
-    return ledger
+    """What a stock says that sees a view for the first time."""
+    stock = Stock(smallest=50)
+    stock.follow(view)
+    return stock
 
 
 async def test_results_are_listed_once_an_answer_followed_them(one):
     """The last round's are not read yet; they count among the newest."""
     await one.read(7)
-    ledger = fresh(one.view)
-    assert ids(ledger.newest) == [f"t{i}" for i in range(6)] and ledger.unread == 1
-    assert ids(ledger.batch(5).results) == ["t0", "t1"]
+    stock = fresh(one.view)
+    assert ids(stock.newest) == [f"t{i}" for i in range(6)] and stock.unread == 1
+    assert ids(stock.batch(5).results) == ["t0", "t1"]
 
 
 async def test_at_least_one_stays(one):
@@ -57,7 +57,7 @@ async def test_weights_are_those_of_what_is_sent_and_stands_before(one):
 
 async def test_following_along_is_counting_anew(one):
     """Whatever happens to the view, what was kept is what a fresh look would find."""
-    ledger = Ledger(smallest=50)
+    stock = Stock(smallest=50)
     for step in range(12):
         await one.read(1, first=step)
         if step == 6:
@@ -66,22 +66,22 @@ async def test_following_along_is_counting_anew(one):
             one.engine.record(Snipped(targets=(one.view.round_of("t3").id,)))
         if step == 9:
             one.engine.record(Cleared(ids=("t4",), texts=("gone",), how="edited", place=99))
-        ledger.follow(one.view)
+        stock.follow(one.view)
         anew = fresh(fold(one.view.history))
         for name in ("newest", "heavy", "edited", "unread"):
-            assert str(getattr(ledger, name)) == str(getattr(anew, name))
-        assert ledger.cleared_weight == pytest.approx(anew.cleared_weight)
+            assert str(getattr(stock, name)) == str(getattr(anew, name))
+        assert stock.cleared_weight == pytest.approx(anew.cleared_weight)
 
 
 async def test_a_turn_is_looked_at_once(one):
     """Only what is new is taken: the same objects stay in the list."""
-    ledger = Ledger()
+    stock = Stock()
     await one.read(5)
-    ledger.follow(one.view)
-    before = list(ledger.newest)
+    stock.follow(one.view)
+    before = list(stock.newest)
     await one.read(3, first=5)
-    ledger.follow(one.view)
-    assert all(a is b for a, b in zip(before, ledger.newest, strict=False))
+    stock.follow(one.view)
+    assert all(a is b for a, b in zip(before, stock.newest, strict=False))
 
 
 async def test_batches_add_up_in_order():
@@ -94,8 +94,8 @@ async def test_what_the_provider_hides_is_apart(one):
     await one.read(6)
     one.engine.record(Cleared(ids=("t0",), texts=("gone",), how="edited", place=99))
     one.engine.record(Cleared(ids=("t1",), texts=("gone",), how="server", inferred=True))
-    ledger = fresh(one.view)
-    assert ids(ledger.edited.results) == ["t0"] and ids(ledger.served.results) == ["t1"]
-    assert ids(ledger.newest) == ["t2", "t3", "t4"]
-    assert ledger.edited.weight > weight(one.view.round_of("t2").results_measure) - 5
+    stock = fresh(one.view)
+    assert ids(stock.edited.results) == ["t0"] and ids(stock.served.results) == ["t1"]
+    assert ids(stock.newest) == ["t2", "t3", "t4"]
+    assert stock.edited.weight > weight(one.view.round_of("t2").results_measure) - 5
     assert PAGE in one.shown()["t0"]

@@ -12,7 +12,7 @@ from holdfast.items import Result, Round, StandIn
 from holdfast.messages import ToolUse, text_of
 from holdfast.prices import prices
 from holdfast.settings import ClearSettings, WindowSettings
-from holdfast.stages.clearable import Batch, Clearable, Ledger
+from holdfast.stages.clearable import Batch, Clearable, Stock
 from holdfast.stages.moment import NEVER_CACHED, Moment
 from holdfast.stages.ways import Rule, Standing, choose, plan_clearing, usd
 from holdfast.tools.describe import description_of
@@ -39,8 +39,8 @@ def result(n, weight, *, how=None):
     )
 
 
-def ledger(*weights, unread=0, edited=()):
-    made = Ledger(smallest=200)
+def stock(*weights, unread=0, edited=()):
+    made = Stock(smallest=200)
     for n, weight in enumerate(weights):
         made._file(result(n, weight))
     for n, weight in edited:
@@ -74,16 +74,16 @@ def way(found):
 def test_a_dead_cache_comes_first():
     """Even where edits could be made: those would need a cache."""
     found = plan_clearing(
-        ledger(*[1_000] * 20), moment(cold="it died"), Standing(has_edits=True), SETTINGS
+        stock(*[1_000] * 20), moment(cold="it died"), Standing(has_edits=True), SETTINGS
     )
     assert way(found) == "idle" and len(found.batch) == 15
 
 
 def test_little_is_not_worth_the_loss():
     """Under the least, even what costs nothing stays; what the provider hides is still cleared."""
-    few = ledger(*[300] * 8)
+    few = stock(*[300] * 8)
     assert plan_clearing(few, moment(cold="it died"), Standing(), SETTINGS) is None
-    hiding = ledger(*[300] * 8, edited=[(90, 5_000)])
+    hiding = stock(*[300] * 8, edited=[(90, 5_000)])
     found = plan_clearing(hiding, moment(cold="it died"), Standing(), SETTINGS)
     assert [one.id for one in found.batch.results] == ["t90"]
 
@@ -94,7 +94,7 @@ def test_little_is_not_worth_the_loss():
 def test_edits_wait_for_a_dozen(count, unread, expected):
     """Those not read yet count among the active ones."""
     found = plan_clearing(
-        ledger(*[1_000] * count, unread=unread), moment(), Standing(has_edits=True), SETTINGS
+        stock(*[1_000] * count, unread=unread), moment(), Standing(has_edits=True), SETTINGS
     )
     assert way(found) == expected
 
@@ -102,21 +102,21 @@ def test_edits_wait_for_a_dozen(count, unread, expected):
 def test_edits_do_not_move_what_was_sent():
     """So they need not wait for the end of a turn."""
     standing = Standing(has_edits=True, can_move=False)
-    found = plan_clearing(ledger(*[1_000] * 12), moment(), standing, SETTINGS)
+    found = plan_clearing(stock(*[1_000] * 12), moment(), standing, SETTINGS)
     assert (way(found), found.how) == ("edits", "edited")
 
 
 @pytest.mark.parametrize(("weight", "taken"), [(1_000, 17), (300, 2)])
 def test_stale_edits_are_cut_from_the_text(weight, taken):
     """All of them, and what else is old: all behind the first is written anew in any case."""
-    made = ledger(*[weight] * (20 if weight > 500 else 8), edited=[(90, 5_000), (91, 5_000)])
+    made = stock(*[weight] * (20 if weight > 500 else 8), edited=[(90, 5_000), (91, 5_000)])
     found = plan_clearing(made, moment(), Standing(is_stale=True, has_edits=True), SETTINGS)
     assert (way(found), found.how, len(found.batch)) == ("stale", "rewritten", taken)
 
 
 def test_a_batch_must_pay():
     """Much to remove with little behind it pays; the same behind a long rest does not."""
-    made = ledger(*[4_000] * 12)
+    made = stock(*[4_000] * 12)
     assert way(plan_clearing(made, moment(used_tokens=70_000), Standing(), SETTINGS)) == "paid"
     dear = moment(used_tokens=150_000, cached_tokens=149_000)
     assert plan_clearing(made, dear, Standing(), SETTINGS) is None
@@ -124,7 +124,7 @@ def test_a_batch_must_pay():
 
 def test_a_price_is_not_asked_for_every_turn():
     """Nor where the provider clears, nor inside a loop that must not be disturbed."""
-    made, now = ledger(*[4_000] * 12), moment(used_tokens=70_000)
+    made, now = stock(*[4_000] * 12), moment(used_tokens=70_000)
     for standing in (
         Standing(asks_price=False),
         Standing(is_served=True),
@@ -137,7 +137,7 @@ def test_a_price_is_not_asked_for_every_turn():
 def test_at_the_line_room_is_made_by_clearing_if_that_lasts():
     """A tenth of the line must come free; else the history is better compacted at once."""
     now = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
-    enough, little = ledger(*[4_000] * 12), ledger(*[3_000] * 8)
+    enough, little = stock(*[4_000] * 12), stock(*[3_000] * 8)
     assert way(plan_clearing(enough, now, Standing(), SETTINGS)) == "line"
     assert plan_clearing(little, now, Standing(), SETTINGS) is None
     assert way(plan_clearing(enough, now, Standing(can_move=False), SETTINGS)) == "line"
@@ -145,9 +145,9 @@ def test_at_the_line_room_is_made_by_clearing_if_that_lasts():
 
 def test_a_cache_that_is_off_is_not_one_that_died():
     """It is cold before every call, so only a batch that pays is taken."""
-    found = plan_clearing(ledger(*[1_000] * 12), moment(cold=NEVER_CACHED), Standing(), SETTINGS)
+    found = plan_clearing(stock(*[1_000] * 12), moment(cold=NEVER_CACHED), Standing(), SETTINGS)
     assert found is None
-    more = ledger(*[4_000] * 12)
+    more = stock(*[4_000] * 12)
     assert way(plan_clearing(more, moment(cold=NEVER_CACHED), Standing(), SETTINGS)) == "paid"
 
 
@@ -155,7 +155,7 @@ def test_budgets_shrink_with_small_windows():
     """On 20K a tenth of the least is enough."""
     small = window_for("claude-opus-5", WindowSettings(limit_tokens=20_000))
     now = moment(cold="it died", window=small, used_tokens=9_000)
-    assert way(plan_clearing(ledger(*[300] * 8), now, Standing(), SETTINGS)) == "idle"
+    assert way(plan_clearing(stock(*[300] * 8), now, Standing(), SETTINGS)) == "idle"
 
 
 def test_amounts_are_never_nothing():

@@ -30,7 +30,7 @@ def deleted_tokens(usage: Usage | None) -> int:
     return found if isinstance(found, int) else 0
 
 
-def pins(view: View) -> dict[int, tuple[str, ...]]:
+def placed(view: View) -> dict[int, tuple[str, ...]]:
     """Say which of a view's messages name which results as deleted."""
     found: dict[int, tuple[str, ...]] = {}
     messages = view.messages() if view.edits else []
@@ -56,25 +56,25 @@ class EditedWire:
 
     def __init__(self) -> None:
         self._known: list[JsonObject] = []
-        self._pins: Mapping[int, Sequence[str]] = {}
+        self._placed: Mapping[int, Sequence[str]] = {}
         self._edited: list[JsonObject] = []
         self.unmoved = 0
         """How many messages were as they are now when last asked."""
 
     def messages(
-        self, messages: Sequence[JsonObject], pins: Mapping[int, Sequence[str]]
+        self, messages: Sequence[JsonObject], placed: Mapping[int, Sequence[str]]
     ) -> list[JsonObject]:
-        """Put references on results, and into each message the edits that are pinned there."""
+        """Put references on results, and into each message the edits that stand there."""
         same = [
-            known is message and self._pins.get(i) == pins.get(i)
+            known is message and self._placed.get(i) == placed.get(i)
             for i, (known, message) in enumerate(zip(self._known, messages, strict=False))
         ]
         self.unmoved = same.index(False) if False in same else len(same)
         edited = [
-            self._edited[i] if i < len(same) and same[i] else with_edits(message, pins.get(i, ()))
+            self._edited[i] if i < len(same) and same[i] else with_edits(message, placed.get(i, ()))
             for i, message in enumerate(messages)
         ]
-        self._known, self._pins, self._edited = list(messages), pins, edited
+        self._known, self._placed, self._edited = list(messages), placed, edited
         return edited
 
 

@@ -9,7 +9,7 @@ once more up to that request: what was sent then is known exactly, whatever came
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.cache.edits import pins, takes_edits, with_edits
+from holdfast.cache.edits import placed, takes_edits, with_edits
 from holdfast.cache.markers import Left, last_place
 from holdfast.cache.request import opening
 from holdfast.capabilities import capabilities
@@ -58,8 +58,8 @@ def _as_sent(view: View) -> list[JsonObject]:
     frame = view.frame or Framed()
     sent = [message_to_wire(message) for message in view.messages()]
     if takes_edits(frame, view.model):
-        pinned = pins(view)
-        sent = [with_edits(message, pinned.get(i, ())) for i, message in enumerate(sent)]
+        edits = placed(view)
+        sent = [with_edits(message, edits.get(i, ())) for i, message in enumerate(sent)]
     return [*opening(frame), *sent]
 
 

@@ -18,7 +18,7 @@ from holdfast.engine import Engine
 from holdfast.entries import Cleared, Failed, Replied
 from holdfast.items import Round
 from holdfast.measure import measure_content
-from holdfast.stages.clearable import Batch, Clearable, Ledger, sent_measure, weight
+from holdfast.stages.clearable import Batch, Clearable, Stock, sent_measure, weight
 from holdfast.stages.moment import Moment, moment, time_of
 from holdfast.stages.stand_in import LONGEST_WEIGHT, stand_in
 from holdfast.stages.tally import EDITS_FAILED, Tally
@@ -60,7 +60,7 @@ class Clearing:
         self.forget = forget
         self.tell = tell
         self.is_main = is_main
-        self._ledger: Ledger | None = None
+        self._stock: Stock | None = None
         self._tally = Tally()
         self._served = 0
         """The last answer whose word on what the provider cleared was taken in."""
@@ -74,44 +74,47 @@ class Clearing:
     async def __call__(self, engine: Engine) -> None:
         """Clear what is due before the next call."""
         settings = engine.settings.clear
-        ledger = self.look(engine)
+        self.look(engine)
         self._take_in_served(engine)
         if not settings.on:
             return
-        now = moment(engine, ledger, self._tally)
+        stock = self.look(engine)
+        now = moment(engine, stock, self._tally)
         if now.is_blocked and engine.view.fate.vetoes:
-            ledger.follow(engine.view, is_forced=True)
-        standing = self._standing(engine, ledger, now)
+            stock.follow(engine.view, is_forced=True)
+        standing = self._standing(engine, stock, now)
         if standing.is_stale and not self._tally.has_deleted and not self._tally.edits_failed:
             engine.record(Failed(what=EDITS_FAILED, error="the provider did not act on them"))
-        plan = plan_clearing(ledger, now, standing, settings)
-        self._refused = ledger.heavy.weight if standing.asks_price and not plan else self._refused
+        plan = plan_clearing(stock, now, standing, settings)
         if plan is not None:
             self._clear(engine, plan)
+        elif standing.asks_price and standing.can_move:
+            self._refused = stock.heavy.weight
 
-    def look(self, engine: Engine) -> Ledger:
+    def look(self, engine: Engine) -> Stock:
         """Take in what is new, and say what could be cleared."""
         settings = engine.settings.clear
-        if self._ledger is None:
+        if self._stock is None:
             memory = str(engine.log.path.parent / "memory")
-            self._ledger = Ledger(
+            self._stock = Stock(
                 describing(settings.also, lambda name: self.describe(name)),
                 smallest=max(settings.smallest_tokens, LONGEST_WEIGHT),
                 is_kept=lambda path: is_memory(path, memory),
             )
-        self._ledger.follow(engine.view)
+        self._stock.follow(engine.view)
         self._tally.follow(engine.view.history, LIFETIME_SECONDS[engine.frame.lifetime])
-        return self._ledger
+        return self._stock
 
-    def _standing(self, engine: Engine, ledger: Ledger, now: Moment) -> Standing:
+    def _standing(self, engine: Engine, stock: Stock, now: Moment) -> Standing:
         is_able = takes_edits(engine.frame, engine.model) and self.is_main
-        grown = abs(ledger.heavy.weight - self._refused)
+        grown = abs(stock.heavy.weight - self._refused)
         return Standing(
             can_move=may_move(engine),
             has_edits=is_able and not self._tally.edits_failed,
-            is_stale=not now.cold and is_stale(engine.view, ledger.edited, now),
+            is_stale=not now.cold and is_stale(engine.view, stock.edited, now),
             is_served=OPTION in engine.frame.options
             and capabilities(engine.model).context_management,
+            is_rare=drops_thinking(engine),
             asks_price=bool(now.cold) or grown >= ASK_AGAIN_SHARE * self._refused,
         )
 

@@ -89,7 +89,7 @@ class Batch:
         return Batch(both, self.weight + other.weight)
 
 
-class Ledger:
+class Stock:
     """What of a view could be cleared."""
 
     def __init__(

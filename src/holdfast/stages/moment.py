@@ -1,6 +1,6 @@
 """The moment before a call, as far as clearing depends on it: sizes, prices, the cache's warmth.
 
-The engine comes in with what the ledger and the tally know; a frozen value goes out that turns
+The engine comes in with what the stock and the tally know; a frozen value goes out that turns
 weights into tokens and tokens into money. Nothing here decides: `clear` does.
 """
 
@@ -16,7 +16,7 @@ from holdfast.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.engine import Engine
 from holdfast.entries import AnyEntry
 from holdfast.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.stages.clearable import Batch, Clearable, Ledger, weight
+from holdfast.stages.clearable import Batch, Clearable, Stock, weight
 from holdfast.stages.tally import Tally
 from holdfast.window import Window
 
@@ -119,14 +119,14 @@ class Moment:
         return round((self.frame_weight + weight) * self.scale)
 
 
-def moment(engine: Engine, ledger: Ledger, tally: Tally) -> Moment:
+def moment(engine: Engine, stock: Stock, tally: Tally) -> Moment:
     """Look at everything that clearing depends on."""
     full, view, frame = engine.fullness(), engine.view, engine.frame
     lifetime: Lifetime = frame.lifetime
     now, total = engine.watch.clock(), weight(view.total)
     scale = full.used_tokens / total if total > 0 else 1.0
     frame_weight = weight(frame.measure)
-    cleared = round(ledger.cleared_weight * scale)
+    cleared = round(stock.cleared_weight * scale)
     return Moment(
         history=view.history,
         used_tokens=full.used_tokens,
@@ -143,7 +143,7 @@ def moment(engine: Engine, ledger: Ledger, tally: Tally) -> Moment:
             calls=tally.calls,
             cold_calls=tally.cold_calls,
             grown_tokens=max(0, round(full.used_tokens - frame_weight * scale) + cleared),
-            removable_tokens=round(ledger.heavy.weight * scale) + cleared,
+            removable_tokens=round(stock.heavy.weight * scale) + cleared,
             lifetime=lifetime,
         ),
     )
