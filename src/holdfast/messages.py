@@ -103,6 +103,16 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         """The context's size once the answer is part of it."""
         return self.prompt_tokens + self.output_tokens
 
+    @property
+    def written_1h_tokens(self) -> int:
+        """What was written for an hour; a split cannot hold more than was written."""
+        return min(self.cache_write_1h_tokens, self.cache_write_tokens)
+
+    @property
+    def written_5m_tokens(self) -> int:
+        """What was written for five minutes: all that is not said to be for an hour."""
+        return self.cache_write_tokens - self.written_1h_tokens
+
 
 _KNOWN: dict[str, type[_Block]] = {
     "text": Text,

@@ -55,13 +55,12 @@ class Spent(Struct, frozen=True, kw_only=True):
 
 def spent_on(model: str, usage: Usage) -> Spent:
     """Price one answer; a model without a published price costs nothing here."""
-    written_1h = usage.cache_write_1h_tokens
     priced = cost(
         model,
         uncached_tokens=usage.input_tokens,
         read_tokens=usage.cache_read_tokens,
-        write_5m_tokens=usage.cache_write_tokens - written_1h,
-        write_1h_tokens=written_1h,
+        write_5m_tokens=usage.written_5m_tokens,
+        write_1h_tokens=usage.written_1h_tokens,
         output_tokens=usage.output_tokens,
     )
     return Spent(
