@@ -18,6 +18,7 @@ LONG_WINDOW_TOKENS = 1_000_000  # what a `[1m]` suffix asks for
 PLAIN_WINDOW_TOKENS = 200_000  # the older models' window, and the guess for unknown names
 UNKNOWN_OUTPUT_TOKENS = 32_000  # accepted by every current hosted model
 NEW_TOKENIZER_SCALE = 1.3  # Opus from 4.7 and Sonnet from 5 count about 30 % more tokens
+OLDER_GPT_CACHE_SECONDS = 300.0  # models before 5.6 keep a prefix for five minutes or more
 
 _BUDGETED: frozenset[ThinkingMode] = frozenset({"enabled", "disabled"})
 _ALL_MODES: frozenset[ThinkingMode] = frozenset({"adaptive", "enabled", "disabled"})
@@ -50,6 +51,10 @@ class Capabilities:
     compacts_at_threshold: bool = False
     cache_edits: bool = False
     """Deletes tool results inside the cached prefix without breaking it."""
+    cache_seconds: float = 0.0
+    """How long a prefix is kept at least where no marker says so; 0 where markers say it."""
+    default_effort: str = "high"
+    """What is meant when nobody says how much effort to make."""
     cache_breakpoints: bool = False
     """Caches by itself, and takes breakpoints beside."""
     global_scope: bool = False
@@ -70,7 +75,7 @@ class Capabilities:
 def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> Capabilities:
     """Say what the named model can do; `overrides` replaces single fields by name."""
     name = canonical_name(model)
-    found = _TABLE.get(name) or replace(_UNKNOWN, model=name, family=_guess_family(name))
+    found = _TABLE.get(name) or _guessed(name)
     if _is_long(model):
         found = replace(found, window_tokens=max(found.window_tokens, LONG_WINDOW_TOKENS))
     if _is_simulated(model):
@@ -105,6 +110,20 @@ def _is_long(model: str) -> bool:
 def _is_simulated(model: str) -> bool:
     lowered = model.strip().lower()
     return lowered.startswith("simulated/") or lowered == "simulator"
+
+
+def _guessed(name: str) -> Capabilities:
+    """Describe a model that is not in the table by what its family has in common."""
+    family = _guess_family(name)
+    if family != "openai":
+        return replace(_UNKNOWN, model=name, family=family)
+    return replace(
+        _UNKNOWN,
+        model=name,
+        family=family,
+        cache_seconds=OLDER_GPT_CACHE_SECONDS,
+        default_effort=_GPT.default_effort,
+    )
 
 
 def _guess_family(name: str) -> Family:
@@ -180,6 +199,8 @@ _GPT = Capabilities(
     window_tokens=1_050_000,
     max_output_tokens=128_000,
     cache_minimum_tokens=1_024,
+    cache_seconds=1_800.0,
+    default_effort="medium",
     cache_breakpoints=True,
     image_limit=600,
 )

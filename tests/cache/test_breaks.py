@@ -94,7 +94,30 @@ def test_what_is_no_longer_in_the_prompt_costs_nothing():
 )
 def test_which_lifetime_ran_out(lifetimes, seconds, over):
     """The longest that is over, of those the markers asked for."""
-    assert expired(lifetimes, seconds) == over
+    assert expired(MODEL, lifetimes, seconds) == over
+
+
+@pytest.mark.parametrize(
+    ("model", "seconds", "over"),
+    [
+        ("gpt-5.6-sol", 1_200, ""),
+        ("gpt-6-sol", 1_801, "30m"),
+        ("gpt-5", 301, "5m"),
+    ],
+)
+def test_a_provider_without_markers_keeps_to_a_lifetime_of_its_own(model, seconds, over):
+    """Whatever lifetime our markers name: it does not read them."""
+    assert expired(model, {"1h"}, seconds) == over
+    assert expired(model, (), seconds) == over
+
+
+def test_the_lifetime_of_another_provider_is_named_by_its_length():
+    """Half an hour on the models that promise it."""
+    before, after = taken(user(text()), model="gpt-6-sol"), taken(user(text()), model="gpt-6-sol")
+    broke = broken(before, after, seconds=2_400)
+    assert broke.cause == "lifetime_30m"
+    assert broke.detail == "the cache lives for 30 minutes and the call came after 40 minutes"
+    assert broken(before, after, seconds=600).cause == "provider"
 
 
 def test_a_request_that_only_grew_breaks_for_no_reason_of_ours():
@@ -106,11 +129,21 @@ def test_a_request_that_only_grew_breaks_for_no_reason_of_ours():
 def test_more_than_twenty_blocks_between_markers_are_not_looked_back_over():
     """Nineteen new ones are: the marked one counts."""
     before = taken(user(text()))
-    reach = [user(text()), assistant(*[text()] * 9)]
+    reach = [{"role": "user", "content": [text()]}, assistant(*[text()] * 9)]
     far = taken(*reach, user(*[text()] * 11))
     assert broken(before, far).cause == "lookback"
     near = taken(*reach, user(*[text()] * 10))
     assert broken(before, near).cause == "provider"
+
+
+def test_a_marker_where_the_entry_is_needs_no_looking_back():
+    """A long round that marks what the call before left was dropped by the provider."""
+    before = taken(user(text()))
+    round_of_25 = [assistant(*[text()] * 25), user(*[text()] * 25)]
+    both = taken(user(text()), *round_of_25)
+    assert broken(before, both).cause == "provider"
+    unmarked = {"role": "user", "content": [text()]}
+    assert broken(before, taken(unmarked, *round_of_25)).cause == "lookback"
 
 
 def test_the_first_image_parts_the_cache():
@@ -136,6 +169,25 @@ def test_thinking_that_a_model_no_longer_sees_is_expected_to_cost():
     broke = broken(*pair("claude-haiku-4-5"))
     assert (broke.cause, broke.expected) == ("thinking", "said")
     assert broken(*pair("claude-opus-5")).cause == "provider"
+
+
+def test_thinking_of_an_earlier_turn_explains_nothing_now():
+    """It was left out when its own turn ended; a drop ten turns later is the provider's."""
+    thought = assistant({"type": "thinking", "thinking": "hm", "signature": "s"}, text())
+    turns = [user(text()), thought, *[user(text()), assistant(text())] * 10, user(text())]
+    before = taken(*turns, model="claude-haiku-4-5")
+    after = taken(*turns, assistant(text()), user(text()), model="claude-haiku-4-5")
+    broke = broken(before, after)
+    assert (broke.cause, broke.expected) == ("provider", "")
+
+
+@pytest.mark.parametrize("config", [{"effort": "high"}, {}])
+def test_the_usual_effort_may_be_said_or_left_out(config):
+    """Providers treat both alike, so that is no move."""
+    before = taken(user(text()))
+    after = taken(user(text()), output_config=config)
+    assert broken(before, after).cause == "provider"
+    assert broken(before, taken(user(text()), output_config={"effort": "low"})).cause == "effort"
 
 
 def test_what_moved_while_the_cache_was_dead_is_told_beside_it():

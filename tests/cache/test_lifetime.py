@@ -46,6 +46,22 @@ async def test_what_was_chosen_holds_whatever_the_settings_say_later(tmp_path):
     assert again == first
 
 
+async def test_whether_anything_is_kept_is_chosen_once_too(tmp_path):
+    """Switching markers off in mid-session would cost the whole prefix: it waits for the next."""
+    with Session.open(model="claude-sonnet-5-5", system="hi", directory=tmp_path) as session:
+        session.user("one")
+        first = (await session.prepare()).kwargs
+    off = Settings(cache=CacheSettings(on=False))
+    with Session.resume(session.id, settings=off) as later:
+        assert (await later.prepare()).kwargs == first
+        assert later.engine.prefix().is_cached
+    with Session.open(
+        model="claude-sonnet-5-5", system="hi", settings=off, directory=tmp_path
+    ) as without:
+        without.user("one")
+        assert "cache_control" not in str((await without.prepare()).kwargs)
+
+
 def test_the_scope_for_everybody_is_asked_for_where_it_exists():
     """A session that switches to a model without it sends neither the header nor the scope."""
     able = capabilities("simulated/claude-sonnet-5-5")

@@ -67,14 +67,19 @@ def cold_resume_advice(
     lifetime: Lifetime = "5m",
     *,
     frame_tokens: int = FRAME_TOKENS,
+    lives_seconds: float | None = None,
     outlook: Outlook | None = None,
 ) -> ResumeAdvice | None:
-    """Price sending all, clearing first and compacting first; None if the model has no price."""
+    """Price sending all, clearing first and compacting first; None if the model has no price.
+
+    `lives_seconds` is for caches that live by a rule of their own, not by a marker's.
+    """
     listed = prices(model)
     if listed is None:
         return None
     frame = min(frame_tokens, tokens)
-    warmth = Warmth(tokens=tokens, marked=(frame,), lifetime=lifetime).after(idle_seconds)
+    whole = Warmth(tokens=tokens, marked=(frame,), lifetime=lifetime)
+    warmth = whole.after(idle_seconds, lives_seconds)
     course = Course(listed=listed, outlook=outlook or Outlook(), lifetime=lifetime)
     kept = warmth.readable_before(frame)
     making = _summary_usd(listed, tokens, warmth.tokens, summary_tokens)

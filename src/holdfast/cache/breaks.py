@@ -9,10 +9,12 @@ the provider itself. An announced drop is told as well, but it is nobody's fault
 
 from collections.abc import Collection
 from datetime import date
-from itertools import accumulate
+from itertools import chain
 
 from holdfast.cache.edits import deleted_tokens
 from holdfast.cache.fingerprint import Fingerprint, blocks_of
+from holdfast.cache.lifetime import life_of, seconds_of
+from holdfast.cache.markers import LOOK_BACK_BLOCKS
 from holdfast.cache.moves import Move, What, also, moves
 from holdfast.capabilities import capabilities
 from holdfast.entries import CacheBroke
@@ -23,10 +25,6 @@ DROP_RATIO = 0.05
 """Providers round and re-shard: a few percent less is no break."""
 DROP_TOKENS = 2_000
 """Below this a break costs less than a cent on any model."""
-LOOKBACK_BLOCKS = 20
-"""How many blocks before a marker a provider looks for an entry, the marked one included."""
-LIFETIME_SECONDS = {"5m": 300.0, "1h": 3_600.0}
-"""From the start of the call that wrote or read an entry; without markers the shorter is taken."""
 SLACK_SECONDS = 5.0
 """A request travels and waits before the provider looks it up: ours is not quite its clock."""
 
@@ -132,17 +130,17 @@ def lost_usd(model: str, usage: Usage, lost: int, at: date | None = None) -> flo
     paid = listed.at_length(usage.prompt_tokens)
     lost = min(lost, usage.cache_write_tokens + usage.input_tokens)
     written = min(lost, usage.cache_write_tokens)
-    long_share = usage.cache_write_1h_tokens / usage.cache_write_tokens if written else 0.0
+    long_share = usage.written_1h_tokens / usage.cache_write_tokens if written else 0.0
     write = long_share * paid.write_1h + (1 - long_share) * paid.write_5m
     again = written * write + (lost - written) * paid.input
     return (again - lost * paid.read) / TOKENS_PER_PRICE
 
 
-def expired(lifetimes: Collection[str], seconds: float) -> str:
-    """Name the longest lifetime that ran out, or nothing."""
-    known = lifetimes or ("5m",)
-    over = [name for name, limit in LIFETIME_SECONDS.items() if seconds > limit - SLACK_SECONDS]
-    return next((name for name in reversed(over) if name in known), "")
+def expired(model: str, lifetimes: Collection[str], seconds: float) -> str:
+    """Name the longest lifetime that ran out, or nothing; without markers the shortest is taken."""
+    known = {life_of(model, name) for name in lifetimes or ("5m",)}
+    over = [name for name in known if seconds > seconds_of(name) - SLACK_SECONDS]
+    return max(over, key=seconds_of, default="")
 
 
 def _cause(
@@ -155,7 +153,7 @@ def _cause(
         detail = "the provider cleared old results on its side"
         return CacheBroke(cause="clearing", detail=detail, expected="cleared")
     by = next((kind for kind in expected if first and kind in _announcing(first.what)), "")
-    over = expired(before.lifetimes, seconds)
+    over = expired(before.model, before.lifetimes, seconds)
     if first is not None and (by or not over):
         return CacheBroke(
             cause=ANNOUNCED[by] if by else first.what,
@@ -165,7 +163,7 @@ def _cause(
             diff=first.diff(),
         )
     if over:
-        limit = "5 minutes" if over == "5m" else "1 hour"
+        limit = f"{over[:-1]} minutes" if over.endswith("m") else "1 hour"
         meanwhile = also(moved).replace("; also", "; meanwhile also", 1)
         detail = f"the cache lives for {limit} and the call came after {_span(seconds)}"
         return CacheBroke(cause=f"lifetime_{over}", detail=detail + meanwhile)
@@ -185,21 +183,29 @@ def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
     if _has_image(fresh) and not _has_image(before.messages):
         detail = "the first image came in; messages with and without images are cached apart"
         return CacheBroke(cause="image", detail=detail)
-    distance = _marker_distance(before, after, fresh)
-    if distance >= LOOKBACK_BLOCKS:
+    distance = _marker_distance(before, after)
+    if distance >= LOOK_BACK_BLOCKS:
         detail = (
             f"{distance} blocks came between two markers; "
-            f"the provider looks back {LOOKBACK_BLOCKS} at most"
+            f"the provider looks back {LOOK_BACK_BLOCKS} at most"
         )
         return CacheBroke(cause="lookback", detail=detail)
     return CacheBroke(cause="provider", detail="nothing moved and the cache should have lived")
 
 
 def _ended_turn(before: Fingerprint, fresh: list[JsonObject]) -> bool:
-    """Say whether new words of the user end a turn whose thinking this model then leaves out."""
-    if capabilities(before.model).keeps_thinking or not any(map(_is_spoken, fresh)):
+    """Say whether new words of the user end a turn whose thinking this model then leaves out.
+
+    Only the turn that ends counts: what was thought before it was left out already.
+    """
+    if capabilities(before.model).keeps_thinking:
         return False
-    for message in [*fresh[::-1], *before.messages[::-1]]:
+    spoken = next((i for i, message in enumerate(fresh) if _is_spoken(message)), None)
+    if spoken is None:
+        return False
+    for message in chain(reversed(fresh[:spoken]), reversed(before.messages)):
+        if _is_spoken(message):
+            return False
         if any(_type(block) in ("thinking", "redacted_thinking") for block in blocks_of(message)):
             return True
     return False
@@ -224,16 +230,25 @@ def _has_image(messages: Collection[JsonObject]) -> bool:
     return False
 
 
-def _marker_distance(before: Fingerprint, after: Fingerprint, fresh: list[JsonObject]) -> int:
-    """Count the blocks between what was cached and the nearest marker behind it."""
+def _marker_distance(before: Fingerprint, after: Fingerprint) -> int:
+    """Count the blocks from the end of what was cached to the nearest marker at or behind it."""
     if not before.marked or not after.marked:
         return 0
-    counts = list(accumulate(len(blocks_of(message)) for message in fresh))
-    behind = [i - before.length for i in after.marked if i >= before.length]
-    return counts[behind[0]] if behind else 0
+    start = before.marked[-1]
+    end = next((i for i in after.marked if i >= start), None)
+    if end is None:
+        return 0
+    between = sum(len(blocks_of(after.messages[i])) for i in range(start, end))
+    return between + _marked_block(after, end) - _marked_block(before, start)
+
+
+def _marked_block(fingerprint: Fingerprint, i: int) -> int:
+    """Find the last block of a message that carried a marker when this was sent."""
+    content = fingerprint.parts["messages"][i]["content"]
+    return max(j for j, block in enumerate(content) if block.get("cache_control"))
 
 
 def _span(seconds: float) -> str:
-    if seconds < 2 * LIFETIME_SECONDS["1h"]:
+    if seconds < 2 * seconds_of("1h"):
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3_600:.1f} hours"

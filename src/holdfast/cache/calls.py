@@ -1,6 +1,6 @@
 """Every call of a session as its usage tells it, and why the cold ones were cold.
 
-A history comes in, ours or imported; calls go out in order, each with what was read, written
+A history comes in, ours or imported; calls go out in order, each once, with what was read, written
 and neither, what that cost, and what it would have cost with an ideal cache and with none. A
 call is cold when it read less than half of what the one before it had left in the cache. Its
 cause is what was found when it happened, if the log has it, else something the log shows
@@ -10,12 +10,23 @@ their source; only what was found when they happened is told of them.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
 
-from holdfast.cache.breaks import LIFETIME_SECONDS, has_read, lost_usd, readable_tokens
+from holdfast.cache.answers import MAIN, Answer, answers_of, day_of
+from holdfast.cache.breaks import has_read, lost_usd, readable_tokens
 from holdfast.cache.clues import Clue, Seen, explain_cold
-from holdfast.entries import AnyEntry, Asked, CacheBroke, Compacted, Forked, Ran, Replied, Said
-from holdfast.messages import Content, Usage
+from holdfast.cache.lifetime import life_of, seconds_of
+from holdfast.entries import (
+    AnyEntry,
+    Asked,
+    CacheBroke,
+    Compacted,
+    Forked,
+    Framed,
+    Ran,
+    Replied,
+    Said,
+)
+from holdfast.messages import Usage
 from holdfast.prices import cost
 
 COLD_RATIO = 0.5
@@ -51,8 +62,10 @@ class Call:
     is_expected: bool = False
     lost_tokens: int = 0
     lost_usd: float = 0.0
-    source: str = "main"
+    source: str = MAIN
     """Who asked: the conversation itself, or a fork of it."""
+    renewed: float = 0.0
+    """When a fork last read what this call had left, so that it lived on from then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +94,10 @@ class Totals:
 
 def explain_calls(history: Iterable[AnyEntry]) -> list[Call]:
     """Tell every call of a history that reported its usage."""
-    teller = _Teller()
-    for entry in history:
-        teller.take(entry)
+    entries = list(history)
+    teller = _Teller(answers_of(entries))
+    for at, entry in enumerate(entries):
+        teller.take(at, entry)
     return teller.end()
 
 
@@ -106,59 +120,69 @@ def totals(calls: Sequence[Call]) -> Totals:
 
 def expires_at(call: Call) -> float:
     """Say when the cache that a call left behind dies, in seconds since the epoch."""
-    return call.at + LIFETIME_SECONDS[call.lifetime]
+    return max(call.at, call.renewed) + seconds_of(call.lifetime)
+
+
+def last_of_conversation(calls: Sequence[Call]) -> Call | None:
+    """Give the call whose cache the next one would read; a fork leaves none of its own."""
+    mains = (call for call in reversed(calls) if call.source == MAIN)
+    return next(mains, calls[-1] if calls else None)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Answer:
-    """An answer as it is put together from its pieces."""
+class _Asking:
+    """An answer, with what the log shows of how it was asked for."""
 
-    first: Replied
+    answer: Answer
     start: float
-    usage: Usage
-    content: Content
+    lifetime: str
     between: list[AnyEntry]
     """The entries since the answer before."""
     broke: CacheBroke | None = None
-    lifetime: str = "5m"
     asked: Asked | None = None
     """The request, with all hashes known by then."""
     renewed: float = 0.0
     """When a fork last read what this call had left, so that it lived on from then."""
 
+    @property
+    def usage(self) -> Usage:
+        """What the answer cost."""
+        return self.answer.usage
+
 
 @dataclass(slots=True)
 class _Teller:
+    answers: dict[int, Answer]
     calls: list[Call] = field(default_factory=list)
     _waiting: list[AnyEntry] = field(default_factory=list)
-    _last: _Answer | None = None
+    _last: _Asking | None = None
     """The answer before the one that is coming in."""
-    _answer: _Answer | None = None
+    _current: _Asking | None = None
     _forks: list[Call] = field(default_factory=list)
     """Calls of forks since the answer that is coming in."""
+    _lifetime: str = "5m"
+    """As the frame or the usages so far say."""
 
-    def take(self, entry: AnyEntry) -> None:
-        """Take one entry of the history."""
+    def take(self, at: int, entry: AnyEntry) -> None:
+        """Take one entry of the history; further pieces and copies of an answer are in it."""
         if self._is_of_fork(entry):
             return
-        current = self._answer
-        if isinstance(entry, CacheBroke) and current is not None:
-            current.broke = entry
-        if not isinstance(entry, Replied):
-            self._waiting.append(entry)
-        elif current is not None and entry.response_id == current.first.response_id:
-            current.content += entry.content
-            current.usage = entry.usage if entry.usage else current.usage
-        elif entry.usage and entry.usage.prompt_tokens:
+        if isinstance(entry, Framed):
+            self._lifetime = entry.lifetime
+        if isinstance(entry, CacheBroke) and self._current is not None:
+            self._current.broke = entry
+        if at in self.answers:
             self._close()
-            self._answer = self._begun(entry, entry.usage)
+            self._current = self._begun(self.answers[at])
             self._waiting = []
+        elif not isinstance(entry, Replied):
+            self._waiting.append(entry)
 
     def _is_of_fork(self, entry: AnyEntry) -> bool:
         """Take what a fork did; it may come in the middle of an answer, and is told after it."""
-        forks, shared = self._forks, self._answer or self._last
+        forks, shared = self._forks, self._current or self._last
         if isinstance(entry, Forked):
-            forks.append(_beside(entry, shared))
+            forks.append(_beside(entry, self._lifetime))
             if shared is not None and has_read(entry.usage, shared.usage):
                 shared.renewed = max(shared.renewed, forks[-1].at)
             return True
@@ -172,26 +196,25 @@ class _Teller:
         self._close()
         return self.calls
 
-    def _begun(self, entry: Replied, usage: Usage) -> _Answer:
+    def _begun(self, answer: Answer) -> _Asking:
         last = self._last
-        return _Answer(
-            first=entry,
-            start=_start(entry, self._waiting),
-            usage=usage,
-            content=entry.content,
+        self._lifetime = _lifetime(answer.usage, self._lifetime)
+        return _Asking(
+            answer=answer,
+            start=_start(answer.first, self._waiting),
+            lifetime=life_of(answer.model, self._lifetime),
             between=self._waiting,
-            lifetime=_lifetime(usage, last.lifetime if last else "5m"),
             asked=_known(last.asked if last else None, self._waiting),
         )
 
     def _close(self) -> None:
         """Tell the answer that is complete now, as seen from the one before it."""
-        answer, last = self._answer, self._last
-        if answer is not None:
-            answer.lifetime = _lifetime(answer.usage, last.lifetime if last else "5m")
-            call = _call(answer, last)
-            self.calls.append(_blamed(call, answer, last) if last else call)
-            self._last, self._answer = answer, None
+        current, last = self._current, self._last
+        if current is not None:
+            call = _call(current, last)
+            self.calls.append(_blamed(call, current, last) if last else call)
+            self._last = current if current.usage.prompt_tokens else last
+            self._current = None
         self.calls += self._forks
         self._forks.clear()
 
@@ -206,7 +229,7 @@ def _start(entry: Replied, between: Sequence[AnyEntry]) -> float:
 
 def _lifetime(usage: Usage, last: str) -> str:
     """Read off the usage how long its entries live; where it does not say, as before."""
-    if usage.cache_write_1h_tokens:
+    if usage.written_1h_tokens:
         return "1h"
     return "5m" if usage.cache_write_5m_tokens else last
 
@@ -221,28 +244,31 @@ def _known(last: Asked | None, between: Sequence[AnyEntry]) -> Asked | None:
         tool_hashes=asked.tool_hashes or last.tool_hashes,
         section_hashes=asked.section_hashes or last.section_hashes,
         options_hash=asked.options_hash,
+        markers=asked.markers,
     )
 
 
-def _call(answer: _Answer, last: _Answer | None) -> Call:
+def _call(asking: _Asking, last: _Asking | None) -> Call:
     since = -1.0
-    if last and answer.start and last.start:
-        since = answer.start - max(last.start, last.renewed)
-    call = _priced(answer.first, answer.usage, answer.start, answer.lifetime)
-    return replace(call, seconds_since=since if since >= 0 else None)
+    if last and asking.start and last.start:
+        since = asking.start - max(last.start, last.renewed)
+    call = _priced(asking.answer.first.n, asking.answer, asking.start, asking.lifetime)
+    return replace(call, seconds_since=since if since >= 0 else None, renewed=asking.renewed)
 
 
-def _beside(entry: Forked, last: _Answer | None) -> Call:
+def _beside(entry: Forked, lifetime: str) -> Call:
     """Tell a fork's call; it was made when its time had not passed yet."""
     start = entry.at - entry.seconds if entry.at else 0.0
-    lifetime = _lifetime(entry.usage, last.lifetime if last else "5m")
-    return replace(_priced(entry, entry.usage, start, lifetime), source=entry.source)
+    life = life_of(entry.model, _lifetime(entry.usage, lifetime))
+    return replace(_priced(entry.n, entry, start, life), source=entry.source)
 
 
 def _told(call: Call, broke: CacheBroke) -> Call:
     """Say of a fork's call what was found when it happened."""
+    ideal = call.usd if broke.expected else max(0.0, call.usd - broke.usd)
     return replace(
         call,
+        ideal_usd=ideal if call.is_priced else 0.0,
         cause=broke.cause,
         detail=broke.detail,
         is_expected=bool(broke.expected),
@@ -252,16 +278,14 @@ def _told(call: Call, broke: CacheBroke) -> Call:
     )
 
 
-def _priced(entry: Replied | Forked, usage: Usage, start: float, lifetime: str) -> Call:
-    # A split that does not add up to what was written says nothing of the rest.
-    written_1h = min(usage.cache_write_1h_tokens, usage.cache_write_tokens)
-    day, model = _day(start), entry.model
+def _priced(n: int, answer: Answer | Forked, start: float, lifetime: str) -> Call:
+    usage, day, model = answer.usage, day_of(start), answer.model
     paid = cost(
         model,
         uncached_tokens=usage.input_tokens,
         read_tokens=usage.cache_read_tokens,
-        write_5m_tokens=usage.cache_write_tokens - written_1h,
-        write_1h_tokens=written_1h,
+        write_5m_tokens=usage.written_5m_tokens,
+        write_1h_tokens=usage.written_1h_tokens,
         output_tokens=usage.output_tokens,
         at=day,
     )
@@ -269,7 +293,7 @@ def _priced(entry: Replied | Forked, usage: Usage, start: float, lifetime: str) 
         model, uncached_tokens=usage.prompt_tokens, output_tokens=usage.output_tokens, at=day
     )
     return Call(
-        n=entry.n,
+        n=n,
         at=start,
         model=model,
         read_tokens=usage.cache_read_tokens,
@@ -286,17 +310,17 @@ def _priced(entry: Replied | Forked, usage: Usage, start: float, lifetime: str) 
     )
 
 
-def _blamed(call: Call, answer: _Answer, last: _Answer) -> Call:
+def _blamed(call: Call, asking: _Asking, last: _Asking) -> Call:
     """Say whether a call was cold or broke the cache, why, and what it would have cost otherwise."""
     readable = readable_tokens(last.usage)
-    is_cold = answer.usage.cache_read_tokens < COLD_RATIO * readable
+    is_cold = asking.usage.cache_read_tokens < COLD_RATIO * readable
     clue = Clue(cause="")
-    if answer.broke is not None:
-        broke = answer.broke
+    if asking.broke is not None:
+        broke = asking.broke
         clue = Clue(cause=broke.cause, detail=broke.detail, is_expected=bool(broke.expected))
     elif is_cold:
-        clue = explain_cold(_seen(last), _seen(answer), answer.between, call.seconds_since)
-    lost = readable - answer.usage.cache_read_tokens if clue.cause else 0
+        clue = explain_cold(_seen(last), _seen(asking), asking.between, call.seconds_since)
+    lost = readable - asking.usage.cache_read_tokens if clue.cause else 0
     return replace(
         call,
         ideal_usd=call.ideal_usd if clue.is_expected else _ideal_usd(call, last.usage),
@@ -305,17 +329,17 @@ def _blamed(call: Call, answer: _Answer, last: _Answer) -> Call:
         detail=clue.detail,
         is_expected=clue.is_expected,
         lost_tokens=max(0, lost),
-        lost_usd=lost_usd(call.model, answer.usage, max(0, lost), _day(call.at)),
+        lost_usd=lost_usd(call.model, asking.usage, max(0, lost), day_of(call.at)),
     )
 
 
-def _seen(answer: _Answer) -> Seen:
+def _seen(asking: _Asking) -> Seen:
     return Seen(
-        model=answer.first.model,
-        usage=answer.usage,
-        content=answer.content,
-        lifetime=answer.lifetime,
-        asked=answer.asked,
+        model=asking.answer.model,
+        usage=asking.usage,
+        content=asking.answer.content,
+        lifetime=asking.lifetime,
+        asked=asking.asked,
     )
 
 
@@ -332,10 +356,6 @@ def _ideal_usd(call: Call, before: Usage) -> float:
         write_5m_tokens=0 if is_long else written,
         uncached_tokens=prompt - read - written,
         output_tokens=call.output_tokens,
-        at=_day(call.at),
+        at=day_of(call.at),
     )
     return ideal.total if ideal else 0.0
-
-
-def _day(at: float) -> date | None:
-    return datetime.fromtimestamp(at, UTC).date() if at else None

@@ -9,7 +9,8 @@ or something the log does not record.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.cache.breaks import ANNOUNCED, LIFETIME_SECONDS, expired
+from holdfast.cache.breaks import ANNOUNCED, expired
+from holdfast.cache.lifetime import seconds_of
 from holdfast.cache.moves import changed
 from holdfast.cache.watch import announced
 from holdfast.capabilities import canonical_name, capabilities
@@ -77,10 +78,10 @@ def _model(before: Seen, after: Seen) -> Clue | None:
 
 
 def _idle(before: Seen, seconds: float | None) -> Clue | None:
-    over = expired({before.lifetime}, seconds or 0.0)
+    over = expired(before.model, {before.lifetime}, seconds or 0.0)
     if not over:
         return None
-    limit = LIFETIME_SECONDS[over] / 60
+    limit = seconds_of(over) / 60
     detail = f"{(seconds or 0) / 60:,.0f} minutes idle; the cache lives for {limit:.0f}"
     return Clue(cause=f"lifetime_{over}", detail=detail)
 
@@ -98,6 +99,8 @@ def _asked(before: Asked | None, after: Asked | None) -> Clue | None:
             return Clue(cause=cause, detail=f"{cause} {name} {change}")
     if before.options_hash and before.options_hash != after.options_hash:
         return Clue(cause="option", detail="the options or beta headers changed")
+    if before.markers and not after.markers:
+        return Clue(cause="marker", detail="the call before marked messages, this one none")
     return None
 
 

@@ -14,6 +14,7 @@ from operator import is_
 
 import msgspec
 
+from holdfast.capabilities import capabilities
 from holdfast.messages import Json, JsonObject
 from holdfast.models.protocol import Request
 
@@ -91,7 +92,7 @@ def fingerprint(
         betas=tuple(sorted(request.betas)),
         tools=_tool_hashes(kwargs.get("tools") or (), like),
         sections={name: digest(unmarked(b)) for name, b in zip(called, system, strict=True)},
-        options={key: digest(kwargs[key]) for key in sorted(kwargs.keys() - OUTSIDE)},
+        options={key: digest(value) for key, value in sorted(_options(kwargs).items())},
         markers=markers,
         lifetimes=lifetimes,
         marked=marked,
@@ -100,6 +101,16 @@ def fingerprint(
         parts=kwargs,
         names=called,
     )
+
+
+def _options(kwargs: JsonObject) -> JsonObject:
+    """Give the other parameters; the usual effort is the same as none."""
+    options = {key: kwargs[key] for key in kwargs.keys() - OUTSIDE}
+    config = options.get("output_config")
+    usual = capabilities(str(kwargs.get("model", ""))).default_effort
+    if isinstance(config, dict) and config.get("effort") in (None, usual):
+        options["output_config"] = {key: config[key] for key in config if key != "effort"}
+    return {key: value for key, value in options.items() if value != {}}
 
 
 def digest(value: Json) -> str:

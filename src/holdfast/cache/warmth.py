@@ -14,6 +14,7 @@ from holdfast.prices import TOKENS_PER_PRICE, Prices
 
 Lifetime = Literal["5m", "1h"]
 LIFETIME_SECONDS: dict[Lifetime, float] = {"5m": 300.0, "1h": 3_600.0}
+"""How long what a marker asked for lives, from the start of the call that wrote or read it."""
 KNOWN_TARIFFS = 64  # one per model and day that a process prices
 
 
@@ -38,9 +39,10 @@ class Warmth:
             return self.tokens
         return max((end for end in self.marked if end <= tokens), default=0)
 
-    def after(self, idle_seconds: float) -> "Warmth":
-        """Let time pass since the last call began."""
-        is_alive = idle_seconds < LIFETIME_SECONDS[self.lifetime]
+    def after(self, idle_seconds: float, lives_seconds: float | None = None) -> "Warmth":
+        """Let time pass since the last call began; some caches live as long as they please."""
+        lives = LIFETIME_SECONDS[self.lifetime] if lives_seconds is None else lives_seconds
+        is_alive = idle_seconds < lives
         return self if is_alive else Warmth(lifetime=self.lifetime)
 
 

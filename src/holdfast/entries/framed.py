@@ -37,6 +37,8 @@ class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
     """Request parameters that are part of the cached prefix: thinking, effort and the like."""
     betas: tuple[str, ...] = ()
     lifetime: Literal["5m", "1h"] = "5m"
+    cached: bool = True
+    """Requests carry markers; decided when the session began, whatever the setting says later."""
     max_output_tokens: int = 0
     rests_on: tuple[int, ...] = ()
     """The compaction it was made anew for; undone with it, the frame before is in force again."""
