@@ -2,7 +2,8 @@
 
 import pytest
 
-from holdfast.cache.calls import expires_at, explain_calls, totals
+from holdfast.cache.bill import Tokens, bill
+from holdfast.cache.calls import expires_at, explain_calls, last_of_conversation, totals
 from holdfast.entries import (
     Asked,
     CacheBroke,
@@ -10,12 +11,14 @@ from holdfast.entries import (
     Compacted,
     Failed,
     Forked,
+    Framed,
     Ran,
     Replied,
     Said,
     Snipped,
 )
 from holdfast.messages import Text, Thinking, Usage
+from holdfast.spending import spent_on
 
 START = 1_780_000_000.0
 OPUS = "claude-opus-4-5"
@@ -287,3 +290,52 @@ def test_a_fork_that_reads_the_prefix_renews_it():
     assert cold.cause == "provider"
     late = Story().call(0, 50_000).wait(9).call(0, 50_000)
     assert explain_calls(late.entries)[-1].cause == "lifetime_5m"
+
+
+def test_a_break_of_a_fork_counts_against_the_ideal():
+    """Unless it was announced."""
+    story = forked(Story().call(0, 50_000), 10_000, write=40_000)
+    story.add(CacheBroke, source="notes", cause="provider", lost_tokens=40_000, usd=0.1)
+    fork = story.calls()[1]
+    assert fork.ideal_usd == pytest.approx(fork.usd - 0.1)
+    story = forked(Story().call(0, 50_000), 10_000, write=40_000)
+    story.add(CacheBroke, source="notes", cause="clearing", expected="cleared", usd=0.1)
+    assert story.calls()[1].ideal_usd == story.calls()[1].usd
+
+
+def test_the_cache_that_counts_is_the_conversations():
+    """A fork that wrote for five minutes shortens no hour; one that read the prefix renews it."""
+    story = forked(warm(long=True), 100, write=500)
+    last = last_of_conversation(story.calls())
+    assert (last.source, last.lifetime, expires_at(last)) == ("main", "1h", START + 30 + 3_600)
+    renewed = last_of_conversation(forked(warm(long=True).wait(30), 51_000).calls())
+    assert expires_at(renewed) == START + 40 + 30 * 60 + 8 + 3_600
+
+
+def test_a_frame_tells_the_lifetime_where_no_usage_does():
+    """A session that has only read so far."""
+    story = Story().add(Framed, lifetime="1h").call(50_000, 0)
+    assert story.calls()[0].lifetime == "1h"
+
+
+def test_a_provider_with_a_lifetime_of_its_own_is_taken_at_that():
+    """Half an hour, whatever was asked for elsewhere."""
+    story = Story("gpt-6-sol").call(0, 50_000).wait(20).call(0, 51_000)
+    assert cause_of(story) == "provider"
+    assert cause_of(story.wait(31).call(0, 52_000)) == "lifetime_30m"
+
+
+def test_markers_that_are_gone_after_a_restart_are_a_cause():
+    """Without any, nothing is kept."""
+    story = Story().add(Asked, options_hash="o", markers=(0,)).replied(0, 50_000)
+    story.add(Asked, options_hash="o").replied(0, 0, 50_500)
+    assert cause_of(story) == "marker"
+
+
+def test_a_split_that_exceeds_the_total_is_cut_to_it():
+    """No tokens and no money below zero."""
+    usage = Usage(cache_write_tokens=100, cache_write_1h_tokens=5_000)
+    entries = [Replied(n=1, response_id="r", model=OPUS, content=(), usage=usage)]
+    assert bill(entries).total.tokens == Tokens(write_1h=100)
+    assert bill(entries).total.cost.total == explain_calls(entries)[0].usd > 0
+    assert spent_on(OPUS, usage).usd > 0

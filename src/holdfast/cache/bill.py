@@ -1,25 +1,23 @@
 """What a session was spent on: by model, source, kind of token and turn, and without a cache.
 
 A history comes in, a `Bill` goes out. Calls of forks count as answers do, under their source.
-An answer that came in pieces is paid once, by its last usage, at the prices of its day. A model
+Each answer is paid once (`answers`), at the prices of its day. A model
 without a price is counted in tokens and named, never priced at a guess. The day's ledger, which
 all sessions write to, is read here too.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
 from pathlib import Path
 
 import msgspec
 
-from holdfast.entries import AnyEntry, Forked, Replied, Said
+from holdfast.cache.answers import MAIN, Answer, answers_of, day_of
+from holdfast.entries import AnyEntry, Forked, Said
 from holdfast.messages import Usage, text_of
 from holdfast.prices import Cost, cost
 from holdfast.spending import Spent
 
-MAIN = "main"
-"""What the conversation itself is called among those who ask."""
 UNFINISHED = ("", "aborted", "broken")
 """What an answer that did not come to its end stopped for."""
 
@@ -109,25 +107,23 @@ class _Turn:
 
 def bill(entries: Iterable[AnyEntry]) -> Bill:
     """Add up what a history cost."""
+    history = list(entries)
+    answers = answers_of(history)
     turns: list[_Turn] = []
-    answers: dict[str, tuple[Replied, _Turn]] = {}
-    paid: list[tuple[Replied | Forked, _Turn]] = []
-    for entry in entries:
+    paid: list[tuple[Item, str, _Turn]] = []
+    for at, entry in enumerate(history):
         if not turns or (isinstance(entry, Said) and not entry.hidden):
             said = text_of(entry.content) if isinstance(entry, Said) else ""
             turns.append(_Turn(len(turns) + 1, entry.n, said))
-        if isinstance(entry, Replied) and entry.usage:
-            _, turn = answers.get(entry.response_id, (entry, turns[-1]))
-            answers[entry.response_id] = entry, turn
+        if at in answers:
+            paid.append((_priced(answers[at], entry.at), MAIN, turns[-1]))
         elif isinstance(entry, Forked):
-            paid.append((entry, turns[-1]))
-    paid += answers.values()
+            paid.append((_priced(entry, entry.at), entry.source, turns[-1]))
     models: dict[str, Item] = {}
     sources: dict[str, Item] = {}
-    for answer, turn in paid:
-        item = _priced(answer)
+    for item, source, turn in paid:
         _add(models, item)
-        _add(sources, replace(item, name=_source(answer)))
+        _add(sources, replace(item, name=source))
         turn.items.append(item)
     return Bill(
         total=sum(models.values(), Item()),
@@ -149,14 +145,8 @@ def _dearest_first(items: dict[str, Item]) -> tuple[Item, ...]:
     return tuple(sorted(items.values(), key=lambda item: -item.cost.total))
 
 
-def _source(answer: Replied | Forked) -> str:
-    return answer.source if isinstance(answer, Forked) else MAIN
-
-
-def _priced(answer: Replied | Forked) -> Item:
-    usage, day = answer.usage, _day(answer.at)
-    assert usage is not None
-    tokens = _tokens(usage)
+def _priced(answer: Answer | Forked, at: float) -> Item:
+    day, tokens = day_of(at), _tokens(answer.usage)
     paid = cost(
         answer.model,
         uncached_tokens=tokens.uncached,
@@ -178,17 +168,13 @@ def _priced(answer: Replied | Forked) -> Item:
     )
 
 
-def _day(at: float) -> date | None:
-    return datetime.fromtimestamp(at, UTC).date() if at else None
-
-
 def _tokens(usage: Usage) -> Tokens:
     """Split writes by lifetime; what a provider does not split was written for five minutes."""
     return Tokens(
         uncached=usage.input_tokens,
         read=usage.cache_read_tokens,
-        write_5m=usage.cache_write_tokens - usage.cache_write_1h_tokens,
-        write_1h=usage.cache_write_1h_tokens,
+        write_5m=usage.written_5m_tokens,
+        write_1h=usage.written_1h_tokens,
         output=usage.output_tokens,
     )
 
