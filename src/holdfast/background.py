@@ -42,6 +42,17 @@ class Job:
         else:
             self._doing = asyncio.create_task(self._work(work), name=self.name)
 
+    async def wait(self, seconds: float) -> None:
+        """Wait for what is under way and what waits, so long at most; it goes on either way."""
+        if self._doing is not None and not self._doing.done():
+            await asyncio.wait({self._doing}, timeout=seconds)
+
+    def cancel(self) -> None:
+        """Have what is under way end, without waiting for that, and forget what waits."""
+        self._next = None
+        if self._doing is not None:
+            self._doing.cancel()
+
     async def drain(self, seconds: float) -> bool:
         """Wait for what is under way and what waits; say whether it came to its end in time."""
         if self._doing is None:

@@ -18,6 +18,7 @@ from holdfast.entries import (
     Ended,
     Failed,
     Forked,
+    Noted,
     Pinned,
     Ran,
     Redone,
@@ -103,6 +104,8 @@ class _Teller:
             case Spawned() | Ended():
                 told = _told_of_agent(entry)
                 turn.acts.append(Act(n=entry.n, kind=_kind(entry), text=told))
+            case Noted():
+                turn.acts.append(Act(n=entry.n, kind=_kind(entry), text=_told_noted(entry)))
             case Shaped() | Undone() | Redone() | Switched() | Failed() | CacheBroke() | Swept():
                 saved = before - after if isinstance(entry, Shaped | Undone | Redone) else 0
                 turn.acts.append(
@@ -121,6 +124,9 @@ class _Teller:
             turn.spent = turn.spent + spent - self._paid.get(entry.response_id, Spent())
             self._paid[entry.response_id] = spent
         self._paid.setdefault(entry.response_id, Spent())
+
+
+_NOTED_BY = {"engine": "the log alone", "model": "a model", "person": "a person"}
 
 
 def _kind(entry: AnyEntry) -> str:
@@ -170,6 +176,11 @@ def _told_of_agent(entry: Spawned | Ended) -> str:
         return f"the agent {entry.agent} {entry.state}{by}"
     where = " in the background" if entry.is_background else ""
     return f"the agent {entry.agent} ({entry.kind}) was started{where}: {entry.task}"
+
+
+def _told_noted(entry: Noted) -> str:
+    """Say how far notes reach, who wrote them and how long they are."""
+    return f"up to message {entry.cursor}, by {_NOTED_BY[entry.by]}: about {entry.tokens:,} tokens"
 
 
 def _told_beside(entry: Forked) -> str:

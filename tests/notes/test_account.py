@@ -115,6 +115,13 @@ def test_a_round_whose_tools_still_run_waits():
     assert one.commands["make"].outcome == "built"
 
 
+def test_a_round_that_was_interrupted_does_not_hold_up_the_rest():
+    """Its results will never come."""
+    use = ToolUse(id="t20", name="Bash", input={"command": "make"})
+    cut_off = Round(id=20, order=20, response_id="r20", content=(use,))
+    assert "It is done." in told(account([cut_off, answered(21, "It is done.")]), 800)["Worklog"]
+
+
 def test_secrets_are_masked():
     """Before anything is cut."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

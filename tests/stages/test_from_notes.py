@@ -1,6 +1,7 @@
 """Notes stand for history: when they are tried, what stays, and what they give way to."""
 
 import asyncio
+import time
 from dataclasses import replace
 
 import pytest
@@ -209,7 +210,8 @@ async def test_it_waits_for_an_update_under_way(one):
         await asyncio.sleep(0.05)
         noted(one, "Just written.")
 
-    notes._task, notes._began = asyncio.create_task(update()), asyncio.get_running_loop().time()
+    notes._job.begin(update)
+    notes._began = time.monotonic()
     noted(one, "Older.", upto=-3)
     await one.stage(one.engine)
     assert "Just written." in text_of(one.compacted[0].summary)
@@ -220,11 +222,11 @@ async def test_it_does_not_wait_for_an_update_that_hangs(one):
     full(one)
     noted(one, "Older.")
     notes = one.session.stages.notes
-    notes._task, notes._began = asyncio.create_task(asyncio.sleep(3_600)), -1e9
+    notes._job.begin(lambda: asyncio.sleep(3_600))
+    notes._began = time.monotonic() - 61
     async with asyncio.timeout(5):
         await one.stage(one.engine)
     assert one.compacted[0].by == "notes"
-    notes._task.cancel()
 
 
 async def test_what_was_made_ready_is_used_and_an_edit_makes_it_anew(one):

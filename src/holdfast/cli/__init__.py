@@ -31,6 +31,7 @@ COMMANDS = {
     "model": "list models, install local ones, try one",
     "pin": "keep messages word for word through every compaction",
     "redo": "bring back what was taken back",
+    "notes": "where a session stands and what was learnt; edit it, rebuild it",
     "run": "give the agent one task and let it work",
     "sessions": "list, branch and remove sessions",
     "trust": "look at what a project wants to run or allow, and vouch for it",

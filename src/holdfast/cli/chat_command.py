@@ -15,7 +15,7 @@ from holdfast.cli.context_command import lines
 from holdfast.cli.prompting import Lines, keep_terminal
 from holdfast.cli.show import plain, tokens
 from holdfast.cli.target import Target
-from holdfast.cli.working import opened_model, read_system, show, tell, working_agent
+from holdfast.cli.working import opened_model, read_system, show, show_where, tell, working_agent
 from holdfast.context import describe
 from holdfast.errors import HoldfastError
 from holdfast.gauge import replay
@@ -87,6 +87,8 @@ async def _chat(
         source="chat",
     ) as agent:
         click.echo(f"session {agent.session.id}, {model.name}. /help lists commands.")
+        if resume:
+            show_where(agent)
         tell(agent)
         while True:
             try:

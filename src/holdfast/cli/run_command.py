@@ -10,7 +10,15 @@ import click
 import msgspec
 
 from holdfast.cli.show import json_out
-from holdfast.cli.working import as_json, opened_model, read_system, show, tell, working_agent
+from holdfast.cli.working import (
+    as_json,
+    opened_model,
+    read_system,
+    show,
+    show_where,
+    tell,
+    working_agent,
+)
 from holdfast.loop import Stopped
 from holdfast.models import Model
 from holdfast.permissions import Mode
@@ -92,6 +100,8 @@ async def _work(
         model, settings, directory=Path.cwd(), resume=resume, mode=mode, system=system
     ) as agent:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, agent.abort.set)
+        if resume and not (as_one or as_stream):
+            show_where(agent)
         tell(agent)
         if as_stream:
             click.echo(msgspec.json.encode({"type": "session", "id": agent.session.id}))

@@ -8,9 +8,12 @@ import click
 
 from holdfast.agent import Agent
 from holdfast.cli.show import harmless, plain
+from holdfast.errors import HoldfastError
 from holdfast.loop import Continued, LoopEvent, Stopped
 from holdfast.messages import JsonObject, text_of
 from holdfast.models import Finished, Model, Restarted, TextDelta, ThinkingDelta, open_model
+from holdfast.notes.pages import shown
+from holdfast.notes.screen import where_you_were
 from holdfast.opening import open_agent
 from holdfast.permissions import Ask, Mode
 from holdfast.round import ToolBegan, ToolRan
@@ -84,6 +87,18 @@ async def working_agent(
         yield agent
     finally:
         await agent.close()
+
+
+def show_where(agent: Agent) -> None:
+    """Show somebody who comes back to a session where they were, as its notes tell it."""
+    try:
+        file = agent.session.stages.notes.file(agent.engine)
+        page = shown(file, agent.session.view.history, agent.engine.settings.notes)
+    except HoldfastError:
+        return  # notes that cannot be read are no reason not to go on
+    lines = where_you_were(page)
+    if lines:
+        click.secho("\n".join(map(plain, ("Where you were:", *lines))), err=True, dim=True)
 
 
 def tell(agent: Agent) -> None:

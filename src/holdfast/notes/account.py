@@ -28,8 +28,8 @@ from holdfast.digest.facts import (
     Words,
 )
 from holdfast.digest.files import touched
+from holdfast.digest.gist import conclusions
 from holdfast.digest.outcome import commits_in, only_looks, telling
-from holdfast.digest.state import conclusions
 from holdfast.digest.todos import Todos
 from holdfast.digest.trouble import has_error
 from holdfast.digest.words import cut, one_line
@@ -127,17 +127,17 @@ class Account:
         return account
 
     def follow(self, items: Sequence[Item]) -> None:
-        """Count what is new among items, up to a round whose tools still run."""
+        """Count what is new among items, up to a last round whose tools still run."""
         new: list[Item] = []
         for item in reversed(items):
             if item.order <= self.upto:
                 break
             new.append(item)
         new.reverse()
-        still_open = next(
-            (i for i, e in enumerate(new) if isinstance(e, Round) and e.missing()), None
-        )
-        self._take(new[:still_open])
+        rounds = [i for i, item in enumerate(new) if isinstance(item, Round)]
+        if rounds and isinstance(last := new[rounds[-1]], Round) and last.missing():
+            new = new[: rounds[-1]]  # one before it that lacks a result was interrupted
+        self._take(new)
 
     @property
     def todos(self) -> tuple[Todo, ...]:

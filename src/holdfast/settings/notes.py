@@ -58,7 +58,7 @@ class NotesSettings:
         low=0,
     )
     left_ratio: float = setting(
-        0.75,
+        0.85,
         "of the auto line, that may still be filled afterwards; notes that leave more are not fresh,"
         " and the line would be reached again at once",
         low=0.1,

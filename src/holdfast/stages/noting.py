@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from holdfast.background import Job
 from holdfast.engine import Engine
 from holdfast.entries import AnyEntry, Failed, Noted, Replied
 from holdfast.errors import HoldfastError, StoreError
@@ -46,7 +47,7 @@ class Moment:
     cursor: int
     """The last message that notes of it can cover."""
     used_tokens: int
-    prefix: Prefix | None
+    prefix: Prefix | None = None
     """What a fork would share; None where no model is asked."""
 
 
@@ -70,9 +71,8 @@ class Noting:
         self._calls = 0
         self._seen = 0
         """How many entries were looked at."""
-        self._task: asyncio.Task[None] | None = None
+        self._job = Job(WHAT)
         self._began = 0.0
-        self._wanted: Moment | None = None
 
     def attach(self, engine: Engine) -> None:
         """Be offered an engine's answers."""
@@ -88,7 +88,7 @@ class Noting:
     @property
     def is_running(self) -> bool:
         """Say whether the page is being brought up to date."""
-        return self._task is not None and not self._task.done()
+        return self._job.is_busy
 
     def offered(self, engine: Engine) -> None:
         """Look at an answer, and begin an update if it is time."""
@@ -112,8 +112,7 @@ class Noting:
     async def wait(self, seconds: float, stale_seconds: float) -> None:
         """Wait for an update under way, unless it has run for so long that it hangs."""
         if self.is_running and time.monotonic() - self._began < stale_seconds:
-            assert self._task is not None
-            await asyncio.wait({self._task}, timeout=seconds)
+            await self._job.wait(seconds)
 
     async def update(self, engine: Engine) -> None:
         """Bring the page up to date now, whether or not it is time."""
@@ -124,17 +123,16 @@ class Noting:
 
     def close(self) -> None:
         """Stop what is under way; what the log says is still written down."""
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-        self._task, self._wanted = None, None
+        self._job.cancel()
         engine = self._engine
         if engine is None or self._before is None or not engine.settings.notes.on:
             return
-        moment = self._moment(engine, engine.fullness().used_tokens)
-        if moment is None or moment.cursor == self._before.cursor:
+        last = last_whole(engine.view.items)
+        if last is None or last.id == self._before.cursor:
             return
+        used_tokens = engine.fullness().used_tokens
         try:
-            self._note(engine, moment, None)
+            self._note(engine, Moment(cursor=last.id, used_tokens=used_tokens), None)
         except TROUBLE as error:
             _tell(engine, error)
 
@@ -162,27 +160,17 @@ class Noting:
 
     def _begin(self, engine: Engine, moment: Moment) -> None:
         """Start an update, or let it be the next one."""
-        if self.is_running:
-            self._wanted = moment
-            return
         try:
-            loop = asyncio.get_running_loop()
+            asyncio.get_running_loop()
         except RuntimeError:
             return  # nobody could wait for it; the log tells the same later
-        self._baseline_tokens, self._calls = moment.used_tokens, 0
-        self._began = time.monotonic()
-        self._task = loop.create_task(self._run(engine, moment))
-
-    async def _run(self, engine: Engine, moment: Moment) -> None:
-        """Bring the page up to date, and again while something newer came up."""
-        wanted: Moment | None = moment
-        while wanted is not None:
-            self._began = time.monotonic()
-            await self._guarded(engine, wanted)
-            wanted, self._wanted = self._wanted, None
+        if not self.is_running:
+            self._baseline_tokens, self._calls = moment.used_tokens, 0
+        self._job.begin(lambda: self._guarded(engine, moment))
 
     async def _guarded(self, engine: Engine, moment: Moment) -> None:
-        """Let nothing that goes wrong reach the conversation."""
+        """Bring the page up to date; let nothing that goes wrong reach the conversation."""
+        self._began = time.monotonic()
         try:
             usage = await self._ask(engine, moment) if moment.prefix is not None else None
             self._note(engine, moment, usage)

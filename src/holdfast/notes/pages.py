@@ -1,0 +1,42 @@
+"""The notes of sessions that nobody is working on: shown, rebuilt from the log, edited.
+
+A session's log and its file come in. What a model or a person wrote is only ever taken from the
+file; what the engine says is told again from the log, so a page can be had of any session, also
+one that never kept notes.
+"""
+
+from collections.abc import Iterable
+
+from holdfast.entries import AnyEntry, Noted
+from holdfast.notes.account import Account
+from holdfast.notes.file import Found, NotesFile
+from holdfast.notes.page import Page
+from holdfast.notes.telling import told
+from holdfast.settings import NotesSettings
+
+
+def rebuilt(found: Found, history: Iterable[AnyEntry], settings: NotesSettings) -> Page:
+    """Tell the engine's part of a page again from the log."""
+    return found.page.with_logs(told(Account.of(history), settings.log_tokens))
+
+
+def shown(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings) -> Page:
+    """Give the page as it lies there, or, where there is none, as the log tells it."""
+    found = file.read()
+    return found.page if found.text else rebuilt(found, history, settings)
+
+
+def edited(found: Found, page: Page, last: Noted | None) -> Noted:
+    """Say that a person brought the page up to date; what it covers is as before."""
+    return Noted(
+        cursor=last.cursor if last else 0,
+        by="person",
+        tokens=page.tokens,
+        context_tokens=last.context_tokens if last else 0,
+        sha256=found.sha256,
+    )
+
+
+def last_noted(history: Iterable[AnyEntry]) -> Noted | None:
+    """Find the last time a page was brought up to date."""
+    return next((e for e in reversed(list(history)) if isinstance(e, Noted)), None)

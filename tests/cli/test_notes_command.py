@@ -1,0 +1,103 @@
+"""`holdfast notes`, and where else people meet notes: the list, `explain`, coming back."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from holdfast.cli import cli
+from holdfast.entries import Noted, Replied, Said, Switched
+from holdfast.log import load
+from holdfast.messages import Text, ToolUse
+from holdfast.store import FileStore
+
+
+@pytest.fixture
+def session(tmp_path):
+    """A session in which something was done and nothing noted."""
+    with FileStore().create(directory=tmp_path, session="abc") as log:
+        log.append(Switched(model="claude-opus-4-6"))
+        log.append(Said(content=(Text(text="Fix the login, and keep the cookie."),)))
+        use = ToolUse(id="t1", name="Bash", input={"command": "make test"})
+        log.append(Replied(response_id="r1", content=(use,)))
+        log.append(Replied(response_id="r2", content=(Text(text="It is fixed."),)))
+    return FileStore().find("abc")
+
+
+def run(*arguments, **options):
+    done = CliRunner().invoke(cli, ["notes", *arguments], catch_exceptions=False, **options)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def notes(session):
+    return session.directory / "notes.md"
+
+
+def test_a_session_without_notes_is_told_from_its_log(session):
+    """And no file is made by looking."""
+    shown = run("abc")
+    assert "## Current state" in shown and "Fix the login, and keep the cookie." in shown
+    assert not notes(session).exists()
+
+
+def test_rebuilding_keeps_what_a_person_wrote(session):
+    """The program's lines are told again, everything else stays."""
+    run("abc", "--rebuild")
+    text = notes(session).read_text()
+    forged = text.replace("## Task\n", "## Task\nBy hand.\n").replace("It is fixed.", "It is not.")
+    notes(session).write_text(forged)
+    shown = run("abc", "--rebuild")
+    assert "By hand." in shown and "It is fixed." in shown
+
+
+def test_an_edit_is_written_and_the_log_knows(session, monkeypatch, tmp_path):
+    """Whatever the editor leaves is the page."""
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nsed -i 's/^## Task$/## Task\\nMind the reef./' \"$1\"\n")
+    editor.chmod(0o700)
+    monkeypatch.setenv("EDITOR", str(editor))
+    monkeypatch.delenv("VISUAL", raising=False)
+    assert "Mind the reef." in run("abc", "--edit")
+    assert "Mind the reef." in notes(session).read_text()
+    noted = [entry for entry in load(session.path).entries if isinstance(entry, Noted)]
+    assert [entry.by for entry in noted] == ["person"]
+
+
+def test_machines_get_who_wrote_what(session):
+    """Section by section."""
+    run("abc", "--rebuild")
+    told = json.loads(run("abc", "--json"))
+    task = next(each for each in told["sections"] if each["heading"] == "Task")
+    assert (told["session"], told["is_kept"]) == ("abc", True)
+    assert task["written"] == "" and "Fix the login" in task["from_the_log"]
+    assert len(told["sections"]) == 10
+
+
+def test_notes_give_a_session_its_title(session, tmp_path, monkeypatch):
+    """In the list, as soon as they have one."""
+    run("abc", "--rebuild")
+    page = notes(session).read_text()
+    notes(session).write_text(page.replace("## Title\n", "## Title\nLogin, mended\n"))
+    monkeypatch.chdir(tmp_path)
+    listed = CliRunner().invoke(cli, ["sessions"]).stdout
+    assert "Login, mended" in listed
+
+
+def test_explain_tells_of_notes(session):
+    """How far they reach and who wrote them."""
+    from holdfast.log import Log
+
+    with Log.open(session.path) as log:
+        log.append(Noted(cursor=4, by="model", tokens=900))
+    told = CliRunner().invoke(cli, ["explain", "abc"]).stdout
+    assert "noted: up to message 4, by a model: about 900 tokens" in told
+
+
+def test_who_comes_back_is_told_where_they_were(session, tmp_path, monkeypatch):
+    """The first screen on resume."""
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(
+        cli, ["run", "--offline", "--resume", "abc", "-p", "What is left?"], catch_exceptions=False
+    )
+    assert "Where you were:\nFix the login, and keep the cookie." in done.stderr
