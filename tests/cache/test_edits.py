@@ -62,13 +62,47 @@ def test_what_did_not_change_is_the_same_object():
     """A turn costs what is new, and the prefix is known by identity."""
     wire = EditedWire()
     messages = [user(TEXT), user(result("a")), user(TEXT)]
-    first = wire.messages(messages, {})
+    first = list(wire.messages(messages, {}))
     messages += [user(result("b"))]
-    second = wire.messages(messages, {3: ("a",)})
+    second = list(wire.messages(messages, {3: ("a",)}))
     assert all(a is b for a, b in zip(first, second, strict=False)) and wire.unmoved == 3
     third = wire.messages(messages, {})
     assert third[3] is not second[3] and wire.unmoved == 3
     assert wire.messages(messages[:2], {}) == third[:2]
+
+
+def test_what_follows_a_change_is_made_anew():
+    """So that whoever looks for the first change by halving finds it."""
+    wire = EditedWire()
+    messages = [user(result(str(i))) for i in range(9)]
+    before = list(wire.messages(messages, {2: ("0",)}))
+    after = wire.messages(messages, {2: ("0", "1")})
+    assert wire.unmoved == 2
+    assert [one is other for one, other in zip(before, after, strict=True)] == [True] * 2 + [
+        False
+    ] * 7
+
+
+def test_a_turn_looks_at_what_is_new_only():
+    """Ten thousand messages are not walked over for two."""
+    looked = []
+
+    class Counting(list):
+        def __getitem__(self, at):
+            if not isinstance(at, slice):
+                looked.append(at)
+            return super().__getitem__(at)
+
+        def __iter__(self):
+            raise AssertionError("all of it was walked over")
+
+    wire = EditedWire()
+    messages = Counting(user(result(str(i))) for i in list(range(10_000)))
+    wire.messages(messages, {})
+    looked.clear()
+    messages.append(user(TEXT))
+    wire.messages(messages, {})
+    assert len(looked) < 40
 
 
 def reads(*ids):

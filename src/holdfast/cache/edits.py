@@ -9,6 +9,7 @@ changed since the last time is made anew, all else is passed on as the same obje
 
 from collections.abc import Mapping, Sequence
 
+from holdfast.cache.unbroken import unbroken
 from holdfast.capabilities import capabilities
 from holdfast.entries import Framed
 from holdfast.messages import JsonObject, Usage
@@ -64,18 +65,23 @@ class EditedWire:
     def messages(
         self, messages: Sequence[JsonObject], placed: Mapping[int, Sequence[str]]
     ) -> list[JsonObject]:
-        """Put references on results, and into each message the edits that stand there."""
-        same = [
-            known is message and self._placed.get(i) == placed.get(i)
-            for i, (known, message) in enumerate(zip(self._known, messages, strict=False))
+        """Put references on results, and into each message the edits that stand there.
+
+        From the first message that changed on all are made anew, as in the wire before it.
+        """
+        low = min(unbroken(self._known, messages), self._first_moved(placed))
+        self.unmoved = low
+        self._known[low:] = messages[low:]
+        self._edited[low:] = [
+            with_edits(messages[i], placed.get(i, ())) for i in range(low, len(messages))
         ]
-        self.unmoved = same.index(False) if False in same else len(same)
-        edited = [
-            self._edited[i] if i < len(same) and same[i] else with_edits(message, placed.get(i, ()))
-            for i, message in enumerate(messages)
-        ]
-        self._known, self._placed, self._edited = list(messages), placed, edited
-        return edited
+        self._placed = placed
+        return self._edited
+
+    def _first_moved(self, placed: Mapping[int, Sequence[str]]) -> int:
+        """Find the first message whose edits are not as they were."""
+        moved = (i for i in {*placed, *self._placed} if placed.get(i) != self._placed.get(i))
+        return min(moved, default=len(self._known))
 
 
 def with_edits(message: JsonObject, ids: Sequence[str]) -> JsonObject:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from holdfast.cache.markers import SLOTS, Place, last_place, marked
 from holdfast.cache.server_side import sendable
+from holdfast.cache.unbroken import unbroken
 from holdfast.capabilities import Capabilities, capabilities
 from holdfast.entries import Framed, Section
 from holdfast.messages import JsonObject, Message, message_to_wire
@@ -47,16 +48,9 @@ class Wire:
     def messages(self, messages: Sequence[Message]) -> list[JsonObject]:
         """Give the wire form of all messages, rendering only those that are new.
 
-        A view renders anew from the first message that changed, so what is the same object
-        is an unbroken beginning, and its end is found by halving.
+        A view renders anew from the first message that changed.
         """
-        low, high = 0, min(len(self._known), len(messages))
-        while low < high:
-            middle = (low + high) // 2
-            if self._known[middle] is messages[middle]:
-                low = middle + 1
-            else:
-                high = middle
+        low = unbroken(self._known, messages)
         self.unmoved = low
         self._known[low:] = messages[low:]
         self._wire[low:] = [message_to_wire(message) for message in messages[low:]]
