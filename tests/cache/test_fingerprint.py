@@ -1,6 +1,7 @@
 """Fingerprints: the same whether taken at once or turn by turn, and cheap where little is new."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from holdfast.cache.markers import Place, marked
 from holdfast.cache.moves import first_moved
 from holdfast.cache.request import Wire, build, opening
 from holdfast.entries import Framed, Section
+from holdfast.errors import PrefixMoved
 from holdfast.messages import Message, Text
 from holdfast.models.protocol import Request
 
@@ -131,3 +133,14 @@ def test_plain_strings_are_as_good_as_blocks():
     short: Fingerprint = taken([{"role": "user", "content": "hi"}], system="be kind")
     assert list(short.sections) == ["block 1"]
     assert short.length == 1
+
+
+def test_a_change_under_messages_that_stayed_is_refused_when_strict():
+    """Halving would not see it, and the log would call a moved prefix unmoved."""
+    known = [message(str(i)) for i in range(9)]
+    before = taken(known)
+    tampered = [*known[:3], message("other"), *known[4:], message("9")]
+    request = Request(kwargs={"messages": tampered})
+    with pytest.raises(PrefixMoved, match="message 4 changed"):
+        fingerprint(request, before, is_strict=True)
+    assert fingerprint(Request(kwargs={"messages": known}), before, is_strict=True).length == 9

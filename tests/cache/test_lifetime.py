@@ -76,3 +76,15 @@ def test_the_scope_for_everybody_is_asked_for_where_it_exists():
     there = build(frame, said, model="claude-sonnet-5-5", max_output_tokens=10)
     assert "scope" not in there.kwargs["system"][0]["cache_control"]
     assert there.betas == ()
+
+
+def test_what_an_organisation_shares_is_marked_without_a_scope():
+    """It ends where its marker stands; providers keep such a prefix for the organisation."""
+    scopes = ("global", "global", "organisation", "none", "none")
+    sections = tuple(Section(name=str(i), text="x", scope=s) for i, s in enumerate(scopes))
+    frame = Framed(sections=sections, betas=(GLOBAL_SCOPE,))
+    said = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
+    request = build(frame, said, model="simulated/claude-sonnet-5-5", max_output_tokens=10)
+    controls = [block.get("cache_control") for block in request.kwargs["system"]]
+    plain = {"type": "ephemeral"}
+    assert controls == [None, plain | {"scope": "global"}, plain, None, plain]

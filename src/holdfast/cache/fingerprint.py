@@ -15,6 +15,7 @@ from operator import is_
 import msgspec
 
 from holdfast.capabilities import capabilities
+from holdfast.errors import PrefixMoved
 from holdfast.messages import Json, JsonObject
 from holdfast.models.protocol import Request
 
@@ -75,12 +76,16 @@ class Fingerprint:
 
 
 def fingerprint(
-    request: Request, like: Fingerprint | None = None, names: Sequence[str] = ()
+    request: Request,
+    like: Fingerprint | None = None,
+    names: Sequence[str] = (),
+    *,
+    is_strict: bool = False,
 ) -> Fingerprint:
     """Take a request's fingerprint; `like` is the one before, whose work is used again.
 
     `names` are those of the system prompt's blocks; where their number differs, blocks are
-    numbered instead.
+    numbered instead. Strict, what is used again is looked at message by message.
     """
     kwargs = request.kwargs
     messages: list[JsonObject] = kwargs.get("messages") or []
@@ -96,7 +101,7 @@ def fingerprint(
         markers=markers,
         lifetimes=lifetimes,
         marked=marked,
-        chain=grown(like.chain if like else Chain([], []), messages),
+        chain=grown(like.chain if like else Chain([], []), messages, is_strict=is_strict),
         length=len(messages),
         parts=kwargs,
         names=called,
@@ -139,7 +144,7 @@ def blocks_of(message: JsonObject) -> list[Json]:
     return [unmarked(block) for block in content or ()]
 
 
-def grown(chain: Chain, messages: Sequence[JsonObject]) -> Chain:
+def grown(chain: Chain, messages: Sequence[JsonObject], *, is_strict: bool = False) -> Chain:
     """Chain the messages, going on from a chain whose beginning they share.
 
     Unchanged messages are the same objects, except where they carry a marker or are made anew
@@ -149,6 +154,8 @@ def grown(chain: Chain, messages: Sequence[JsonObject]) -> Chain:
     start = _unchanged(known, messages)
     if start and known[0] is not messages[0] and _link("", messages[0]) != links[0]:
         start = 0
+    if is_strict:
+        _check(links, messages[:start])
     for i in range(start, len(messages)):
         link = _link(links[i - 1] if i else "", messages[i])
         if i < len(links) and links[i] != link:
@@ -160,6 +167,15 @@ def grown(chain: Chain, messages: Sequence[JsonObject]) -> Chain:
             links.append(link)
             known.append(messages[i])
     return chain if links is chain.links else Chain(links, known)
+
+
+def _check(links: Sequence[str], messages: Sequence[JsonObject]) -> None:
+    """Make sure that messages taken for unchanged are: halving trusts how they were made."""
+    before = ""
+    for i, message in enumerate(messages):
+        before, known = _link(before, message), links[i]
+        if before != known:
+            raise PrefixMoved(f"message {i + 1} changed, and what follows it was not made anew")
 
 
 def _unchanged(known: Sequence[JsonObject], messages: Sequence[JsonObject]) -> int:

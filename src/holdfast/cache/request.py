@@ -119,9 +119,13 @@ def _system(frame: Framed, able: Capabilities, caching: Caching) -> list[JsonObj
 
 
 def _marked_sections(sections: Sequence[Section]) -> list[int]:
-    """Mark the end of what sessions share, and the end of all."""
-    shared = [i for i, section in enumerate(sections) if section.scope != "none"]
-    return sorted({*shared[-1:], len(sections) - 1}) if sections else []
+    """Mark the end of what everybody shares, of what an organisation shares, and of all.
+
+    Providers keep what carries no scope for the organisation, so that is rendered as none.
+    """
+    ends = {section.scope: i for i, section in enumerate(sections)}
+    shared = {ends[scope] for scope in ("global", "organisation") if scope in ends}
+    return sorted({*shared, len(sections) - 1}) if sections else []
 
 
 def _has_own_tools(frame: Framed) -> bool:

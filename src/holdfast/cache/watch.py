@@ -65,14 +65,15 @@ class Watch:
     ) -> Asked:
         """Take the fingerprint of a request that is about to go out."""
         last = self._under_way.get(source) or self._done.get(source)
-        sent = fingerprint(request, last.sent if last else None, names)
+        known = last.sent if last else None
+        sent = fingerprint(request, known, names, is_strict=self._is_strict)
         if self._is_strict and last is not None:
             self._check(last, sent, history)
         call = Call(sent=sent, at=self.clock(), position=len(history), usage=Usage())
         self._under_way.pop(source, None)
         self._under_way[source] = call
         _forget_oldest(self._under_way)
-        return _asked(sent, source, last.sent if last else None, at=call.at)
+        return _asked(sent, source, known, at=call.at)
 
     def _check(self, last: Call, sent: Fingerprint, history: Sequence[AnyEntry]) -> None:
         """Refuse a request that does not begin with the one before it, unless that was said."""
@@ -115,7 +116,8 @@ class Watch:
         Its marker stands where the other's stood, in the middle of a longer request now: as
         long as it lives as long, that is no move. It leaves no baseline behind.
         """
-        sent = fingerprint(request, before.sent if before else None, names)
+        known = before.sent if before else None
+        sent = fingerprint(request, known, names, is_strict=self._is_strict)
         if self._is_strict and before is not None:
             self._check(before, sent, history)
         if before is not None and sent.lifetimes == before.sent.lifetimes:
