@@ -8,7 +8,13 @@ import pytest
 from holdfast.entries import CacheBroke, Compacted, Failed, Forked
 from holdfast.errors import PromptTooLong
 from holdfast.session import Session
-from holdfast.settings import ClearSettings, CompactSettings, Settings, WindowSettings
+from holdfast.settings import (
+    ClearSettings,
+    CompactSettings,
+    NotesSettings,
+    Settings,
+    WindowSettings,
+)
 from holdfast.simulator import Answer, SimulatorClock, running
 from holdfast.simulator.brains import text
 
@@ -68,6 +74,7 @@ class Talk:
                 window=WindowSettings(limit_tokens=20_000),
                 clear=ClearSettings(on=False),
                 compact=CompactSettings(**{"ahead": False, **compact}),
+                notes=NotesSettings(on=False),
             ),
         )
         self.session.engine.watch.clock = simulator.simulation.clock.now

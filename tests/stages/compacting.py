@@ -10,7 +10,13 @@ from holdfast.models.scripted import ScriptedModel
 from holdfast.models.steady import Patience
 from holdfast.round import Toolbox
 from holdfast.session import Session
-from holdfast.settings import ClearSettings, CompactSettings, Settings, WindowSettings
+from holdfast.settings import (
+    ClearSettings,
+    CompactSettings,
+    NotesSettings,
+    Settings,
+    WindowSettings,
+)
 from holdfast.tools.workplace import Workplace
 
 FREE, BINDS = "claude-opus-4-6", "claude-sonnet-5-5"
@@ -55,6 +61,7 @@ class Talk:
             window=WindowSettings(limit_tokens=window, auto_line=auto_line),
             clear=ClearSettings(on=False),  # it would make room first
             compact=compact,
+            notes=NotesSettings(on=False),  # they would stand for history first
         )
         self.session = Session.open(
             model=model, system="You are careful.", directory=directory, settings=self.settings

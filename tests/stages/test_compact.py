@@ -357,6 +357,21 @@ async def test_an_overflow_is_answered_by_a_shorter_question(talk):
     assert one.used < one.line * 20_000 / 30_000
 
 
+async def test_a_summary_is_told_shorter_when_a_long_message_needs_the_room(talk):
+    """Nothing else is left to compact, and the session goes on."""
+    one = talk(SUMMARY)
+    for number in range(12):
+        one.turn(f"step {number}: " + f"remember word{number} " * 90, words=900)
+    one.engine.say("go on")
+    await one.session.compact()
+    while one.used < one.line:
+        one.engine.say("word " * 400)
+    await one.prepare()
+    assert [c.trigger for c in one.compacted] == ["manual", "auto"]
+    assert one.compacted[1].by == "digest"
+    assert is_sound(one)
+
+
 async def test_states_that_rest_on_a_message_are_recorded(talk):
     """A model's word on a request needs a message that shows it."""
     one = talk().fill()

@@ -98,12 +98,11 @@ def gathered(
     """Read from the log all that a summary of a segment needs."""
     facts = gather(history, segment.items)
     directed = (entry for entry in history if isinstance(entry, Directed))
-    said = ((turn.number, turn.words) for turn in facts.turns if turn.words)
     budget = budget_for(segment_tokens, facts, limits)
     return Material(
         segment=segment,
         facts=facts,
-        ledger=keep_ledger(said, directed),
+        ledger=keep_ledger(facts.words(), directed),
         budget_tokens=min(budget, most_tokens) if most_tokens else budget,
         limits=limits,
     )

@@ -7,6 +7,7 @@ things by name and what to do about each, is worth more than trying.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from holdfast.items import Item, Spoken
 from holdfast.measure import Measure, measure_json, measure_text
 from holdfast.view import View
 
@@ -48,7 +49,19 @@ def _parts(view: View) -> Iterator[tuple[str, Measure, str]]:
             yield f"pinned message #{item.id}", item.measure, "unpin it"
     for item in view.items[view.compactable() :]:
         if not view.is_pinned(item):
-            yield f"message #{item.id}, not answered yet", item.measure, "say it in fewer words"
+            yield from _waiting(item)
+
+
+def _waiting(item: Item) -> Iterator[tuple[str, Measure, str]]:
+    """Name what stands behind everything that can be compacted; a summary can be told shorter."""
+    match item:
+        case Spoken(kind="summary"):
+            return
+        case Spoken(kind="restored"):
+            yield "what was restored", item.measure, "lower compact.restore_tokens"
+        case _:
+            advice = "say it in fewer words"
+            yield f"message #{item.id}, not answered yet", item.measure, advice
 
 
 def told(weights: list[Weight], line_tokens: int) -> str:

@@ -44,9 +44,12 @@ def whole_segment(view: View, *, again: bool = False) -> Segment | None:
 
     `again` covers what is only a summary, too, so that it can be told shorter.
     """
-    items = tuple(view.items[: view.compactable()])
+    end = view.compactable()
     if again:
+        summaries = [i for i, item in enumerate(view.items) if _is_summary(item)]
+        items = tuple(view.items[: max(end, *(i + 1 for i in summaries[-1:]), 0)])
         return Segment(items=items) if items else None
+    items = tuple(view.items[:end])
     if len(items) < FEWEST_ITEMS or all(_is_summary(item) for item in items):
         return None
     return Segment(items=items)

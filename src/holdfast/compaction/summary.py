@@ -116,7 +116,7 @@ def _sections(body: str) -> Iterable[tuple[int, str]]:
     """Part a text at its numbered headings; a number that was not asked for is left out."""
     heads: list[re.Match[str]] = []
     for found in _HEADING.finditer(body):
-        if _is_heading(found) and (not heads or int(found[1]) > int(heads[-1][1])):
+        if _is_heading(found, heads):
             heads.append(found)
     for head, after in zip_longest(heads, heads[1:]):
         number = int(head[1])
@@ -125,8 +125,13 @@ def _sections(body: str) -> Iterable[tuple[int, str]]:
             yield number, _BLANK_LINES.sub("\n\n", told)
 
 
-def _is_heading(found: re.Match[str]) -> bool:
-    """Tell a heading from a numbered line of a list: by its mark, or its words."""
-    number, title = int(found[1]), found[2].lower()
+def _is_heading(found: re.Match[str], before: list[re.Match[str]]) -> bool:
+    """Tell a heading from a numbered line of a list: by its words, or by its mark and its place."""
+    number = int(found[1])
     wanted = HEADINGS.get(number, "").lower()
-    return found[0].lstrip().startswith("#") or (bool(wanted) and title.startswith(wanted[:8]))
+    is_worded = bool(wanted) and found[2].lower().startswith(wanted[:8])
+    is_marked = found[0].lstrip().startswith("#")
+    if any(int(head[1]) == number for head in before):
+        return False
+    comes_next = not before or number > int(before[-1][1])
+    return (is_worded and is_marked) or ((is_worded or is_marked) and comes_next)

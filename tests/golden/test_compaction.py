@@ -1,0 +1,78 @@
+"""What a model reads before and after a compaction, word for word; `make golden` writes it anew."""
+
+import os
+from pathlib import Path
+
+from holdfast.compaction.compose import Manner, compose, gathered
+from holdfast.compaction.segment import whole_segment
+from holdfast.compaction.summary import HEADINGS, Written, ask_for_summary
+from holdfast.entries import Ran, Replied, Said
+from holdfast.messages import Text, ToolUse
+from holdfast.view import fold
+
+HERE = Path(__file__).parent
+
+
+def check(name, text):
+    page = HERE / f"{name}.txt"
+    if os.environ.get("HOLDFAST_REWRITE_GOLDEN"):
+        page.write_text(text, encoding="utf-8")
+    assert text == page.read_text(encoding="utf-8")
+
+
+def said(n, text):
+    return Said(n=n, content=(Text(text=text),))
+
+
+def called(n, name, given, result, is_error=False):
+    use = ToolUse(id=f"t{n}", name=name, input=given)
+    yield Replied(n=n, response_id=f"r{n}", content=(use,), stop_reason="tool_use")
+    yield Ran(n=n + 1, tool_use_id=f"t{n}", content=result, is_error=is_error)
+
+
+EDIT = {"file_path": "/repo/auth.py", "old_string": "session[k]", "new_string": "session.get(k)"}
+HISTORY = [
+    said(1, "Fix the login: it raises KeyError 'user'. Never touch the cookie format."),
+    *called(
+        2,
+        "Read",
+        {"file_path": "/repo/auth.py"},
+        "1\tdef user(session, k):\n2\t    return session[k]",
+    ),
+    *called(4, "Edit", EDIT, "Edited /repo/auth.py."),
+    *called(
+        6,
+        "Bash",
+        {"command": "pytest -q tests/test_auth.py"},
+        "Exit code 1\nE   KeyError: 'user'\n1 failed",
+        True,
+    ),
+    Replied(
+        n=8,
+        response_id="r8",
+        content=(Text(text="The fixture has no user either."),),
+        stop_reason="end_turn",
+    ),
+    said(9, "Use the fixture from conftest.py then."),
+    Replied(n=10, response_id="r10", content=(Text(text="Done."),), stop_reason="end_turn"),
+]
+WRITTEN = Written(
+    sections={n: f"What the model says of {title.lower()}." for n, title in HEADINGS.items()}
+)
+
+
+def material():
+    view = fold(HISTORY)
+    return gathered(HISTORY, whole_segment(view), 20_000)
+
+
+def test_what_a_model_is_asked():
+    """All of it, with a wish and the user's messages."""
+    directives = material().ledger.directives
+    check("compaction_asked", ask_for_summary(focus=("the cookie",), directives=directives) + "\n")
+
+
+def test_what_stands_for_history_with_a_model():
+    """Directives, the model's part, the log's part, names, pointers, how to go on."""
+    manner = Manner(log="/logs/session.jsonl", has_history=True)
+    check("compaction_summary", compose(material(), WRITTEN, manner).text + "\n")
