@@ -152,11 +152,17 @@ class Agent:
                 else:
                     yield event
             prompt = ""
-            if end.reason != "completed" or self.household is None:
-                break
-            if not await unless(self.abort, self.household.next_news()):
+            if end.reason != "completed" or not await self._next_words():
                 break
         yield end
+
+    async def _next_words(self) -> bool:
+        """Wait until somebody who works for this agent says something; no if nobody will."""
+        while not await self._hears_something():
+            home = self.household
+            if home is None or not await unless(self.abort, home.next_news()):
+                return False
+        return True
 
     async def _hears_something(self) -> bool:
         """Take in what others said meanwhile; say whether that is to be answered."""

@@ -1,9 +1,12 @@
 """`holdfast agents`: the agents of a session, how they stand, and where their logs lie."""
 
+from pathlib import Path
+
 import click
 
 from holdfast.agents import wording
 from holdfast.agents.household import stop_wish
+from holdfast.agents.ledger import private_directory
 from holdfast.agents.register import Known, Register
 from holdfast.cli.show import json_out, plain
 from holdfast.entries import Ended
@@ -45,7 +48,7 @@ def _named(known: dict[str, Known], name: str) -> Known:
     return named[-1]
 
 
-def _log_of(found: Found, one: Known) -> object:
+def _log_of(found: Found, one: Known) -> Path:
     return found.directory / "agents" / f"{one.id}.jsonl"
 
 
@@ -59,7 +62,9 @@ def _stop(found: Found, one: Known) -> str:
     except LogLocked:
         if one.ended is not None:
             return f"{one.id} is not running: {one.state}."
-        stop_wish(found.path, one.id).touch(mode=0o600)
+        wish = stop_wish(found.path, one.id)
+        private_directory(wish.parent)
+        wish.touch(mode=0o600)
         return f"{one.id} is being stopped."
     return f"{one.id} is stopped; only you start it again."
 

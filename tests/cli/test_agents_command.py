@@ -1,0 +1,63 @@
+"""`holdfast agents`: listing, stopping, finding logs."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from holdfast.cli.agents_command import command
+from holdfast.entries import Ended, Spawned
+from holdfast.log import load
+from holdfast.store import FileStore
+
+
+@pytest.fixture
+def session(tmp_path, monkeypatch):
+    """A session with one agent that ended and one that was running."""
+    monkeypatch.chdir(tmp_path)
+    with FileStore().create(directory=tmp_path) as log:
+        log.append(Spawned(agent="explore-1", kind="explore", name="ada", task="find tests"))
+        log.append(Ended(agent="explore-1", state="completed", text="in tests/"))
+        log.append(Spawned(agent="general-2", task="mend it"))
+        return log.header.session
+
+
+def run(*words):
+    return CliRunner().invoke(command, list(words), catch_exceptions=False)
+
+
+def test_they_are_listed_with_their_state(session):
+    """One line each, the report that nobody read is marked."""
+    assert run(session).output.splitlines() == [
+        "explore-1 ada [explore] completed, its report not read yet: find tests",
+        "general-2 [general] running: mend it",
+    ]
+
+
+def test_machines_get_json(session):
+    """With the path of each log."""
+    first, second = json.loads(run(session, "--json").output)
+    assert (first["id"], first["state"], second["state"]) == ("explore-1", "completed", "running")
+    assert first["log"].endswith(f"{session}/agents/explore-1.jsonl")
+    assert run(session, "--log", "ada").output.strip() == first["log"]
+
+
+def test_one_is_stopped_for_good_where_nobody_runs_the_session(session):
+    """The log says that the user wanted it."""
+    assert "is stopped" in run(session, "--stop", "general-2").output
+    ended = load(FileStore().find(session).path).entries[-1]
+    assert (ended.agent, ended.state, ended.by_user) == ("general-2", "stopped", True)
+
+
+def test_who_runs_the_session_is_asked_to_stop_it(session):
+    """By a file that it looks for."""
+    with FileStore().open(session):
+        assert "is being stopped" in run(session, "--stop", "general-2").output
+    assert (FileStore().find(session).directory / "agents" / "general-2.stop").exists()
+
+
+def test_an_unknown_one_is_an_error_that_names_those_there_are(session):
+    """And nothing is changed."""
+    done = run(session, "--stop", "nobody")
+    assert done.exit_code == 2
+    assert "explore-1, general-2" in done.output
