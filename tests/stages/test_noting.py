@@ -327,6 +327,19 @@ async def test_of_updates_that_come_up_meanwhile_the_newest_wins(agent, brain):
         assert noted[-1].cursor == one.session.view.items[-1].id
 
 
+async def test_an_update_that_has_just_begun_is_waited_for(agent, brain):
+    """However long ago the one before it was."""
+    async with agent(notes={"model": False, "first_tokens": 1_000}) as one:
+        async for _ in one.run(prose("a")):
+            pass
+        notes(one)._began -= 3_600
+        one.engine.say(prose("b", 6_000))
+        notes(one).offered(one.engine)
+        assert notes(one).is_running
+        await notes(one).wait(10, 60)
+        assert len(of(one, Noted)) == 2
+
+
 async def test_closing_stops_an_update_and_writes_what_the_log_says(agent, brain):
     """A session that ends does not wait for a model."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:

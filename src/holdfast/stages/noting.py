@@ -166,6 +166,7 @@ class Noting:
             return  # nobody could wait for it; the log tells the same later
         if not self.is_running:
             self._baseline_tokens, self._calls = moment.used_tokens, 0
+            self._began = time.monotonic()
         self._job.begin(lambda: self._guarded(engine, moment))
 
     async def _guarded(self, engine: Engine, moment: Moment) -> None:
