@@ -1,7 +1,8 @@
 """What a session itself lets pass without asking anyone, for forks that work beside it.
 
-Hooks speak first, as before every tool; then the user's rules and mode decide. What would have to
-be asked is denied: nobody is there. What is passed on carries the input as hooks left it.
+Hooks speak first, as before every tool; then the user's rules decide, in the narrowest mode
+whatever the session's is: a user who lets the agent do anything still watches it, and nobody
+watches these. What would have to be asked is denied. What passes has the input hooks left it.
 """
 
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from holdfast.agent import Agent
 from holdfast.fork import Permit
 from holdfast.messages import JsonObject, ToolUse
-from holdfast.permissions import Places
+from holdfast.permissions import Gate, Places
 from holdfast.permissions.gate import combine
 from holdfast.round import Denial, Pass
 from holdfast.tools.protocol import Tool
@@ -28,7 +29,8 @@ def judged_by(agent: Agent, readable: tuple[Path, ...] = ()) -> Permit:
         if said.should_stop:
             return Denial(reason=said.stop_reason or "a hook says no")
         given = use.input if said.updated_input is None else said.updated_input
-        ours = agent.gate.judge(tool, given, _places(agent, readable))
+        gate = Gate(rules=agent.gate.rules, mode="plan", above=agent.gate)
+        ours = gate.judge(tool, given, _places(agent, readable))
         decision = combine(ours, said.decision())
         if decision.outcome != "allow":
             return Denial(reason=f"Not allowed here: {decision.reason}.")
