@@ -157,7 +157,7 @@ async def test_the_forks_writes_elsewhere_are_refused(project, tmp_path):
     async with agent(project, script) as one:
         await say(one, "hello")
         seen = str(one.model.requests[-1].kwargs["messages"][-1])
-    assert seen.count("Not possible here") >= 2
+    assert seen.count("Not possible here") == 2 and "lies outside" in seen
     assert not target.exists() and not (project / "a.md").exists()
 
 

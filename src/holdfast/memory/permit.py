@@ -32,10 +32,12 @@ def memories_only(judge: Permit) -> Permit:
             return Denial(reason=REFUSAL)
         if tool.name == MEMORY:
             return Pass(input=use.input)
+        if not _is_harmless(tool, use.input):
+            return Denial(reason=WRITES)
         verdict = await judge(use, tool)
         if isinstance(verdict, Denial):
             return Denial(reason=verdict.reason)  # a denial never ends what runs beside the talk
-        if tool.name == SHELL and not changes_nothing(verdict.input):
+        if not _is_harmless(tool, verdict.input):  # a hook may have made another call of it
             return Denial(reason=WRITES)
         return verdict
 
@@ -47,6 +49,10 @@ def is_among(tool: Tool) -> bool:
     if tool.name == SHELL:
         return tool.kind == "shell" and tool.command_input == "command"
     return tool.name == MEMORY or READERS.get(tool.name) == tool.kind
+
+
+def _is_harmless(tool: Tool, given: JsonObject) -> bool:
+    return tool.name != SHELL or changes_nothing(given)
 
 
 def changes_nothing(given: JsonObject) -> bool:
