@@ -18,7 +18,7 @@ TOOLS = ({"name": "Read"}, {"name": "Bash"}, {"name": "History"})
 class Reading:
     """An engine with the stage, and a model that reads one file after the other."""
 
-    def __init__(self, path, settings=None, *, model=MODEL, lifetime="5m", betas=(), log=None):
+    def __init__(self, path, settings=None, *, model=MODEL, log=None, **framed):
         self.now = 1_800_000_000.0
         self.forgotten, self.told = [], []
         self.stage = Clearing(forget=self.forgotten.append, tell=self.told.append)
@@ -29,9 +29,8 @@ class Reading:
             frame = Framed(
                 sections=(Section(name="a", text=SYSTEM),),
                 tools=TOOLS,
-                lifetime=lifetime,
-                betas=betas,
                 measure=measure_text(SYSTEM),
+                **framed,
             )
             self.engine.record(Switched(model=model))
             self.engine.record(frame)

@@ -9,7 +9,7 @@ import pytest
 from holdfast.entries import Pinned, Redone, Spilled, Undone
 from holdfast.log import Log
 from holdfast.messages import Image, Text, Thinking
-from holdfast.settings import CacheSettings, ClearSettings, GaugeSettings, Settings, WindowSettings
+from holdfast.settings import ClearSettings, GaugeSettings, Settings, WindowSettings
 
 from .reading import PAGE, Reading
 
@@ -256,7 +256,7 @@ async def test_bound_thinking_is_not_dropped_inside_a_loop(reading):
 async def test_what_pays_is_cleared_as_soon_as_the_loop_ends(reading):
     """A price that could not be acted on is asked again when it can."""
     one = reading(PLAIN, model="claude-opus-5-5")
-    await one.read(60, thinks=True)
+    await one.read(90, thinks=True)
     assert one.cleared == []
     await one.send()
     one.call()
@@ -306,7 +306,7 @@ async def test_it_can_be_turned_off(reading):
 
 async def test_without_a_cache_batches_go_as_soon_as_they_are_worth_it(reading):
     """Where every call pays for everything, clearing is cheaper at once."""
-    one = reading(replace(PLAIN, cache=CacheSettings(on=False)))
+    one = reading(PLAIN, cached=False)
     await one.read(40)
     assert one.cleared and "the next call costs $" in one.cleared[0].why
 

@@ -114,7 +114,6 @@ class Clearing:
             is_stale=not now.cold and is_stale(engine.view, stock.edited, now),
             is_served=OPTION in engine.frame.options
             and capabilities(engine.model).context_management,
-            is_rare=drops_thinking(engine),
             asks_price=bool(now.cold) or grown >= ASK_AGAIN_SHARE * self._refused,
         )
 

@@ -152,7 +152,7 @@ def moment(engine: Engine, stock: Stock, tally: Tally) -> Moment:
 def _cold(engine: Engine, tally: Tally, idle_seconds: float) -> str:
     """Say why nothing of the last prompt can be read from the cache, if that is so."""
     lifetime: Lifetime = engine.frame.lifetime
-    if not engine.settings.cache.on:
+    if not engine.frame.cached:
         return NEVER_CACHED
     if tally.began == 0:
         return "nothing was sent yet"

@@ -30,8 +30,6 @@ class Standing:
     """It was told to and did not, or does no longer."""
     is_served: bool = False
     """The provider clears on its side."""
-    is_rare: bool = False
-    """Thinking is bound to what was sent, so the next chance comes only after another turn."""
     asks_price: bool = True
     """Enough has changed since it was last found that clearing does not pay."""
 
@@ -83,7 +81,7 @@ def plan_clearing(
         active = len(stock.heavy) + stock.unread
         return _edits(batch, now) if active >= settings.edits_trigger_results else None
     may_pay = standing.can_move and standing.asks_price and not standing.is_served
-    by_price = _paid(batch, now, standing, settings) if settings.paid and may_pay else None
+    by_price = _paid(batch, now, settings) if settings.paid and may_pay else None
     return by_price or _at_line(batch, now, standing, settings)
 
 
@@ -117,16 +115,13 @@ def _edits(batch: Batch, now: Moment) -> Plan | None:
     return Plan(way="edits", batch=batch, why=why, how="edited") if batch else None
 
 
-def _paid(batch: Batch, now: Moment, standing: Standing, settings: ClearSettings) -> Plan | None:
-    """Clear a batch whose absence saves more than writing anew what stands behind it costs.
-
-    Where it could wait for the next call, it does if that gains more.
-    """
+def _paid(batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
+    """Clear a batch whose absence saves more than writing anew what stands behind it costs."""
     least = max(settings.paid_least_tokens, settings.idle_least_tokens)
     if now.freed_tokens(batch) < max(1, now.scaled(least)):
         return None
     found = now.payback(batch)
-    if found is None or not (found.worth_it or (standing.is_rare and found.expected_gain_usd > 0)):
+    if found is None or not found.worth_it:
         return None
     money = (
         f"it costs {usd(found.cost_now_usd)} now and saves {usd(found.saved_per_call_usd)} a call"
