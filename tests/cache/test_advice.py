@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.cache.advice import cheapest_line, cold_resume_advice, window_at_cost
+from holdfast.cache.advice import LEFT_TOKENS, cheapest_line, cold_resume_advice, window_at_cost
 from holdfast.cache.outlook import Outlook
 from holdfast.settings import WindowSettings
 from holdfast.window import window_for
@@ -29,7 +29,7 @@ def test_a_cold_session_is_written_anew():
     assert found.send_all.now_usd == pytest.approx(180_000 * 2.5 / 1e6)
     assert found.clear_first.now_usd == pytest.approx(90_000 * 2.5 / 1e6)
     summary = (180_000 * 2.0 + 5_000 * 10.0) / 1e6
-    assert found.compact_first.now_usd == pytest.approx(summary + 20_000 * 2.5 / 1e6)
+    assert found.compact_first.now_usd == pytest.approx(summary + LEFT_TOKENS * 2.5 / 1e6)
 
 
 def test_a_warm_session_is_read():

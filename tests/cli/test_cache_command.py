@@ -58,8 +58,8 @@ def test_calls_breaks_and_totals_are_shown(tmp_path):
         in lines
     )
     assert lines[-4].startswith("calls 4, cold 1 · 80.0K read, 120.9K written, 0 neither · 39.8%")
-    assert lines[-3] == "cost $0.80 · with an ideal cache $0.39 · without one $1.00"
-    assert lines[-2] == "breaks and cold calls $0.40: lifetime_5m 1 × $0.29, tool 1 × $0.12"
+    assert lines[-3] == "cost $0.7956 · with an ideal cache $0.3908 · without one $1.0045"
+    assert lines[-2] == "breaks and cold calls $0.4048: lifetime_5m 1 × $0.2892, tool 1 × $0.1156"
     assert lines[-1].startswith("the cache (5m) expired")
 
 

@@ -1,14 +1,17 @@
 """`holdfast cost`, run as a user runs it."""
 
 import json
+import time
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from holdfast.cli.cost_command import command
-from holdfast.entries import Forked, Replied
+from holdfast.entries import Forked, Framed, Ran, Replied, Said, Section
 from holdfast.log import Header, write_log
-from holdfast.messages import Usage
+from holdfast.measure import measure_text
+from holdfast.messages import Text, ToolUse, Usage
 from holdfast.settings import BudgetSettings
 from holdfast.spending import Purse
 from holdfast.transcripts.generate import write
@@ -76,3 +79,74 @@ def test_who_asked_is_told_when_there_were_forks(tmp_path, transcript):
     assert "who asked" in shown
     assert "  compact                       1 calls  $" in shown
     assert "who asked" not in cost(transcript)
+
+
+def log_of(tmp_path, *entries):
+    """Write a log; give its path."""
+    path = tmp_path / "log.jsonl"
+    numbered = [msgspec.structs.replace(entry, n=i) for i, entry in enumerate(entries, 1)]
+    write_log(path, Header(session="one"), numbered)
+    return path
+
+
+def answer(at, **usage):
+    return Replied(
+        at=at,
+        response_id=str(at),
+        model="claude-opus-5",
+        content=(Text(text="done"),),
+        usage=Usage(**usage),
+    )
+
+
+def test_an_hour_lives_on_whatever_a_fork_wrote(tmp_path):
+    """Ten minutes after a call that wrote for an hour nothing is cold."""
+    now = time.time()
+    path = log_of(
+        tmp_path,
+        answer(now - 900, cache_write_tokens=50_000, cache_write_1h_tokens=50_000),
+        answer(now - 800, cache_read_tokens=50_000, cache_write_tokens=9, cache_write_1h_tokens=9),
+        Forked(at=now - 600, source="notes", model="claude-opus-5", usage=Usage(input_tokens=9)),
+    )
+    found = json.loads(cost(path, "--json"))
+    assert not found["resume"]["is_cold"]
+    assert found["idle_seconds"] == pytest.approx(800, abs=30)
+    assert "the cache is cold" not in cost(path)
+
+
+def test_idle_time_runs_from_the_question(tmp_path):
+    """An answer that took four minutes has used up most of five."""
+    now = time.time()
+    asked = Said(at=now - 420, content=(Text(text="go"),))
+    path = log_of(tmp_path, asked, answer(now - 180, cache_write_tokens=50_000))
+    assert json.loads(cost(path, "--json"))["resume"]["is_cold"]
+
+
+def test_what_stays_of_a_frame_is_the_frame_that_was_logged(tmp_path):
+    """A large frame is not taken for a usual one."""
+    text = "word " * 40_000
+    frame = Framed(sections=(Section(name="a", text=text),), measure=measure_text(text))
+    said = Said(at=1.0, content=(Text(text="go"),))
+    usage = {"cache_write_tokens": 60_000}
+    large = json.loads(cost(log_of(tmp_path, frame, said, answer(2.0, **usage)), "--json"))
+    assert large["resume"]["compact_first"]["prompt_tokens"] > 50_000
+
+
+def test_only_what_the_stage_would_clear_is_counted_as_clearable(tmp_path):
+    """Short results are not worth a line in their place."""
+    entries = [Said(at=1.0, content=(Text(text="go"),))]
+    for i in range(12):
+        use = ToolUse(id=f"t{i}", name="Read", input={"file_path": "x"})
+        entries += [
+            Replied(at=2.0, response_id=f"r{i}", model="claude-opus-5", content=(use,)),
+            Ran(at=3.0, tool_use_id=f"t{i}", content="short"),
+        ]
+    path = log_of(tmp_path, *entries, answer(4.0, cache_write_tokens=50_000))
+    resume = json.loads(cost(path, "--json"))["resume"]
+    assert resume["clear_first"]["prompt_tokens"] == resume["send_all"]["prompt_tokens"]
+
+
+def test_without_calls_no_turn_is_called_dear(tmp_path):
+    """No heading without a list."""
+    path = log_of(tmp_path, Said(at=1.0, content=(Text(text="go"),)))
+    assert "dearest turns" not in cost(path)

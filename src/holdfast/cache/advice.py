@@ -19,10 +19,12 @@ from holdfast.window import COST, Window, window_for
 
 SUMMARY_TOKENS = 5_000
 """A usual summary; the window keeps room for 20,000."""
-LEFT_TOKENS = 40_000
-"""What stands after a compaction: the frame, the summary, and what is restored."""
 FRAME_TOKENS = 15_000
-"""System prompt and tools of a coding agent; they stay cached through any edit."""
+"""System prompt and tools of a coding agent, where nothing tells; they stay through any edit."""
+RESTORED_TOKENS = 20_000
+"""Files, plan and skills that come back after a compaction: less than half of what may."""
+LEFT_TOKENS = FRAME_TOKENS + SUMMARY_TOKENS + RESTORED_TOKENS
+"""What stands after a compaction of a usual session."""
 REREAD_TOKENS = 10_000
 """What an agent looks up again after a compaction; a guess until it is measured."""
 
@@ -81,13 +83,13 @@ def cold_resume_advice(
     whole = Warmth(tokens=tokens, marked=(frame,), lifetime=lifetime)
     warmth = whole.after(idle_seconds, lives_seconds)
     course = Course(listed=listed, outlook=outlook or Outlook(), lifetime=lifetime)
-    kept = warmth.readable_before(frame)
+    kept, left = warmth.readable_before(frame), frame + summary_tokens + RESTORED_TOKENS
     making = _summary_usd(listed, tokens, warmth.tokens, summary_tokens)
     return ResumeAdvice(
         is_cold=warmth.is_cold,
         send_all=_option(course, tokens, warmth.tokens),
         clear_first=_option(course, tokens - clearable_tokens, kept),
-        compact_first=_option(course, min(frame + summary_tokens, tokens), kept, making),
+        compact_first=_option(course, min(left, tokens), kept, making),
     )
 
 

@@ -5,7 +5,15 @@ from dataclasses import asdict
 
 import click
 
-from holdfast.cache.calls import Call, Totals, expires_at, explain_calls, totals
+from holdfast.cache.answers import MAIN
+from holdfast.cache.calls import (
+    Call,
+    Totals,
+    expires_at,
+    explain_calls,
+    last_of_conversation,
+    totals,
+)
 from holdfast.cli.show import ago, json_out, tokens
 from holdfast.cli.target import open_target
 
@@ -35,7 +43,8 @@ def command(target: str, as_json: bool) -> None:
 
 
 def _document(calls: list[Call], total: Totals) -> dict[str, object]:
-    left = expires_at(calls[-1]) - time.time() if calls else 0.0
+    last = last_of_conversation(calls)
+    left = expires_at(last) - time.time() if last else 0.0
     return {
         "calls": [asdict(call) for call in calls],
         "total": asdict(total) | {"hit_share": total.hit_share},
@@ -48,7 +57,7 @@ def _lines(call: Call) -> list[str]:
     shown = [
         f"{call.n:>6} {tokens(call.read_tokens):>8} {tokens(call.written_tokens):>8} "
         f"{tokens(call.uncached_tokens):>8} {call.hit_share:>5.0%} {usd:>9}"
-        + (f"  fork: {call.source}" if call.source != "main" else "")
+        + (f"  fork: {call.source}" if call.source != MAIN else "")
     ]
     if call.cause:
         word = "expected" if call.is_expected else "cold" if call.is_cold else "broke"
@@ -64,14 +73,14 @@ def _summary(calls: list[Call], total: Totals) -> list[str]:
         f"calls {total.calls}, cold {total.cold_calls} · {tokens(total.read_tokens)} read, "
         f"{tokens(total.written_tokens)} written, {tokens(total.uncached_tokens)} neither · "
         f"{total.hit_share:.1%} from the cache",
-        f"cost ${total.usd:.2f} · with an ideal cache ${total.ideal_usd:.2f} · "
-        f"without one ${total.bare_usd:.2f}",
+        f"cost ${total.usd:.4f} · with an ideal cache ${total.ideal_usd:.4f} · "
+        f"without one ${total.bare_usd:.4f}",
     ]
     if causes := _causes(calls):
-        shown.append(f"breaks and cold calls ${total.lost_usd:.2f}: {causes}")
+        shown.append(f"breaks and cold calls ${total.lost_usd:.4f}: {causes}")
     if total.unpriced_calls:
         shown.append(f"calls of models without a known price, left out: {total.unpriced_calls}")
-    shown.append(_expiry(calls[-1]))
+    shown += [_expiry(last)] if (last := last_of_conversation(calls)) else []
     return shown
 
 
@@ -84,7 +93,7 @@ def _causes(calls: list[Call]) -> str:
     counts = [call.cause for call in calls]
     ranked = sorted(usd, key=lambda cause: -usd[cause])
     return ", ".join(
-        f"{cause} {counts.count(cause)} × ${usd[cause] / counts.count(cause):.2f}"
+        f"{cause} {counts.count(cause)} × ${usd[cause] / counts.count(cause):.4f}"
         for cause in ranked
     )
 

@@ -1,30 +1,16 @@
 """`holdfast cost`: what was spent on what, and what going on with an idle session costs."""
 
 import time
-from dataclasses import dataclass
 
 import click
 
-from holdfast.cache.advice import (
-    FRAME_TOKENS,
-    SUMMARY_TOKENS,
-    Option,
-    ResumeAdvice,
-    cold_resume_advice,
-)
+from holdfast.cache.advice import Option, ResumeAdvice
 from holdfast.cache.bill import Bill, Item, bill, spent_by_day
-from holdfast.cache.outlook import expect
-from holdfast.cache.warmth import Lifetime
+from holdfast.cli.coming_back import idle
 from holdfast.cli.show import ago, json_out, tokens
 from holdfast.cli.target import open_target
-from holdfast.entries import AnyEntry, Forked, Replied
-from holdfast.gauge import replay
-from holdfast.items import Round
-from holdfast.settings import home
+from holdfast.settings import home, load_settings
 from holdfast.spending import Spent
-from holdfast.tokens import Gauge
-from holdfast.tools.describe import description_of
-from holdfast.view import View
 
 TOP_TURNS = 5
 """The dearest turns are the ones worth a look."""
@@ -32,8 +18,6 @@ SHOWN_DAYS = 7
 """A week of the ledger; --json has all of it."""
 SAID_CHARS = 60
 """Enough of what the user said to know the turn by."""
-KEPT_RESULTS = 5
-"""The newest results are still worked with and would not be cleared."""
 
 
 @click.command(epilog="Example: holdfast cost newest")
@@ -50,8 +34,8 @@ def command(target: str, as_json: bool) -> None:
     opened = open_target(target)
     history = opened.view.history
     found, days = bill(history), spent_by_day(home() / "spent")
-    idle = _idle(history, time.time())
-    advice = _advice(history, found, idle) if idle else None
+    lying = idle(history, time.time(), load_settings().clear)
+    advice = lying.advice if lying else None
     if as_json:
         json_out(
             {
@@ -59,64 +43,15 @@ def command(target: str, as_json: bool) -> None:
                 "bill": found,
                 "usd": found.total.cost.total,
                 "days": days,
-                "idle_seconds": idle.seconds if idle else None,
+                "idle_seconds": lying.seconds if lying else None,
                 "resume": advice,
                 "cheapest": advice.cheapest if advice else None,
             }
         )
         return
     click.echo("\n".join(_lines(opened.name, found, days)))
-    if idle and advice and advice.is_cold:
-        click.echo("\n".join(_advice_lines(idle, advice)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Idle:
-    """The last answer and how long ago it came."""
-
-    last: Replied | Forked
-    seconds: float
-
-
-def _idle(history: list[AnyEntry], now: float) -> _Idle | None:
-    for entry in reversed(history):
-        if isinstance(entry, Replied | Forked) and entry.usage and entry.at:
-            return _Idle(last=entry, seconds=max(0.0, now - entry.at))
-    return None
-
-
-def _advice(history: list[AnyEntry], found: Bill, idle: _Idle) -> ResumeAdvice | None:
-    view, gauge = replay(history)
-    used = gauge.size_tokens(view.total)
-    frame = min(FRAME_TOKENS, used)
-    usage = idle.last.usage
-    is_long = usage is not None and usage.cache_write_1h_tokens > 0
-    lifetime: Lifetime = "1h" if is_long else "5m"
-    return cold_resume_advice(
-        used,
-        min(_clearable_tokens(view, gauge), used - frame),
-        SUMMARY_TOKENS,
-        view.model or idle.last.model,
-        idle.seconds,
-        lifetime,
-        frame_tokens=frame,
-        outlook=expect(calls=found.total.calls, grown_tokens=used - frame, lifetime=lifetime),
-    )
-
-
-def _clearable_tokens(view: View, gauge: Gauge) -> int:
-    """Weigh the older results of tools that are known; what is not known is never cleared."""
-    results = [
-        result
-        for item in view.items
-        if isinstance(item, Round)
-        for use in item.tool_uses()
-        if description_of(use.name).kind not in ("other", "ask")
-        and (result := item.result_of(use.id)) is not None
-        and result.stand_in("seen") is None
-    ]
-    older = results[:-KEPT_RESULTS]
-    return round(sum(gauge.calibration.weigh(result.seen_measure) for result in older))
+    if lying and advice and advice.is_cold:
+        click.echo("\n".join(_advice_lines(lying.since, advice)))
 
 
 def _lines(name: str, found: Bill, days: dict[str, Spent]) -> list[str]:
@@ -143,7 +78,7 @@ def _lines(name: str, found: Bill, days: dict[str, Spent]) -> list[str]:
                 f"  {source.name:<24} {source.calls:>6,} calls  ${source.cost.total:>9.4f}"
             )
     dearest = sorted(found.turns, key=lambda turn: -turn.item.cost.total)[:TOP_TURNS]
-    shown += ["", "dearest turns"]
+    shown += ["", "dearest turns"] if dearest else []
     for turn in dearest:
         said = " ".join(turn.said.split()) or "(before anything was said)"
         said = said if len(said) <= SAID_CHARS else said[: SAID_CHARS - 1] + "…"
@@ -171,7 +106,7 @@ def _kinds(item: Item) -> list[str]:
     return [f"  {name:<24} {tokens(n):>8}  ${usd:>9.4f}" for name, n, usd in kinds if n]
 
 
-def _advice_lines(idle: _Idle, advice: ResumeAdvice) -> list[str]:
+def _advice_lines(since: float, advice: ResumeAdvice) -> list[str]:
     def line(name: str, option: Option) -> str:
         return (
             f"  {name:<16} {tokens(option.prompt_tokens):>8}  ${option.now_usd:>8.4f} for the next call,"
@@ -181,7 +116,7 @@ def _advice_lines(idle: _Idle, advice: ResumeAdvice) -> list[str]:
     word = {"send_all": "send all", "clear_first": "clear first", "compact_first": "compact first"}
     return [
         "",
-        f"the last answer was {ago(idle.last.at)}: the cache is cold. Going on:",
+        f"the last call was {ago(since)}: the cache is cold. Going on:",
         line("send all", advice.send_all),
         line("clear first", advice.clear_first),
         line("compact first", advice.compact_first),
