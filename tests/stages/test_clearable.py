@@ -1,6 +1,8 @@
 """The stock: which results could be cleared, however it came to know of them."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.entries import Cleared, Snipped
 from holdfast.stages.clearable import Batch, Stock, weight
@@ -43,6 +45,20 @@ async def test_at_least_one_stays(one):
     await one.read(7)
     one.call()
     assert ids(fresh(one.view).batch(0).results) == [f"t{i}" for i in range(6)]
+
+
+@given(counts=st.lists(st.integers(1, 4), min_size=1, max_size=8), keep=st.integers(0, 9))
+def test_the_newest_stay_however_many_there_are(tmp_path_factory, counts, keep):
+    """Whatever is taken, at least as many newest results as asked for are shown, or all of them."""
+    one = Reading(tmp_path_factory.mktemp("log") / "s.jsonl")
+    for step, count in enumerate(counts):
+        calls = [(f"t{step}.{i}", "Read", {"file_path": f"/p/{step}/{i}.py"}) for i in range(count)]
+        for use in one.call(*calls):
+            one.engine.take_result(use.id, PAGE)
+    taken = ids(fresh(one.view).batch(keep).results)
+    one.close()
+    every = [f"t{step}.{i}" for step, count in enumerate(counts) for i in range(count)]
+    assert not set(taken) & set(every[-max(1, keep) :])
 
 
 async def test_weights_are_those_of_what_is_sent_and_stands_before(one):

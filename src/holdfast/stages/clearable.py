@@ -146,7 +146,7 @@ class Stock:
     def batch(self, keep: int) -> Batch:
         """Give all that is worth clearing but for the newest; at least one stays."""
         kept = max(0, max(1, keep) - self.unread)
-        newest = self.newest[len(self.newest) - kept :] if kept else []
+        newest = self.newest[-kept:] if kept else []
         stays = [result for result in newest if result.weight >= self._smallest]
         count = len(self.heavy) - len(stays)
         left = sum(result.weight for result in stays)
