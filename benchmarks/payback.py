@@ -10,12 +10,14 @@ distribution of lengths and pauses and, beyond that, every size to come, so the 
 bound; with even sizes there is nothing more to know, and the gap is exact (`even_gap`). Payback
 runs twice: told the mean number of calls left (`mean_gap`, `even_gap`), and with its own
 defaults, which fit no distribution here (`default_gap`). Output is left out of the bill: it is
-the same for all and would make gaps look smaller. False alarms are measured with the breaks.
+the same for all and would make gaps look smaller. `false_alarms` counts breaks that were told of
+`--quiet` random sessions in which nothing changed, over HTTP against the simulator.
 
-    python benchmarks/payback.py [--sessions N] [--json]
+    python benchmarks/payback.py [--sessions N] [--quiet N] [--json]
 """
 
 import argparse
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -31,6 +33,7 @@ from holdfast.cache.outlook import Outlook, expect
 from holdfast.cache.payback import Edit, payback
 from holdfast.cache.warmth import Lifetime, Warmth, call_usd, steps
 from holdfast.prices import TOKENS_PER_PRICE, Prices, prices
+from quiet import quiet_sessions
 
 MODELS = ("claude-sonnet-5-5", "claude-sonnet-4-6", "claude-fable-5-1", "claude-haiku-5-5")
 """Reads at 1/25, 1/12.5 and 1/50 of a write; and one whose prices rise fivefold past 100K."""
@@ -365,6 +368,7 @@ def main() -> None:
     """Measure every scenario and sum up."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sessions", type=int, default=6, help="random sessions per scenario")
+    parser.add_argument("--quiet", type=int, default=1_000, help="sessions to watch for alarms")
     parser.add_argument("--json", action="store_true", help="print nothing but the JSON object")
     options = parser.parse_args()
     began = time.perf_counter()
@@ -388,7 +392,8 @@ def main() -> None:
         "seconds": round(time.perf_counter() - began, 1),
     }
     rounded = {name: round(value, 4) for name, value in figures.items()}
-    print(json.dumps(rounded | {"false_alarms": None} | counts))
+    quiet = asyncio.run(quiet_sessions(options.quiet))
+    print(json.dumps(rounded | quiet | counts))
 
 
 if __name__ == "__main__":
