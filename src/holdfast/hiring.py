@@ -150,11 +150,11 @@ class Hiring:
             self.estate.mails[MAIN].also(team.box(LEAD))
 
     async def _agent(self, order: Order) -> AgentWorker:
-        session = self._session(order)
+        agent = self._put_together(order, self._session(order))
         try:
-            return await self._opened(order, session)
+            return await self._opened(order, agent)
         except BaseException:
-            session.close()
+            await agent.close("agent")
             raise
 
     def _session(self, order: Order) -> Session:
@@ -176,7 +176,7 @@ class Hiring:
         )
         return Session(Log.create(order.log, header), settings)
 
-    async def _opened(self, order: Order, session: Session) -> AgentWorker:
+    def _put_together(self, order: Order, session: Session) -> Agent:
         parent, definition = self.parent, order.definition
         agent = Agent(
             session=session,
@@ -190,8 +190,14 @@ class Hiring:
             source=order.source,
         )
         agent.gate = self._gate(order, agent)
+        if session.view.model and session.view.model != agent.model.name:
+            session.engine.switch(agent.model.name, "the parent's model by now")
+        return agent
+
+    async def _opened(self, order: Order, agent: Agent) -> AgentWorker:
+        parent, definition = self.parent, order.definition
         agent.mcp = await self._servers(definition)
-        store = await asyncio.to_thread(self._memory, definition)
+        store = self._memory(definition)
         own = settle(agent, self.estate, order=order, above=parent.household)
         own = (*own, history_of(agent), *((scopes.tool_over(store),) if store else ()))
         agent.tools = _chosen(definition, self.estate.base, own)
@@ -206,7 +212,7 @@ class Hiring:
         )
         await begin(agent, text, order.source, "startup")
         if order.prompt:
-            session.user(order.prompt)
+            agent.session.user(order.prompt)
         mail = self.estate.mails[order.id]
         team = self.estate.teammates.team
         if order.is_teammate and team is not None:

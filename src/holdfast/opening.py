@@ -49,11 +49,8 @@ async def open_agent(
     store = store or FileStore()
     directory = (directory or Path.cwd()).resolve()
     settings = settings or load_settings(directory)
-    permissions, plan, servers = (
-        load_permissions(directory),
-        load_hooks(directory),
-        load_servers(directory),
-    )
+    permissions, plan = load_permissions(directory), load_hooks(directory)
+    servers = load_servers(directory)
     session = _session(model.name, resume, directory, store, settings)
     agent = Agent(
         session=session,
@@ -75,8 +72,8 @@ async def open_agent(
     remember(agent, source)
     Compacting(agent).attach()
     await _connect(agent, servers.servers)
-    more = await house(agent, ask)
-    await begin(agent, system, source, "resume" if resume else "startup", more)
+    how = "resume" if resume else "startup"
+    await begin(agent, system, source, how, await house(agent, ask))
     return agent
 
 

@@ -4,7 +4,7 @@ import json
 
 from casting import Cast, entries, hidden, told
 from holdfast.entries import Ended, Forked, Ran, Spawned
-from holdfast.fork import STARTED
+from holdfast.fork.prefix import STARTED
 from holdfast.log import load
 from holdfast.messages import text_of
 

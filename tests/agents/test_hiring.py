@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 from casting import Cast, entries, hidden, told, until
 from holdfast.agents.household import LOOK_SECONDS, stop_wish
@@ -88,7 +87,6 @@ async def test_an_agent_has_a_memory_of_its_own(opened):
     cast = Cast({"start now": CALL % ', "agent": "keeper"', "do it": note, "again": CALL})
     async with opened(cast, mode="bypass") as agent:
         await told(agent)
-        from holdfast.log import load; print([text_of(e.content) for e in load(agent.household.log_of(entries(agent, Spawned)[0].agent)).entries if isinstance(e, Ran)], list(home().rglob("*")))
         assert (home() / "agent-memory" / "keeper" / "tests.md").is_file()
         cast.scripts["again"] = CALL % ', "agent": "keeper"'
         await told(agent, "again")
@@ -196,4 +194,4 @@ async def test_an_answer_that_is_too_long_is_cut_and_its_file_named(opened):
         assert "more characters are in" in ended.text
         [report] = [text for text in hidden(agent) if "<agent id" in text]
         assert ended.file in report
-        assert Path(ended.file).read_text().count("word") == 1_000
+        assert agent.household.output_of(ended.agent).read_text().count("word") == 1_000
