@@ -219,6 +219,11 @@ class Log:
             log._begin(b"\n")
         return log
 
+    @property
+    def is_open(self) -> bool:
+        """Say whether entries are still taken."""
+        return self._descriptor >= 0
+
     def append(self, entry: AnyEntry) -> AnyEntry:
         """Give the entry its number, its time and its measure, write it, and return it as written."""
         numbered = msgspec.structs.replace(

@@ -13,7 +13,8 @@ from holdfast.cache.markers import Place
 from holdfast.engine import Engine
 from holdfast.entries import Asked, Failed, Framed, Section, Switched
 from holdfast.errors import RequestRejected
-from holdfast.fork import STARTED, Prefix, answered_alike, joined
+from holdfast.fork import Prefix
+from holdfast.fork.prefix import STARTED, answered_alike, joined
 from holdfast.log import Header, Log
 from holdfast.messages import Message, ToolUse, Usage, content_from_wire
 from holdfast.models.protocol import Reply

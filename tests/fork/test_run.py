@@ -362,3 +362,92 @@ async def test_a_session_can_be_closed_while_a_fork_runs(talk):
     with suppress(asyncio.CancelledError):
         await going
     assert going.cancelled()
+
+
+@pytest.mark.parametrize("words", ["", "  \n", (), (Text(text=" "),)])
+async def test_a_fork_without_words_is_refused_before_it_costs_anything(talk, words):
+    """A provider would refuse it too, after the whole prompt was sent."""
+    one = talk("text: Fixed.")
+    await one.turn()
+    with pytest.raises(RequestRejected, match="has to be told something"):
+        await one.engine.ask(ForkRequest(say=words, source="notes"))
+    assert len(one.model.requests) == 1
+
+
+async def test_a_closed_session_is_not_forked(talk):
+    """Nobody could write down what the call cost."""
+    one = talk("text: Fixed.\n---\ntext: Never said.")
+    await one.turn()
+    one.session.close()
+    with pytest.raises(RequestRejected, match="closed"):
+        await one.engine.ask(SUM_UP)
+    assert len(one.model.requests) == 1
+
+
+async def test_a_calls_time_counts_from_when_it_went_out(talk):
+    """The wait for the first byte is part of it: the cache's life runs from there."""
+    one = talk("text: Fixed.\n---\ntext: Yes.")
+    await one.turn()
+    model = one.model
+
+    class Slow:
+        name, capabilities = model.name, model.capabilities
+
+        async def stream(self, request):
+            await asyncio.sleep(0.05)
+            async for event in model.stream(request):
+                yield event
+
+    one.model = Slow()
+    await one.engine.ask(SUM_UP)
+    one.model = model
+    assert one.forked[0].seconds >= 0.05
+
+
+async def test_on_a_warm_prefix_nobody_waits_for_a_sibling(talk):
+    """What all of them share is in the cache already."""
+    one = talk("text: Fixed.")
+    await one.turn()
+    one.engine.watch.clock = lambda: one.engine.watch.last().at + 20
+    first = asyncio.create_task(held(one))
+    second = asyncio.create_task(held(one))
+    await asyncio.sleep(0.02)
+    assert len(one.model.asked) == 2
+    for task in (first, second):
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_on_a_prefix_whose_time_is_over_siblings_wait(talk):
+    """Only the first of them pays for it anew."""
+    one = talk("text: Fixed.\n---\ntext: Yes.")
+    await one.turn()
+    one.engine.watch.clock = lambda: one.engine.watch.last().at + 600
+    tasks = [asyncio.create_task(held(one)) for _ in range(2)]
+    await asyncio.sleep(0.02)
+    assert len(one.model.asked) == 1
+    for task in tasks:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def held(one):
+    """Ask a model that never begins to answer."""
+    if not isinstance(one.model, Held):
+        one.model = Held(one.model)
+    await one.engine.ask(SUM_UP)
+
+
+class Held:
+    """A model that is asked and says nothing."""
+
+    def __init__(self, like):
+        self.name, self.capabilities = like.name, like.capabilities
+        self.asked = []
+
+    async def stream(self, request):
+        self.asked.append(request)
+        await asyncio.Event().wait()
+        yield

@@ -12,25 +12,19 @@ from holdfast.fork.asking import (
     ForkRequest,
     Permit,
     check_may_fork,
-    deny_all,
 )
-from holdfast.fork.prefix import STARTED, Prefix, answered_alike, joined
-from holdfast.fork.run import Forks, Parent
+from holdfast.fork.prefix import Prefix
+from holdfast.fork.run import Forks
 from holdfast.fork.tools import out_of_reach
 
 __all__ = [
-    "STARTED",
     "Ask",
     "ForkEnd",
     "ForkReply",
     "ForkRequest",
     "Forks",
-    "Parent",
     "Permit",
     "Prefix",
-    "answered_alike",
     "check_may_fork",
-    "deny_all",
-    "joined",
     "out_of_reach",
 ]

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from holdfast.errors import RequestRejected
 from holdfast.fork.prefix import Prefix
-from holdfast.messages import Content, ToolUse, Usage
+from holdfast.messages import Content, Text, ToolUse, Usage
 from holdfast.round import Denial, Gate, Pass, RoundEvent
 from holdfast.tools.files import Seen
 from holdfast.tools.protocol import Tool
@@ -89,6 +89,15 @@ class ForkReply:
 
 Ask: TypeAlias = Callable[[ForkRequest], Awaitable[ForkReply]]
 """How stages and jobs reach a model: through a fork."""
+
+
+def check_says_something(request: ForkRequest) -> None:
+    """Refuse a request without words: providers do, and only after the whole prompt was sent."""
+    said = request.say
+    texts = [said] if isinstance(said, str) else [b.text for b in said if isinstance(b, Text)]
+    is_more = not isinstance(said, str) and len(texts) < len(said)
+    if not is_more and not any(text.strip() for text in texts):
+        raise RequestRejected("a fork has to be told something; give it words to say")
 
 
 def check_may_fork(workplace: Workplace) -> None:

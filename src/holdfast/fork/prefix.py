@@ -10,8 +10,11 @@ which its parent's last answered call can be read.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.cache.breaks import SLACK_SECONDS
 from holdfast.cache.fingerprint import Fingerprint, digest
+from holdfast.cache.lifetime import life_of, seconds_of
 from holdfast.cache.markers import Left, Place, last_place, places
+from holdfast.cache.moves import moves
 from holdfast.cache.request import Caching, build, free_slots
 from holdfast.cache.watch import Call
 from holdfast.entries import Framed
@@ -79,6 +82,19 @@ class Prefix:
         messages = tuple(answered_alike(self.messages, placeholder))
         is_left = self.left is not None and self.left.message < len(messages) - 1
         return replace(self, messages=messages, left=self.left if is_left else None)
+
+    @property
+    def lives_seconds(self) -> float:
+        """How long a provider keeps what is read or written of it."""
+        return seconds_of(life_of(self.model, self.frame.lifetime))
+
+    def warm_seconds(self, call: Call, where: Sequence[Place]) -> float:
+        """Say for how long a call that marks these places finds all of it in the cache already."""
+        if self.before is None or self.left is None or tuple(where[-1:]) != (self.left,):
+            return 0.0
+        if moves(self.before.sent, call.sent):
+            return 0.0
+        return self.lives_seconds - SLACK_SECONDS - (call.at - self.before.at)
 
     def shared_key(self, where: Sequence[Place], sent: Fingerprint) -> str:
         """Name what siblings share up to the last marked place, given the fingerprint of one."""

@@ -16,11 +16,16 @@ from typing import Protocol
 
 from holdfast.cache.markers import Left, Place
 from holdfast.cache.vanguard import Vanguard
-from holdfast.cache.warmth import LIFETIME_SECONDS
 from holdfast.cache.watch import Call, Watch, keep_diff
 from holdfast.entries import AnyEntry, Forked, Said, Switched
-from holdfast.errors import BudgetSpent, PromptTooLong, StoreError
-from holdfast.fork.asking import ForkEnd, ForkReply, ForkRequest, check_may_fork
+from holdfast.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreError
+from holdfast.fork.asking import (
+    ForkEnd,
+    ForkReply,
+    ForkRequest,
+    check_may_fork,
+    check_says_something,
+)
 from holdfast.fork.own import Own
 from holdfast.fork.prefix import Prefix, joined
 from holdfast.fork.tools import bounded
@@ -70,6 +75,9 @@ class Forks:
         """Run a fork to its end. A failure is a `ModelError`; cancelling this aborts the fork."""
         toolbox = self.toolbox()
         check_may_fork(toolbox.workplace)
+        check_says_something(request)
+        if not self.parent.log.is_open:
+            raise RequestRejected("the session is closed: what a fork costs could not be recorded")
         prefix = request.prefix or self.parent.prefix()
         workplace = toolbox.workplace.fork()
         for seen in request.knows:
@@ -125,8 +133,10 @@ class Fork:
         """The call whose prefix the next one shares."""
         self._left: Left | None = None
         """What a fork that writes has left in the cache itself."""
-        self._open: tuple[Started, float] | None = None
-        """The attempt that is being answered and not paid yet, and when it began."""
+        self._open: Started | None = None
+        """The attempt that is being answered and not paid yet."""
+        self._called = 0.0
+        """When that attempt went out."""
         self._reply: Reply | None = None
 
     async def run(self) -> ForkReply:
@@ -154,6 +164,8 @@ class Fork:
         names = [section.name for section in self._prefix.frame.sections]
         call = parent.watch.beside(request, parent.view.history, before=self._before, names=names)
         key = self._prefix.shared_key(where, call.sent) if self._turn == 1 else ""
+        if key and (lives := self._prefix.warm_seconds(call, where)) > 0:
+            self._forks.vanguard.began(key, lives)
         played: Played | None = None
         events = until(self._forks.abort, self._events(request, key))
         try:
@@ -176,6 +188,7 @@ class Fork:
         """Wait for a sibling that goes ahead, then pass on what happens."""
         forks = self._forks
         ahead = await forks.vanguard.wait(key) if key else None
+        self._called = time.monotonic()
         answer = stream_with_retries(
             forks.model(),
             request,
@@ -187,8 +200,7 @@ class Fork:
             async with aclosing(play(answer, self._toolbox, self._own.record)) as events:
                 async for event in events:
                     if isinstance(event, Started) and key:
-                        lifetime = LIFETIME_SECONDS[self._prefix.frame.lifetime]
-                        forks.vanguard.began(key, lifetime)
+                        forks.vanguard.began(key, self._prefix.lives_seconds)
                     if isinstance(event, Restarted) and ahead is not None:
                         forks.vanguard.gave_up(key, ahead)
                     yield event
@@ -198,9 +210,10 @@ class Fork:
 
     def _take(self, event: RoundEvent) -> None:
         if isinstance(event, Started):
-            self._open = event, time.monotonic()
+            self._open = event
         if isinstance(event, Restarted):
             self._pay_unfinished("broken")
+            self._called = time.monotonic()
         if self._request.on_event is not None:
             self._request.on_event(event)
 
@@ -230,7 +243,6 @@ class Fork:
 
     def _pay(self, model: str, usage: Usage, stop_reason: str) -> None:
         """Record what a call cost, and count it."""
-        began = self._open[1] if self._open else time.monotonic()
         self._open = None
         self._calls.append(usage)
         if self._forks.purse is not None:
@@ -242,7 +254,7 @@ class Fork:
                 usage=usage,
                 turn=self._turn,
                 stop_reason=stop_reason,
-                seconds=round(time.monotonic() - began, 3),
+                seconds=round(time.monotonic() - self._called, 3),
             )
         )
 
@@ -250,7 +262,7 @@ class Fork:
         """Pay for the prompt of an answer that will not come to its end, if one had begun."""
         if self._open is None:
             return
-        started = self._open[0]
+        started = self._open
         with suppress(StoreError):  # a session that is closed takes no more entries
             self._pay(started.model, started.usage or Usage(), stop_reason)
 
