@@ -160,6 +160,30 @@ async def test_memories_stay(reading):
     assert one.cleared == []
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("Read", {"file_path": "~no-such-user/x"}),
+        ("Read", {"file_path": "\0"}),
+        ("WebFetch", {"url": "http://[bad"}),
+        ("WebFetch", {"url": "http://\u2100.com"}),
+        ("Bash", {"command": 5}),
+        ("Bash", {"command": {"a": [1]}}),
+        ("Bash", {"command": True}),
+    ],
+)
+async def test_no_input_of_a_call_stops_the_stage(reading, name, given):
+    """What a model gives a tool is anything; its result is cleared like another's."""
+    one = reading()
+    await one.send()
+    one.call(("odd", name, given))
+    one.engine.take_result("odd", PAGE)
+    await one.read(11)
+    one.now += 300
+    await one.stage(one.engine)
+    assert one.cleared[0].ids[0] == "odd"
+
+
 async def test_short_results_stay_and_count_among_the_newest(reading):
     """A line in place of a line saves nothing; five short ones are five all the same."""
     one = reading()

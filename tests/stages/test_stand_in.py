@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.items import Result
-from holdfast.messages import ToolUse
+from holdfast.messages import Image, Text, ToolUse
 from holdfast.stages.clearable import Clearable
 from holdfast.stages.stand_in import stand_in
 from holdfast.tools.describe import description_of
@@ -28,11 +28,20 @@ def cleared(name, given, text="x" * 1_234):
         (
             "Read",
             {"file_path": "/src/app.py"},
-            "[Read /src/app.py: 1,234 characters, 02-25 06:13, ",
+            "[Read /src/app.py: 1,234 characters, 2026-02-25 06:13, ",
         ),
         ("Bash", {"command": "TOKEN=abc pytest -q tests"}, "[Bash pytest: 1,234 "),
         ("Bash", {"command": "curl -H 'Authorization: x' https://a"}, "[Bash curl: 1,234 "),
+        ("Bash", {"command": "TOKEN='abc d' sudo curl x"}, "[Bash curl: 1,234 "),
+        ("Bash", {"command": "A=$(cat secret) make"}, "[Bash A: 1,234 "),
+        ("Bash", {"command": "cd '/a b' && X=1 pytest -q"}, "[Bash pytest: 1,234 "),
+        ("Bash", {"command": "cd"}, "[Bash cd: 1,234 "),
+        ("Bash", {"command": 5}, "[Bash: 1,234 "),
         ("shell", {"command": ["git", "log"]}, "[shell git: "),
+        ("shell", {"command": ["bash", "-lc", "cd /x; make all"]}, "[shell make: "),
+        ("shell", {"command": ["ls", 3]}, "[shell ls: "),
+        ("WebFetch", {"url": "http://[bad"}, "[WebFetch: "),
+        ("Read", {"file_path": "/a\n] b"}, "[Read /a ] b: "),
         ("WebFetch", {"url": "https://me:pw@example.com/a/b?key=1"}, "[WebFetch example.com/a/b: "),
         ("Grep", {"pattern": "secret", "path": "src"}, "[Grep src: "),
         ("Glob", {"pattern": "**/*.py"}, "[Glob: "),
@@ -61,6 +70,13 @@ def test_it_names_what_tells_calls_apart(name, given, told):
 def test_it_says_how_to_have_it_again(name, again):
     """By the same call where that brings it, and by the history where the model has that tool."""
     assert stand_in(cleared(name, {}), CAME, "History").endswith(again)
+
+
+def test_one_is_one():
+    """What there is once is told in the singular."""
+    picture = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
+    line = stand_in(cleared("Read", {}, (Text(text="x"), picture)), CAME)
+    assert line.startswith("[Read: 1 character, 1 image, ")
 
 
 def test_without_a_history_tool_none_is_named():

@@ -12,6 +12,11 @@ def test_paths_are_meant_from_the_working_directory(workplace):
     assert workplace.resolve("~/z") == Path.home() / "z"
 
 
+def test_the_home_of_nobody_is_a_name_like_any_other(workplace):
+    """A path that the model made up is looked for and not found; it ends nothing."""
+    assert workplace.resolve("~no-such-user/x") == workplace.root / "~no-such-user/x"
+
+
 def test_paths_are_shown_as_short_as_they_can_be_used(workplace):
     """Outside the working directory they are absolute."""
     workplace.directory = workplace.root / "src"

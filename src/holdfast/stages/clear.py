@@ -7,8 +7,8 @@ back: it gives counts, so which results it meant is inferred. Cleared are batche
 moved with every call would cost a rewrite of the cache each time.
 """
 
+import os
 from collections.abc import Callable
-from pathlib import Path
 
 from holdfast.cache.edits import deleted_tokens, takes_edits
 from holdfast.cache.server_side import OPTION, cleared_count, edits_in
@@ -17,7 +17,7 @@ from holdfast.capabilities import capabilities
 from holdfast.engine import Engine
 from holdfast.entries import Cleared, Failed, Replied
 from holdfast.items import Round
-from holdfast.measure import measure_content
+from holdfast.measure import measure_result
 from holdfast.stages.clearable import Batch, Clearable, Stock, sent_measure, weight
 from holdfast.stages.moment import Moment, moment, time_of
 from holdfast.stages.stand_in import LONGEST_WEIGHT, stand_in
@@ -31,6 +31,8 @@ HISTORY = "History"
 """The tool that opens what left the view; named to the model where it is in the frame."""
 STALE_SHARE = 0.5
 """Edits that delete less than this share of what they should are not being acted on."""
+SURELY_LONGER = 4 * LONGEST_WEIGHT
+"""A result of this weight is longer than any line in its place, which need not be weighed."""
 ASK_AGAIN_SHARE = 1 / 16
 """By how much a batch must have grown before its price is asked again: near its best moment
 the gain is flat, and asking takes longer than all else here."""
@@ -150,8 +152,8 @@ def cleared(engine: Engine, plan: Plan) -> Cleared:
     for result in plan.batch.results:
         known = result.result.cleared
         text = known.text if known else stand_in(result, _came(engine, result), tool)
-        measure = measure_content(text)
-        if weight(measure) < result.weight:
+        measure = measure_result(text)
+        if result.weight > SURELY_LONGER or weight(measure) < result.weight:
             ids.append(result.id)
             texts.append(text)
             measures.append(measure)
@@ -180,7 +182,7 @@ def is_stale(view: View, edited: Batch, now: Moment) -> bool:
 
 def is_memory(path: str, memory: str) -> bool:
     """Say whether a file holds what is remembered between sessions."""
-    given = str(Path(path).expanduser()) if path.startswith("~") else path
+    given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
     return given.endswith("MEMORY.md") or given.startswith((f"{memory}/", f"{memory}\\"))
 
 

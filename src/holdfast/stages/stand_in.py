@@ -10,7 +10,7 @@ import re
 import time
 from urllib.parse import urlsplit
 
-from holdfast.messages import Image, ToolUse, text_of
+from holdfast.messages import Image, Json, text_of
 from holdfast.stages.clearable import Clearable
 
 TARGET_CHARS = 80
@@ -25,7 +25,12 @@ _AGAIN = {
     "shell": "Run it again",
     "fetch": "Fetch it again",
 }
-_PROGRAM = re.compile(r"(?:\w+=\S*\s+)*(?:sudo\s+)?([\w./+-]+)")
+_WORD = r"""(?:"[^"]*"|'[^']*'|\\.|[^\s"'\\;&|()`])*"""
+_PROGRAM = re.compile(
+    rf"(?:\w+={_WORD}\s+|cd\s+{_WORD}\s*(?:&&|;)\s*|sudo\s+|(?:ba|da|z)?sh\s+-\w*c\s+)*"
+    r"([\w./+][\w./+-]*)"
+)
+"""What a command runs, past variables, a change of directory and the shell around it."""
 
 
 def stand_in(cleared: Clearable, came: float, history_tool: str = "") -> str:
@@ -44,33 +49,44 @@ def stand_in(cleared: Clearable, came: float, history_tool: str = "") -> str:
 
 
 def _target(cleared: Clearable) -> str:
-    """Name what a call was about, as shortly as tells it from others."""
+    """Name what a call was about, as shortly as tells it from others, on one line."""
     if cleared.tool.kind == "shell":
-        return _program(cleared.use, cleared.tool.command_input)
+        return _program(cleared.use.input.get(cleared.tool.command_input))
     if cleared.paths:
-        path = cleared.paths[0]
+        path = "".join(char if char.isprintable() else " " for char in cleared.paths[0])
         return path if len(path) <= TARGET_CHARS else "…" + path[-TARGET_CHARS + 1 :]
-    url = cleared.use.input.get("url")
-    if isinstance(url, str):
-        parts = urlsplit(url if "//" in url else f"//{url}")
-        return f"{parts.hostname or ''}{parts.path}"[:TARGET_CHARS]
-    return ""
+    return _site(cleared.use.input.get("url"))
 
 
-def _program(use: ToolUse, name: str) -> str:
-    command = use.input.get(name)
-    text = command if isinstance(command, str) else " ".join(map(str, command or ()))
+def _program(command: Json) -> str:
+    """Name the program of a command; the model may have given anything in its place."""
+    words = command if isinstance(command, list) else [command]
+    text = " ".join(word for word in words if isinstance(word, str))
     found = _PROGRAM.match(text.strip())
     return found[1][:TARGET_CHARS] if found else ""
 
 
+def _site(url: Json) -> str:
+    """Name host and path of an address, and nothing of one that cannot be read."""
+    if not isinstance(url, str):
+        return ""
+    try:
+        parts = urlsplit(url if "//" in url else f"//{url}")
+        return f"{parts.hostname or ''}{parts.path}"[:TARGET_CHARS]
+    except ValueError:
+        return ""
+
+
 def _size(cleared: Clearable) -> str:
     content = cleared.result.content
-    size = f"{len(text_of(content)):,} characters"
     images = 0 if isinstance(content, str) else sum(isinstance(block, Image) for block in content)
-    return f"{size}, {images} images" if images else size
+    told = [_counted(len(text_of(content)), "character")]
+    return ", ".join([*told, _counted(images, "image")] if images else told)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _when(at: float) -> str:
-    _, month, day, hour, minute, *_ = time.gmtime(at)
-    return f"{month:02}-{day:02} {hour:02}:{minute:02}"
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(at))

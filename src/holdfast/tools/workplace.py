@@ -84,7 +84,8 @@ class Workplace:
 
     def resolve(self, path: str) -> Path:
         """Make a path absolute, as the agent means it; links stay as they are."""
-        return Path(os.path.normpath(self.directory / Path(path).expanduser()))
+        given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
+        return Path(os.path.normpath(self.directory / given))
 
     def shown(self, path: Path) -> str:
         """Write a path as short as the agent can use it."""
