@@ -61,6 +61,14 @@ def test_a_comment_that_was_cut_off_loses_nothing():
     assert "x" in read_page(shown, TEMPLATE).section("Worklog").written()
 
 
+def test_the_engines_part_stands_there_once():
+    """Copied by somebody, it does not stay behind as their words."""
+    shown = page().with_logs({"Worklog": "- T1: fixed"}).render()
+    part = shown[shown.index("<!--") :]
+    again = read_page(f"{shown}\n{part}", TEMPLATE).with_logs({"Worklog": "- T2: tested"})
+    assert again.render().count("<!-- from the log") == 1 and "T1" not in again.render()
+
+
 def test_sections_of_ones_own_stay_where_they_are():
     """A heading the template does not have, and words before the first one, are kept."""
     shown = "Dear reader\n\n## Title\n_What it is about._\n\nLogin\n\n## Mine\nA thing\n"

@@ -43,18 +43,22 @@ class NotesFile:
         self.path = directory / NAME
         self.draft = directory / DRAFT
         self.template = template
+        self._last: Found | None = None
 
     def read(self) -> Found:
         """Read the page as it is; one that is missing is the empty template."""
         _check_no_link(self.path)
         try:
             status = self.path.stat()
+            if self._last is not None and _same(status, self._last.status):
+                return self._last
             text = self.path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return Found(page=self.template)
         except OSError as error:
             raise StoreError(f"{self.path} cannot be read: {error.strerror}") from error
-        return Found(page=read_page(text, self.template), text=text, status=status)
+        self._last = Found(page=read_page(text, self.template), text=text, status=status)
+        return self._last
 
     def write(self, page: Page, found: Found) -> str:
         """Put a page in the place of the one that was found; give what it is known by."""
@@ -105,6 +109,15 @@ class NotesFile:
 def hashed(text: str) -> str:
     """Give what a text is known by."""
     return sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _same(one: os.stat_result, other: os.stat_result | None) -> bool:
+    """Say whether a file is the one that was read; whoever saves one changes at least its time."""
+    return other is not None and (one.st_ino, one.st_size, one.st_mtime_ns) == (
+        other.st_ino,
+        other.st_size,
+        other.st_mtime_ns,
+    )
 
 
 def _check_no_link(path: Path) -> None:

@@ -138,7 +138,7 @@ def read_page(text: str, template: Page) -> Page:
 def _section(heading: str, body: str, known: Section | None) -> Section:
     found = _LOG.search(body)
     mark, log = (found[1], found[2].strip("\n")) if found else ("", "")
-    own = _LOG.sub("", body).strip("\n") if found else body.strip("\n")
+    own = (body[: found.start()] + _LOG.sub("", body[found.end() :]) if found else body).strip("\n")
     first, _, rest = own.partition("\n")
     description = known.description if known else ""
     if first.strip() == description or (not known and _ITALIC.fullmatch(first.strip())):
