@@ -1,12 +1,14 @@
 """The path of a turn: what is recorded, prepared, settled and mended."""
 
+import asyncio
 import hashlib
 from pathlib import Path
 
 import pytest
 
 from holdfast.engine import INTERRUPTED, NOT_RUN, Engine
-from holdfast.entries import Asked, Began, Framed, Ran, Replied, Said, Section, Switched
+from holdfast.entries import Asked, Began, Failed, Framed, Ran, Replied, Said, Section, Switched
+from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 from holdfast.log import Header, Log, load
 from holdfast.messages import Image, Text, ToolResult, ToolUse, Usage
 from holdfast.models.protocol import Reply
@@ -62,6 +64,51 @@ async def test_the_next_request_extends_the_last(engine):
     assert second[:1] == plain
     assert first[0]["content"][0]["text"] == "one"
     assert len(second) == 3
+
+
+async def test_a_stage_that_fails_says_so_and_the_next_one_runs(engine):
+    """Whatever goes wrong in a layer is in the log, and the request goes out."""
+    ran = []
+
+    async def breaks(engine):
+        raise TypeError("an int is no path")
+
+    async def runs(engine):
+        ran.append(engine)
+
+    engine.stages = (breaks, runs)
+    engine.say("hi")
+    request = await engine.prepare(max_output_tokens=9)
+    [failed] = [entry for entry in engine.view.history if isinstance(entry, Failed)]
+    assert failed.what.endswith("breaks") and failed.error == "TypeError: an int is no path"
+    assert ran == [engine] and request.kwargs["messages"]
+
+
+@pytest.mark.parametrize(
+    "error", [ContextOverflow("full"), StoreError("no disk"), PrefixMoved("moved"), Aborted("stop")]
+)
+async def test_what_no_later_stage_can_mend_is_raised(engine, error):
+    """A window that cannot hold the floor, a disk that says no, a moved prefix, somebody's stop."""
+
+    async def raises(engine):
+        raise error
+
+    engine.stages = (raises,)
+    engine.say("hi")
+    with pytest.raises(type(error)):
+        await engine.prepare(max_output_tokens=9)
+
+
+async def test_a_cancelled_stage_is_cancelled(engine):
+    """Whoever stops waiting for a request is not made to wait for it."""
+
+    async def waits(engine):
+        raise asyncio.CancelledError
+
+    engine.stages = (waits,)
+    engine.say("hi")
+    with pytest.raises(asyncio.CancelledError):
+        await engine.prepare(max_output_tokens=9)
 
 
 async def test_everything_is_weighed_when_it_is_written(engine, tmp_path):

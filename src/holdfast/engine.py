@@ -18,7 +18,7 @@ from holdfast.cache.request import Caching, Wire, build, free_slots, opening
 from holdfast.cache.watch import Watch, keep_diff
 from holdfast.capabilities import capabilities
 from holdfast.entries import AnyEntry, Failed, Framed, Ran, Replied, Said, Snipped, Switched
-from holdfast.errors import StoreError
+from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 from holdfast.fork import Ask, Prefix
 from holdfast.gauge import Follower, load_calibration, save_calibration
 from holdfast.items import Round
@@ -34,6 +34,9 @@ from holdfast.window import Window
 
 NOT_RUN = "The tool was not run: the session ended before it began."
 INTERRUPTED = "The tool was interrupted: the session ended while it ran. It was not run again."
+
+STOPS = (Aborted, ContextOverflow, PrefixMoved, StoreError)
+"""What a stage raises on purpose: no later one can help, or nothing can be written down."""
 
 Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
 """Looks at the engine's view and records what it decides."""
@@ -167,12 +170,22 @@ class Engine:
     async def prepare(self, *, max_output_tokens: int, source: str = "main") -> Request:
         """Run every stage, build the request and note that it goes out."""
         for stage in self.stages:
-            await stage(self)
+            await self._run(stage)
         self._asked_as, self._max_output_tokens = source, max_output_tokens
         request = self._request(max_output_tokens)
         names = [section.name for section in self.frame.sections]
         self.record(self.watch.sending(request, self.view.history, source=source, names=names))
         return request
+
+    async def _run(self, stage: Stage) -> None:
+        """Let a stage look at the view; one that fails says so, and the next one runs."""
+        try:
+            await stage(self)
+        except STOPS:
+            raise
+        except Exception as error:  # noqa: BLE001 - no bug of one layer may end a session
+            said = f"{type(error).__name__}: {error}"
+            self.record(Failed(what=f"stage {_name_of(stage)}", error=said))
 
     def _request(self, max_output_tokens: int) -> Request:
         """Build the request for the view as it is, with markers where they pay."""
@@ -266,6 +279,11 @@ class Engine:
             for calibration in self._follower.calibrations.values():
                 save_calibration(calibration)
         self.log.close()
+
+
+def _name_of(stage: Stage) -> str:
+    """Name a stage: a function by its own name, an object by its class."""
+    return str(getattr(stage, "__qualname__", type(stage).__name__))
 
 
 def take_bounded(engine: Engine, ran: Ran) -> AnyEntry:
