@@ -19,6 +19,7 @@ from pathlib import Path
 import click
 
 from holdfast.agent import Agent
+from holdfast.cli.demo_memory import memory_scene, scene_lines
 from holdfast.cli.demo_scene import TASKS, TEST_WORDS, lay_out, scene_settings
 from holdfast.cli.show import bar, json_out, tokens
 from holdfast.cli.working import OFFLINE_MODEL, opened_model, show, working_agent
@@ -52,6 +53,7 @@ def command(as_json: bool) -> None:
         before = _tests(project)
         report = asyncio.run(_work(model, project, quiet=as_json))
         report |= {"tests_before": before, "tests_after": _tests(project)}
+        report["memory"] = asyncio.run(memory_scene(project))
     if as_json:
         json_out(report)
     else:
@@ -174,6 +176,7 @@ def _screen(report: JsonObject) -> list[str]:
         f"cache      {report['cache_read_share']:.1%} of all prompt tokens were read from it",
         f"price      ${report['usd']:.4f}; without the cache ${report['usd_without_cache']:.4f}",
         f"log        {report['entries']} entries; API rules: {rules}",
+        *scene_lines(report["memory"]),
         f"time       {report['seconds']} s",
     ]
 

@@ -4,7 +4,8 @@ It knows no language; it follows a fixed plan. List the files, search for what t
 prompt names, read the file it names, make the edit if the prompt asks for one in a
 plain form, run the tests if there was an edit or a word about tests, and report what
 the tools said. Asked to summarise, it lists the requests, files, commands and edits of
-the conversation it was given. It invents nothing: what it reports, a tool returned.
+the conversation it was given. Asked to keep memories, it writes down what the user wished to be
+remembered. It invents nothing: what it reports, a tool returned.
 
 Plain forms: `replace "old" with "new" in path`, `create path with "content"`.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.simulator.brains import Answer, Brain, BrainRequest, text, tool_use
+from holdfast.simulator.brains.memories import TOOL, memory_calls, wants_memories
 from holdfast.simulator.request import JsonObject
 
 KINDS: dict[str, str] = {
@@ -82,6 +84,8 @@ class DigestBrain:
             asked = request.instructions or task
             told = under_headings(asked, request.messages) or summarise(request.messages)
             return Answer(blocks=(text(_tagged(told, asked)),))
+        if wants_memories(task):
+            return _remembered(request, task, done)
         steps = [
             use for step in plan(task, self._test_command) if (use := _call(step, request.tools))
         ]
@@ -90,6 +94,16 @@ class DigestBrain:
         if request.forced_tool and not done:
             return Answer(blocks=(_forced(request),))
         return Answer(blocks=(text(report(done)),))
+
+
+def _remembered(request: BrainRequest, task: str, done: Sequence[Done]) -> Answer:
+    """Write down what the user wished to be remembered, all in one go, then stop."""
+    said = [words for message in request.messages if (words := _said(message, "user"))]
+    names = [str(tool.get("name")) for tool in request.tools]
+    calls = [] if done else memory_calls(said, task, names)
+    if not calls:
+        return Answer(blocks=(text(f"{len(done)} written down." if done else "All is in order."),))
+    return Answer(blocks=tuple(tool_use(TOOL, call) for call in calls))
 
 
 def plan(task: str, test_command: str = TEST_COMMAND) -> Iterator[Step]:
