@@ -260,7 +260,52 @@ def test_too_many_files_are_cut_off_and_said(place):
     write(place, **{f"repo/.claude/rules/{n}.md": str(n) for n in range(12)})
     found = load(here(place, max_files=5))
     assert len(found.parts) == 5
-    assert found.notices == ("more than 5 instruction files; the rest is left out",)
+    rules = place / "repo/.claude/rules"
+    left_out = ", ".join(str(rules / f"{n}.md") for n in (3, 4, 5, 6, 7))
+    assert found.notices == (f"more than 5 instruction files; left out: {left_out} and 2 more",)
+
+
+def test_what_one_person_wrote_is_not_what_is_left_out(place):
+    """Rules are spared first; the notice names them, and the order stays."""
+    rules = {f"repo/.claude/rules/{n}.md": f"rule {n}" for n in range(8)}
+    write(place, **rules, **{"repo/AGENTS.md": "all", "repo/sub/CLAUDE.local.md": "mine"})
+    found = load(here(place, max_files=4))
+    assert [part.text for part in found.parts] == ["all", "rule 0", "rule 1", "mine"]
+    assert "rules/2.md" in found.notices[0]
+
+
+def test_rules_that_lead_out_of_the_project_are_not_walked(place):
+    """A link to the root of the disk would list all of it."""
+    write(place, **{"outside/a.md": "a", "outside/b.md": "b", "repo/AGENTS.md": "mine"})
+    (place / "repo/.claude").mkdir()
+    (place / "repo/.claude/rules").symlink_to(place / "outside")
+    found = load(here(place))
+    assert names(place, found) == ["repo/AGENTS.md"]
+    assert found.notices == (
+        f"{place / 'repo/.claude/rules'} leads out of the project, to {place / 'outside'}; "
+        "no rules are read there",
+    )
+    assert found.waiting == ()
+
+
+def test_rules_may_be_a_link_within_the_project(place):
+    """Where they lie in it is nobody's business."""
+    write(place, **{"repo/docs/rules/a.md": "a"})
+    (place / "repo/.claude").mkdir()
+    (place / "repo/.claude/rules").symlink_to(place / "repo/docs/rules")
+    assert [part.text for part in load(here(place)).parts] == ["a"]
+
+
+def test_what_is_imported_from_too_far_away_is_said(place):
+    """Cut off silently it would be missed by nobody but the model."""
+    write(place, **{f"repo/{n}.md": f"{n} @{n + 1}.md" for n in range(1, 5)})
+    write(place, **{"repo/AGENTS.md": "0 @1.md", "repo/5.md": "5"})
+    found = load(here(place, directory="repo"))
+    assert "repo/5.md" not in names(place, found)
+    assert found.notices == (
+        f"{place / 'repo/4.md'} imports {place / 'repo/5.md'}, which is more than 4 imports away; "
+        "it is not read",
+    )
 
 
 def test_a_rule_for_paths_waits_for_such_a_file(place):

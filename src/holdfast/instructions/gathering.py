@@ -29,6 +29,8 @@ from holdfast.instructions.reading import Unusable, read_text
 from holdfast.tools.globs import glob_expression
 from holdfast.tools.skills import front_matter
 
+NAMED = 5
+"""Of files that were left out: enough to see which they are."""
 TEXT_SUFFIXES = (".md", ".mdc", ".txt")
 """A missing import is told only if it ends like this: `@someone` need not be a file."""
 
@@ -90,9 +92,9 @@ def gather(
         touched=touched,
         whatever_paths=whatever_paths,
     )
-    for candidate in candidates:
-        gatherer.start(candidate)
+    gatherer.start_all(list(candidates))
     gatherer.follow()
+    gatherer.say_what_was_dropped()
     parts = tuple(node.part for node in gatherer.in_order())
     return Gathered(
         parts=parts,
@@ -128,10 +130,22 @@ class _Gatherer:
     _starts: dict[Path, _Node] = field(default_factory=dict)
     _found: dict[Path, _Node | None] = field(default_factory=dict)
     """By path, links followed; nothing for what was looked at and left out."""
-    _is_full: bool = False
+    _dropped: list[Path] = field(default_factory=list)
+    """What there was no more room for."""
+
+    def start_all(self, candidates: list[Candidate]) -> None:
+        """Take candidates, rules last: should room run out, they are the ones that can be spared."""
+        place: dict[Path, int] = {}
+        for i in sorted(range(len(candidates)), key=lambda i: candidates[i].base is not None):
+            self.start(candidates[i])
+            place |= {path: i for path in self._starts if path not in place}
+        self._starts = dict(sorted(self._starts.items(), key=lambda item: place[item[0]]))
 
     def start(self, candidate: Candidate) -> None:
         """Take a candidate, if there is something at its path that may be used."""
+        if candidate.refused:
+            self.notices.append(f"{candidate.path} {candidate.refused}")
+            return
         path = real_path(candidate.path)
         if path is None or path in self._found or path in self.known:
             return
@@ -169,7 +183,7 @@ class _Gatherer:
                 if path is None:
                     continue
                 node.imports.append(path)
-                if path not in self._found and node.hops < self.ground.settings.import_hops:
+                if path not in self._found:
                     found = self._import(node, path)
                     queue.extend([found] if found else [])
 
@@ -188,6 +202,14 @@ class _Gatherer:
         return path if self._may_leave(waiting, "imports") else None
 
     def _import(self, node: _Node, path: Path) -> _Node | None:
+        hops = self.ground.settings.import_hops
+        if node.hops >= hops:
+            self._found[path] = None
+            self.notices.append(
+                f"{node.part.path} imports {path}, which is more than {hops} imports away; "
+                "it is not read"
+            )
+            return None
         is_users = node.is_users and self.ground.is_users(path)
         is_projects = not is_users and node.part.kind == "user" and self.ground.is_inside(path)
         candidate = Candidate(path=path, kind="project" if is_projects else node.part.kind)
@@ -214,11 +236,7 @@ class _Gatherer:
         """Read a file once; what cannot be used is told, unless it is merely not there."""
         self._found[path] = None
         if sum(node is not None for node in self._found.values()) >= self.ground.settings.max_files:
-            if not self._is_full:
-                self.notices.append(
-                    f"more than {self.ground.settings.max_files} instruction files; the rest is left out"
-                )
-            self._is_full = True
+            self._dropped.append(path)
             return None
         try:
             text = read_text(path, self.ground.settings.max_file_bytes)
@@ -240,6 +258,15 @@ class _Gatherer:
             imported_by=imported_by,
             is_for_paths=bool(patterns),
         )
+
+    def say_what_was_dropped(self) -> None:
+        """Name the files that there was no more room for."""
+        if not self._dropped:
+            return
+        named = ", ".join(map(str, self._dropped[:NAMED]))
+        more = f" and {len(self._dropped) - NAMED:,} more" if len(self._dropped) > NAMED else ""
+        most = self.ground.settings.max_files
+        self.notices.append(f"more than {most} instruction files; left out: {named}{more}")
 
     def _is_wanted(self, candidate: Candidate, patterns: tuple[str, ...]) -> bool:
         """Say whether a rule is for what was touched; one that names no paths is for all."""

@@ -8,7 +8,7 @@ caller.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from holdfast.entries import AnyEntry, Compacted, Framed, Said
@@ -26,6 +26,7 @@ class Nearby:
     _framed: set[Path] = field(default_factory=set)
     _waiting: dict[Path, None] = field(default_factory=dict)
     _looked_at: set[Path] = field(default_factory=set)
+    _told: set[str] = field(default_factory=set)
     _read_to: int = 0
 
     def touch(self, path: Path) -> None:
@@ -66,6 +67,13 @@ class Nearby:
                 touched=path,
             )
             known.update(part.path for part in gathered.parts)
+            gathered = replace(gathered, notices=self._untold(gathered.notices))
             if gathered.parts or gathered.notices:
                 found.append((path, gathered))
         return found
+
+    def _untold(self, notices: tuple[str, ...]) -> tuple[str, ...]:
+        """Leave out what the user was told for another file."""
+        fresh = tuple(notice for notice in notices if notice not in self._told)
+        self._told.update(fresh)
+        return fresh

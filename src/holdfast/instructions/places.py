@@ -24,9 +24,13 @@ SHARED = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".holdfast/AGENTS.md")
 """In each directory, in this order: the open name first, so that the other can build on it."""
 RULES = (".claude/rules", ".holdfast/rules")
 """Directories of files for one subject each; one that names `paths` waits for such a file."""
+LISTED_RULES = 2_000
+"""Ten times what is taken, so that what is left out can be named; a larger tree is no rules."""
 LOCAL = ("AGENTS.local.md", "CLAUDE.local.md")
 """One person's, in a project: said last, so that it outweighs what is shared."""
 
+
+_REFUSED = "leads out of the project, to {}; no rules are read there"
 
 AFTER_A_PATH = ".,;:!?)]}>\"'*_"
 """What a sentence may put behind a path."""
@@ -44,6 +48,8 @@ class Candidate:
     """It lies above the project: only the user's own files, or root's, count there."""
     only_for_paths: bool = False
     """It counts only if it names `paths`, and one of them fits the file that was touched."""
+    refused: str = ""
+    """Why nothing is read there, for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +136,7 @@ def near(ground: Ground, touched: Path) -> Iterator[Candidate]:
             return
         is_old = ground.directory.is_relative_to(place)
         for candidate in _in_directory(place, ground):
-            if candidate.base or not is_old:
+            if (candidate.base or not is_old) and not (candidate.refused and is_old):
                 yield replace(candidate, only_for_paths=is_old)
 
 
@@ -154,19 +160,30 @@ def _holder(directory: Path) -> Path:
 
 def _users_rules(ground: Ground) -> Iterator[Candidate]:
     for place in ground.users:
-        yield from _rules(place / "rules", ground.top, "user", ground.settings.max_files)
+        yield from _rules(place / "rules", ground.top, "user")
 
 
 def _in_directory(place: Path, ground: Ground) -> Iterator[Candidate]:
     """List one directory's candidates; what is the user's own is not the project's."""
-    at_most = ground.settings.max_files
     listed = [Candidate(path=place / name) for name in SHARED]
     for name in RULES:
-        listed += _rules(place / name, place, "project", at_most)
+        directory = place / name
+        if leads_to := _way_out(directory, place, ground):
+            listed.append(Candidate(path=directory, refused=_REFUSED.format(leads_to)))
+        else:
+            listed += _rules(directory, place, "project")
     listed += [Candidate(path=place / name, kind="local") for name in LOCAL]
     for candidate in listed:
         if not ground.is_users(candidate.path) and not ground.is_excluded(candidate.path):
             yield candidate
+
+
+def _way_out(directory: Path, place: Path, ground: Ground) -> Path | None:
+    """Say where a directory of rules lies if a link leads it out of where it belongs."""
+    real = real_path(directory)
+    if real is None or ground.is_inside(real) or real.is_relative_to(place):
+        return None
+    return real
 
 
 def real_path(path: Path) -> Path | None:
@@ -195,17 +212,17 @@ def is_users_or_roots(path: Path) -> bool:
     return owners <= {0, os.getuid()}
 
 
-def _rules(directory: Path, base: Path, kind: Kind, at_most: int) -> list[Candidate]:
-    """List the Markdown files of a tree by name, at most one more than are taken."""
-    found = (
-        Path(where, name)
-        for where, _, names in os.walk(directory)
-        for name in names
-        if name.endswith(".md")
-    )
-    return [
-        Candidate(path=path, kind=kind, base=base) for path in sorted(islice(found, at_most + 1))
-    ]
+def _rules(directory: Path, base: Path, kind: Kind) -> list[Candidate]:
+    """List the Markdown files of a tree by name."""
+    found = sorted(islice(_pages(directory), LISTED_RULES))
+    return [Candidate(path=path, kind=kind, base=base) for path in found]
+
+
+def _pages(directory: Path) -> Iterator[Path]:
+    """Walk a tree in the order of its names, whatever the disk's own order is."""
+    for where, below, names in os.walk(directory):
+        below.sort()
+        yield from (Path(where, name) for name in sorted(names) if name.endswith(".md"))
 
 
 def _is_left_out(place: Path) -> bool:
