@@ -57,16 +57,13 @@ class Clearable(NamedTuple):
     """What is sent of it now."""
     before: float
     """The weight of everything before its round, the frame left out."""
+    paths: tuple[str, ...] = ()
+    """What files the call names."""
 
     @property
     def id(self) -> str:
         """The tool use it answers."""
         return self.result.tool_use_id
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """What files the call names."""
-        return paths_of(self.use, self.tool)
 
 
 @dataclass(slots=True)
@@ -80,6 +77,12 @@ class Batch:
         """Add a newer one."""
         self.results.append(result)
         self.weight += result.weight
+
+    def without(self, ids: AbstractSet[str]) -> "Batch":
+        """Leave some out."""
+        left = [result for result in self.results if result.id not in ids]
+        gone = len(left) < len(self.results)
+        return Batch(left, sum(result.weight for result in left)) if gone else self
 
     def __len__(self) -> int:
         return len(self.results)
@@ -121,6 +124,10 @@ class Stock:
         """Cleared by the provider on its side, and still sent."""
         self.unread = 0
         """How many newer ones the model has not read."""
+        self._pointed: frozenset[str] = frozenset()
+        """What those refer to in place of saying it again."""
+        self._held: set[str] = set()
+        """What results refer to that are never cleared themselves."""
         self.cleared_weight = 0.0
         """What clearing has taken out."""
         self._ids: set[str] = set()
@@ -142,15 +149,22 @@ class Stock:
         self._taken = max(self._taken, end)
         last = view.items[end] if end < len(view.items) else None
         self.unread = sum(1 for _ in self._answers(last)) if isinstance(last, Round) else 0
+        unread = last.results if isinstance(last, Round) else ()
+        self._pointed = frozenset(filter(None, map(pointed_at, unread)))
 
     def batch(self, keep: int) -> Batch:
-        """Give all that is worth clearing but for the newest; at least one stays."""
+        """Give all that is worth clearing but for the newest, of which at least one stays.
+
+        What one that stays refers to is as new as that one, however old it is itself.
+        """
         kept = max(0, max(1, keep) - self.unread)
         newest = self.newest[-kept:] if kept else []
         stays = [result for result in newest if result.weight >= self._smallest]
         count = len(self.heavy) - len(stays)
         left = sum(result.weight for result in stays)
-        return Batch(self.heavy.results[:count], self.heavy.weight - left)
+        taken = Batch(self.heavy.results[:count], self.heavy.weight - left)
+        held = {*self._held, *self._pointed, *(pointed_at(one.result) for one in newest)} - {""}
+        return taken.without(held) if held else taken
 
     def _is_move(self, entry: AnyEntry, model: str) -> bool:
         """Say whether an entry changed items that were taken already."""
@@ -165,13 +179,15 @@ class Stock:
         self._weight += self._weigh(item)
         if not isinstance(item, Round):
             return
+        self._hold(item, vetoes, is_pinned=is_pinned)
         for use, tool, result in self._answers(item):
             self._ids.add(use.id)
             shown = weight(sent_measure(result))
             if result.cleared is not None and result.cleared.how == "rewritten":
                 self.cleared_weight += weight(result.measure) - shown
                 continue
-            if is_pinned or use.id in vetoes or any(map(self._is_kept, paths_of(use, tool))):
+            paths = paths_of(use, tool)
+            if is_pinned or use.id in vetoes or any(map(self._is_kept, paths)):
                 continue
             self._file(
                 Clearable(
@@ -181,8 +197,17 @@ class Stock:
                     order=item.order,
                     weight=shown,
                     before=before,
+                    paths=paths,
                 )
             )
+
+    def _hold(self, item: Round, vetoes: AbstractSet[int | str], *, is_pinned: bool) -> None:
+        """Note what a round refers to from results that always stay."""
+        references = [result for result in item.results if pointed_at(result)]
+        goes = {use.id for use, _, _ in self._answers(item)} if references else set()
+        for result in references:
+            if is_pinned or result.tool_use_id in vetoes or result.tool_use_id not in goes:
+                self._held.add(pointed_at(result))
 
     def _file(self, found: Clearable) -> None:
         """Put a result where it belongs by what was done to it."""
@@ -222,6 +247,11 @@ def sent_measure(result: Result) -> Measure:
     """Give the measure of what is sent of a result."""
     instead = result.stand_in("sent")
     return instead.measure if instead else result.measure
+
+
+def pointed_at(result: Result) -> str:
+    """Name the result that one refers to instead of saying the same again."""
+    return result.spilled.same_as if result.spilled and result.cleared is None else ""
 
 
 def paths_of(use: ToolUse, tool: Described) -> tuple[str, ...]:
