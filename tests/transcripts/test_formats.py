@@ -106,6 +106,15 @@ def test_a_name_that_is_no_text_is_kept_in_a_form_that_is(tmp_path):
     assert msgspec.json.encode(imported)
 
 
+def test_a_path_may_be_given_as_text(tmp_path):
+    """As from a command line."""
+    path = tmp_path / "file.jsonl"
+    path.write_bytes(CLAUDE)
+    with open_transcript(str(path)) as transcript:
+        assert transcript.format == "claude-code"
+        assert list(transcript.entries)
+
+
 def test_a_format_nobody_has():
     """The known ones are named."""
     with pytest.raises(TranscriptError, match="is not a format; there are claude-code, codex, pi"):
@@ -123,7 +132,8 @@ def test_lines_are_read_in_a_format_that_is_known():
         (b"", "is empty; there is nothing to read"),
         (b"\n  \n", "is empty; there is nothing to read"),
         (b"hello there\n", "is in no format known here; it should be one of: claude-code, codex"),
-        (b'{"a":1}\n', "is in no format known here"),
+        (b'{"a":1}\n', "openai, or a log of Holdfast's"),
+        (b'{"holdfast":1,"session":"s"}\n', "is a log of Holdfast's own"),
         (b"[" * 60_000, "is in no format known here"),
         (b"[" * 5_000 + b"]" * 5_000, "is in no format known here"),
         (b'{"a":' * 5_000 + b"1" + b"}" * 5_000, "is in no format known here"),

@@ -45,6 +45,10 @@ FORMATS = ("claude-code", "codex", "pi", "anthropic", "openai")
 """Names in the order they are tried; the most particular first. Modules load when needed."""
 
 
+LOG = b'{"holdfast":'
+"""How our own logs begin; they need no reader from here."""
+
+
 @dataclass(frozen=True, slots=True)
 class Transcript:
     """A foreign transcript being read: its format, its entries as they come, the account."""
@@ -69,8 +73,9 @@ def losses(name: str, view: View) -> Counter[str]:
 
 
 @contextmanager
-def open_transcript(path: Path, progress: Progress | None = None) -> Iterator[Transcript]:
+def open_transcript(path: Path | str, progress: Progress | None = None) -> Iterator[Transcript]:
     """Open a transcript of any known format and stream its entries."""
+    path = Path(path)
     with _opened(path) as raw, _unpacked(raw) as file:
         first = _peek(path, file)
         format = _recognise(path, first)
@@ -137,8 +142,11 @@ def _recognise(path: Path, first: bytes) -> Format:
             return format
     if b"\0" in first:  # only now: a crash can leave zeroes in a transcript too
         raise TranscriptError(path, "is a binary file, not a transcript")
+    if first.startswith(LOG):
+        raise TranscriptError(path, "is a log of Holdfast's own: name it to a command, or load it")
+    listed = ", ".join(FORMATS)
     raise TranscriptError(
-        path, f"is in no format known here; it should be one of: {', '.join(FORMATS)}"
+        path, f"is in no format known here; it should be one of: {listed}, or a log of Holdfast's"
     )
 
 
