@@ -1,13 +1,10 @@
 """The demo's scene about memory: everything it claims is so."""
 
-import subprocess
-
 from holdfast.cli.demo_memory import memory_scene, scene_lines
 
 
 async def test_learnt_in_one_session_recalled_in_the_next_dreamt_and_undone(tmp_path):
     """Over the simulator, with the official SDK."""
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     scene = await memory_scene(tmp_path)
     assert scene["learnt"] == scene["recalled"] == ["releases-go-out-on-tuesday.md"]
     assert (scene["memories"], scene["after_dream"], scene["dream"]) == (2, 1, "1 merged")

@@ -6,6 +6,6 @@
 """
 
 from holdfast.remembering.dreams import Dreams
-from holdfast.remembering.held import Remembering, remember
+from holdfast.remembering.held import Remembering, dreams_of, remember
 
-__all__ = ["Dreams", "Remembering", "remember"]
+__all__ = ["Dreams", "Remembering", "dreams_of", "remember"]

@@ -17,7 +17,7 @@ from holdfast.agent import Agent
 from holdfast.engine import Engine
 from holdfast.entries import AnyEntry, Dreamt, Failed
 from holdfast.errors import HoldfastError
-from holdfast.fork import Ask, Prefix
+from holdfast.fork import Prefix
 from holdfast.memory.dream import DreamReport, Steps, dream
 from holdfast.memory.dreaming import Dreamer, dream_with
 from holdfast.memory.gates import last_scan, note_scan, sessions_touched, time_to_dream
@@ -72,21 +72,16 @@ class Dreams:
         with contextlib.suppress(DreamBusy):  # another process was faster
             await self.dream(held, touched=touched, prefix=prefix)
 
-    async def dream(
-        self,
-        seen: Held | None = None,
-        *,
-        touched: int = 0,
-        prefix: Prefix | None = None,
-    ) -> DreamReport:
+    async def dream(self, seen: Held, *, touched: int, prefix: Prefix) -> DreamReport:
         """Put memories in order while holding the lock; report to the log and to the user."""
-        settings, ask = self.agent.engine.settings.dream, self.agent.engine.ask
-        steps = Steps(most=settings.steps_shown)
-        self.agent.background.job(DREAM).steps = steps.done
+        steps = self._steps()
         with self._lock().hold(seen) as before:
             report = None
-            if settings.by == "model" and ask is not None and not self.is_outside():
-                report = await self._by_model(self._dreamer(ask, prefix), before, touched, steps)
+            if self._may_ask():
+                try:
+                    report = await self._by_model(before.last, touched, steps, prefix=prefix)
+                except HoldfastError as error:
+                    self.leave(Failed(what=DREAM, error=f"{error}; it is done without a model"))
             if report is None:
                 report = await asyncio.to_thread(self._by_engine, steps)
         self.leave(_dreamt(report))
@@ -95,28 +90,54 @@ class Dreams:
             self.agent.notify(f"dreamt: {report.line} ({undo})")
         return report
 
-    def _dreamer(self, ask: Ask, prefix: Prefix | None) -> Dreamer:
+    async def wished(self, *, is_trial: bool) -> DreamReport:
+        """Let the model dream because the user wants it, whatever the gates say; errors are theirs."""
+        last = self._lock().look().last
         logs = self.agent.engine.log.path.parent
-        permit = memories_only(judged_by(self.agent, (logs,)))
-        return Dreamer(ask=ask, permit=permit, logs=logs, prefix=prefix)
+        touched = sessions_touched(logs, last, current=self.agent.session.id)
+        if is_trial:
+            return await self._by_model(last, touched, self._steps(), is_trial=True)
+        with self._lock().hold():
+            report = await self._by_model(last, touched, self._steps())
+        self.leave(_dreamt(report))
+        return report
+
+    def _steps(self) -> Steps:
+        """Begin to keep the last steps, for whoever looks on."""
+        steps = Steps(most=self.agent.engine.settings.dream.steps_shown)
+        self.agent.background.job(DREAM).steps = steps.done
+        return steps
+
+    def _may_ask(self) -> bool:
+        """Say whether a model may dream here: strangers' words must not steer it."""
+        engine = self.agent.engine
+        is_wanted = engine.settings.dream.by == "model" and engine.ask is not None
+        return is_wanted and not self.is_outside()
 
     async def _by_model(
-        self, dreamer: Dreamer, before: Held, touched: int, steps: Steps
-    ) -> DreamReport | None:
-        """Let the model dream; nothing if that went wrong, which is told."""
-        try:
-            return await dream_with(
-                dreamer,
-                self.opened.store(),
-                self.agent.engine.settings.dream,
-                repository=self.repository,
-                since=before.last,
-                touched=touched,
-                steps=steps,
-            )
-        except HoldfastError as error:
-            self.leave(Failed(what=DREAM, error=f"{error}; it is done without a model"))
-            return None
+        self,
+        since: float,
+        touched: int,
+        steps: Steps,
+        *,
+        prefix: Prefix | None = None,
+        is_trial: bool = False,
+    ) -> DreamReport:
+        """Let the model dream."""
+        engine = self.agent.engine
+        assert engine.ask is not None, "an agent has a model"
+        logs = engine.log.path.parent
+        permit = memories_only(judged_by(self.agent, (logs,)))
+        return await dream_with(
+            Dreamer(ask=engine.ask, permit=permit, logs=logs, prefix=prefix),
+            self.opened.store(),
+            engine.settings.dream,
+            repository=self.repository,
+            since=since,
+            touched=touched,
+            steps=steps,
+            is_trial=is_trial,
+        )
 
     def _by_engine(self, steps: Steps) -> DreamReport:
         """Dream without a model, in a thread and so on a connection of its own."""

@@ -17,7 +17,7 @@ from holdfast.agent import Agent
 from holdfast.cache.prompt import memory_text
 from holdfast.engine import Engine
 from holdfast.entries import AnyEntry, Failed, Recalled, Remembered
-from holdfast.errors import HoldfastError
+from holdfast.errors import ConfigError, HoldfastError
 from holdfast.fork import Prefix
 from holdfast.items import Round
 from holdfast.memory.choosing import choose_with
@@ -46,17 +46,27 @@ def remember(agent: Agent, source: str) -> "Remembering | None":
     limits = agent.engine.settings.memory
     if not limits.on or any(tool.name == MEMORY for tool in agent.tools):
         return None
-    root = agent.workplace.root
-    team = team_directory(root)
-    place = memory_directory(agent.workplace.home, root, limits.directory)
-    held = Remembering(
-        agent=agent,
-        opened=Opened(place, team, limits),
-        repository=team.parents[len(TEAM.parts) - 1],
-        learns=limits.extract in ("always", source),
-    )
+    held = _held(agent, learns=limits.extract in ("always", source))
     held.attach()
     return held
+
+
+def dreams_of(agent: Agent) -> Dreams:
+    """Give the dreams of an agent's project, for who wishes one now."""
+    if not agent.engine.settings.memory.on:
+        raise ConfigError("there is nothing to put in order: memory is off (memory.on)")
+    return _held(agent, learns=False).dreams
+
+
+def _held(agent: Agent, *, learns: bool) -> "Remembering":
+    limits, root = agent.engine.settings.memory, agent.workplace.root
+    team = team_directory(root)
+    return Remembering(
+        agent=agent,
+        opened=Opened(memory_directory(agent.workplace.home, root, limits.directory), team, limits),
+        repository=team.parents[len(TEAM.parts) - 1],
+        learns=learns,
+    )
 
 
 @dataclass(slots=True, kw_only=True)
