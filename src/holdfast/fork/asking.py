@@ -92,8 +92,13 @@ Ask: TypeAlias = Callable[[ForkRequest], Awaitable[ForkReply]]
 
 
 def check_says_something(request: ForkRequest) -> None:
-    """Refuse a request without words: providers do, and only after the whole prompt was sent."""
+    """Refuse a request without words: providers do, and only after the whole prompt was sent.
+
+    One whose frame asks the provider to compact needs none.
+    """
     said = request.say
+    if request.prefix is not None and "compaction" in request.prefix.frame.options:
+        return
     texts = [said] if isinstance(said, str) else [b.text for b in said if isinstance(b, Text)]
     is_more = not isinstance(said, str) and len(texts) < len(said)
     if not is_more and not any(text.strip() for text in texts):

@@ -13,7 +13,9 @@ class CompactSettings:
     reactive_only: bool = setting(
         False, "wait until the provider says the prompt is too long; uses more of the window"
     )
-    model: bool = setting(True, "let a model write summaries; off makes digests, which cost nothing")
+    model: bool = setting(
+        True, "let a model write summaries; off makes digests, which cost nothing"
+    )
     by_provider: bool = setting(
         False, "let the provider compact on its side where it can; ours keeps more and is readable"
     )
@@ -25,7 +27,10 @@ class CompactSettings:
     )
     ahead: bool = setting(True, "have the summary written in the background before it is needed")
     ahead_ratio: float = setting(
-        0.9, "of the auto line; from there a summary is prepared while the work goes on", low=0.1, high=1.0
+        0.9,
+        "of the auto line; from there a summary is prepared while the work goes on",
+        low=0.1,
+        high=1.0,
     )
     thrash_turns: int = setting(
         3, "a window that is full again after so few answers was refilled by something", low=1
