@@ -32,7 +32,7 @@ def project(tmp_path, monkeypatch):
 
 def run(*words):
     done = CliRunner().invoke(command, list(words))
-    return done.exit_code, f"{done.output}{done.exception or str()}"
+    return done.exit_code, f"{done.output}{done.exception or ''}"
 
 
 def files(project):
