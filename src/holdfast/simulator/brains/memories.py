@@ -35,7 +35,7 @@ def memory_calls(said: Sequence[str], task: str, names: Sequence[str]) -> list[J
         for sentence in SENTENCE.split(words)
         if (found := WISH.match(sentence.strip()))
     }
-    return [_call(fact, word) for fact, word in wishes.items() if fact not in task]
+    return [_call(fact, word) for fact, word in wishes.items() if fact.lower() not in task.lower()]
 
 
 def _call(fact: str, word: str) -> JsonObject:
