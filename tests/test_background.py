@@ -74,3 +74,15 @@ async def test_stopped_it_can_begin_again():
     job.begin(noting(done, "again"))
     assert await job.drain(1.0)
     assert done == ["again"]
+
+
+async def test_whoever_looks_on_sees_what_is_under_way():
+    """With its last steps; what is done is no longer told."""
+    background, gate = Background(), asyncio.Event()
+    job = background.job("dream")
+    job.begin(noting([], "x", gate))
+    job.steps = ("Grep moved", "memory delete /memories/a.md")
+    assert background.lines() == ["dream", "  Grep moved", "  memory delete /memories/a.md"]
+    gate.set()
+    await job.drain(1.0)
+    assert background.lines() == []

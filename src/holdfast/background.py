@@ -92,6 +92,11 @@ class Background:
             self.jobs[name] = Job(name, lambda job, error: self.on_failure(job, error))
         return self.jobs[name]
 
+    def lines(self) -> list[str]:
+        """Tell what is under way, each job with its last steps."""
+        busy = [job for job in self.jobs.values() if job.is_busy]
+        return [line for job in busy for line in (job.name, *(f"  {step}" for step in job.steps))]
+
     async def drain(self, seconds: float) -> list[str]:
         """Let all of them finish side by side; name those that were stopped because it took too long."""
         jobs = list(self.jobs.values())

@@ -33,6 +33,8 @@ HELP = """/compact [WHAT]  let history become a summary that dwells on WHAT
 /context         what fills the window
 /agents          those who run, and those whose report is not read yet
 /stop AGENT      stop one of them; nobody but you starts it again
+/jobs            what is done beside the conversation: memory, dream, and its last steps
+/jobs stop NAME  stop one of them; it then did not happen
 /model NAME      let another model answer
 /mode MODE       how freely tools may run: ask, accept_edits, plan, bypass
 /exit            leave; `holdfast chat --resume newest` comes back"""
@@ -150,6 +152,11 @@ async def _obey(agent: Agent, typed: Lines, said: str) -> None:
         case "/stop" if rest and agent.household:
             is_stopped = await agent.household.stop(rest, by_user=True)
             click.echo(f"{rest} {'was stopped' if is_stopped else 'is not running'}.")
+        case "/jobs":
+            stopped = agent.background.jobs.get(rest.removeprefix("stop ").strip())
+            if stopped is not None:
+                await stopped.stop()
+            click.echo("\n".join(map(plain, agent.background.lines())) or "Nothing is under way.")
         case "/model" if rest:
             await _switch(agent, typed, rest)
         case "/mode" if rest in get_args(Mode):
