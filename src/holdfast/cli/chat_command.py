@@ -153,9 +153,9 @@ async def _obey(agent: Agent, typed: Lines, said: str) -> None:
             is_stopped = await agent.household.stop(rest, by_user=True)
             click.echo(f"{rest} {'was stopped' if is_stopped else 'is not running'}.")
         case "/jobs":
-            stopped = agent.background.jobs.get(rest.removeprefix("stop ").strip())
-            if stopped is not None:
-                await stopped.stop()
+            verb, _, name = rest.partition(" ")
+            if verb == "stop" and name in agent.background.jobs:
+                await agent.background.job(name).stop()
             click.echo("\n".join(map(plain, agent.background.lines())) or "Nothing is under way.")
         case "/model" if rest:
             await _switch(agent, typed, rest)
