@@ -214,6 +214,8 @@ class Engine:
         if takes_edits(self.frame, self.model):
             sent = self._edited.messages(sent, placed(self.view))
             unmoved = min(unmoved, self._edited.unmoved)
+        elif self._edited.leave():
+            unmoved = 0  # references that the model before was sent are gone
         messages = first + sent
         if self._markers.left is None and (found := left_behind(self.view, messages)):
             self._markers.remember(found.left, found.unmoved)

@@ -83,6 +83,18 @@ def test_what_follows_a_change_is_made_anew():
     ] * 7
 
 
+def test_no_message_is_the_object_it_was_without_edits():
+    """A session that goes to another model and back is compared by identity, too."""
+    wire = EditedWire()
+    messages = [user(TEXT), user(result("a")), user(TEXT)]
+    made = list(wire.messages(messages, {}))
+    assert not any(one is other for one, other in zip(messages, made, strict=True))
+    assert wire.leave() and not wire.leave()
+    again = wire.messages(messages, {})
+    assert wire.unmoved == 0
+    assert not any(one is other for one, other in zip(made, again, strict=True))
+
+
 def test_a_turn_looks_at_what_is_new_only():
     """Ten thousand messages are not walked over for two."""
     looked = []

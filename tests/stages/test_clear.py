@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cache.edits import BETA
 from holdfast.entries import Pinned, Redone, Spilled, Undone
 from holdfast.log import Log
 from holdfast.messages import Image, Text, Thinking
@@ -298,6 +299,19 @@ async def test_another_model_has_nothing_cached(reading):
     one.engine.switch("claude-opus-4-8", "asked for")
     await one.send()
     assert "another model answers" in one.cleared[0].why
+
+
+async def test_a_model_without_edits_and_back(reading):
+    """References come and go with the model that takes them, and all behind them is sent anew."""
+    one = reading(model="simulated/claude-opus-5", betas=(BETA,))
+    await one.read(3)
+    for model in ("claude-opus-4-6", "simulated/claude-opus-5"):
+        one.engine.switch(model, "asked for")
+        request = await one.send()
+        one.call()
+        one.engine.say("go on")
+        blocks = [block for message in request.kwargs["messages"] for block in message["content"]]
+        assert any("cache_reference" in block for block in blocks) == ("simulated" in model)
 
 
 async def test_bound_thinking_is_not_dropped_inside_a_loop(reading):

@@ -73,15 +73,27 @@ class EditedWire:
         self.unmoved = low
         self._known[low:] = messages[low:]
         self._edited[low:] = [
-            with_edits(messages[i], placed.get(i, ())) for i in range(low, len(messages))
+            _made_anew(messages[i], placed.get(i, ())) for i in range(low, len(messages))
         ]
         self._placed = placed
         return self._edited
+
+    def leave(self) -> bool:
+        """Forget all, as another model takes no edits; say whether any message was changed."""
+        was_used = bool(self._known)
+        self._known, self._edited, self._placed = [], [], {}
+        return was_used
 
     def _first_moved(self, placed: Mapping[int, Sequence[str]]) -> int:
         """Find the first message whose edits are not as they were."""
         moved = (i for i in {*placed, *self._placed} if placed.get(i) != self._placed.get(i))
         return min(moved, default=len(self._known))
+
+
+def _made_anew(message: JsonObject, ids: Sequence[str]) -> JsonObject:
+    """Give an object of its own even to what stays as it is: who compares finds no old one."""
+    made = with_edits(message, ids)
+    return dict(message) if made is message else made
 
 
 def with_edits(message: JsonObject, ids: Sequence[str]) -> JsonObject:
