@@ -62,6 +62,7 @@ from holdfast.simulator.simulation import Simulation
 from holdfast.stages.clear import Clearing, cleared
 from holdfast.stages.clearable import Stock, weight
 from holdfast.stages.spill import Spill
+from holdfast.stages.stand_in import Lines
 from holdfast.stages.ways import Plan
 from holdfast.transcripts.formats import open_transcript
 from holdfast.window import window_for
@@ -259,7 +260,7 @@ def instantly(engine: Engine, stock: Stock) -> None:
     stock.follow(engine.view)
     batch = stock.batch(KEPT_RESULTS)
     if batch:
-        entry = cleared(engine, Plan(way="paid", batch=batch, why="the ceiling"))
+        entry = cleared(engine, Plan(way="paid", batch=batch, why="the ceiling"), Lines())
         if entry.ids:
             engine.record(entry)
 

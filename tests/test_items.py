@@ -1,8 +1,7 @@
 """How an item renders, by itself and beside others."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from holdfast.entries import Ran
 from holdfast.items import (

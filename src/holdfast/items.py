@@ -8,10 +8,11 @@ Items are frozen; a change makes a new one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Literal, TypeAlias
+
+from msgspec import Struct, structs
 
 from holdfast.entries import Cleared, How, Ran
 from holdfast.measure import NOTHING, Measure, measure_content
@@ -44,8 +45,7 @@ EMPTY_RESULT = "{tool} finished without output."
 """Stands in for an empty result; some models take an empty one for the end of their turn."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
+class Spoken(Struct, frozen=True, kw_only=True, gc=False):
     """A message on the user's side: said, or put there by a compaction."""
 
     id: int
@@ -67,8 +67,7 @@ class Spoken:
             yield Message("user", content)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StandIn:
+class StandIn(Struct, frozen=True, kw_only=True, gc=False):
     """A text shown in place of a result, and why it is there."""
 
     text: str
@@ -87,8 +86,7 @@ def stand_ins(entry: Cleared) -> dict[str, StandIn]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Struct, frozen=True, kw_only=True, gc=False):
     """A tool's result with whatever was decided about it since."""
 
     id: int
@@ -112,10 +110,15 @@ class Result:
             measure=entry.measure,
         )
 
+    def spill(self, shown: StandIn) -> "Result":
+        """Show something instead, the whole being on disk."""
+        return structs.replace(self, spilled=shown)
+
     def clear(self, shown: StandIn) -> "Result":
         """Empty it; what we no longer send does not come back because a provider removes it too."""
-        is_gone = self.cleared is not None and self.cleared.how == "rewritten"
-        return self if is_gone and shown.how != "rewritten" else replace(self, cleared=shown)
+        if self.cleared and self.cleared.how == "rewritten" and shown.how != "rewritten":
+            return self
+        return structs.replace(self, cleared=shown)
 
     def stand_in(self, projection: Projection) -> StandIn | None:
         """Choose what is shown instead of the content, if anything is."""
@@ -147,8 +150,7 @@ class Result:
         return instead.measure if instead else self.measure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class Round(Struct, frozen=True, kw_only=True, gc=False):
     """One answer of the model and the results of its tools, which no cut can part."""
 
     id: int
@@ -180,11 +182,11 @@ class Round:
         spoken = tuple(block for block in self.content if not is_thought(block))
         if len(spoken) == len(self.content):
             return self
-        return replace(self, answer_measure=measure_content(spoken))
+        return structs.replace(self, answer_measure=measure_content(spoken))
 
     def with_result(self, result: Result) -> "Round":
         """Answer one of its tool uses."""
-        return replace(
+        return structs.replace(
             self,
             results=(*self.results, result),
             results_measure=self.results_measure + result.seen_measure,
@@ -193,7 +195,7 @@ class Round:
     def with_changed(self, tool_use_id: str, change: Callable[[Result], Result]) -> "Round":
         """Change one of its results."""
         results = tuple(change(r) if r.tool_use_id == tool_use_id else r for r in self.results)
-        return replace(self, results=results, results_measure=_weigh(results))
+        return structs.replace(self, results=results, results_measure=_weigh(results))
 
     def with_cleared(self, shown: Mapping[str, StandIn]) -> "Round":
         """Empty those of its results that have something to be shown instead."""
@@ -201,7 +203,7 @@ class Round:
             result.clear(shown[result.tool_use_id]) if result.tool_use_id in shown else result
             for result in self.results
         )
-        return replace(self, results=results, results_measure=_weigh(results))
+        return structs.replace(self, results=results, results_measure=_weigh(results))
 
     def tool_uses(self) -> list[ToolUse]:
         """List the tools this answer called, in order."""
@@ -255,7 +257,7 @@ def shortened(told: Spoken, text: str, measure: Measure) -> Spoken:
     lead, *body = told.content
     stays = tuple(block for block in body if not isinstance(block, Text))
     shown = Text(text=text if text.strip() else CLEARED_RESULT)
-    return replace(told, content=(lead, shown, *stays), measure=measure)
+    return structs.replace(told, content=(lead, shown, *stays), measure=measure)
 
 
 def wordless(content: ResultContent) -> tuple[Image | Document | Opaque, ...]:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from msgspec import structs
+
 from holdfast.anchor import Anchor
 from holdfast.capabilities import capabilities
 from holdfast.entries import (
@@ -166,7 +168,7 @@ class View:
                 break
             self._turn_end = max(self._turn_end, item.order)
             if isinstance(item, Round) and not item.is_past:
-                self._row.put(i, replace(item.without_thinking(), is_past=True))
+                self._row.put(i, structs.replace(item.without_thinking(), is_past=True))
 
     def _restored(self, entry: Restored) -> None:
         self._speak(entry, entry.content, "restored", hidden=True)
@@ -230,7 +232,7 @@ class View:
     def _continue_round(self, last: Round, entry: Replied) -> None:
         self._anchor_at(entry)
         self._row.home[entry.n] = last.order
-        grown = replace(
+        grown = structs.replace(
             last,
             content=last.content + self._claim(entry, last.order),
             stop_reason=entry.stop_reason or last.stop_reason,
@@ -284,9 +286,7 @@ class View:
         shown = StandIn(
             text=entry.text, how="spilled", measure=entry.measure, same_as=entry.same_as
         )
-        i = self._row.change_result(
-            entry.tool_use_id, lambda result: replace(result, spilled=shown)
-        )
+        i = self._row.change_result(entry.tool_use_id, lambda result: result.spill(shown))
         self._drop_thinking(entry, i)
 
     def _cleared(self, entry: Cleared) -> None:
@@ -359,7 +359,7 @@ class View:
             return
         for item in self.items[changed + 1 :]:
             if isinstance(item, Round) and not item.drops_thinking:
-                self._row.replace(replace(item.without_thinking(), drops_thinking=True))
+                self._row.replace(structs.replace(item.without_thinking(), drops_thinking=True))
 
 
 def fold(entries: Iterable[AnyEntry]) -> View:

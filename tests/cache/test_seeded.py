@@ -4,7 +4,6 @@ The official SDK sends the session's own requests over HTTP. A change is made wh
 tells of it, as a bug would make it; the break must name it, and only it.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -104,7 +103,9 @@ async def test_an_early_message_is_named(chat, place):
     """By its place in the request, whoever said it."""
     one = await warm(chat)
     item = one.view.items[place]
-    one.view._row.put(place, replace(item, content=(Text(text="rewritten history"),)))
+    one.view._row.put(
+        place, msgspec.structs.replace(item, content=(Text(text="rewritten history"),))
+    )
     broke = await one_break(one)
     assert (broke.cause, broke.first_moved) == ("message", f"message {place + 1}")
     assert "+rewritten history" in shown(broke)

@@ -1,7 +1,5 @@
 """Folding: whichever way it is done, the view is the same, legal, and takes nothing away for good."""
 
-from dataclasses import replace
-
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
@@ -195,7 +193,7 @@ def test_what_rests_on_an_undone_entry_goes_and_comes_with_it(entries, changes):
 def said(view: View):
     """Give what is sent without thinking, for that is bound to what was undone."""
     rounds = [item for item in view.items if isinstance(item, Round)]
-    bare = {item.id: replace(item, drops_thinking=True) for item in rounds}
+    bare = {item.id: msgspec.structs.replace(item, drops_thinking=True) for item in rounds}
     return render([bare.get(item.id, item) for item in view.items])
 
 

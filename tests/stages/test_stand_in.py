@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.items import Result
 from holdfast.messages import Image, Text, ToolUse
-from holdfast.stages.clearable import Clearable
+from holdfast.stages.clearable import Clearable, paths_of
 from holdfast.stages.stand_in import stand_in
 from holdfast.tools.describe import description_of
 
@@ -12,13 +12,15 @@ CAME = 1_772_000_000.0  # 25 February 2026, 06:13 UTC
 
 
 def cleared(name, given, text="x" * 1_234):
+    use, tool = ToolUse(id="t", name=name, input=given), description_of(name)
     return Clearable(
         result=Result(id=7, tool_use_id="t", content=text),
-        use=ToolUse(id="t", name=name, input=given),
-        tool=description_of(name),
+        use=use,
+        tool=tool,
         order=6,
         weight=500.0,
         before=0.0,
+        paths=paths_of(use, tool),
     )
 
 

@@ -17,10 +17,9 @@ from holdfast.capabilities import capabilities
 from holdfast.engine import Engine
 from holdfast.entries import Cleared, Failed, Replied
 from holdfast.items import Round
-from holdfast.measure import measure_result
-from holdfast.stages.clearable import Batch, Clearable, Stock, sent_measure, weight
-from holdfast.stages.moment import Moment, moment, time_of
-from holdfast.stages.stand_in import LONGEST_WEIGHT, stand_in
+from holdfast.stages.clearable import Batch, Clearable, Stock, paths_of, sent_measure, weight
+from holdfast.stages.moment import Moment, moment
+from holdfast.stages.stand_in import LONGEST_WEIGHT, Lines
 from holdfast.stages.tally import EDITS_FAILED, Tally
 from holdfast.stages.timing import drops_thinking, may_move
 from holdfast.stages.ways import Plan, Standing, plan_clearing
@@ -64,6 +63,7 @@ class Clearing:
         self.is_main = is_main
         self._stock: Stock | None = None
         self._tally = Tally()
+        self._lines = Lines()
         self._served = 0
         """The last answer whose word on what the provider cleared was taken in."""
         self._refused = 0.0
@@ -92,6 +92,7 @@ class Clearing:
             self._clear(engine, plan)
         elif standing.asks_price and standing.can_move:
             self._refused = stock.heavy.weight
+        self._lines.make_ready(stock.heavy.results, engine.view.history)
 
     def look(self, engine: Engine) -> Stock:
         """Take in what is new, and say what could be cleared."""
@@ -103,6 +104,9 @@ class Clearing:
                 smallest=max(settings.smallest_tokens, LONGEST_WEIGHT),
                 is_kept=lambda path: is_memory(path, memory),
             )
+        tool = HISTORY if any(tool.get("name") == HISTORY for tool in engine.frame.tools) else ""
+        if self._lines.history_tool != tool:
+            self._lines = Lines(tool)
         self._stock.follow(engine.view)
         self._tally.follow(engine.view.history, LIFETIME_SECONDS[engine.frame.lifetime])
         return self._stock
@@ -120,7 +124,7 @@ class Clearing:
         )
 
     def _clear(self, engine: Engine, plan: Plan) -> None:
-        entry = cleared(engine, plan)
+        entry = cleared(engine, plan, self._lines)
         if not entry.ids:
             return
         engine.record(entry)
@@ -145,14 +149,11 @@ class Clearing:
             self._clear(engine, Plan(way="server", batch=found, why=why, how="server"))
 
 
-def cleared(engine: Engine, plan: Plan) -> Cleared:
+def cleared(engine: Engine, plan: Plan, lines: Lines) -> Cleared:
     """Make the entry of a plan, leaving out what would not become shorter by it."""
-    tool = HISTORY if any(tool.get("name") == HISTORY for tool in engine.frame.tools) else ""
     ids, texts, measures = [], [], []
     for result in plan.batch.results:
-        known = result.result.cleared
-        text = known.text if known else stand_in(result, _came(engine, result), tool)
-        measure = measure_result(text)
+        text, measure = lines.line(result, engine.view.history)
         if result.weight > SURELY_LONGER or weight(measure) < result.weight:
             ids.append(result.id)
             texts.append(text)
@@ -167,10 +168,6 @@ def cleared(engine: Engine, plan: Plan) -> Cleared:
         drops_thinking=plan.how == "rewritten" and drops_thinking(engine),
         why=plan.why,
     )
-
-
-def _came(engine: Engine, result: Clearable) -> float:
-    return time_of(engine.view.history, result.result.id)
 
 
 def is_stale(view: View, edited: Batch, now: Moment) -> bool:
@@ -202,14 +199,16 @@ def served(engine: Engine, answer: Replied, describe: Describe) -> Batch:
             left -= 1
             result = item.result_of(use.id) if isinstance(item, Round) else None
             if result is not None and result.cleared is None:
+                tool = describe(use.name)
                 found.add(
                     Clearable(
                         result=result,
                         use=use,
-                        tool=describe(use.name),
+                        tool=tool,
                         order=item.order,
                         weight=weight(sent_measure(result)),
                         before=0.0,
+                        paths=paths_of(use, tool),
                     )
                 )
     return found

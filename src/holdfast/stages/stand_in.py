@@ -1,17 +1,21 @@
 """What stands in place of a cleared result: what it was, and how to have it again.
 
-A result and its call come in, one line goes out. It is made once and kept in the entry, so the
-time in it never moves the prefix. The call itself stands right above it in full, so the line
-names only what tells calls apart: a file, a program, a site. No query and no argument is
+A result and its call come in, one line goes out. It is made once, when the result could first
+be cleared, and kept in the entry, so the time in it never moves the prefix. The call itself
+stands right above it in full, so the line names only what tells calls apart: a file, a program, a site. No query and no argument is
 copied, which is where secrets would be.
 """
 
 import re
 import time
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from holdfast.entries import AnyEntry
+from holdfast.measure import Measure, measure_result
 from holdfast.messages import Image, Json, text_of
 from holdfast.stages.clearable import Clearable
+from holdfast.stages.moment import time_of
 
 TARGET_CHARS = 80
 """Enough for a path; what is longer is cut at its front, where paths are alike."""
@@ -31,6 +35,33 @@ _PROGRAM = re.compile(
     r"([\w./+][\w./+-]*)"
 )
 """What a command runs, past variables, a change of directory and the shell around it."""
+
+
+class Lines:
+    """The lines of one session, each made once and ahead of its time."""
+
+    def __init__(self, history_tool: str = "") -> None:
+        self.history_tool = history_tool
+        """The tool that opens what is gone, if the model has one."""
+        self._made: dict[str, tuple[str, Measure]] = {}
+
+    def make_ready(self, results: Sequence[Clearable], history: Sequence[AnyEntry]) -> None:
+        """Make the lines of results that are new, the newest being last."""
+        for result in reversed(results):
+            if result.id in self._made:
+                break
+            self.line(result, history)
+
+    def line(self, result: Clearable, history: Sequence[AnyEntry]) -> tuple[str, Measure]:
+        """Give a result's line and its measure; one that was shown before stays as it was."""
+        known = result.result.cleared
+        if known is not None:
+            return known.text, measure_result(known.text)
+        if result.id not in self._made:
+            came = time_of(history, result.result.id)
+            text = stand_in(result, came, self.history_tool)
+            self._made[result.id] = text, measure_result(text)
+        return self._made[result.id]
 
 
 def stand_in(cleared: Clearable, came: float, history_tool: str = "") -> str:
