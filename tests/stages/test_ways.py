@@ -99,6 +99,41 @@ def test_edits_wait_for_a_dozen(count, unread, expected):
     assert way(found) == expected
 
 
+@pytest.mark.parametrize("can_move", [True, False])
+def test_fewer_are_deleted_where_that_spares_a_compaction(can_move):
+    """A full window is cleared before it is compacted, by the way that rewrites nothing."""
+    full = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
+    standing = Standing(has_edits=True, can_move=can_move)
+    found = plan_clearing(stock(*[12_000] * 11), full, standing, SETTINGS)
+    assert (way(found), found.how, len(found.batch)) == ("edits", "edited", 6)
+    assert plan_clearing(stock(*[2_000] * 11), full, standing, SETTINGS) is None
+
+
+def test_at_the_line_stale_edits_do_not_wait_for_the_end_of_a_turn():
+    """What would come instead is a compaction; what was to be deleted goes with the rest."""
+    made = stock(*[8_000] * 8, edited=[(90, 5_000)])
+    inside = Standing(is_stale=True, has_edits=True, can_move=False)
+    full = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
+    found = plan_clearing(made, full, inside, SETTINGS)
+    assert (way(found), found.how, len(found.batch)) == ("line", "rewritten", 4)
+    assert plan_clearing(made, moment(), inside, SETTINGS) is None
+
+
+def test_what_was_deleted_before_is_not_counted_as_cleared_again():
+    """When the cache dies, edits become text: the user was told of those results already."""
+    made = stock(*[1_000] * 8, edited=[(n, 5_000) for n in range(90, 97)])
+    found = plan_clearing(made, moment(cold="the cache has died"), Standing(), SETTINGS)
+    assert len(found.batch) == 10
+    assert found.why.startswith(
+        "cleared 3 old results, about 2,820 tokens, "
+        "and took 7 results out of the text that the provider was to leave out for free, as "
+    )
+    alone = plan_clearing(stock(edited=[(90, 5_000)]), moment(), Standing(is_stale=True), SETTINGS)
+    assert alone.why == (
+        "took 1 result out of the text that the provider was to leave out: its cache does not do so"
+    )
+
+
 def test_edits_do_not_move_what_was_sent():
     """So they need not wait for the end of a turn."""
     standing = Standing(has_edits=True, can_move=False)

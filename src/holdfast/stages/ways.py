@@ -73,13 +73,16 @@ def plan_clearing(
 ) -> Plan | None:
     """Decide what to clear before the next call, by the first way that applies."""
     batch = stock.batch(settings.keep_results)
-    if standing.is_stale:
-        return _stale(stock.edited, batch, now, settings) if standing.can_move else None
+    if standing.is_stale and standing.can_move:
+        return _stale(stock.edited, batch, now, settings)
     if now.cold and now.cold != NEVER_CACHED and settings.idle and standing.can_move:
         return _idle(stock.edited + stock.served, batch, now, settings)
+    if standing.is_stale:
+        return _at_line(stock.edited + batch, now, standing, settings)
     if standing.has_edits and not now.cold:
         active = len(stock.heavy) + stock.unread
-        return _edits(batch, now) if active >= settings.edits_trigger_results else None
+        is_due = active >= settings.edits_trigger_results
+        return _edits(batch, now) if is_due else _edits_at_line(batch, now, standing, settings)
     may_pay = standing.can_move and standing.asks_price and not standing.is_served
     by_price = _paid(batch, now, settings) if settings.paid and may_pay else None
     return by_price or _at_line(batch, now, standing, settings)
@@ -88,7 +91,7 @@ def plan_clearing(
 def _stale(edited: Batch, batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
     """Cut from the text what was to be deleted; all behind it is written anew, so more may go."""
     taken = _with(edited, batch, now, settings)
-    why = f"{_told(taken, now)} in the text: the provider's cache does not leave them out"
+    why = f"{_told(taken, now)}: its cache does not do so"
     return Plan(way="stale", batch=taken, why=why)
 
 
@@ -113,6 +116,14 @@ def _edits(batch: Batch, now: Moment) -> Plan | None:
     money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
     why = f"{_told(batch, now)} inside the provider's cache{money}"
     return Plan(way="edits", batch=batch, why=why, how="edited") if batch else None
+
+
+def _edits_at_line(
+    batch: Batch, now: Moment, standing: Standing, settings: ClearSettings
+) -> Plan | None:
+    """Delete fewer than a dozen where that spares a compaction; nothing is written anew for it."""
+    found = _at_line(batch, now, standing, settings)
+    return _edits(batch, now) if found else None
 
 
 def _paid(batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
@@ -149,8 +160,24 @@ def _at_line(batch: Batch, now: Moment, standing: Standing, settings: ClearSetti
 
 
 def _told(batch: Batch, now: Moment) -> str:
-    count = "1 old result" if len(batch) == 1 else f"{len(batch)} old results"
-    return f"cleared {count}, about {max(0, now.freed_tokens(batch)):,} tokens"
+    """Say what is cleared; what had been, and only leaves the text now, is told apart."""
+    fresh = Batch()
+    for result in batch.results:
+        if result.result.cleared is None:
+            fresh.add(result)
+    known = len(batch) - len(fresh)
+    parts = []
+    if fresh or not known:
+        parts.append(
+            f"cleared {_results(len(fresh), 'old ')}, about {max(0, now.freed_tokens(fresh)):,} tokens"
+        )
+    if known:
+        parts.append(f"took {_results(known)} out of the text that the provider was to leave out")
+    return ", and ".join(parts)
+
+
+def _results(count: int, which: str = "") -> str:
+    return f"1 {which}result" if count == 1 else f"{count} {which}results"
 
 
 def usd(amount: float) -> str:
