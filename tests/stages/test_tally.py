@@ -1,6 +1,6 @@
 """What a history says about calls and the cache."""
 
-from holdfast.entries import Asked, Compacted, Failed, Framed, Replied, Switched
+from holdfast.entries import Asked, Compacted, Failed, Forked, Framed, Replied, Switched
 from holdfast.messages import Text, Usage
 from holdfast.stages.tally import Tally
 
@@ -69,3 +69,12 @@ def test_each_entry_is_counted_once():
 def test_an_imported_session_tells_when_its_answer_came():
     """Where no request was recorded, the answer's time has to do."""
     assert counted(replied("a", at=77.0)).began == 77.0
+
+
+def test_a_fork_that_read_the_cache_renews_it():
+    """From its start on; one that read nothing, or an agent on its own prefix, does not."""
+    asked, read = Asked(at=1_000.0), Usage(cache_read_tokens=9)
+    fork = Forked(source="notes", usage=read, at=1_250.0, seconds=10.0)
+    assert counted(asked, fork).began == 1_240.0
+    assert counted(asked, Forked(source="notes", usage=Usage(), at=1_250.0)).began == 1_000.0
+    assert counted(asked, Forked(source="agent:a", usage=read, at=1_250.0)).began == 1_000.0

@@ -2,8 +2,8 @@
 
 A result and its call come in, one line goes out. It is made once, when the result could first
 be cleared, and kept in the entry, so the time in it never moves the prefix. The call itself
-stands right above it in full, so the line names only what tells calls apart: a file, a program, a site. No query and no argument is
-copied, which is where secrets would be.
+stands right above it in full, so the line names only what tells calls apart: a file, a
+program, a site. No query and no argument is copied, which is where secrets would be.
 """
 
 import re

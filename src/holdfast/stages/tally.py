@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.cache.edits import deleted_tokens
-from holdfast.entries import AnyEntry, Asked, Compacted, Failed, Framed, Replied, Switched
+from holdfast.entries import AnyEntry, Asked, Compacted, Failed, Forked, Framed, Replied, Switched
 
 EDITS_FAILED = "cache edits"
 """What a `Failed` entry is about that says a provider did not act on edits of its cache."""
@@ -22,7 +22,8 @@ class Tally:
     calls: int = 0
     cold_calls: int = 0
     began: float = 0.0
-    """When the last call began; an imported session tells only when its answer came."""
+    """When the last call began that wrote the cache or read it; an imported session tells only
+    when its answer came."""
     began_at: int = 0
     """The entry that says so."""
     void_at: int = 0
@@ -53,6 +54,8 @@ class Tally:
                 self._answer(entry)
                 if self.began_at == 0:
                     self.began = at
+            case Forked(source=source) if not source.startswith("agent:"):
+                self._renew(entry)
             case Switched(model=model):
                 if model != self._model:
                     self.void_at, self.void_by = entry.n, "another model answers"
@@ -67,6 +70,11 @@ class Tally:
     def _begin(self, n: int, at: float, lifetime_seconds: float) -> None:
         self.cold_calls += self.began > 0 and at - self.began >= lifetime_seconds
         self.began, self.began_at = at, n
+
+    def _renew(self, entry: Forked) -> None:
+        """Count a fork that read what the conversation had left: from then on it lives anew."""
+        if entry.usage.cache_read_tokens and self.began:
+            self.began = max(self.began, entry.at - entry.seconds)
 
     def _answer(self, entry: Replied) -> None:
         self.calls += not entry.response_id or entry.response_id != self._response
