@@ -72,7 +72,7 @@ def test_every_act_is_told_with_what_it_saved():
 def test_what_a_snip_says_is_kept():
     """The reason an entry carries is shown."""
     turns = explain([said(1), said(2), Snipped(n=3, targets=(1,), why="the user went back")])
-    assert turns[-1].acts[0].text == "1 messages left the view: the user went back"
+    assert turns[-1].acts[0].text == "1 message left the view: the user went back"
 
 
 def test_the_whole_of_a_made_up_session_is_told():

@@ -30,6 +30,11 @@ def kind_of(entry: AnyEntry) -> str:
     return type(entry).__name__.lower()
 
 
+def counted(count: int, what: str) -> str:
+    """Write a number of things; one is one."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
 def told(entry: AnyEntry) -> str:
     """Say in one line what an entry did."""
     match entry:
@@ -39,6 +44,8 @@ def told(entry: AnyEntry) -> str:
             return _told_of_agent(entry)
         case Noted():
             return _told_noted(entry)
+        case Cleared(why=why) if why:
+            return why  # it says itself how many
         case Shaped():
             said = _told_shaped(entry)
             return f"{said}: {entry.why}" if entry.why else said
@@ -53,9 +60,9 @@ def _told_shaped(entry: Shaped) -> str:
         case Spilled(tool_use_id=id, file=file):
             return f"the result of {id} went to {file}"
         case Cleared(ids=ids, how=how):
-            return f"{len(ids)} results were cleared ({how})"
+            return f"{counted(len(ids), 'result')} cleared ({how})"
         case Snipped(targets=targets):
-            return f"{len(targets)} messages left the view"
+            return f"{counted(len(targets), 'message')} left the view"
         case Collapsed(first=first, last=last):
             return f"messages {first} to {last} are shown as one line"
         case Compacted(first=first, last=last, by=by, trigger=trigger):
@@ -63,7 +70,7 @@ def _told_shaped(entry: Shaped) -> str:
         case Restored(compaction=n):
             return f"context was restored after compaction {n}"
         case Pinned(targets=targets, on=on):
-            return f"{len(targets)} messages were {'pinned' if on else 'unpinned'}"
+            return f"{counted(len(targets), 'message')} {'pinned' if on else 'unpinned'}"
     return ""
 
 
@@ -71,7 +78,7 @@ def _told_kept(entry: AnyEntry) -> str:
     """Say what happened around the view."""
     match entry:
         case Swept(files=files, bytes=count, why=why):
-            return f"{len(files)} files of {count:,} bytes were removed, {why}"
+            return f"{counted(len(files), 'file')} of {count:,} bytes removed, {why}"
         case Undone(target=n) | Redone(target=n):
             return f"entry {n} was {kind_of(entry)}"
         case Switched(model=model, reason=reason):
