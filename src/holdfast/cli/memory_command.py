@@ -41,7 +41,10 @@ def memory_store() -> Iterator[MemoryStore]:
 
 @click.group(epilog="Example: holdfast memory log")
 def command() -> None:
-    """Look at what is remembered for this project, change it, take it back."""
+    """Look at what is remembered for this project, change it, take it back.
+
+    Each command prints JSON for machines with --json.
+    """
 
 
 @command.command(epilog="Example: holdfast memory log deploys.md")
