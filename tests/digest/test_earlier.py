@@ -1,5 +1,9 @@
 """What is carried of a summary that came before."""
 
+import re
+
+import pytest
+
 from holdfast.digest.earlier import carried, judgement
 
 FOREIGN = """This session is being continued from a previous conversation. It ran out.
@@ -67,5 +71,49 @@ def test_a_summary_without_sections_is_carried_whole():
 
 def test_each_section_gets_its_share_of_the_room():
     """A long section does not push out the next."""
-    text = "1. One\n" + "Long. " * 200 + "\n2. Two\nShort."
-    assert carried(text, 120).splitlines()[-2:] == ["2. Two", "Short."]
+    text = "## 1. One\n" + "Long. " * 200 + "\n## 2. Two\nShort."
+    assert carried(text, 120).splitlines()[-2:] == ["## 2. Two", "Short."]
+
+
+LISTS = """Summary:
+1. Primary Request and Intent:
+   build it
+
+6. All user messages:
+   1. "make it red"
+   2. "no, blue"
+1. "paint the door"
+7. "then ship it"
+
+7. Pending Tasks:
+1. paint the fence
+2. oil the gate
+
+8. Current Work:
+   1. sanding
+
+9. Optional Next Step:
+1. call the painter"""
+
+
+@pytest.mark.parametrize("mark", ["", "## ", "**"])
+def test_a_list_in_a_past_section_does_not_come_back(mark):
+    """Old messages, pending tasks and next steps are told afresh, numbered or not."""
+    text = re.sub(
+        r"^(\d\. (?:Pri|All|Pend|Cur|Opt).*)$",
+        lambda line: mark + line[1] + "**" * (mark == "**"),
+        LISTS,
+        flags=re.MULTILINE,
+    )
+    told = judgement(text)
+    assert "build it" in told
+    assert not [
+        word
+        for word in ("blue", "door", "ship", "fence", "gate", "sanding", "painter")
+        if word in told
+    ]
+
+
+def test_a_summary_of_the_past_alone_leaves_nothing():
+    """What is told afresh is not carried for want of anything else."""
+    assert judgement("## 8. Current work\npainting\n## 9. Next step\n1. dry it") == ""

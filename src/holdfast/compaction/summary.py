@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
-from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from holdfast.compaction.directives import Directive
+from holdfast.digest.headings import parts
 from holdfast.digest.words import cut, one_line
 
 Kind: TypeAlias = Literal["full", "from", "up_to"]
@@ -43,7 +43,6 @@ LISTED_CHARS = 100
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
 _ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|(?=<summary>)|\Z)", re.DOTALL | re.IGNORECASE)
 _STATES = re.compile(r"<states>(.*?)(?:</states>|\Z)", re.DOTALL | re.IGNORECASE)
-_HEADING = re.compile(r"^[#*\s]*([1-9])[.)]\s*\**\s*([^\n]*?)\s*[*:]*\s*$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n(?:\s*\n)+")
 
 
@@ -114,24 +113,12 @@ def read_summary(text: str, stop_reason: str) -> Written | Fault:
 
 def _sections(body: str) -> Iterable[tuple[int, str]]:
     """Part a text at its numbered headings; a number that was not asked for is left out."""
-    heads: list[re.Match[str]] = []
-    for found in _HEADING.finditer(body):
-        if _is_heading(found, heads):
-            heads.append(found)
-    for head, after in zip_longest(heads, heads[1:]):
-        number = int(head[1])
-        told = body[head.end() : after.start() if after else len(body)].strip()
-        if number in HEADINGS and told:
-            yield number, _BLANK_LINES.sub("\n\n", told)
+    for part in parts(body, _named)[1]:
+        if part.number in HEADINGS and part.text:
+            yield part.number, _BLANK_LINES.sub("\n\n", part.text)
 
 
-def _is_heading(found: re.Match[str], before: list[re.Match[str]]) -> bool:
-    """Tell a heading from a numbered line of a list: by its words, or by its mark and its place."""
-    number = int(found[1])
-    wanted = HEADINGS.get(number, "").lower()
-    is_worded = bool(wanted) and found[2].lower().startswith(wanted[:8])
-    is_marked = found[0].lstrip().startswith("#")
-    if any(int(head[1]) == number for head in before):
-        return False
-    comes_next = not before or number > int(before[-1][1])
-    return (is_worded and is_marked) or ((is_worded or is_marked) and comes_next)
+def _named(number: int, title: str) -> str:
+    """Know a heading by how it begins: models write them in their own manner."""
+    wanted = HEADINGS.get(number, "")
+    return wanted if wanted and title.lower().startswith(wanted[:8].lower()) else ""

@@ -153,6 +153,8 @@ def _earlier(scene: Scene, budget_tokens: int) -> Iterator[Piece]:
     chars = int(budget_tokens * scene.limits.earlier_ratio * TOKEN_CHARS / len(earlier))
     for i, summary in enumerate(earlier):
         text = carried(summary.text, chars)
+        if not text:
+            continue
         line = f"From the summary of what came before {cite(summary.id)}:\n{text}"
         yield Piece(section=1, place=(2, i), forms=(line,), ranks=(Rank.EARLIER,))
 

@@ -7,11 +7,22 @@ and the step then next. A text without known sections is carried whole.
 """
 
 import re
-from collections.abc import Iterator
 
+from holdfast.digest.headings import parts
 from holdfast.digest.words import cut, tight
 
-_SECTION = re.compile(r"^(?:#+ *|\*\*)?(\d)\. +(.+)$", re.MULTILINE)
+_NAMES = {
+    1: re.compile(r"(?:primary )?request", re.IGNORECASE),
+    2: re.compile(r"(?:key )?technical concepts", re.IGNORECASE),
+    3: re.compile(r"files and code", re.IGNORECASE),
+    4: re.compile(r"errors and fixes|errors, from the log", re.IGNORECASE),
+    5: re.compile(r"problem[ -]solving", re.IGNORECASE),
+    6: re.compile(r"all user messages", re.IGNORECASE),
+    7: re.compile(r"pending tasks|pending, from the log", re.IGNORECASE),
+    8: re.compile(r"current work|latest work, from the log", re.IGNORECASE),
+    9: re.compile(r"(?:optional )?next step", re.IGNORECASE),
+}
+"""How the headings of summaries begin, ours and those of other agents."""
 _PAST = re.compile(
     r"user messages|(?:current|latest) work|next step|pending|files and code|from the log",
     re.IGNORECASE,
@@ -30,9 +41,9 @@ def judgement(text: str) -> str:
     found = _BODY.search(text)
     body = (found[1] or found[2] or "") if found else text
     body = _WRAPPING.sub("", body)
-    sections = [(heading, text) for heading, text in _sections(body) if heading]
-    kept = "\n".join(text for heading, text in sections if not _PAST.search(heading))
-    return tight(kept if kept.strip() else body)
+    _, sections = parts(body, _named)
+    kept = "\n".join(part.whole for part in sections if not _PAST.search(part.title))
+    return tight(kept if sections else body)
 
 
 def carried(text: str, chars: int) -> str:
@@ -40,17 +51,12 @@ def carried(text: str, chars: int) -> str:
     body = judgement(text)
     if len(body) <= chars:
         return body
-    sections = [section for _, section in _sections(body)]
-    share = chars // max(len(sections), 1)
-    return "\n".join(cut(section, share) for section in sections)
+    lead, sections = parts(body, _named)
+    texts = [*filter(None, (lead,)), *(part.whole for part in sections)]
+    share = chars // max(len(texts), 1)
+    return "\n".join(cut(section, share) for section in texts)
 
 
-def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """Part a summary by its numbered headings."""
-    marks = [*_SECTION.finditer(text)]
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    lead = text[: marks[0].start()] if marks else text
-    if lead.strip():
-        yield "", lead.strip()
-    for mark, end in zip(marks, ends, strict=False):
-        yield mark[2], text[mark.start() : end].strip()
+def _named(number: int, title: str) -> str:
+    found = _NAMES[number].match(title)
+    return found[0].lower() if found else ""
