@@ -109,3 +109,16 @@ def test_it_can_be_switched_off(project):
         opened = nearby(project, **{switch: False})
         opened.touch(project / "api/deep/code.py")
         assert texts(opened) == []
+
+
+def test_what_the_user_was_told_once_is_not_told_for_the_next_file(project, tmp_path):
+    """Rules that lead out of the project are refused for every file under them."""
+    (tmp_path / "outside").mkdir()
+    (project / "api/.claude").mkdir()
+    (project / "api/.claude/rules").symlink_to(tmp_path / "outside")
+    opened = nearby(project)
+    for name in ("api/one.txt", "api/two.txt"):
+        opened.touch(project / name)
+    notices = [notice for _, gathered in opened.due() for notice in gathered.notices]
+    assert len(notices) == 1
+    assert "leads out of the project" in notices[0]
