@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.entries import Cleared, Compacted, Snipped
+from holdfast.entries import Cleared, Compacted, Snipped, Spilled
 from holdfast.errors import NotInHistory
 from holdfast.messages import Text
 from holdfast.stages.undo import redo, undo
@@ -36,9 +36,35 @@ def test_the_newest_goes_first(one):
     assert redo(one.engine).startswith(f"#{second.n}")
 
 
+def clear(one, how="rewritten"):
+    id = one.view.items[1].tool_uses()[0].id
+    return one.engine.record(Cleared(ids=(id,), texts=("gone",), how=how, why="cleared 1 result"))
+
+
+def test_a_clearing_is_taken_back_like_the_rest(one):
+    """Results that left the view are history that did, named or not."""
+    before = one.sent()
+    entry = clear(one)
+    assert undo(one.engine) == f"#{entry.n} was taken back: cleared 1 result"
+    assert one.sent() == before
+    assert redo(one.engine) == f"#{entry.n} is in force again: cleared 1 result"
+    undo(one.engine, entry.n)
+    assert one.sent() == before
+
+
+def test_what_the_provider_did_is_not_ours_to_take_back(one):
+    """The model would not see it all the same, so that is said."""
+    entry = clear(one, how="server")
+    with pytest.raises(NotInHistory, match="on its side"):
+        undo(one.engine, entry.n)
+    with pytest.raises(NotInHistory, match="nothing has left"):
+        undo(one.engine)
+
+
 def test_anything_that_shaped_the_view_can_be_named(one):
-    """A clearing is not taken back unnamed, but by its number."""
-    entry = one.engine.record(Cleared(ids=(one.view.items[1].tool_uses()[0].id,), texts=("gone",)))
+    """A preview is not taken back unnamed, but by its number."""
+    id = one.view.items[1].tool_uses()[0].id
+    entry = one.engine.record(Spilled(tool_use_id=id, text="gone", file="f"))
     with pytest.raises(NotInHistory):
         undo(one.engine)
     undo(one.engine, entry.n)

@@ -8,10 +8,10 @@ entry, too. Both act on what is named by its number, or on the newest there is.
 from collections.abc import Iterator
 
 from holdfast.engine import Engine
-from holdfast.entries import Collapsed, Compacted, Redone, Shaped, Snipped, Undone
+from holdfast.entries import Cleared, Collapsed, Compacted, Redone, Shaped, Snipped, Undone
 from holdfast.errors import NotInHistory
 
-UNDOABLE = (Compacted, Collapsed, Snipped)
+UNDOABLE = (Cleared, Collapsed, Compacted, Snipped)
 """What undo takes back unnamed; anything that shaped the view can be named."""
 
 
@@ -23,6 +23,10 @@ def undo(engine: Engine, n: int = 0) -> str:
         raise NotInHistory("nothing has left the view that could be taken back")
     if found.n in fate.dead:
         raise NotInHistory(f"#{found.n} is not in force; `/redo {found.n}` brings it back")
+    if _is_elsewhere(found):
+        raise NotInHistory(
+            f"#{found.n} was done by the provider on its side; without `clear.server` it would not be"
+        )
     engine.record(Undone(target=found.n))
     return f"#{found.n} was taken back: {found.why or 'the view is as before it'}"
 
@@ -41,10 +45,15 @@ def redo(engine: Engine, n: int = 0) -> str:
 def _newest(engine: Engine, *, is_dead: bool) -> Iterator[Shaped]:
     undone = _undone(engine) if is_dead else frozenset()
     for entry in reversed(engine.view.history):
-        if not isinstance(entry, UNDOABLE):
+        if not isinstance(entry, UNDOABLE) or _is_elsewhere(entry):
             continue
         if entry.n in undone if is_dead else entry.n not in engine.view.fate.dead:
             yield entry
+
+
+def _is_elsewhere(entry: Shaped) -> bool:
+    """Say whether a change was made by the provider, so that no entry of ours takes it back."""
+    return isinstance(entry, Cleared) and entry.how == "server"
 
 
 def _undone(engine: Engine) -> frozenset[int]:
