@@ -4,7 +4,8 @@ Sessions are generated here: requests, corrections, prohibitions, work between t
 ways of taking something back: in plain words, in a paraphrase, and by implication. Each session
 is compacted by digest five times, each time over the summary before it. Afterwards every
 directive must stand verbatim in the digest and in the ledger, and none that was plainly
-cancelled may stand there as if it were open. `paraphrased` and `implicit` count the other two
+cancelled may stand there as if it were open, nor any that only seems to be as if it were closed:
+some requests begin like a cancellation ("Cancel button should be red"). `paraphrased` and `implicit` count the other two
 apart: no rule without a model can know them; what is checked is that the words that take the
 request back stand after it, verbatim, for a model to read.
 
@@ -68,6 +69,19 @@ IMPLICIT = (
     "We bought a product that does the {} for us.",
     "The team with the {} in it was closed yesterday, so only the rest counts.",
 )
+WORK = (
+    "Cancel {} button.",
+    "Cancel button of the {} should be red.",
+    "Cancel the {} when idle.",
+    "Undo {} must work.",
+    "Skip {} links.",
+    "Drop {} support.",
+    "Stop the {} if empty.",
+    "Ignore {} needs a title.",
+    "Forget the {} unless it is quick.",
+)
+"""Requests that begin like a cancellation and are none: what they are about stays wanted."""
+WORK_SHARE = 0.12
 CORRECTION = "No, that is not what I meant: the {} belongs into {}, not where you put it."
 
 
@@ -104,6 +118,10 @@ class Course:
         elif still and self.rng.random() < 0.15:
             thing = self.rng.choice(still).thing
             self.say(CORRECTION.format(thing, self.place()))
+            self.requests[-1].corrects = thing
+        elif still and self.rng.random() < WORK_SHARE:
+            thing = self.rng.choice(still).thing
+            self.say(self.rng.choice(WORK).format(thing))
             self.requests[-1].corrects = thing
         elif self.rng.random() < 0.2:
             self.say(self.rng.choice(RULES).format(self.rng.choice(NAMES)))

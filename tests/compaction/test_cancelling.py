@@ -41,6 +41,7 @@ def test_a_naming_phrase_takes_back_what_it_names(text, phrase):
 def test_a_number_names_a_message():
     """A user may point."""
     assert list(cancellings("cancel #12")) == [Cancelling(number=12)]
+    assert list(cancellings("Please drop my request #12.")) == [Cancelling(number=12)]
 
 
 def test_something_else_instead_replaces():
@@ -57,6 +58,19 @@ def test_something_else_instead_replaces():
         "The tests cancel the request after a second.",
         "I changed my mind about the cache.",
         "x" * 2_000 + "\nnever mind",
+        "Cancel button should be red.",
+        "Cancel the subscription when the user leaves.",
+        "Cancel the job, if it is not done yet.",
+        "undo button must work",
+        "Undo history needs a limit of ten steps.",
+        "Cancel culture page needs a title",
+        "Drop support for python 3.8",
+        "Forget password link goes to the wrong page.",
+        "Never mind the gap page needs a title.",
+        "Ignore list should be sorted.",
+        "Skip links must be visible.",
+        "Stop the export button is grey.",
+        "Stop message 5 from being sent twice.",
     ],
 )
 def test_what_could_mean_something_else_takes_back_nothing(text):

@@ -38,6 +38,12 @@ def test_a_plain_phrase_cancels_the_request_it_names():
     assert [each.mark for each in ledger.directives] == ["cancelled by #30", "", ""]
 
 
+def test_a_request_that_begins_like_a_cancellation_closes_nothing():
+    """A button to cancel with is something to build."""
+    ledger = keep_ledger(said("The submit button should be red.", "Cancel button should be red."))
+    assert states(ledger) == [(10, "open"), (20, "open")]
+
+
 def test_a_bare_phrase_cancels_the_last_request_that_is_one():
     """A message that only cancels is passed over by the next."""
     ledger = keep_ledger(said("one wish", "another wish", "never mind", "cancel that too"))

@@ -9,7 +9,7 @@ for word, after what it is about, and a model may read it.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.digest.words import sentences
 
@@ -24,15 +24,26 @@ _BARE = re.compile(
     re.IGNORECASE,
 )
 _NAMING = re.compile(
-    _LEAD + r"(?:(?P<plain>cancel|scrap|abandon|disregard|forget(?: about)?|never ?mind(?: about)?"
+    _LEAD + r"(?:(?P<plain>never ?mind(?: about)?|forget about"
     r"|(?:don'?t|do not) bother (?:with|about)?|(?:there(?:'s| is) )?no (?:more )?need (?:for|to)"
     r"|(?:we|i) (?:no longer (?:need|want)|(?:don'?t|do not) (?:need|want)(?= .*\b(?:any ?more|after all)\b)))"
-    r"|drop|skip|stop|ignore|undo)"
+    r"|(?P<verb>cancel|scrap|abandon|disregard|forget)|drop|skip|stop|ignore|undo)"
     r"\s+(?P<what>[^.,!?;:\n—]+)",
     re.IGNORECASE,
 )
-_ARTICLE = re.compile(r"^(?:the|a|an|my|that|this|those|these|our)\s+", re.IGNORECASE)
+"""Plain words mean nothing else; a verb is work, too (`cancel buttons`), and needs an article."""
+_ARTICLE = re.compile(r"^(?:the|a|an|my|that|this|those|these|our|your|all|both)\s+", re.IGNORECASE)
+_POINTS = re.compile(r"^(?:the|my|that|this|those|these|our|your|all|both)\s", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:#|\bmessage |\bturn |\bT)(\d+)\b")
+_CONDITION = re.compile(r"\b(?:when(?:ever)?|if|unless|until|once|while)\b", re.IGNORECASE)
+"""What hangs on something is to be built, or is not decided yet."""
+_STATED = re.compile(
+    r"\b(?:should|must|needs?|shall|can|cannot|could|will|would|may|might|is|are|was|were|has|have"
+    r"|had|does|do|did|gets?|goes|works?|looks?|shows?|says?|fails?|breaks?|ha[sd]n'?t|isn'?t"
+    r"|aren'?t|doesn'?t|don'?t|can'?t|won'?t)\b",
+    re.IGNORECASE,
+)
+"""A verb that says something of what seemed to be named: `the cancel page needs a title`."""
 _TAIL = re.compile(
     r"\b(?:any ?more|after all|for now|please|then|instead|because|since|as we)\b.*$", re.I
 )
@@ -70,19 +81,29 @@ class Cancelling:
 def cancellings(text: str) -> Iterator[Cancelling]:
     """Yield what a message plainly takes back."""
     for sentence in sentences(text) if len(text) <= LONGEST_CHARS else ():
-        if sentence.endswith("?"):
+        if sentence.endswith("?") or _CONDITION.search(sentence):
             continue
         is_replacing = bool(re.search(r"\binstead\b|\brather\b", sentence, re.IGNORECASE))
         if _BARE.match(sentence):
             yield Cancelling(is_replacing=is_replacing)
         elif naming := _NAMING.match(sentence):
-            number = _NUMBERED.search(naming["what"])
-            phrase = _ARTICLE.sub("", _TAIL.sub("", naming["what"]).strip())
-            named = significant(phrase)
-            if number:
-                yield Cancelling(number=int(number[1]), is_replacing=is_replacing)
-            elif len(named) >= (1 if naming["plain"] else 2):  # a verb of many uses needs more
-                yield Cancelling(words=named, phrase=phrase.lower(), is_replacing=is_replacing)
+            found = _named(naming)
+            if found is not None:
+                yield replace(found, is_replacing=is_replacing)
+
+
+def _named(naming: re.Match[str]) -> Cancelling | None:
+    """Say what is named, if it is named by itself and nothing is said of it."""
+    what = _TAIL.sub("", naming["what"]).strip()
+    phrase = _ARTICLE.sub("", what)
+    number = _NUMBERED.search(phrase)
+    if number and not significant(phrase.replace(number[0], "")):
+        return Cancelling(number=int(number[1]))
+    if _STATED.search(phrase) or not (naming["plain"] or _POINTS.match(what)):
+        return None
+    named = significant(phrase)
+    least = 1 if naming["plain"] or naming["verb"] else 2  # a verb of many uses needs more
+    return Cancelling(words=named, phrase=phrase.lower()) if len(named) >= least else None
 
 
 def significant(text: str) -> frozenset[str]:
