@@ -3,12 +3,14 @@
 A scope and a name come in; the directory goes out: `user` for all projects, `project` in the
 repository for everybody who works there, `local` for this project on this machine. Store, limits
 and tool are those of `memory`. What came with a repository is read like any other memory: as data.
+A repository may also bring links, so a project's memory with a link on the way to it is refused.
 """
 
 from pathlib import Path
 
 from holdfast.agents.definition import Definition
 from holdfast.cache.prompt import memory_text
+from holdfast.errors import StoreError
 from holdfast.memory.branch import Direct
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tool import memory_tool
@@ -23,12 +25,21 @@ def directory_for(definition: Definition, root: Path, home: Path) -> Path | None
         case "user":
             return home / "agent-memory" / definition.name
         case "project":
-            return project_root(root) / ".holdfast" / "agent-memory" / definition.name
+            return _within(project_root(root), definition.name)
         case "local":
             projects = home / "projects" / slug(project_root(root))
             return projects / "agent-memory" / definition.name
         case "":
             return None
+
+
+def _within(project: Path, name: str) -> Path:
+    """Give a place that really lies in the project: nothing on the way to it is a link."""
+    project = project.resolve()
+    place = project / ".holdfast" / "agent-memory" / name
+    if place.resolve() != place:
+        raise StoreError(f"{place} is a link or behind one; an agent's memory is a plain directory")
+    return place
 
 
 def opened(
