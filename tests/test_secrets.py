@@ -99,6 +99,32 @@ def test_masking_twice_is_masking_once(text):
     assert masked(masked(text)) == masked(text)
 
 
+KEY = "\n".join(f"{n:02}mQzV9" + "a1B2c3D4e5F6g7H8+/" * 3 for n in range(24)) + "\nQ9=="
+EDGES = ("-----BEGIN RSA " + "PRIVATE KEY-----", "-----END RSA " + "PRIVATE KEY-----")
+PEM = f"{EDGES[0]}\nProc-Type: 4,ENCRYPTED\n\n{KEY}\n{EDGES[1]}"
+
+
+@given(st.integers(0, len(PEM)), st.booleans())
+def test_no_cut_through_a_key_shows_more_than_a_few_letters(at, is_head):
+    """Of a key that was cut in two, neither half is shown, whatever stands around it."""
+    text = f"before it\n{PEM[:at]}" if is_head else f"{PEM[at:]}\nbehind it\n"
+    left = masked(text)
+    assert not any(line[:16] in left or line[-16:] in left for line in KEY.split("\n")[:-1])
+    assert ("before it" if is_head else "behind it") in left
+
+
+def test_a_key_on_one_line_is_masked_with_it():
+    """As JSON and environment files write it."""
+    line = f'"key": "{PEM[:500]}'.replace("\n", "\\n")
+    assert masked(f"{line}\nnext words\n") == '"key": "[secret: private-key]\\nnext words\n'
+
+
+def test_the_mere_mention_of_a_key_is_none():
+    """Who looks for keys finds their first lines."""
+    text = f"a.pem:{EDGES[0]}\nb c d\n"
+    assert masked(text) == text
+
+
 def test_a_large_text_is_masked_in_milliseconds():
     """100 KB of code takes little time; the bound is ten times what is measured when idle."""
     source = Path(holdfast.__file__).with_name("log.py").read_text()

@@ -11,7 +11,7 @@ proof: a password in a sentence looks like any other word.
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
@@ -23,6 +23,12 @@ LEAD = r"[\w.-]{0,50}?"
 _NAME_BEFORE = re.compile(r"[\w.-]{0,50}\Z", re.ASCII)
 _LOGIN = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/@:'\"]{0,100}:([^\s/@'\"]{1,200}))@", re.I)
 """A URL that carries a name and a password; whether it is one is the library's judgement."""
+
+_KEY_EDGE = re.compile(r"-----(BEGIN|END)[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----")
+_OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16}")
+"""What each line of a key has, whatever stands before it; few other lines do."""
+_BESIDE_KEY = re.compile(r"\s*(?:[\w-]+: .*|[\w+/=]{0,15})\s*")
+"""What else may stand between a key's lines: a header, a short rest, nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +145,36 @@ def _every(text: str) -> Iterator[Found]:
             ):
                 yield Found(rule=rule.name, start=start, end=end)
     yield from _logins(text, rules)
+    yield from _cut_keys(text)
+
+
+def _cut_keys(text: str) -> Iterator[Found]:
+    """Find private keys of which one edge is missing, as where somebody cut a text."""
+    edges = list(_KEY_EDGE.finditer(text)) if "PRIVATE KEY" in text else []
+    for i, edge in enumerate(edges):
+        before = edges[i - 1] if i else None
+        after = edges[i + 1] if i + 1 < len(edges) else None
+        start, end = edge.span()
+        if edge[1] == "BEGIN" and (after is None or after[1] == "BEGIN"):
+            lines = text[end : after.start() if after else None].splitlines(True)
+            end += len(text[end : end + _key_chars(lines)].rstrip("\r\n"))
+        elif edge[1] == "END" and (before is None or before[1] == "END"):
+            lines = text[before.end() if before else 0 : start].splitlines(True)
+            start -= _key_chars(lines[::-1])
+        if (start, end) != edge.span():
+            yield Found(rule="private-key", start=start, end=end)
+
+
+def _key_chars(lines: Sequence[str]) -> int:
+    """Count the characters of leading lines that are of a key; none if there is no such line."""
+    chars, of_key = 0, 0
+    for line in lines:
+        chars += len(line)
+        if _OF_KEY.search(line):
+            of_key = chars
+        elif not _BESIDE_KEY.fullmatch(line):
+            return of_key
+    return chars if of_key else 0
 
 
 def _logins(text: str, rules: _Rules) -> Iterator[Found]:
