@@ -1,14 +1,16 @@
 """What an agent is, and what it comes to in the hands of a parent."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents.definition import Definition, mode_for, read_definition, tools_for
+from holdfast.agents.definition import Definition, granted, mode_for, read_definition, tools_for
 from holdfast.agents.front import Unreadable
 from holdfast.errors import ConfigError
+from holdfast.permissions.sources import Section
 
 MODES = ("plan", "ask", "accept_edits", "bypass")
 AVAILABLE = ("Bash", "Edit", "Glob", "Read", "mcp__git__log", "mcp__git__push", "mcp__web__get")
@@ -43,7 +45,7 @@ def test_every_field_is_read():
         is_background=True,
         isolation="worktree",
     )
-    assert draft.demands == {}
+    assert draft.demands.keys() == {"model", "sha256"}
 
 
 def test_what_is_not_said_is_the_parents():
@@ -132,3 +134,26 @@ def test_hooks_and_servers_of_its_own_are_demands():
     assert draft.demands.keys() == {"hooks", "mcpServers", "memory", "sha256"}
     assert draft.definition.servers == ("github",)
     assert draft.own_servers == {"mine": {"command": "y"}}
+
+
+def test_a_model_counts_only_with_the_users_word():
+    """It chooses who reads the work; until then the parent's answers."""
+    draft = _read("---\ndescription: d\nmodel: openai/mine\n---\np", "project")
+    assert draft.demands["model"] == "openai/mine"
+    section = Section(
+        file=Path("/x/reviewer.md"),
+        value=draft.demands,
+        is_projects=True,
+        fingerprint="f",
+        is_trusted=False,
+    )
+    assert granted(draft, section)[0].model == ""
+    assert granted(draft, replace(section, is_trusted=True))[0].model == "openai/mine"
+
+
+@pytest.mark.parametrize("source", ["user", "project"])
+@pytest.mark.parametrize("model", ["scripted:/x/answers", "replay:abc", "Chaos:7:claude-opus-5-5"])
+def test_no_definition_brings_answers_along(model, source):
+    """Whoever wrote it: such a model says what its author wants."""
+    with pytest.raises(Unreadable, match="written beforehand"):
+        _read(f"---\ndescription: d\nmodel: '{model}'\n---\np", source)

@@ -3,8 +3,9 @@
 A Markdown file comes in: fields between `---` lines, then the prompt. A `Definition` goes out.
 `tools_for` and `mode_for` say what it comes to in the hands of a parent: tools only ever become
 fewer, modes only narrower. What a project's file brings that would widen anything (hooks, servers,
-the user's own memory, the name of another definition) counts only when the user has vouched for
-it; until then it is left out, and the rest is used. Where definitions lie is known to `catalogue`.
+a model, the user's own memory, the name of another definition) counts only when the user has
+vouched for it; until then it is left out, and the rest is used. Where definitions lie is known to
+`catalogue`.
 """
 
 from collections.abc import Iterable
@@ -25,6 +26,9 @@ from holdfast.tools.mcp.servers import McpServer, read_server
 
 DESCRIPTION_CHARS = 1_536
 """What the parent's model reads to choose; more belongs in the prompt."""
+
+STAGED = ("scripted:", "replay:", "chaos:")
+"""How models begin whose answers somebody wrote beforehand: they are for tests, not for agents."""
 
 Source: TypeAlias = Literal["built in", "user", "project"]
 Memory: TypeAlias = Literal["", "user", "project", "local"]
@@ -143,7 +147,9 @@ def _programs(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...] | None, J
 
 
 def _model(fields: JsonObject) -> str:
-    name = text_in(fields, "model")
+    name = text_in(fields, "model").strip()
+    if name.casefold().startswith(STAGED):
+        raise Unreadable(f"its model is {name!r}, whose answers were written beforehand")
     return "" if name == "inherit" else name
 
 
@@ -164,6 +170,8 @@ def _demands(
         wants["hooks"] = hooks
     if own_servers:
         wants["mcpServers"] = own_servers
+    if definition.model:  # it chooses who reads the work, and who is paid for it
+        wants["model"] = definition.model
     if definition.memory == "user":
         wants["memory"] = "user"
     return wants | {"sha256": mark} if wants else {}
@@ -174,7 +182,7 @@ def granted(draft: Draft, section: Section | None) -> tuple[Definition, list[str
     definition = draft.definition
     if section is not None and not section.is_trusted:
         memory = "local" if definition.memory == "user" else definition.memory
-        return replace(definition, memory=memory), []
+        return replace(definition, model="", memory=memory), []
     file = definition.file or Path()
     own = Section(file=file, value=draft.hooks, is_projects=False, fingerprint="", is_trusted=True)
     hooks, skipped = hooks_in(own)
