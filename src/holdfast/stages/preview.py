@@ -7,41 +7,19 @@ which results are spilled is `budget`'s to say, and secrets are masked by a func
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from holdfast.stages.complaints import Mask, error_lines
 
 TAG = "spilled"
 HISTORY = "History"
 """The tool that opens whatever left the view."""
-ERROR_LINE_CHARS = 200
-"""Enough of a line to see what it complains of."""
-SCANNED_CHARS = 2 << 20
-"""Errors are looked for in this much of a middle: twice what a command's output is kept whole."""
-SLACK_CHARS = 200
-"""Looked at past a cut, so that no secret is cut in two and half of it shown."""
-
-_HINT = re.compile(
-    "\ne  |error|exception|fatal|panic|traceback|fail|segmentation fault|core dumped|undefined "
-    "|unhandled|aborted|denied|no such file|not found|cannot|could not|killed"
-)
-"""Words, in small letters, one of which is in every line that looks like an error."""
-_ERROR = re.compile(
-    r"^E  +\S"
-    r"|(?<![\w/.-])(?:\w*error|\w*exception|fatal|panic(?:ked)?|traceback|fail(?:ed|ures?)?"
-    r"|segmentation fault|core dumped|undefined (?:reference|symbol|variable)|unhandled|aborted"
-    r"|permission denied|no such file|not found|cannot|could not|killed)(?![\w/]|\.\w)",
-    re.IGNORECASE,
-)
-"""What compilers, test runners, shells and interpreters say when something is wrong."""
-_FINE = re.compile(
-    r"\b(?:0|no|without)\s+(?:\w+\s+)?(?:errors?|fail(?:ed|ures?)?|exceptions?)\b"
-    r"|\b(?:errors?|fail(?:ed|ures?)?)\s*[:=]\s*0\b",
-    re.IGNORECASE,
-)
-"""What they say when nothing is."""
-
-Mask = Callable[[str], str]
+SLACK_CHARS = 8_000
+"""Looked at past a cut, so that no secret is cut in two: the longest private keys fit."""
+GUARD_CHARS = 1_000
+"""Not shown of what was looked at, where that was cut: a secret may begin there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,49 +95,6 @@ def tail_of(text: str, limit_bytes: int) -> str:
     return rest if line_end >= 0 and _bytes(rest) > limit_bytes // 2 else cut
 
 
-def error_lines(text: str, limit_bytes: int, first_line: int = 1) -> tuple[list[str], int]:
-    """Find lines that look like errors; give those that fit, numbered, and how many there are.
-
-    Where not all fit, the first ones (the cause) and the last ones (the sum) are given.
-    """
-    found = _complaints(text, first_line)
-    numbered = [f"{number}: {line.strip()[:ERROR_LINE_CHARS]}" for line, number in found]
-    first = _fitting(numbered, limit_bytes if _size(numbered) <= limit_bytes else limit_bytes // 2)
-    left = limit_bytes - _size(first)
-    last = _fitting(numbered[len(first) :][::-1], left)[::-1]
-    return first + last, len(numbered)
-
-
-def _complaints(text: str, first_line: int) -> Iterator[tuple[str, int]]:
-    """Yield lines that look like errors, each once, with the number of its first appearance."""
-    text = f"\n{text[:SCANNED_CHARS]}"
-    lowered = text.lower() if len(text.lower()) == len(text) else text
-    place, number = 0, first_line - 1
-    known: set[str] = set()
-    for match in _HINT.finditer(lowered):
-        if match.start() < place:
-            continue  # a second word in the same line
-        start = text.rfind("\n", 0, match.start() + 1) + 1
-        number += text.count("\n", place, start)
-        end = text.find("\n", match.end())
-        place = len(text) if end < 0 else end
-        line = text[start : min(place, start + 4 * ERROR_LINE_CHARS)].strip("\r\n")
-        if line not in known and _ERROR.search(line) and not _FINE.search(line):
-            known.add(line)
-            yield line, number
-
-
-def _fitting(lines: list[str], limit_bytes: int) -> list[str]:
-    """Take lines as long as they fit."""
-    taken: list[str] = []
-    for line in lines:
-        limit_bytes -= _bytes(line) + 1
-        if limit_bytes < 0:
-            break
-        taken.append(line)
-    return taken
-
-
 def _opening(long: Long, room: Room, mask: Mask) -> list[str]:
     head = _shown_head(long.text, room.preview_bytes, mask)
     return [f"[its first {human_size(_bytes(head))}]", _quoted(head), "[…]"]
@@ -170,13 +105,13 @@ def _excerpt_of_command(long: Long, room: Room, mask: Mask) -> list[str]:
     text, half = long.text, room.preview_bytes // 2
     head, tail = head_of(text, half), tail_of(text, half)
     middle = text[len(head) : len(text) - len(tail)]
-    lines, count = error_lines(middle, room.error_bytes, 1 + head.count("\n"))
+    lines, count = error_lines(middle, room.error_bytes, 1 + head.count("\n"), mask)
     head, tail = _shown_head(text, half, mask), _shown_tail(text, half, mask)
     parts = [f"[its first {human_size(_bytes(head))}]", _quoted(head)]
     if lines:
         told = "the" if len(lines) == count else f"{len(lines)} of the {count:,}"
         parts.append(f"[{told} lines between that look like errors, by number]")
-        parts.append(_quoted(_within("\n".join(map(mask, lines)), room.error_bytes)))
+        parts.append(_quoted(_within("\n".join(lines), room.error_bytes)))
     else:
         parts.append("[…]")
     return [*parts, f"[its last {human_size(_bytes(tail))}]", _quoted(tail)]
@@ -187,14 +122,18 @@ def _shown_head(text: str, limit_bytes: int, mask: Mask) -> str:
     head = head_of(text, limit_bytes)
     longer = text[: len(head) + SLACK_CHARS]
     seen = mask(longer)
-    return head if seen == longer else head_of(seen, limit_bytes)
+    if seen == longer:
+        return head
+    return head_of(seen if longer == text else seen[:-GUARD_CHARS], limit_bytes)
 
 
 def _shown_tail(text: str, limit_bytes: int, mask: Mask) -> str:
     tail = tail_of(text, limit_bytes)
     longer = text[-(len(tail) + SLACK_CHARS) :]
     seen = mask(longer)
-    return tail if seen == longer else tail_of(seen, limit_bytes)
+    if seen == longer:
+        return tail
+    return tail_of(seen if longer == text else seen[GUARD_CHARS:], limit_bytes)
 
 
 def _facts(long: Long) -> str:
@@ -242,7 +181,3 @@ def _within(text: str, limit_bytes: int) -> str:
 
 def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
-
-
-def _size(lines: list[str]) -> int:
-    return sum(_bytes(line) + 1 for line in lines)
