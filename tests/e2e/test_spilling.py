@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from holdfast.opening import open_agent
 from holdfast.permissions import Answer as Permission
 from holdfast.rules import violations
 from holdfast.session import Session
+from holdfast.settings import NotesSettings, load_settings
 from holdfast.simulator import Answer, BrainRequest, running
 from holdfast.simulator.brains import text, thinking, tool_use
 
@@ -61,7 +63,8 @@ async def played(tmp_path):
 
     with running(brain) as simulator:
         model = AnthropicModel(MODEL, base_url=simulator.url, api_key="test")
-        agent = await open_agent(model, directory=tmp_path, ask=yes)
+        settings = replace(load_settings(tmp_path), notes=NotesSettings(on=False))
+        agent = await open_agent(model, directory=tmp_path, ask=yes, settings=settings)
         async for _ in agent.run("look"):
             pass
         await agent.close()
