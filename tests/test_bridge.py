@@ -95,3 +95,9 @@ def test_every_thread_has_a_loop_of_its_own():
     thread.start()
     thread.join()
     assert found[0] is not sync(loop())
+
+
+def test_what_cannot_be_awaited_is_refused_by_name():
+    """A call that was made already has nothing to wait for."""
+    with pytest.raises(TypeError, match="a int is not"):
+        sync(3)

@@ -53,6 +53,34 @@ async def test_the_style_of_a_chat_endpoint_is_kept_with_its_system_message():
     assert [message["role"] for message in done.messages] == ["system", "user"]
 
 
+@pytest.mark.parametrize("style", [anthropic, chat])
+async def test_system_messages_stay_in_front_wherever_they_stood(style):
+    """What holds for the whole conversation is never lost to a summary."""
+    rules = [{"role": "system", "content": f"Rule {i}."} for i in (1, 2)]
+    asked, *rest = [message for message in style(6) if message["role"] != "system"]
+    done = await holdfast.compact([rules[0], asked, rules[1], *rest], model=MODEL)
+    assert done.by == "digest"
+    assert done.messages[:2] == rules
+    assert [message["role"] for message in done.messages] == ["system", "system", "user"]
+
+
+async def test_a_system_message_counts_in_both_sizes():
+    """It is sent before and after."""
+    rule = {"role": "system", "content": "Mind the gap. " * 500}
+    bare = await holdfast.compact(anthropic(6), model=MODEL)
+    ruled = await holdfast.compact([rule, *anthropic(6)], model=MODEL)
+    assert ruled.after_tokens - bare.after_tokens > 1_000
+    assert ruled.before_tokens - bare.before_tokens > 1_000
+
+
+async def test_a_message_of_an_unknown_role_is_refused():
+    """Nobody would read it, and nobody would know."""
+    with pytest.raises(ConfigError, match="message 1 has the role 'robot'"):
+        await holdfast.compact([anthropic(1)[0], {"role": "robot", "content": "beep"}])
+    with pytest.raises(ConfigError, match="message 1 has the role None"):
+        await holdfast.compact([anthropic(1)[0], {"content": "who?"}])
+
+
 async def test_what_nobody_answered_stays_as_it_is():
     """The next call is to answer it."""
     asked = {"role": "user", "content": "And now the logout."}
@@ -86,6 +114,7 @@ async def test_a_list_that_would_not_become_shorter_comes_back_as_it_is():
     done = await holdfast.compact(messages)
     assert (done.by, done.messages) == ("nobody", messages)
     assert (await holdfast.compact([{"role": "user", "content": "Hi"}])).by == "nobody"
+    assert (await holdfast.compact([])).by == "nobody"
 
 
 async def test_a_model_that_gives_no_summary_is_made_up_for_by_the_digest():
@@ -112,6 +141,9 @@ async def test_what_is_no_list_of_messages_is_refused():
     """With the word what to give instead."""
     with pytest.raises(ConfigError, match="role and content"):
         await holdfast.compact([{"text": "hello"}])
+    for none in (["hello"], {"role": "user", "content": "hello"}, "hello", 3):
+        with pytest.raises(ConfigError, match="role and content"):
+            await holdfast.compact(none)
     with pytest.raises(ConfigError, match="a object in a message"):
         await holdfast.compact([{"role": "user", "content": object()}])
     with pytest.raises(ConfigError, match="give model="):

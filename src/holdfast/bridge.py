@@ -96,7 +96,8 @@ def sync(
     """
     if inspect.isawaitable(work):
         return _here().run(_awaited(work))
-    assert isinstance(work, AsyncIterator)
+    if not isinstance(work, AsyncIterator):
+        raise TypeError(f"sync waits for what is awaited; a {type(work).__name__} is not")
     return _steps(work)
 
 

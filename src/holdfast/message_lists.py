@@ -2,11 +2,12 @@
 
 Messages come in as one would send them to Anthropic or to a chat endpoint; a list in the same
 style goes out, shorter, with a small report. Without a client the summary is a digest, made
-without a network. What the user said last and nobody answered stays, and so do the last few
-messages, if wished. A list that a summary would not make shorter comes back as it is.
+without a network. System messages stay, in front; what the user said last and nobody answered
+stays, and so do the last few messages, if wished. A list that a summary would not make shorter
+comes back as it is, and one with a message that cannot be read is refused.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -23,6 +24,17 @@ from holdfast.transcripts.provider import provider_of
 from holdfast.trial import Manners, on_paper, take, tried
 
 Style: TypeAlias = Literal["anthropic", "openai"]
+
+SYSTEM = frozenset({"system", "developer"})
+"""Roles whose words hold for the whole conversation: no summary stands for them."""
+ROLES: dict[Style, frozenset[str]] = {
+    "anthropic": frozenset({"user", "assistant", "system"}),
+    "openai": frozenset({"user", "assistant", "tool", "function"}) | SYSTEM,
+}
+"""Who may speak; a message of anybody else's would be lost without a word."""
+
+
+WANTED = "give a list of objects with role and content"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +76,16 @@ async def compact(
 
     Raises:
         ContextOverflow: what cannot be compacted is too much for the window by itself.
-        ConfigError: a client is given and no model, or the messages cannot be read.
+        ConfigError: a client is given and no model, or a message cannot be read.
     """
     if client is not None and not (model := model or str(getattr(client, "name", ""))):
         raise ConfigError("a client needs the name of the model to ask; give model=")
-    plain = [_plain(message) for message in messages]
+    plain = _listed(messages)
+    if not plain:
+        return CompactedMessages(messages=[], by="nobody", before_tokens=0, after_tokens=0)
     style = style or _style(plain)
-    history = list(read_lines([msgspec.json.encode(plain)], style))
+    _check_roles(plain, style)
+    history = list(read_lines([_request(plain, style)], style))
     with on_paper(history, settings or Settings(), client=client, model=model) as paper:
         before = paper.fullness().used_tokens
         entry = await _compacted(paper, keep, focus, by_model=client is not None)
@@ -79,7 +94,7 @@ async def compact(
                 messages=plain, by="nobody", before_tokens=before, after_tokens=before
             )
         return CompactedMessages(
-            messages=_written(paper, style, has_strings=_has_only_strings(plain)),
+            messages=[*filter(_is_system, plain), *_written(paper, style, like=plain)],
             by="model" if entry.by == "model" else "digest",
             before_tokens=before,
             after_tokens=paper.fullness().used_tokens,
@@ -115,21 +130,67 @@ def _wish(paper: Session, keep: int, focus: str, *, by_model: bool) -> Wish | No
     return Wish(trigger="manual", focus=focus, kind="up_to", pivot=pivot, by_model=by_model)
 
 
-def _written(paper: Session, style: Style, *, has_strings: bool) -> list[JsonObject]:
+def _written(paper: Session, style: Style, *, like: list[JsonObject]) -> list[JsonObject]:
+    """Write what is to be sent instead, without the system messages; strings where there were."""
     request = msgspec.json.decode(b"".join(named(style).write(paper.view)))
-    found: list[JsonObject] = request["messages"]
-    return [_flat(message) for message in found] if has_strings else found
+    found = [message for message in request["messages"] if not _is_system(message)]
+    return [_flat(message) for message in found] if _has_only_strings(like) else found
+
+
+def _request(messages: list[JsonObject], style: Style) -> bytes:
+    """Write the list so that its system messages are known as such, wherever they stood."""
+    system = [message for message in messages if _is_system(message)]
+    rest = [message for message in messages if not _is_system(message)]
+    if style == "openai" or not system:
+        return msgspec.json.encode([*system, *rest])
+    texts = (text for message in system for text in _texts(message.get("content")))
+    blocks = [{"type": "text", "text": text} for text in texts]
+    return msgspec.json.encode({"system": blocks, "messages": rest})
+
+
+def _texts(content: Json) -> Iterator[str]:
+    match content:
+        case str():
+            yield content
+        case list():
+            for block in content:
+                if isinstance(block, dict):
+                    yield str(block.get("text", ""))
+
+
+def _is_system(message: JsonObject) -> bool:
+    return message.get("role") in SYSTEM
 
 
 def _style(messages: list[JsonObject]) -> Style:
     found = provider_of(msgspec.json.encode(messages))
     if found is None:
-        raise ConfigError("these are no messages; give a list of objects with role and content")
+        raise ConfigError(f"these are no messages; {WANTED}")
     return found
 
 
-def _plain(value: Mapping[str, object]) -> JsonObject:
+def _check_roles(messages: list[JsonObject], style: Style) -> None:
+    """Refuse what nobody would read."""
+    for at, message in enumerate(messages):
+        if message.get("role") not in ROLES[style]:
+            known = ", ".join(sorted(ROLES[style]))
+            raise ConfigError(
+                f"message {at} has the role {message.get('role')!r}; in the style of {style} "
+                f"there are {known}"
+            )
+
+
+def _listed(messages: object) -> list[JsonObject]:
+    """Write messages as plain JSON; refuse what is no list of them."""
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        raise ConfigError(f"a {type(messages).__name__} is no list of messages; {WANTED}")
+    return [_plain(message) for message in messages]
+
+
+def _plain(value: object) -> JsonObject:
     """Write a message as plain JSON: blocks of an SDK's answer may stand in it as they came."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"a {type(value).__name__} is no message; {WANTED}")
     try:
         found = msgspec.to_builtins(dict(value), enc_hook=_dumped)
     except TypeError as error:
