@@ -12,7 +12,7 @@ from holdfast.agent import Agent
 from holdfast.agents.delivery import Delivery
 from holdfast.agents.past import last_text, usage_of
 from holdfast.agents.progress import ASK, taken
-from holdfast.agents.worker import Finish, Seen, finished
+from holdfast.agents.worker import Finish, Reach, Seen, finished
 from holdfast.capabilities import Capabilities
 from holdfast.errors import ModelError
 from holdfast.fork import ForkRequest
@@ -29,6 +29,13 @@ class AgentWorker:
     on_close: Callable[[], None]
     """Lets go what was opened for it beside the agent."""
     is_stopped: bool = False
+
+    @property
+    def reach(self) -> Reach:
+        """The tools it has, those it could still load included, and its mode."""
+        mcp = self.agent.mcp
+        names = (*(tool.name for tool in self.agent.tools), *(mcp.names if mcp else ()))
+        return Reach(tools=names, mode=self.agent.gate.mode)
 
     async def work(self, seen: Seen) -> Finish:
         """Work until nothing is left to do."""

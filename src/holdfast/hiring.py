@@ -31,7 +31,7 @@ from holdfast.agents.send_tool import send_tool
 from holdfast.agents.task_tools import task_tools
 from holdfast.agents.team import LEAD
 from holdfast.agents.teammates import Teammates
-from holdfast.agents.worker import Order, Worker
+from holdfast.agents.worker import Order, Reach, Worker
 from holdfast.beginning import begin, noting, scratchpad_of
 from holdfast.compacting import Compacting, history_of
 from holdfast.errors import HoldfastError
@@ -196,11 +196,11 @@ class Hiring:
 
     async def _opened(self, order: Order, agent: Agent) -> AgentWorker:
         parent, definition = self.parent, order.definition
-        agent.mcp = await self._servers(definition)
+        agent.mcp = await self._servers(order)
         store = self._memory(definition)
         own = settle(agent, self.estate, order=order, above=parent.household)
         own = (*own, history_of(agent), *((scopes.tool_over(store),) if store else ()))
-        agent.tools = _chosen(definition, self.estate.base, own)
+        agent.tools = _chosen(order, self.estate.base, own)
         Compacting(agent).attach()
         skills = [one for one in skills_at(agent.workplace) if one.name in definition.skills]
         text = briefing(
@@ -241,16 +241,18 @@ class Hiring:
             ask = prefixed(order.called, ask)
             ask = noting(agent, ask) if agent is not None else ask
         mode = gate.mode if order.is_fork else mode_for(order.definition, gate.mode)
-        return Gate(rules=gate.rules, mode=mode, ask=ask, above=gate)
+        return Gate(rules=gate.rules, mode=order.reach.narrowed(mode), ask=ask, above=gate)
 
-    async def _servers(self, definition: Definition) -> McpTools | None:
+    async def _servers(self, order: Order) -> McpTools | None:
         """Reach the servers that are the agent's own; those of its parent it uses along."""
-        mcp = McpTools(definition.own_servers)
-        for problem in await mcp.connect() if definition.own_servers else ():
+        definition = order.definition
+        own = tuple(one for one in definition.own_servers if _had(order.reach, one.name))
+        mcp = McpTools(own)
+        for problem in await mcp.connect() if own else ():
             self.parent.notify(problem)
         theirs = self.parent.mcp
         if theirs is not None:
-            names = tools_for(definition, theirs.names)
+            names = [one for one in tools_for(definition, theirs.names) if order.reach.keeps(one)]
             kept = definition.servers
             mcp.share(
                 theirs,
@@ -266,12 +268,14 @@ class Hiring:
         parent = self.parent
         if self._forks is None:
             self._forks = parent.forks(asyncio.Event())  # in the background they outlive an abort
+        gate = self._gate(order, None)
         worker = ForkWorker(
             order,
             engine=parent.engine,
             forks=self._forks,
-            permit=partial(self._pass_fork, self._gate(order, None)),
+            permit=partial(self._pass_fork, gate),
             box=agent_box(self.estate.directory, order.id),
+            reach=Reach(mode=gate.mode),
         )
         await worker.share()
         return worker
@@ -291,13 +295,17 @@ def prefixed(name: str, ask: Ask) -> Ask:
     return asked
 
 
-def _chosen(
-    definition: Definition, base: tuple[Tool, ...], own: tuple[Tool, ...]
-) -> tuple[Tool, ...]:
+def _had(reach: Reach, server: str) -> bool:
+    """Say whether an agent used a server of its own when it was started."""
+    return reach.tools is None or any(one.startswith(f"mcp__{server}__") for one in reach.tools)
+
+
+def _chosen(order: Order, base: tuple[Tool, ...], own: tuple[Tool, ...]) -> tuple[Tool, ...]:
     """Choose an agent's tools, sorted as requests list them."""
     there = {tool.name: tool for tool in base if tool.name not in OWN_TOOLS}
     there |= {tool.name: tool for tool in own}
-    return tuple(there[name] for name in sorted(tools_for(definition, there)))
+    names = sorted(tools_for(order.definition, there))
+    return tuple(there[name] for name in names if order.reach.keeps(name))
 
 
 def _root(order: Order, parent: Agent) -> Path:

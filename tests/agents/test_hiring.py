@@ -195,3 +195,38 @@ async def test_an_answer_that_is_too_long_is_cut_and_its_file_named(opened):
         [report] = [text for text in hidden(agent) if "<agent id" in text]
         assert ended.file in report
         assert agent.household.output_of(ended.agent).read_text().count("word") == 1_000
+
+
+READER = CALL % ', "agent": "reader", "name": "ada"'
+WAKE = 'tool: SendMessage {"to": "ada", "message": "go on please", "summary": "go on"}'
+WOKEN = {"start now": READER, "do it": "text: read", "wake": f"{WAKE}\n---\ntext: sent"}
+
+
+async def test_one_whose_definition_is_gone_is_not_started_again(opened):
+    """As a general agent it would have tools that it never had."""
+    _define("reader", "tools: Read\npermissionMode: plan")
+    async with opened(WOKEN) as agent:
+        await told(agent)
+        session = agent.session.id
+    (home() / "agents" / "reader.md").unlink()
+    async with opened(WOKEN, resume=session) as agent:
+        await told(agent, "wake")
+        assert "its definition is gone" in text_of(entries(agent, Ran)[-1].content)
+        assert len(entries(agent, Spawned)) == 1
+
+
+async def test_one_started_again_has_no_more_than_it_had(opened):
+    """Whatever its definition says by now, and however often it is started."""
+    _define("reader", "tools: Read\npermissionMode: plan")
+    async with opened(WOKEN) as agent:
+        await told(agent)
+        session = agent.session.id
+    _define("reader", "permissionMode: bypass")
+    writes = 'tool: Write {"file_path": "new.txt", "content": "x"}\n---\ntext: tried'
+    cast = Cast(WOKEN | {"go on please": writes, "is done": "text: well"})
+    async with opened(cast, resume=session, mode="bypass") as agent:
+        await told(agent, "wake")
+        assert not (agent.workplace.root / "new.txt").exists()
+        first, again = entries(agent, Spawned)
+        assert (again.tools, again.mode) == (first.tools, first.mode) == (("Read",), "plan")
+    assert ["Read"] in [_names(request) for request in cast.requests]

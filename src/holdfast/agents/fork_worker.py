@@ -15,7 +15,7 @@ from typing import Literal
 from holdfast.agents.delivery import cursors_in
 from holdfast.agents.mail import render
 from holdfast.agents.mailbox import Inbox, Letter
-from holdfast.agents.worker import Finish, Order, Seen
+from holdfast.agents.worker import Finish, Order, Reach, Seen
 from holdfast.cache.request import Wire, opening
 from holdfast.engine import Engine
 from holdfast.entries import AnyEntry, Framed, Replied, Spawned
@@ -51,8 +51,16 @@ class ForkWorker:
     """A fork at work."""
 
     def __init__(
-        self, order: Order, *, engine: Engine, forks: Forks, permit: Permit, box: Path
+        self,
+        order: Order,
+        *,
+        engine: Engine,
+        forks: Forks,
+        permit: Permit,
+        box: Path,
+        reach: Reach | None = None,
     ) -> None:
+        self.reach = reach or Reach()
         self._order = order
         self._engine = engine
         self._forks = forks

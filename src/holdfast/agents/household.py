@@ -24,11 +24,11 @@ from holdfast.agents.past import read_back
 from holdfast.agents.register import Known, Register, tells_of
 from holdfast.agents.running import Running
 from holdfast.agents.teammates import Teammates
-from holdfast.agents.worker import Finish, Hire, Order
+from holdfast.agents.worker import Finish, Hire, Order, Reach
 from holdfast.agents.worktree import Worktree, finish, make_worktree, reopen_worktree
 from holdfast.engine import Engine
 from holdfast.entries import Ended, Failed, Said, Spawned
-from holdfast.errors import ConfigError, HoldfastError, StoreError
+from holdfast.errors import HoldfastError, StoreError
 from holdfast.hooks import Verdict
 from holdfast.messages import JsonObject, Text
 from holdfast.settings import AgentsSettings
@@ -103,11 +103,14 @@ class Household:
         """Say where the answer of an agent is left."""
         return self.scratch / f"agent-{id}.md"
 
-    def definition(self, kind: str) -> Definition:
-        """Find what a sort of agent is; one that is gone works as a general one."""
-        found = self.definitions.find(kind) or self.definitions.find("general")
+    def _definition(self, spawned: Spawned) -> Definition:
+        """Find what a sort of agent is; one that is gone is replaced by no other."""
+        found = self.definitions.find("general" if spawned.is_fork else spawned.kind)
         if found is None:
-            raise ConfigError(f"there is no agent {kind!r}")
+            raise StoreError(
+                f"{spawned.agent} cannot go on: its definition is gone ({spawned.kind}); "
+                "start another agent"
+            )
         return found
 
     def check_may_start(self) -> None:
@@ -162,7 +165,7 @@ class Household:
         spawned = known.spawned
         return Order(
             id=known.id,
-            definition=self.definition(spawned.kind),
+            definition=self._definition(spawned),
             prompt="",
             log=self.log_of(known.id),
             task=spawned.task,
@@ -171,6 +174,7 @@ class Household:
             is_background=True,
             is_fork=spawned.is_fork,
             is_teammate=bool(spawned.team),
+            reach=Reach(tools=spawned.tools, mode=spawned.mode or None),
         )
 
     async def _launched(self, order: Order, call: str, worktree: str) -> Running:
@@ -185,7 +189,7 @@ class Household:
             if order.tree is not None:
                 await asyncio.to_thread(finish, order.tree)
             raise
-        self.engine.record(_spawned(one.order, call, self.teammates.name))
+        self.engine.record(_spawned(one.order, call, self.teammates.name, one.worker.reach))
         self.running[order.id] = one
         one.life = asyncio.create_task(one.live(self._ended), name=f"agent {order.id}")
         if one.is_background:
@@ -356,7 +360,7 @@ def stop_wish(log: Path, id: str) -> Path:
     return log.with_suffix("") / "agents" / f"{id}.stop"
 
 
-def _spawned(order: Order, call: str, team: str) -> Spawned:
+def _spawned(order: Order, call: str, team: str, reach: Reach) -> Spawned:
     tree = order.tree
     return Spawned(
         agent=order.id,
@@ -369,4 +373,6 @@ def _spawned(order: Order, call: str, team: str) -> Spawned:
         worktree=str(tree.path) if tree else "",
         branch=tree.branch if tree else "",
         team=team if order.is_teammate else "",
+        tools=reach.tools,
+        mode=reach.mode or "",
     )

@@ -14,6 +14,7 @@ from holdfast.agents.definition import Definition
 from holdfast.agents.worktree import Worktree
 from holdfast.loop import End, LoopEvent, Stopped
 from holdfast.messages import Usage
+from holdfast.permissions.decide import Mode, narrower
 
 _STATES: dict[End, Literal["completed", "failed", "stopped"]] = {
     "completed": "completed",
@@ -25,6 +26,24 @@ _STATES: dict[End, Literal["completed", "failed", "stopped"]] = {
     "budget_spent": "stopped",
 }
 """What the end of a loop is for the one who waits; whatever is not here has failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What an agent may at most: what it had when it was started, whatever holds since."""
+
+    tools: tuple[str, ...] | None = None
+    """By name; None is whatever its parent has."""
+    mode: Mode | None = None
+    """None is its parent's."""
+
+    def keeps(self, tool: str) -> bool:
+        """Say whether a tool is within it."""
+        return self.tools is None or tool in self.tools
+
+    def narrowed(self, mode: Mode) -> Mode:
+        """Give a mode that is no wider than its own."""
+        return mode if self.mode is None else narrower(self.mode, mode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +64,8 @@ class Order:
     is_teammate: bool = False
     tree: Worktree | None = None
     """Where it works, if not where its parent does."""
+    reach: Reach = Reach()
+    """What it had, if it is started again."""
 
     @property
     def called(self) -> str:
@@ -79,6 +100,11 @@ Seen: TypeAlias = Callable[[LoopEvent], None]
 
 class Worker(Protocol):
     """An agent at work."""
+
+    @property
+    def reach(self) -> Reach:
+        """What it was given."""
+        ...
 
     async def work(self, seen: Seen) -> Finish:
         """Work on what it was given, or on the mail that waits for it, until done."""

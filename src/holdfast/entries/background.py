@@ -102,6 +102,10 @@ class Spawned(Entry, frozen=True, kw_only=True, tag="spawned"):
     branch: str = ""
     team: str = ""
     """The team it is a member of."""
+    tools: tuple[str, ...] | None = None
+    """What it could use, by name; started again it gets no more. None is whatever its parent has."""
+    mode: Literal["", "ask", "accept_edits", "plan", "bypass"] = ""
+    """What it worked in; started again it works in no wider one. '' is in an older log."""
 
 
 class Ended(Entry, frozen=True, kw_only=True, tag="ended"):
