@@ -1,6 +1,7 @@
 """Every call by its usage, and what a log shows of why it was cold."""
 
 import pytest
+from msgspec import structs
 
 from holdfast.cache.bill import Tokens, bill
 from holdfast.cache.calls import expires_at, explain_calls, last_of_conversation, totals
@@ -212,6 +213,21 @@ def test_an_ideal_cache_reads_all_that_was_sent_before():
     ideal = (51_010 * 0.5 + new * 6.25 + 100 * 25) / 1e6
     assert call.ideal_usd == pytest.approx(ideal)
     assert call.lost_usd == pytest.approx(51_000 * (6.25 - 0.5) / 1e6)
+
+
+def test_what_edits_deleted_in_the_cache_is_no_loss():
+    """The same usage is no break when it happens, so it is none in the bill."""
+    story = Story("simulated/claude-opus-5").call(write=100_000)
+    for read, deleted in ((47_000, 53_000), (47_000, 53_000), (0, 0)):
+        story.call(read=read, write=1_000)
+        extra = {"cache_deleted_input_tokens": deleted}
+        last = story.entries[-1]
+        story.entries[-1] = structs.replace(last, usage=structs.replace(last.usage, extra=extra))
+    _, deleting, after, lost = story.calls()
+    assert (deleting.is_cold, deleting.cause, deleting.lost_tokens) == (False, "", 0)
+    assert (after.is_cold, after.lost_tokens) == (False, 0)
+    assert deleting.ideal_usd == pytest.approx(deleting.usd, rel=0.01)
+    assert (lost.is_cold, lost.lost_tokens) == (True, 48_000)
 
 
 def test_totals_add_up():

@@ -106,14 +106,23 @@ def readable_tokens(usage: Usage) -> int:
     return usage.cache_read_tokens + usage.cache_write_tokens
 
 
-def lost_tokens(before: Usage, after: Usage) -> int:
-    """Count the tokens that could have been read and were not; zero if that is no break.
+def readable_between(before: Usage, after: Usage) -> int:
+    """Count what a call could read of what the one before it left.
 
-    What edits deleted inside the cache since the call before was not lost: it was not wanted.
+    What edits deleted inside the cache since then is not there to be read: it was not wanted.
     """
-    readable = readable_tokens(before)
-    deleted = deleted_tokens(after) - deleted_tokens(before)
-    lost = readable - after.cache_read_tokens - deleted
+    return max(0, readable_tokens(before) - deleted_between(before, after))
+
+
+def deleted_between(before: Usage, after: Usage) -> int:
+    """Count what edits took out of the cache since the call before; each answer gives the sum."""
+    return max(0, deleted_tokens(after) - deleted_tokens(before))
+
+
+def lost_tokens(before: Usage, after: Usage) -> int:
+    """Count the tokens that could have been read and were not; zero if that is no break."""
+    readable = readable_between(before, after)
+    lost = readable - after.cache_read_tokens
     return lost if lost >= DROP_TOKENS and lost > DROP_RATIO * readable else 0
 
 

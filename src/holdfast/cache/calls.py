@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.cache.answers import MAIN, Answer, answers_of, day_of
-from holdfast.cache.breaks import has_read, lost_usd, readable_tokens
+from holdfast.cache.breaks import deleted_between, has_read, lost_usd, readable_between
 from holdfast.cache.clues import Clue, Seen, explain_cold
 from holdfast.cache.lifetime import life_of, seconds_of
 from holdfast.entries import (
@@ -312,7 +312,7 @@ def _priced(n: int, answer: Answer | Forked, start: float, lifetime: str) -> Cal
 
 def _blamed(call: Call, asking: _Asking, last: _Asking) -> Call:
     """Say whether a call was cold or broke the cache, why, and what it would have cost otherwise."""
-    readable = readable_tokens(last.usage)
+    readable = readable_between(last.usage, asking.usage)
     is_cold = asking.usage.cache_read_tokens < COLD_RATIO * readable
     clue = Clue(cause="")
     if asking.broke is not None:
@@ -323,7 +323,9 @@ def _blamed(call: Call, asking: _Asking, last: _Asking) -> Call:
     lost = readable - asking.usage.cache_read_tokens if clue.cause else 0
     return replace(
         call,
-        ideal_usd=call.ideal_usd if clue.is_expected else _ideal_usd(call, last.usage),
+        ideal_usd=call.ideal_usd
+        if clue.is_expected
+        else _ideal_usd(call, _left(last.usage, asking.usage)),
         is_cold=is_cold,
         cause=clue.cause,
         detail=clue.detail,
@@ -343,10 +345,15 @@ def _seen(asking: _Asking) -> Seen:
     )
 
 
-def _ideal_usd(call: Call, before: Usage) -> float:
-    """Price a call that reads all that the one before it had sent, and writes the rest."""
+def _left(before: Usage, after: Usage) -> int:
+    """Count what the call before had sent and nobody deleted since."""
+    return before.prompt_tokens - deleted_between(before, after)
+
+
+def _ideal_usd(call: Call, left_tokens: int) -> float:
+    """Price a call that reads all that the one before it had left, and writes the rest."""
     prompt = call.read_tokens + call.written_tokens + call.uncached_tokens
-    read = min(prompt, max(call.read_tokens, before.prompt_tokens))
+    read = min(prompt, max(call.read_tokens, left_tokens))
     written = min(call.written_tokens, prompt - read)
     is_long = call.lifetime == "1h"
     ideal = cost(
