@@ -1,5 +1,7 @@
 """The team's memories: in the repository, checked as strictly, never about a person."""
 
+import os
+
 import pytest
 
 from holdfast.memory.memory import Memory
@@ -68,8 +70,47 @@ def test_what_a_repository_smuggles_in_is_left_out(team, tmp_path):
     assert [memory.file for memory in team.memories()] == ["board.md"]
 
 
-def test_an_index_over_its_limits_is_cut(team):
-    """With a warning that names it."""
-    team.root.mkdir(parents=True)
+def test_what_an_index_file_says_is_not_taken(team):
+    """The index is made from the memories, within its limits."""
+    team.write(BOARD)
     (team.root / "MEMORY.md").write_text("- x\n" * 500)
-    assert "[team/MEMORY.md is longer than 200 lines" in team.index()
+    assert team.index() == "- [Board](board.md): tickets are in Linear\n"
+
+
+def test_an_index_that_is_a_link_is_not_followed(team, tmp_path):
+    """What lies outside the repository never reaches the prompt."""
+    (tmp_path / "private.txt").write_text("the user's own words\n")
+    team.write(BOARD)
+    (team.root / "MEMORY.md").unlink()
+    (team.root / "MEMORY.md").symlink_to(tmp_path / "private.txt")
+    assert team.index() == "- [Board](board.md): tickets are in Linear\n"
+
+
+@pytest.mark.parametrize("part", ["team", ".holdfast"])
+def test_a_directory_that_is_a_link_is_refused(tmp_path, part):
+    """Neither read nor written through, at any level."""
+    Team(tmp_path / "other" / ".holdfast" / "team").write(BOARD)
+    team = Team(tmp_path / "repo" / ".holdfast" / "team")
+    here = team.root if part == "team" else team.root.parent
+    here.parent.mkdir(parents=True)
+    there = tmp_path / "other" / ".holdfast"
+    here.symlink_to(there / "team" if part == "team" else there)
+    assert (team.memories(), team.index()) == ([], "")
+    with pytest.raises(MemoryRefused, match="behind a link"):
+        team.write(Memory(file="new.md", name="New", description="d"))
+    with pytest.raises(MemoryRefused, match="behind a link"):
+        team.remove("board.md")
+
+
+def test_a_pipe_in_a_memorys_place_is_left_out(team):
+    """Reading it would wait for ever."""
+    team.write(BOARD)
+    os.mkfifo(team.root / "pipe.md")
+    assert [memory.file for memory in team.memories()] == ["board.md"]
+
+
+def test_a_longer_file_is_not_read(team):
+    """Whatever its size was when the directory was listed."""
+    team.root.mkdir(parents=True)
+    (team.root / "long.md").write_text("x" * (team.limits.file_bytes + 1))
+    assert team.memories() == []

@@ -7,6 +7,7 @@ the writer; what a killed writer left unfinished is swept away by the next one.
 import contextlib
 import hashlib
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -64,9 +65,32 @@ def markdown_below(root: Path) -> Iterator[tuple[str, os.stat_result]]:
                     continue
                 if one.is_dir():
                     places.append(Path(one.path))
-                elif one.name.endswith(".md"):
+                elif one.name.endswith(".md") and one.is_file(follow_symlinks=False):
                     name = Path(one.path).relative_to(root).as_posix()
                     yield name, one.stat(follow_symlinks=False)
+
+
+def read_unlinked(above: Path, name: str, most_bytes: int) -> bytes:
+    """Read a plain file below a directory, no link on the way; a longer or other one is an error."""
+    *directories, last = Path(name).parts
+    place = os.open(above, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in directories:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            below = os.open(part, flags, dir_fd=place)
+            os.close(place)
+            place = below
+        # Not blocking: a pipe in a file's place is seen to be one instead of waited for.
+        found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+    finally:
+        os.close(place)
+    with os.fdopen(found, "rb") as file:
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            raise OSError(f"{name} is no plain file")
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(f"{name} has more than {most_bytes:,} bytes")
+    return content
 
 
 def sweep(root: Path) -> None:
