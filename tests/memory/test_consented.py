@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.errors import ConfigError
 from holdfast.memory.consented import WAITS, Consented
 from holdfast.memory.inbox import Inbox
 from holdfast.memory.sealing import Seal
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tool import memory_tool
-from holdfast.settings import MemorySettings
+from holdfast.settings import MemorySettings, load_settings
 from holdfast.tools.workplace import Workplace
 from memory.forks import creating
 
@@ -80,3 +81,21 @@ async def test_a_session_that_writes_nothing_makes_no_store(tmp_path):
         is_outside=lambda: False,
     )
     assert (opened, (tmp_path / "m").exists()) == ([], False)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '[memory]\nconsent = "write"',
+        '[memory]\nextract = "always"',
+        '[memory]\nrecall_model = "dear"',
+        '[dream]\nby = "model"',
+    ],
+)
+def test_a_project_neither_loosens_consent_nor_spends(tmp_path, line):
+    """What it may cost, and whether the user is asked, is the user's to say."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".holdfast").mkdir()
+    (tmp_path / ".holdfast" / "settings.toml").write_text(line)
+    with pytest.raises(ConfigError, match="for the user alone"):
+        load_settings(tmp_path)

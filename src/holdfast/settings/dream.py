@@ -15,6 +15,7 @@ class DreamSettings:
         "'model' lets the session's model dream where it has one, 'engine' does what is safe"
         " without",
         form="model|engine",
+        personal=True,
     )
     turns: int = setting(
         24, "answers of a model that dreams: four phases, and half a dozen looks in each", low=1

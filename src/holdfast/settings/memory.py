@@ -21,12 +21,14 @@ class MemorySettings:
         "write",
         "'write' saves at once and says so; 'ask' puts new memories into the inbox first",
         form="write|ask",
+        personal=True,
     )
     extract: str = setting(
         "chat",
         "look for what is worth remembering after each answer: in a 'chat', 'always', or 'off'. A"
         " single run ends with its answer, and would have to wait",
         form="off|chat|always",
+        personal=True,
     )
     extract_turns: int = setting(
         5, "answers of the model that looks: one to read, one to write, and some to mend", low=1
@@ -53,6 +55,7 @@ class MemorySettings:
         "",
         "who chooses what fits: '' is by words, free and in milliseconds; a model's name costs a"
         " call for each of the user's messages",
+        personal=True,
     )
     recall_files: int = setting(5, "more would be noise beside the task", low=1, high=50)
     recall_candidates: int = setting(
