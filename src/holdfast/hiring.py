@@ -24,12 +24,11 @@ from holdfast.agents.definition import Definition, mode_for, tools_for
 from holdfast.agents.delivery import Delivery
 from holdfast.agents.fork_worker import ForkWorker
 from holdfast.agents.household import Household, Slots
-from holdfast.agents.names import MAIN
+from holdfast.agents.names import LEAD, MAIN
 from holdfast.agents.neighbours import Neighbours
 from holdfast.agents.post import Post, agent_box
 from holdfast.agents.send_tool import send_tool
 from holdfast.agents.task_tools import task_tools
-from holdfast.agents.team import LEAD
 from holdfast.agents.teammates import Teammates
 from holdfast.agents.worker import Order, Reach, Worker
 from holdfast.beginning import begin, noting, scratchpad_of

@@ -19,7 +19,7 @@ def test_what_leads_elsewhere_is_no_name(text):
         checked_name(text, "a team")
 
 
-@pytest.mark.parametrize("text", ["user", "User", "SYSTEM", "main", "all", "assistant"])
+@pytest.mark.parametrize("text", ["user", "User", "SYSTEM", "main", "all", "assistant", "Lead"])
 def test_nobody_can_be_called_like_the_user(text):
     """In any case of letters."""
     with pytest.raises(ConfigError, match="already means somebody"):

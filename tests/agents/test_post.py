@@ -62,7 +62,7 @@ async def test_a_teammate_in_another_process_finds_it_in_the_teams_mailbox(tmp_p
     """Structured messages too."""
     team = Team.found("red")
     team.join(Member(name="ada"))
-    around = Around(me="lead", team="red", teammates=("ada",), lead="lead")
+    around = Around(me="lead", team="red", teammates=("ada",), lead="lead", is_lead=True)
     asks = ShutdownRequest(request_id="r1", reason="we are done")
     await _post(tmp_path, around, team=lambda: team).send("ada", asks)
     assert [mail.body for mail in _mails(team.box("ada"))] == [asks]

@@ -42,6 +42,7 @@ AROUND = Around(
     team="red",
     teammates=("ada", "finder"),
     lead="lead",
+    is_lead=True,
 )
 
 
@@ -123,6 +124,13 @@ def test_a_lead_asks_and_a_teammate_answers():
     assert isinstance(route("lead", agrees, member), Refusal)
     assert isinstance(route("ben", answer, member), Refusal)
     assert isinstance(route("ben", PlanRequest(request_id="r", plan="p"), member), Refusal)
+
+
+def test_a_name_makes_nobody_the_lead():
+    """Whoever is called like the lead and does not lead asks nobody to stop."""
+    eve = Around(me="lead", team="red", teammates=("ada",), lead="lead")
+    refusal = Refusal(why="Only the lead sends that.")
+    assert route("ada", ShutdownRequest(request_id="r"), eve) == refusal
 
 
 def test_a_no_comes_with_its_reason():

@@ -28,7 +28,9 @@ def use(tmp_path, team):
 
     async def call(me="lead", **given):
         others = tuple(member.name for member in team.members() if member.name != me)
-        around = Around(me=me, peers=(Peer(id="a1"),), teammates=others, lead="lead")
+        around = Around(
+            me=me, peers=(Peer(id="a1"),), teammates=others, lead="lead", is_lead=me == "lead"
+        )
         post = Post(
             session="s1", directory=tmp_path / "s1", around=lambda: around, team=lambda: team
         )

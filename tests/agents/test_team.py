@@ -65,7 +65,7 @@ def test_there_is_one_lead(team):
     with pytest.raises(ConfigError):
         team.join(Member(name="lead", session="s9"))
     team.leave("lead")
-    with pytest.raises(ConfigError, match="the lead's name"):
+    with pytest.raises(ConfigError, match="already means"):
         team.join(Member(name="lead", session="s9"))
 
 

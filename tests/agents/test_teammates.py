@@ -1,7 +1,8 @@
 """Teammates: they stay, have a mailbox, say when they are free, and end when asked."""
 
 from casting import Cast, entries, hidden, told, until
-from holdfast.entries import Ended
+from holdfast.entries import Ended, Ran, Spawned
+from holdfast.messages import text_of
 from holdfast.settings import home
 
 CALL = (
@@ -64,3 +65,23 @@ async def test_a_teammate_is_told_of_further_work_and_ends_when_asked(opened):
         assert (ended.state, ended.text) == ("completed", "bye")
         session = agent.session.id
     assert not (home() / "teams" / session).exists()
+
+
+async def test_a_name_that_somebody_has_is_not_given_again(opened):
+    """Mail would reach the wrong one, and one called like the lead could speak for it."""
+    again = 'tool: Agent {"description": "d", "prompt": "second part", "name": "%s"%s}'
+    scripts = {
+        "start now": CALL,
+        "first part": "text: first done",
+        "Nothing left to do": "text: good",
+        "once more": again % ("Ada", "") + "\n---\n" + again % ("lead", ', "teammate": true')
+        + "\n---\ntext: no",
+        "second part": "text: second done",
+    }  # fmt: skip
+    async with opened(scripts) as agent:
+        await told(agent)
+        await told(agent, "once more")
+        said = [text_of(ran.content) for ran in entries(agent, Ran)[-2:]]
+        assert "Somebody is called 'Ada' already" in said[0]
+        assert "'lead' already means somebody else" in said[1]
+        assert len(entries(agent, Spawned)) == 1

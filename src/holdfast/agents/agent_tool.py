@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from holdfast.agents.catalogue import listing
 from holdfast.agents.household import Household
-from holdfast.agents.names import checked_name
+from holdfast.agents.names import LEAD, checked_name
 from holdfast.agents.task_tools import told
 from holdfast.agents.worker import Order
 from holdfast.entries import AnyEntry, Began
@@ -100,10 +100,7 @@ def ordered(given: AgentInput, household: Household, *, only_back: bool = False)
         raise Refused(f"There is no agent {given.agent!r}; there are {known} and {FORK}.")
     if not given.prompt.strip():
         raise Refused("The prompt says nothing; an agent knows only what is in it.")
-    try:
-        name = checked_name(given.name, "an agent") if given.name else ""
-    except ConfigError as error:
-        raise Refused(f"{error}.") from None
+    name = _free_name(given.name, household) if given.name else ""
     if given.teammate and (not name or is_fork or household.depth):
         raise Refused("A teammate has a name, is no fork, and is started by the main agent.")
     kind = FORK if is_fork else definition.name
@@ -123,6 +120,21 @@ def ordered(given: AgentInput, household: Household, *, only_back: bool = False)
         is_fork=is_fork,
         is_teammate=given.teammate,
     )
+
+
+def _free_name(name: str, household: Household) -> str:
+    """Give back a name that nobody has who could be written to."""
+    try:
+        checked_name(name, "an agent")
+    except ConfigError as error:
+        raise Refused(f"{error}.") from None
+    running = (
+        called for one in household.running.values() for called in (one.order.id, one.order.name)
+    )
+    taken = {called.casefold() for called in (*running, *household.teammates.others(LEAD))}
+    if name.casefold() in taken:
+        raise Refused(f"Somebody is called {name!r} already; choose another name.")
+    return name
 
 
 def call_just_begun(history: Sequence[AnyEntry]) -> str:

@@ -7,7 +7,7 @@ request. There is no clock and nothing random in it, so agents of one sort in on
 from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.agents.team import LEAD
+from holdfast.agents.names import LEAD
 from holdfast.agents.worker import Order
 from holdfast.tools.skills import Skill
 

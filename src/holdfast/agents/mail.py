@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from holdfast.agents.names import MAIN, PATTERN, RESERVED, SESSION_PATTERN
+from holdfast.agents.names import LEAD, MAIN, PATTERN, RESERVED, SESSION_PATTERN
 
 SUMMARY_CHARS = 200
 """Five to ten words, with room for long ones."""
@@ -90,7 +90,7 @@ class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.sender.casefold() in RESERVED - {MAIN}:
+        if self.sender.casefold() in RESERVED - {LEAD, MAIN}:
             raise ValueError(f"nobody may write as {self.sender!r}")
 
 

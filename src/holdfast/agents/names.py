@@ -14,10 +14,14 @@ PATTERN = r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z"
 """What a name may look like, as an expression for values that come from elsewhere."""
 SESSION_PATTERN = r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z"
 """What a session's id may look like."""
-RESERVED = frozenset({"all", "assistant", "holdfast", "human", "main", "system", "tool", "user"})
-"""Names that mean somebody already; an agent called like them could speak for them."""
 MAIN = "main"
 """The agent the user talks to."""
+LEAD = "lead"
+"""The same one, among its teammates."""
+RESERVED = frozenset(
+    {"all", "assistant", "holdfast", "human", LEAD, MAIN, "system", "tool", "user"}
+)
+"""Names that mean somebody already; an agent called like them could speak for them."""
 
 
 def is_name(text: str) -> bool:

@@ -7,10 +7,9 @@ every message. A stopped agent is started again by the household it belongs to.
 from dataclasses import dataclass
 
 from holdfast.agents.household import Household
-from holdfast.agents.names import MAIN
+from holdfast.agents.names import LEAD, MAIN
 from holdfast.agents.register import Known
 from holdfast.agents.route import Around, Peer
-from holdfast.agents.team import LEAD
 from holdfast.agents.teammates import Teammates
 from holdfast.errors import StoreError
 
@@ -44,6 +43,7 @@ class Neighbours:
             team=team.name if team else "",
             teammates=members,
             lead=LEAD if team else "",
+            is_lead=team is not None and not self.id,
         )
 
     def _peers(self) -> list[Peer]:

@@ -48,6 +48,9 @@ class Around:
     teammates: tuple[str, ...] = ()
     """Without the writer."""
     lead: str = ""
+    """What the one who leads is called there."""
+    is_lead: bool = False
+    """The writer leads the team; its name alone says nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,11 +150,10 @@ def _to_agent(peer: Peer) -> tuple[Route, ...] | Refusal:
 
 def _to_teammate(to: str, body: Body, around: Around) -> tuple[Route, ...] | Refusal:
     """Let a lead ask and agree, and a teammate answer and show its plan, and nothing crosswise."""
-    is_lead = around.me == around.lead
     match body:
         case Note():
             pass
-        case ShutdownRequest() | PlanAnswer() if not is_lead:
+        case ShutdownRequest() | PlanAnswer() if not around.is_lead:
             return Refusal(why="Only the lead sends that.")
         case ShutdownAnswer() | PlanRequest() | IdleNotice() if to != around.lead:
             return Refusal(why=f"That goes to the lead, {around.lead}.")

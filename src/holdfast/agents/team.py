@@ -17,13 +17,11 @@ from msgspec import Meta, Struct, structs
 from holdfast.agents.ledger import Ledger, Line, private_directory
 from holdfast.agents.mail import SUMMARY_CHARS, IdleNotice, Mail
 from holdfast.agents.mailbox import Mailbox
-from holdfast.agents.names import PATTERN, checked_name
+from holdfast.agents.names import LEAD, PATTERN, checked_name
 from holdfast.agents.tasks import TaskList
 from holdfast.errors import ConfigError, StoreError
 from holdfast.settings import home
 
-LEAD = "lead"
-"""What the founder is called unless told otherwise."""
 MEMBERS = 50
 """More than can work at once, with room for those who left and came back."""
 
@@ -92,7 +90,8 @@ class Team:
 
     def join(self, member: Member) -> None:
         """Take somebody in; a name that is taken is refused unless it is the same agent."""
-        checked_name(member.name, "a member of a team")
+        if not (member.is_lead and member.name == LEAD):
+            checked_name(member.name, "a member of a team")
         with self._ledger.held() as append:
             self._catch_up()
             _check_joining(member, self._members)

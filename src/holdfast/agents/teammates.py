@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.agents.mail import SUMMARY_CHARS
+from holdfast.agents.names import LEAD
 from holdfast.agents.tasks import TaskList
-from holdfast.agents.team import LEAD, Member, Team
+from holdfast.agents.team import Member, Team
 from holdfast.agents.worker import Finish, Order
 from holdfast.errors import ConfigError, StoreError
 
