@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.agents.mail import Note, PlanAnswer, ShutdownAnswer, ShutdownRequest
+from holdfast.agents.mail import Note, PlanAnswer, PlanRequest, ShutdownAnswer, ShutdownRequest
 from holdfast.agents.mailbox import Inbox
 from holdfast.agents.post import Post, agent_box
 from holdfast.agents.route import Around, Peer
@@ -64,18 +64,38 @@ async def test_a_shutdown_is_asked_and_answered(use, team):
     assert _bodies(team.box("lead")) == [ShutdownAnswer(request_id=asked.request_id, approve=True)]
 
 
-async def test_a_plan_is_agreed_to_by_the_lead_alone(use, team):
-    """Nobody else's word opens the gate."""
-    answer = {"type": "plan_answer", "request_id": "r1", "approve": True}
+async def test_a_plan_is_shown_and_agreed_to_by_the_lead_alone(use, team):
+    """Nobody else's word counts."""
+    await use("ada", to="lead", message={"type": "plan_request", "plan": "mend add"})
+    [asked] = _bodies(team.box("lead"))
+    assert asked == PlanRequest(request_id=asked.request_id, plan="mend add")
+    answer = {"type": "plan_answer", "request_id": asked.request_id, "approve": True}
     assert (await use("ben", to="ada", message=answer)).is_error
     await use(to="ada", message=answer)
-    assert _bodies(team.box("ada")) == [PlanAnswer(request_id="r1", approve=True)]
+    assert _bodies(team.box("ada")) == [PlanAnswer(request_id=asked.request_id, approve=True)]
+
+
+async def test_what_nobody_asked_is_not_answered(use, team):
+    """Neither another id, nor to another one, nor another sort of request."""
+    await use("ada", to="lead", message={"type": "plan_request", "plan": "mend add"})
+    await use(to="ada", message={"type": "shutdown_request"})
+    [plan], [stop] = _bodies(team.box("lead")), _bodies(team.box("ada"))
+    for me, to, type, id in (
+        ("lead", "ada", "plan_answer", "r1"),
+        ("lead", "ben", "plan_answer", plan.request_id),
+        ("ada", "lead", "shutdown_answer", plan.request_id),
+        ("ben", "lead", "shutdown_answer", stop.request_id),
+    ):
+        answer = {"type": type, "request_id": id, "approve": True}
+        refused = await use(me, to=to, message=answer)
+        assert refused.is_error and "has not asked" in refused.content
 
 
 @pytest.mark.parametrize(
     "message",
     [
         {"type": "plan_answer"},
+        {"type": "plan_request", "plan": " "},
         {"type": "plan_answer", "request_id": "r 1\n", "approve": True},
         {"type": "shutdown_answer", "request_id": "r1"},
         {"type": "idle", "reason": "available"},

@@ -85,3 +85,17 @@ async def test_a_name_that_somebody_has_is_not_given_again(opened):
         assert "Somebody is called 'Ada' already" in said[0]
         assert "'lead' already means somebody else" in said[1]
         assert len(entries(agent, Spawned)) == 1
+
+
+async def test_a_teammate_that_agrees_to_what_nobody_asked_stays(opened):
+    """Only an answer that was sent ends it."""
+    scripts = {
+        "start now": CALL,
+        "first part": 'tool: SendMessage {"to": "lead", "message": {"type": "shutdown_answer", '
+        '"request_id": "made-up", "approve": true}}\n---\ntext: first done',
+        "Nothing left to do": "text: good",
+    }
+    async with opened(scripts) as agent:
+        await told(agent)
+        assert [one.is_idle for one in agent.household.running.values()] == [True]
+        assert entries(agent, Ended) == []

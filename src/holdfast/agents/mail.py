@@ -102,6 +102,18 @@ def answers(mail: Mail, *, request_id: str, sender: str) -> ShutdownAnswer | Pla
     return body if mail.sender == sender and body.request_id == request_id else None
 
 
+def asks(mail: Mail, answer: ShutdownAnswer | PlanAnswer, *, sender: str) -> bool:
+    """Say whether a mail is the request that an answer is to, from whom the answer goes to."""
+    wanted = ShutdownRequest if isinstance(answer, ShutdownAnswer) else PlanRequest
+    body = mail.body
+    return (
+        isinstance(body, wanted)
+        and body.request_id == answer.request_id
+        and mail.sender == sender
+        and not mail.session
+    )
+
+
 def render(mail: Mail) -> str:
     """Write a mail as the hidden message a model reads."""
     where = f' session="{mail.session}"' if mail.session else ""

@@ -15,8 +15,16 @@ from pathlib import Path
 
 from holdfast.agents.door import hand_over
 from holdfast.agents.ledger import private_directory
-from holdfast.agents.mail import Body, Mail, Note, PlanRequest
-from holdfast.agents.mailbox import Mailbox
+from holdfast.agents.mail import (
+    Body,
+    Mail,
+    Note,
+    PlanAnswer,
+    PlanRequest,
+    ShutdownAnswer,
+    asks,
+)
+from holdfast.agents.mailbox import Inbox, Mailbox
 from holdfast.agents.names import MAIN, is_name
 from holdfast.agents.route import Around, Refusal, Route, ToAgent, ToSession, ToTeammate, route
 from holdfast.agents.team import Team
@@ -64,6 +72,7 @@ class Post:
         routes = route(to, body, around)
         if isinstance(routes, Refusal):
             raise Unsent(routes.why)
+        await asyncio.to_thread(self._check_asked, to, body, around.me)
         id = id or secrets.token_hex(8)
         done: list[str] = []
         failed: list[str] = []
@@ -86,6 +95,15 @@ class Post:
             )
         if isinstance(body, Note) and not text.strip():
             raise Unsent("The message says nothing.")
+
+    def _check_asked(self, to: str, body: Body, me: str) -> None:
+        """Refuse an answer to what the addressee never asked the one who answers."""
+        if not isinstance(body, ShutdownAnswer | PlanAnswer):
+            return
+        team = self.team()
+        letters = Inbox(team.box(me)).unread() if team is not None else ()
+        if not any(asks(letter.mail, body, sender=to) for letter in letters if letter.mail):
+            raise Unsent(f"{to} has not asked that with the request_id {body.request_id!r}.")
 
     async def _follow(self, way: Route, me: str, body: Body, id: str) -> str:
         mail = Mail(id=id, sender=me, to=_addressee(way), body=body, at=time.time())

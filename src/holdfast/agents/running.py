@@ -16,7 +16,7 @@ from holdfast.agents.worker import Finish, Order, Worker
 from holdfast.agents.worktree import Kept, finish
 from holdfast.loop import LoopEvent
 from holdfast.messages import ToolUse
-from holdfast.round import ToolBegan
+from holdfast.round import ToolBegan, ToolRan
 
 STOP_SECONDS = 5.0
 """An agent that was asked to stop closes its tools in less; then it is cancelled."""
@@ -100,9 +100,14 @@ class Running:
 
     def see(self, event: LoopEvent) -> None:
         """Take note of what it does."""
-        if isinstance(event, ToolBegan):
-            self._last_use = event.use
-            self._is_leaving = self._is_leaving or _agrees_to_stop(event.use)
+        match event:
+            case ToolBegan(use=use):
+                self._last_use = use
+            case ToolRan(use=use, outcome=outcome) if not outcome.is_error:
+                # An answer is sent only to a request that is there, so this one was asked.
+                self._is_leaving = self._is_leaving or _agrees_to_stop(use)
+            case _:
+                pass
 
     async def first(self, seconds: float) -> Finish | None:
         """Wait for the end; nothing if that takes too long or it is sent to the background."""

@@ -14,6 +14,7 @@ from holdfast.agents.mail import (
     Body,
     Note,
     PlanAnswer,
+    PlanRequest,
     ShutdownAnswer,
     ShutdownRequest,
 )
@@ -27,10 +28,11 @@ from holdfast.tools.workplace import Workplace
 class Structured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message that is more than words."""
 
-    type: Literal["shutdown_request", "shutdown_answer", "plan_answer"]
+    type: Literal["shutdown_request", "shutdown_answer", "plan_request", "plan_answer"]
     request_id: Annotated[str, Meta(description="Of what is answered.")] = ""
     approve: bool | None = None
     reason: Annotated[str, Meta(description="Needed when you do not agree.")] = ""
+    plan: Annotated[str, Meta(description="What you would do, for the lead to agree to.")] = ""
 
 
 class SendMessageInput(Input, frozen=True, kw_only=True):
@@ -67,6 +69,10 @@ def body_of(given: SendMessageInput) -> Body:
             return Note(text=text, summary=summary)
         case Structured(type="shutdown_request", reason=reason):
             return ShutdownRequest(request_id=new_id(), reason=reason)
+        case Structured(type="plan_request", plan=plan):
+            if not plan.strip():
+                raise Refused("Say in plan what you would do.")
+            return PlanRequest(request_id=new_id(), plan=plan)
         case Structured(type="shutdown_answer") as answer:
             return _answer(answer, ShutdownAnswer)
         case Structured() as answer:
