@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.memory.branch import Branch
 from holdfast.memory.checks import wrong_with
+from holdfast.memory.commits import Change
 from holdfast.memory.dream import Steps, dream, dream_alone, in_repository
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import Memory
@@ -70,6 +71,21 @@ def test_what_a_memory_says_it_supersedes_is_marked(store, write, repository):
         memory("b.md", "Reviews go round", 2_000.0, supersedes=("a.md",)),
     )
     assert dream(store, SETTINGS, repository=repository).superseded == {"a.md": "b.md"}
+
+
+def test_a_forgotten_successor_does_not_stop_later_dreams(store, write, repository):
+    """Marks that lead nowhere are dropped and counted; what was marked holds again."""
+    write(
+        memory("a.md", "The staging database is db-7", 1_000.0),
+        memory("b.md", "The staging database is now db-9", 2_000.0),
+        memory("c.md", "Reviews go round", supersedes=("never.md",)),
+    )
+    dream(store, SETTINGS, repository=repository)
+    change = Change(file="b.md", text=None, expected=store.version("b.md"), reason="wrong")
+    store.commit([change], by="person", why="wrong")
+    report = dream(store, SETTINGS, repository=repository)
+    assert (report.unmarked, store.memory("a.md").superseded_by) == (("a.md",), "")
+    assert report.line == "1 marks that led nowhere dropped"
 
 
 def test_a_dead_link_becomes_words(store, write, repository):

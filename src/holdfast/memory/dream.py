@@ -35,6 +35,8 @@ class DreamReport:
     unlinked: tuple[str, ...]
     stale: tuple[str, ...]
     diff: str
+    unmarked: tuple[str, ...] = ()
+    """Files whose marks named memories that are not there, and were dropped."""
     rewritten: int = 0
     """Memories a model wrote or changed; what it removed is among the merged."""
     usage: Usage | None = None
@@ -48,6 +50,7 @@ class DreamReport:
             (len(self.merged), "merged" if self.usage is None else "merged or removed"),
             (len(self.superseded), "marked as superseded"),
             (len(self.unlinked), "links mended"),
+            (len(self.unmarked), "marks that led nowhere dropped"),
             (len(self.stale), "sources checked anew"),
         )
         told = ", ".join(f"{count} {what}" for count, what in counts if count)
@@ -104,6 +107,7 @@ def tidy(branch: Branch, settings: DreamSettings, *, repository: Path, steps: St
         merged={file: kept for file, (kept, _) in plan.gone.items()},
         superseded=dict(plan.superseded),
         unlinked=tuple(plan.unlinked),
+        unmarked=tuple(plan.unmarked),
         stale=tuple(plan.stale),
         diff=branch.diff(),
     )

@@ -30,6 +30,8 @@ class Plan:
     superseded: dict[str, str] = field(default_factory=dict)
     """Files that a newer one contradicts, each with that one."""
     unlinked: list[str] = field(default_factory=list)
+    unmarked: list[str] = field(default_factory=list)
+    """Files whose marks named memories that are not there."""
     stale: list[str] = field(default_factory=list)
 
 
@@ -50,7 +52,8 @@ def plan_tidying(
     _merge_alike(plan, settings, leave)
     _mark_superseded(plan, leave)
     for file, memory in plan.memories.items():
-        plan.memories[file] = _doubted(_linked(memory, plan, exists), plan, changed)
+        linked = _marked(_linked(memory, plan, exists), plan)
+        plan.memories[file] = _doubted(linked, plan, changed)
     return plan
 
 
@@ -125,10 +128,7 @@ def _linked(memory: Memory, plan: Plan, exists: Callable[[str], bool]) -> Memory
 
     def follow(link: re.Match[str]) -> str:
         text, file = link[1], link[2]
-        for _ in plan.gone:
-            if file not in plan.gone:
-                break
-            file = plan.gone[file][0]
+        file = _standing_for(file, plan)
         if file in plan.memories or exists(file) or "://" in file:
             return f"[{text}]({file})"
         return f"{text} ({file} is gone)"
@@ -136,13 +136,27 @@ def _linked(memory: Memory, plan: Plan, exists: Callable[[str], bool]) -> Memory
     body = _LINK.sub(follow, memory.body)
     if body != memory.body:
         plan.unlinked.append(memory.file)
-    by, supersedes = memory.superseded_by, tuple(f for f in memory.supersedes if f not in plan.gone)
-    return replace(
-        memory,
-        body=body,
-        superseded_by=plan.gone[by][0] if by in plan.gone else by,
-        supersedes=supersedes,
-    )
+    return replace(memory, body=body)
+
+
+def _marked(memory: Memory, plan: Plan) -> Memory:
+    """Point marks at what stands for a merged memory; drop those that lead nowhere, and count it."""
+    by = _standing_for(memory.superseded_by, plan)
+    is_there = by in plan.memories and by != memory.file
+    supersedes = tuple(file for file in memory.supersedes if file in plan.memories)
+    is_dropped = bool(by) and not is_there
+    if is_dropped or not set(memory.supersedes) <= {*plan.memories, *plan.gone}:
+        plan.unmarked.append(memory.file)
+    return replace(memory, superseded_by=by if is_there else "", supersedes=supersedes)
+
+
+def _standing_for(file: str, plan: Plan) -> str:
+    """Follow merges to the memory that is left."""
+    for _ in plan.gone:
+        if file not in plan.gone:
+            break
+        file = plan.gone[file][0]
+    return file
 
 
 def _doubted(memory: Memory, plan: Plan, changed: Callable[[Memory], Sequence[str]]) -> Memory:
