@@ -1,5 +1,6 @@
 """One memory: read leniently, written so that it reads back as itself."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,3 +73,34 @@ def test_dashes_that_are_no_head_stay_in_the_body():
 def test_a_moment_that_is_none_is_zero():
     """A date nobody can read does not stop the reading."""
     assert moment("last Tuesday") == 0.0
+
+
+@pytest.mark.parametrize(
+    "text", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "10000-01-01"]
+)
+def test_a_date_outside_the_calendar_is_none(text):
+    """Its zone may lead out of the years that can be written."""
+    assert moment(text) == 0.0
+
+
+@pytest.mark.parametrize("text", ["0001-01-01", "9999-12-31T23:59:59.999999"])
+def test_the_first_and_the_last_moment_are_written_as_they_are_read(text):
+    """At both ends of the calendar."""
+    assert moment(stamp(moment(text))) == moment(text) != 0.0
+
+
+def test_a_file_from_the_year_12000_is_a_memory():
+    """A disk's times know no calendar."""
+    assert "created: 9999-12-31T23:59:59Z" in parse("a.md", "x\n", at=316_516_550_400.0).text
+
+
+def test_a_head_nested_without_end_is_text():
+    """One bad file does not keep the others from being read."""
+    nested = "[" * 60_000
+    assert parse("a.md", f"---\nname: {nested}\n---\n\nbody\n").name == nested
+
+
+def test_half_a_character_in_a_head_is_replaced():
+    """JSON can spell it; no file and no database can hold it."""
+    memory = parse("a.md", '---\nname: "a\\ud800"\n---\n\nbody\n')
+    assert memory.name == "a?" and memory.text.encode()

@@ -14,6 +14,9 @@ from typing import TypeAlias
 HEAD_LINES = 40
 """A head that does not end by then is not one: the text merely begins with dashes."""
 
+VALUE_CHARS = 65_536
+"""As long as a memory may be; a longer value is read as text, not taken apart."""
+
 Value: TypeAlias = str | list[str] | dict[str, str]
 
 _KEY = re.compile(r"([A-Za-z_][\w-]{0,40}):(?:[ \t]+(.*))?\Z")
@@ -53,10 +56,10 @@ def _fields(lines: list[str]) -> dict[str, Value]:
 
 
 def _read(value: str) -> Value:
-    if value[:1] in ('"', "[", "{"):
+    if value[:1] in ('"', "[", "{") and len(value) <= VALUE_CHARS:
         try:
             return _as_text(json.loads(value))
-        except ValueError:
+        except (ValueError, RecursionError):
             if value.startswith("[") and value.endswith("]"):
                 return [_bare(item) for item in value[1:-1].split(",") if item.strip()]
     return _bare(value)
@@ -65,10 +68,15 @@ def _read(value: str) -> Value:
 def _as_text(value: object) -> Value:
     match value:
         case dict():
-            return {str(key): str(item) for key, item in value.items()}
+            return {_whole(key): _whole(item) for key, item in value.items()}
         case list():
-            return [str(item) for item in value]
-    return str(value)
+            return [_whole(item) for item in value]
+    return _whole(value)
+
+
+def _whole(value: object) -> str:
+    """Give a value as text; half a character, which JSON can spell, cannot be kept anywhere."""
+    return str(value).encode("utf-8", "replace").decode()
 
 
 def _bare(value: str) -> str:

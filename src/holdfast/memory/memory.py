@@ -18,6 +18,10 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 DESCRIPTION_CHARS = 300
 """One line: longer ones are body."""
 
+FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
+LAST = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
+"""The years 1 to 9999: a file's own time may be any number, a date may not."""
+
 _OWN = ("name", "description", "type", "created", "modified", "evidence", "sources")
 _MARKS = ("superseded_by", "supersedes")
 
@@ -89,16 +93,17 @@ def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
 
 def stamp(at: float) -> str:
     """Write a moment as a date and time, to the second."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = datetime.fromtimestamp(min(max(at, FIRST), LAST), UTC)
+    return moment.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def moment(text: str) -> float:
-    """Read a date, with or without a time; 0 is none."""
+    """Read a date, with or without a time; 0 is none, or one no calendar of ours can write."""
     try:
-        told = datetime.fromisoformat(text)
-    except ValueError:
+        told = datetime.fromisoformat(text).replace(microsecond=0)
+        return (told if told.tzinfo else told.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
+    except (ValueError, OverflowError):
         return 0.0
-    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
 
 
 def _kind(told: str) -> Kind:
