@@ -47,6 +47,16 @@ def test_one_is_stopped_for_good_where_nobody_runs_the_session(session):
     assert "is stopped" in run(session, "--stop", "general-2").output
     ended = load(FileStore().find(session).path).entries[-1]
     assert (ended.agent, ended.state, ended.by_user) == ("general-2", "stopped", True)
+    assert not ended.is_delivered, "the model that started it is told"
+
+
+def test_one_that_has_ended_is_left_as_it_is(session):
+    """Its report is still to be read."""
+    path = FileStore().find(session).path
+    before = path.read_bytes()
+    assert "has ended already: completed" in run(session, "--stop", "ada").output
+    assert path.read_bytes() == before
+    assert "its report not read yet" in run(session).output
 
 
 def test_who_runs_the_session_is_asked_to_stop_it(session):

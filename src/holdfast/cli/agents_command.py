@@ -54,14 +54,12 @@ def _log_of(found: Found, one: Known) -> Path:
 
 def _stop(found: Found, one: Known) -> str:
     """Stop an agent: by writing its end where nobody runs the session, else by asking who does."""
-    if one.ended is not None and one.ended.by_user:
-        return f"{one.id} was stopped already."
+    if one.ended is not None:  # a second end would hide the first, and its report with it
+        return f"{one.id} has ended already: {one.state}; nothing was changed."
     try:
         with Log.open(found.path) as log:
-            log.append(Ended(agent=one.id, state="stopped", by_user=True, is_delivered=True))
+            log.append(Ended(agent=one.id, state="stopped", by_user=True))
     except LogLocked:
-        if one.ended is not None:
-            return f"{one.id} is not running: {one.state}."
         wish = stop_wish(found.path, one.id)
         private_directory(wish.parent)
         wish.touch(mode=0o600)
