@@ -7,6 +7,7 @@ from holdfast.cache.request import build
 from holdfast.cache.server_side import (
     BETA,
     cleared_count,
+    cleared_tokens,
     declared,
     excluding,
     is_shortened,
@@ -101,4 +102,6 @@ def test_counts_are_read_from_what_was_applied():
         {"type": "clear_tool_uses_20250919", "cleared_tool_uses": "many"},
     ]
     assert cleared_count(applied) == 4 and is_shortened(applied)
-    assert not is_shortened(applied[1:])
+    applied[1]["cleared_input_tokens"] = 700
+    assert cleared_tokens(applied) == 700
+    assert not is_shortened(applied[2:])

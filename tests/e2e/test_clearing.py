@@ -1,13 +1,14 @@
 """Clearing over HTTP with the official SDK: edits of the cache, clearing by the server, and what
 becomes of both when the cache dies, the session is resumed, or nobody listens."""
 
+import re
 from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
 
 from holdfast.cache.edits import deleted_tokens
-from holdfast.entries import CacheBroke, Cleared, Failed
+from holdfast.entries import CacheBroke, Cleared, Failed, Replied
 from holdfast.messages import ToolUse
 from holdfast.models.anthropic import AnthropicModel
 from holdfast.models.protocol import collect
@@ -259,6 +260,27 @@ async def test_what_the_server_cleared_is_read_back(work):
     ]
     assert gone[: len(shown)] == shown and any(shown)
     assert one.alarms == []
+
+
+async def test_what_the_server_cleared_is_told_with_tokens_and_money_once(work):
+    """Each line is about what is new since the one before; the same cut again is none."""
+    one = work(SERVER)
+    told = []
+    one.session.clearing.tell = told.append
+    await one.calls(18)
+    await one.session.engine.prepare(max_output_tokens=500)  # takes in the last word
+    figures = [
+        re.match(r"the provider cleared (\d+) results? on its side, ([\d,]+)", t) for t in told
+    ]
+    answers = [e for e in one.session.view.history if isinstance(e, Replied) and e.applied]
+    last = answers[-1].applied[-1]
+    assert sum(int(f[1]) for f in figures) == last["cleared_tool_uses"]
+    assert sum(int(f[2].replace(",", "")) for f in figures) == last["cleared_input_tokens"]
+    assert all("each call costs $0.0" in line for line in told)
+    lines = len(told)
+    for _ in range(3):
+        await one.session.engine.prepare(max_output_tokens=500)
+    assert len(told) == lines
 
 
 async def test_the_gauge_knows_what_the_server_cleared(work):

@@ -102,9 +102,16 @@ def sendable(frame: Framed, able: Capabilities) -> tuple[JsonObject, tuple[str, 
 
 def cleared_count(applied: Sequence[JsonObject]) -> int:
     """Read how many results a provider says it cleared of a prompt."""
-    counts: list[Json] = [
-        edit.get("cleared_tool_uses") for edit in applied if edit.get("type") == CLEAR_RESULTS
-    ]
+    return _sum(applied, "cleared_tool_uses")
+
+
+def cleared_tokens(applied: Sequence[JsonObject]) -> int:
+    """Read how many tokens of results a provider says it cleared of a prompt."""
+    return _sum(applied, "cleared_input_tokens")
+
+
+def _sum(applied: Sequence[JsonObject], key: str) -> int:
+    counts: list[Json] = [edit.get(key) for edit in applied if edit.get("type") == CLEAR_RESULTS]
     return sum(count for count in counts if isinstance(count, int))
 
 

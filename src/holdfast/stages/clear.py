@@ -8,17 +8,17 @@ moved with every call would cost a rewrite of the cache each time.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from holdfast.cache.edits import deleted_tokens, takes_edits
-from holdfast.cache.server_side import OPTION, cleared_count, edits_in
+from holdfast.cache.server_side import OPTION
 from holdfast.cache.warmth import LIFETIME_SECONDS
 from holdfast.capabilities import capabilities
 from holdfast.engine import Engine
-from holdfast.entries import Cleared, Failed, Replied
-from holdfast.items import Round
-from holdfast.stages.clearable import Batch, Clearable, Stock, paths_of, sent_measure, weight
+from holdfast.entries import AnyEntry, Cleared, Failed
+from holdfast.stages.clearable import Batch, Stock, weight
 from holdfast.stages.moment import Moment, moment
+from holdfast.stages.served import plan_served, served
 from holdfast.stages.stand_in import LONGEST_WEIGHT, Lines
 from holdfast.stages.tally import EDITS_FAILED, Tally
 from holdfast.stages.timing import drops_thinking, may_move
@@ -76,8 +76,7 @@ class Clearing:
     async def __call__(self, engine: Engine) -> None:
         """Clear what is due before the next call."""
         settings = engine.settings.clear
-        self.look(engine)
-        self._take_in_served(engine)
+        self._take_in_served(engine, self.look(engine))
         if not settings.on:
             return
         stock = self.look(engine)
@@ -136,38 +135,44 @@ class Clearing:
                     self.forget(path)
         self.tell(entry.why)
 
-    def _take_in_served(self, engine: Engine) -> None:
+    def _take_in_served(self, engine: Engine, stock: Stock) -> None:
         """Write down what the provider says it cleared on its side."""
         answer = self._tally.last_applied
         if answer is None or answer.n <= self._served:
             return
         self._served = answer.n
-        found = served(engine, answer, self.describe)
+        found = served(engine.view, engine.frame, answer, self.describe)
+        found = shorter(found, self._lines, engine.view.history)
         if found:
-            count = "1 result" if len(found) == 1 else f"{len(found)} results"
-            why = f"the provider cleared {count} on its side, taken to be the oldest"
-            self._clear(engine, Plan(way="server", batch=found, why=why, how="server"))
+            now = moment(engine, stock, self._tally)
+            self._clear(engine, plan_served(found, self._tally.served_tokens, now))
 
 
 def cleared(engine: Engine, plan: Plan, lines: Lines) -> Cleared:
     """Make the entry of a plan, leaving out what would not become shorter by it."""
-    ids, texts, measures = [], [], []
-    for result in plan.batch.results:
-        text, measure = lines.line(result, engine.view.history)
-        if result.weight > SURELY_LONGER or weight(measure) < result.weight:
-            ids.append(result.id)
-            texts.append(text)
-            measures.append(measure)
+    taken = shorter(plan.batch, lines, engine.view.history)
+    made = [lines.line(result, engine.view.history) for result in taken.results]
     return Cleared(
-        ids=tuple(ids),
-        texts=tuple(texts),
-        measures=tuple(measures),
+        ids=tuple(result.id for result in taken.results),
+        texts=tuple(text for text, _ in made),
+        measures=tuple(measure for _, measure in made),
         how=plan.how,
         inferred=plan.how == "server",
         place=engine.view.items[-1].order if plan.how == "edited" else 0,
         drops_thinking=plan.how == "rewritten" and drops_thinking(engine),
         why=plan.why,
     )
+
+
+def shorter(batch: Batch, lines: Lines, history: Sequence[AnyEntry]) -> Batch:
+    """Leave out what a line in its place would not make shorter."""
+    longer = {
+        result.id
+        for result in batch.results
+        if result.weight <= SURELY_LONGER
+        and weight(lines.line(result, history)[1]) >= result.weight
+    }
+    return batch.without(longer) if longer else batch
 
 
 def is_stale(view: View, edited: Batch, now: Moment) -> bool:
@@ -181,34 +186,3 @@ def is_memory(path: str, memory: str) -> bool:
     """Say whether a file holds what is remembered between sessions."""
     given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
     return given.endswith("MEMORY.md") or given.startswith((f"{memory}/", f"{memory}\\"))
-
-
-def served(engine: Engine, answer: Replied, describe: Describe) -> Batch:
-    """Infer which results a provider cleared of the prompt before an answer: the oldest."""
-    view, found = engine.view, Batch()
-    asked = edits_in(engine.frame.options)
-    excluded = {name for edit in asked for name in edit.get("exclude_tools") or ()}
-    last = view.item_of(answer.n)
-    left = cleared_count(answer.applied)
-    for item in view.items:
-        if left <= 0 or last is None or item.order >= last.order:
-            break
-        for use in item.tool_uses() if isinstance(item, Round) else ():
-            if use.name in excluded or left <= 0:
-                continue
-            left -= 1
-            result = item.result_of(use.id) if isinstance(item, Round) else None
-            if result is not None and result.cleared is None:
-                tool = describe(use.name)
-                found.add(
-                    Clearable(
-                        result=result,
-                        use=use,
-                        tool=tool,
-                        order=item.order,
-                        weight=weight(sent_measure(result)),
-                        before=0.0,
-                        paths=paths_of(use, tool),
-                    )
-                )
-    return found

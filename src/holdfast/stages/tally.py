@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.cache.edits import deleted_tokens
+from holdfast.cache.server_side import cleared_tokens
 from holdfast.entries import AnyEntry, Asked, Compacted, Failed, Forked, Framed, Replied, Switched
 
 EDITS_FAILED = "cache edits"
@@ -34,6 +35,8 @@ class Tally:
     edits_failed: bool = False
     last_applied: Replied | None = None
     """The last answer to a prompt that the provider shortened."""
+    served_tokens: int = 0
+    """What it took out of that prompt and had not out of the one before."""
     _read: int = 0
     _model: str = ""
     _response: str = ""
@@ -81,7 +84,15 @@ class Tally:
         self._response = entry.response_id
         self.has_deleted = self.has_deleted or deleted_tokens(entry.usage) > 0
         if entry.applied:
-            self.last_applied = entry
+            self._serve(entry)
+
+    def _serve(self, entry: Replied) -> None:
+        """Take in what the provider cleared; it gives the sum for each prompt."""
+        last = self.last_applied
+        if last is None or not entry.response_id or last.response_id != entry.response_id:
+            before = cleared_tokens(last.applied) if last else 0
+            self.served_tokens = max(0, cleared_tokens(entry.applied) - before)
+        self.last_applied = entry
 
     def is_void(self) -> bool:
         """Say whether nothing that the last call left can be read."""

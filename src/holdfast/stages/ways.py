@@ -169,14 +169,17 @@ def _told(batch: Batch, now: Moment) -> str:
     parts = []
     if fresh or not known:
         parts.append(
-            f"cleared {_results(len(fresh), 'old ')}, about {max(0, now.freed_tokens(fresh)):,} tokens"
+            f"cleared {counted_results(len(fresh), 'old ')}, about {max(0, now.freed_tokens(fresh)):,} tokens"
         )
     if known:
-        parts.append(f"took {_results(known)} out of the text that the provider was to leave out")
+        parts.append(
+            f"took {counted_results(known)} out of the text that the provider was to leave out"
+        )
     return ", and ".join(parts)
 
 
-def _results(count: int, which: str = "") -> str:
+def counted_results(count: int, which: str = "") -> str:
+    """Write a number of results; one is one."""
     return f"1 {which}result" if count == 1 else f"{count} {which}results"
 
 
