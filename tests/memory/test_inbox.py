@@ -4,6 +4,7 @@ import pytest
 
 from holdfast.memory.commits import Change
 from holdfast.memory.inbox import Inbox, must_ask
+from holdfast.memory.memory import Memory
 from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.settings import MemorySettings
 
@@ -41,6 +42,31 @@ def test_what_was_declined_is_not_proposed_again(store):
     Inbox(store).decline(proposal.id)
     assert propose(store, NEW) == []
     assert len(propose(store, Change(file="a.md", text="# B\n", expected=""))) == 1
+
+
+def test_a_declined_memory_with_other_dates_is_the_same(store):
+    """Evidence and moments differ each time; what is said does not."""
+
+    def said(modified, evidence, file="board.md"):
+        memory = Memory(
+            file=file, name="Board", description="in Linear", modified=modified, evidence=evidence
+        )
+        return Change(file=file, text=memory.text, expected="")
+
+    (proposal,) = propose(store, said(1_000.0, ("s1#1",)))
+    assert propose(store, said(2_000.0, ("s1#4",))) == []
+    Inbox(store).decline(proposal.id)
+    assert propose(store, said(3_000.0, ("s2#1",))) == []
+    assert propose(store, said(4_000.0, ("s3#1",), file="tickets.md")) == []
+
+
+def test_a_new_proposal_takes_the_place_of_the_one_that_waits(store):
+    """Of two for one file only one could be accepted."""
+    (first,) = propose(store, NEW)
+    (second,) = propose(store, Change(file="a.md", text="# B\n", expected=""))
+    assert Inbox(store).waiting() == [second]
+    with pytest.raises(NoSuchMemory, match="was replaced"):
+        Inbox(store).accept(first.id)
 
 
 def test_a_memory_changed_meanwhile_is_a_conflict(store):

@@ -12,11 +12,13 @@ from typing import Literal, TypeAlias
 
 from holdfast.memory.commits import Change, Commit, Writer, diff
 from holdfast.memory.files import sha
+from holdfast.memory.memory import parse
 from holdfast.memory.refusals import NoSuchMemory
 from holdfast.memory.store import MemoryStore
 from holdfast.settings import MemorySettings
 
-State: TypeAlias = Literal["waiting", "accepted", "declined"]
+State: TypeAlias = Literal["waiting", "accepted", "declined", "replaced"]
+Essence: TypeAlias = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,10 @@ class Inbox:
         session: str = "",
         is_outside: bool = False,
     ) -> list[Proposal]:
-        """Put changes before the user; a text that was declined or waits already is left out."""
+        """Put changes before the user; what was declined or waits already is left out.
+
+        A new proposal for a file takes the place of the one that waits for it.
+        """
         ids: list[int] = []
         for change in changes:
             self._store.check(change)
@@ -66,6 +71,10 @@ class Inbox:
             for change in changes:
                 if change.text is None or self._is_known(change.file, change.text):
                     continue
+                self._sql.all(
+                    "UPDATE inbox SET state = 'replaced' WHERE file = ? AND state = 'waiting'",
+                    change.file,
+                )
                 id = self._sql.insert(
                     "INSERT INTO inbox (at, by, why, file, text, before, session, is_outside, state)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'waiting')",
@@ -107,7 +116,7 @@ class Inbox:
         return done
 
     def decline(self, id: int) -> None:
-        """Turn a proposal down; the same text is not proposed again."""
+        """Turn a proposal down; the same is not proposed again, whenever and wherever it is said."""
         self._waiting(id)
         self._settle(id, "declined")
 
@@ -122,7 +131,14 @@ class Inbox:
             self._sql.all("UPDATE inbox SET state = ? WHERE id = ?", state, id)
 
     def _is_known(self, file: str, text: str) -> bool:
-        rows = self._sql.all(
-            "SELECT text FROM inbox WHERE file = ? AND state IN ('waiting', 'declined')", file
-        )
-        return sha(text) in {sha(row[0]) for row in rows} or self._store.version(file) == sha(text)
+        """Tell whether the user has seen this; dates and evidence do not make it another."""
+        if self._store.version(file) == sha(text):
+            return True
+        rows = self._sql.all("SELECT file, text FROM inbox WHERE state IN ('waiting', 'declined')")
+        return _essence(file, text) in {_essence(*row) for row in rows}
+
+
+def _essence(file: str, text: str) -> Essence:
+    """Give what a memory says, without when it was said and what it rests on."""
+    memory = parse(file, text)
+    return memory.name, memory.description, memory.type, memory.body.strip()
