@@ -159,3 +159,34 @@ def test_a_dream_shows_its_diff_and_can_be_undone():
     memory("undo", 3)
     assert "b.md" in memory("show")
     assert "Nothing to put in order." in dream()
+
+
+def test_one_conflict_does_not_keep_the_other_proposals_waiting(project):
+    """What could be written is; what could not is named."""
+    with MemoryStore(memory_directory(home(), project)) as store:
+        changes = [Change(file=f"{name}.md", text=f"# {name}\n", expected="") for name in "abc"]
+        Inbox(store).propose(changes, by="extraction", why="said so")
+        store.commit([Change(file="b.md", text="# Mine\n", expected="")], by="person", why="x")
+    done = CliRunner().invoke(memory_command, ["inbox", "--accept", "all"])
+    assert done.exit_code == 1
+    assert done.output.startswith("2 accepted, 1 conflicts (2: b.md was changed by person")
+    assert "# Mine" in memory("show", "b.md") and "# c" in memory("show", "c.md")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("undo", "²"),
+        ("undo", "99999999999999999999"),
+        ("diff", "99999999999999999999"),
+        ("diff", "-1"),
+        ("log", "-n", "99999999999999999999"),
+        ("inbox", "--accept", "²"),
+        ("inbox", "--decline", "99999999999999999999"),
+        ("inbox", "--accept", "9" * 5_000),
+    ],
+)
+def test_odd_numbers_are_an_error_that_says_so(words):
+    """Whatever Python or the database would make of them."""
+    done = CliRunner().invoke(memory_command, words)
+    assert done.exit_code != 0 and isinstance(done.exception, SystemExit | NoSuchMemory)

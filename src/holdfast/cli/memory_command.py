@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from holdfast.memory.commits import Change, Commit
 from holdfast.memory.inbox import Inbox, Proposal
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX, checked_name, memory_directory, team_directory
-from holdfast.memory.refusals import NoSuchMemory
+from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.team import PREFIX, Team
 from holdfast.settings import home, load_settings
@@ -23,6 +23,10 @@ SHOWN_COMMITS = 20
 """A screen of the log; -n asks for more."""
 FOUND = 10
 """A search on a terminal may list more than recall shows a model."""
+
+NUMBER_DIGITS = 18
+"""What surely fits a database's number; no store ever has so many commits."""
+MOST = 10**NUMBER_DIGITS - 1
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
@@ -49,7 +53,9 @@ def command() -> None:
 
 @command.command(epilog="Example: holdfast memory log deploys.md")
 @click.argument("file", default="")
-@click.option("-n", "count", type=click.IntRange(min=1), default=SHOWN_COMMITS, show_default=True)
+@click.option(
+    "-n", "count", type=click.IntRange(min=1, max=MOST), default=SHOWN_COMMITS, show_default=True
+)
 @click.option("--gone", is_flag=True, help="List what was removed and can be brought back.")
 @as_json_option
 def log(file: str, count: int, gone: bool, as_json: bool) -> None:
@@ -65,7 +71,7 @@ def log(file: str, count: int, gone: bool, as_json: bool) -> None:
 
 
 @command.command(epilog="Example: holdfast memory diff 12")
-@click.argument("commit", type=int, required=False)
+@click.argument("commit", type=click.IntRange(min=1, max=MOST), required=False)
 @as_json_option
 def diff(commit: int | None, as_json: bool) -> None:
     """Show what COMMIT changed, line by line; the last one by default."""
@@ -81,7 +87,8 @@ def diff(commit: int | None, as_json: bool) -> None:
 def undo(what: str, as_json: bool) -> None:
     """Take back WHAT: a commit's number, the name of a removed memory, or nothing for the last."""
     with memory_store() as store:
-        done = store.undo(int(what or 0)) if not what or what.isdigit() else store.bring_back(what)
+        number = _number(what or "0")
+        done = store.bring_back(what) if number is None else store.undo(number)
         _tell(done, [_told(done)], as_json)
 
 
@@ -188,13 +195,13 @@ def inbox(accept: str | None, decline: str | None, as_json: bool) -> None:
             lines = [line for one in box.waiting() for line in _proposal_lines(box, one)]
             _tell(box.waiting(), lines or ["Nothing waits."], as_json)
             return
-        for proposal in chosen:
-            if accept:
-                box.accept(proposal.id)
-            else:
-                box.decline(proposal.id)
-        word = "accepted" if accept else "declined"
-        _tell({word: [one.id for one in chosen]}, [f"{len(chosen)} {word}."], as_json)
+        word, settle = ("accepted", box.accept) if accept else ("declined", box.decline)
+        done, conflicts = _settled(settle, chosen)
+        named = "; ".join(f"{id}: {plain(why)}" for id, why in conflicts.items())
+        beside = f", {len(conflicts)} conflicts ({named})" if conflicts else ""
+        _tell({word: done, "conflicts": conflicts}, [f"{len(done)} {word}{beside}."], as_json)
+        if conflicts:
+            raise SystemExit(1)
 
 
 def _tell(value: object, lines: list[str], as_json: bool) -> None:
@@ -232,9 +239,32 @@ def _entered(before: str, text: str | None) -> str | None:
 def _chosen(box: Inbox, which: str) -> list[Proposal]:
     if which == "all":
         return box.waiting()
-    if which and not which.isdigit():
+    if not which:
+        return []
+    if (id := _number(which)) is None:
         raise click.UsageError(f"{which!r} is no number; give one of the inbox, or all")
-    return [box.find(int(which))] if which else []
+    return [box.find(id)]
+
+
+def _number(text: str) -> int | None:
+    """Read a number that a database can hold; None is none."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= NUMBER_DIGITS
+    return int(text) if is_number else None
+
+
+def _settled(
+    settle: Callable[[int], object], chosen: Sequence[Proposal]
+) -> tuple[list[int], dict[int, str]]:
+    """Settle proposals one by one; one that cannot be does not keep the others waiting."""
+    done: list[int] = []
+    conflicts: dict[int, str] = {}
+    for proposal in chosen:
+        try:
+            settle(proposal.id)
+            done.append(proposal.id)
+        except (MemoryConflict, MemoryRefused) as error:
+            conflicts[proposal.id] = str(error)
+    return done, conflicts
 
 
 def _proposal_lines(box: Inbox, one: Proposal) -> list[str]:
