@@ -16,7 +16,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), 
 SCRIPT = 'text: Adding.\ntool: add {"a": 2, "b": 3}\n---\nerror: 529\n---\ntext: It is 5.'
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=["anthropic", "openai"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=["anthropic", "betas", "openai"])
 def test_the_examples_work_as_they_stand(example, monkeypatch, capsys, tmp_path):
     """Tools, a failure that passes, an answer, and a log that any API accepts."""
     monkeypatch.chdir(tmp_path)
@@ -25,7 +25,9 @@ def test_the_examples_work_as_they_stand(example, monkeypatch, capsys, tmp_path)
             monkeypatch.setenv(f"{name}_API_KEY", "test")
             monkeypatch.setenv(f"{name}_BASE_URL", simulator.url + path)
         exec(compile(example, str(PAGE), "exec"), {"__name__": "__main__"})
-    assert capsys.readouterr().out.startswith("It is 5. · ")
+    said = capsys.readouterr().out
+    assert said.startswith("It is 5. · ")
+    assert ("context-management" in said) == ("betas" in example)
     with Session.resume() as session:
         assert violations(session.view.messages()) == []
         assert [m.role for m in session.view.messages()] == [
