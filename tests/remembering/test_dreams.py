@@ -15,9 +15,11 @@ from holdfast.memory.commits import Change
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import Memory
 from holdfast.memory.paths import memory_directory
+from holdfast.memory.refusals import MemoryRefused
 from holdfast.memory.store import MemoryStore
 from holdfast.models.scripted import ScriptedModel
 from holdfast.opening import open_agent
+from holdfast.remembering import dreams_of
 from holdfast.settings import Settings, home
 
 MODEL = "claude-opus-4-6"
@@ -52,9 +54,9 @@ def stored(project):
         return list(store.versions())
 
 
-def settings(**dream):
+def settings(consent="write", **dream):
     given = Settings()
-    memory = replace(given.memory, extract_every=99)
+    memory = replace(given.memory, extract_every=99, consent=consent)
     return replace(
         given, memory=replace(memory, extract="always"), dream=replace(given.dream, **dream)
     )
@@ -112,6 +114,17 @@ async def test_a_model_dreams_on_a_fork(project):
     with MemoryStore(memory_directory(home(), project)) as store:
         assert "Port" in store.read("a.md")
         assert [commit.by for commit in store.history.log()] == ["dream", "agent"]
+
+
+async def test_where_consent_is_asked_for_no_model_dreams(project):
+    """It would write what the user has not seen; the safe part is done."""
+    async with agent(project, f"{ANSWER}text: I dreamt.", consent="ask") as one:
+        await say(one)
+        await one.background.drain(10.0)
+        with pytest.raises(MemoryRefused, match="--dry-run"):
+            await dreams_of(one).wished(is_trial=False)
+    assert (entries(one, Dreamt)[0].by, entries(one, Forked)) == ("engine", [])
+    assert len(stored(project)) == 1
 
 
 async def test_a_model_that_fails_leaves_the_safe_part(project):

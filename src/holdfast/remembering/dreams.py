@@ -21,14 +21,20 @@ from holdfast.fork import Prefix
 from holdfast.memory.dream import DreamReport, Steps, dream
 from holdfast.memory.dreaming import Dreamer, dream_with
 from holdfast.memory.gates import last_scan, note_scan, sessions_touched, time_to_dream
+from holdfast.memory.inbox import must_ask
 from holdfast.memory.lock import DreamBusy, DreamLock, Held
 from holdfast.memory.opened import Opened
 from holdfast.memory.permit import memories_only
+from holdfast.memory.refusals import MemoryRefused
 from holdfast.memory.store import MemoryStore
 from holdfast.remembering.judging import judged_by
 
 DREAM = "dream"
 """What the job, and its failures, go by."""
+ASKED_FIRST = (
+    "memory.consent is 'ask', and a model's dream would write what you have not seen; --dry-run"
+    " shows it, and without --model only what is safe is done"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +98,8 @@ class Dreams:
 
     async def wished(self, *, is_trial: bool) -> DreamReport:
         """Let the model dream because the user wants it, whatever the gates say; errors are theirs."""
+        if not is_trial and must_ask(self.agent.engine.settings.memory, is_outside=False):
+            raise MemoryRefused(ASKED_FIRST)
         last = self._lock().look().last
         logs = self.agent.engine.log.path.parent
         touched = sessions_touched(logs, last, current=self.agent.session.id)
@@ -109,10 +117,10 @@ class Dreams:
         return steps
 
     def _may_ask(self) -> bool:
-        """Say whether a model may dream here: strangers' words must not steer it."""
+        """Say whether a model may dream here: unasked, and not steered by strangers' words."""
         engine = self.agent.engine
         is_wanted = engine.settings.dream.by == "model" and engine.ask is not None
-        return is_wanted and not self.is_outside()
+        return is_wanted and not must_ask(engine.settings.memory, is_outside=self.is_outside())
 
     async def _by_model(
         self,
