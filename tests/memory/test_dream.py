@@ -99,6 +99,31 @@ def test_a_dead_link_becomes_words(store, write, repository):
     )
 
 
+def test_links_are_read_from_where_the_memory_lies(store, write, repository):
+    """Beside it, above it, from the store's root, and into a part of a page."""
+    body = (
+        "[a](b.md) [b](./b.md#how) [c](../top.md#x) [d](ops/b.md) [e](../ops/b.md) [f](no.md#y)\n"
+    )
+    write(
+        memory("ops/a.md", "Links", body=body),
+        memory("ops/b.md", "Beside"),
+        memory("top.md", "Above"),
+    )
+    dream(store, SETTINGS, repository=repository)
+    assert store.memory("ops/a.md").body == body.replace("[f](no.md#y)", "f (no.md#y is gone)")
+
+
+def test_a_relative_link_follows_a_merged_memory(store, write, repository):
+    """It still leads from where it stands."""
+    write(
+        memory("old.md", TUESDAY, 1_000.0),
+        memory("ops/new.md", TUESDAY, 2_000.0),
+        memory("ops/a.md", "Links", body="As [told](new.md).\n"),
+    )
+    dream(store, SETTINGS, repository=repository)
+    assert store.memory("ops/a.md").body == "As [told](../old.md).\n"
+
+
 def test_changed_sources_are_named_until_they_match_again(store, write, repository):
     """In the head, where people and models see it."""
     write(with_sources(memory("a.md", "How x is set"), repository, ["a.py", "../escape"]))

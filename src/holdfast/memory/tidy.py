@@ -5,9 +5,10 @@ memory goes when another says all it says; what a newer one contradicts stays, m
 what contradicts it; links that lead nowhere become words; files that changed are named.
 """
 
+import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.memory.alike import contradicts, near_pairs, stands_for, statement
@@ -15,7 +16,7 @@ from holdfast.memory.front_matter import Value
 from holdfast.memory.memory import Memory
 from holdfast.settings import DreamSettings
 
-_LINK = re.compile(r"\[([^\]\n]*)\]\(([^()\s]+\.md)\)")
+_LINK = re.compile(r"\[([^\]\n]*)\]\(([^()\s#]+\.md)(#[^()\s]*)?\)")
 STALE = "stale"
 """Names, in a memory's head, the files it speaks of that changed since."""
 
@@ -127,11 +128,16 @@ def _linked(memory: Memory, plan: Plan, exists: Callable[[str], bool]) -> Memory
     """Point links at what stands for a merged memory; make words of those that lead nowhere."""
 
     def follow(link: re.Match[str]) -> str:
-        text, file = link[1], link[2]
-        file = _standing_for(file, plan)
-        if file in plan.memories or exists(file) or "://" in file:
-            return f"[{text}]({file})"
-        return f"{text} ({file} is gone)"
+        text, told, part = link[1], link[2], link[3] or ""
+        known = {*plan.memories, *plan.gone}
+        target = _target(memory.file, told, known)
+        if target in plan.gone:
+            kept = _standing_for(target, plan)
+            # Its parts were another page's: a link to one of them leads to the page as a whole.
+            return f"[{text}]({_from(memory.file, kept)})"
+        if target or exists(told) or "://" in told:
+            return link[0]
+        return f"{text} ({told}{part} is gone)"
 
     body = _LINK.sub(follow, memory.body)
     if body != memory.body:
@@ -173,4 +179,18 @@ def dangling_links(
 ) -> list[str]:
     """List links of a memory that lead neither to another nor into the repository."""
     found = (link[2] for link in _LINK.finditer(memory.body))
-    return [file for file in found if file not in files and not exists(file) and "://" not in file]
+    return [
+        told
+        for told in found
+        if not _target(memory.file, told, files) and not exists(told) and "://" not in told
+    ]
+
+
+def _target(file: str, told: str, known: Collection[str]) -> str:
+    """Find the memory a link means, from the directory of its file or from the store's; '' is none."""
+    beside = posixpath.normpath(posixpath.join(posixpath.dirname(file), told))
+    return next((name for name in (beside, told) if name in known), "")
+
+
+def _from(file: str, target: str) -> str:
+    return posixpath.relpath(target, posixpath.dirname(file) or ".")
