@@ -200,6 +200,23 @@ def test_what_is_not_there_is_an_error_that_says_so(engine, history, id):
         history.open(id)
 
 
+@pytest.mark.parametrize(
+    ("id", "said"),
+    [
+        ("#99999", "there is no #99999; the history reaches from #1 to #"),
+        ("#99990-#99999", "there is no #99990 to #99999; the history reaches from #1"),
+        ("#5-#2", "#5-#2 ends before it begins; ask for #2-#5"),
+        ("9" * 5_000, "9…' is no message or tool use here"),
+    ],
+)
+def test_numbers_that_cannot_be_are_told_apart(engine, history, id, said):
+    """Past the end, the wrong way round, or longer than any log."""
+    engine.say("hello")
+    with pytest.raises(NotInHistory) as caught:
+        history.open(id)
+    assert said in str(caught.value) and len(str(caught.value)) < 200
+
+
 def test_a_line_that_is_not_there_is_an_error_with_the_number_of_lines(engine, history):
     """So that the next question can be right."""
     n = engine.say("a\nb").n

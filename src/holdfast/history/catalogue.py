@@ -25,6 +25,8 @@ from holdfast.tools.describe import description_of
 TARGET_CHARS = 120
 """A command or a path that says what a call was about; the rest is in its record."""
 
+_NUMBER = re.compile(r"\s*#?(\d{1,12})\s*")
+"""No log is so long that its numbers are longer."""
 _SPAN = re.compile(r"#?(\d{1,12})\s*(?:-|–|\.\.|to)\s*#?(\d{1,12})")
 
 
@@ -104,8 +106,8 @@ class Catalogue:
             return self.results[id]
         if id in self.calls:
             return [self.calls[id].n]
-        if id.removeprefix("#").isdecimal():
-            return [int(id.removeprefix("#"))]
+        if (n := number_in(id)) is not None:
+            return [n]
         span = _SPAN.fullmatch(id)
         return range(int(span[1]), int(span[2]) + 1) if span else None
 
@@ -122,6 +124,12 @@ class Catalogue:
             case Spilled(tool_use_id=id):
                 return [range(n, n + 1) for n in self.results.get(id, ())]
         return []
+
+
+def number_in(id: str) -> int | None:
+    """Read the number of an entry: `123` or `#123`."""
+    found = _NUMBER.fullmatch(id)
+    return int(found[1]) if found else None
 
 
 def paths_in(use: ToolUse) -> Iterator[str]:

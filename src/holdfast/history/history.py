@@ -29,6 +29,9 @@ from holdfast.settings import HistorySettings
 
 Entries = Sequence[AnyEntry]
 
+ID_CHARS = 80
+"""Of an id that is not known, in what is said about it."""
+
 _n = attrgetter("n")
 
 
@@ -178,17 +181,19 @@ class History:
         """Say which numbers an id means; one that stands for others means those too."""
         numbers = self._catalogue.numbers(id)
         if numbers is None:
-            raise NotInHistory(f"{id!r} is no message or tool use here; search for its words")
+            raise NotInHistory(f"{_named(id)} is no message or tool use here; search for its words")
         if isinstance(numbers, range):
+            _check_span(entries, numbers)
             return [numbers]
-        spans = [range(n, n + 1) for n in numbers]
         entry = _entry(entries, numbers[0])
-        return spans + self._catalogue.behind(entry) if entry is not None else spans
+        if entry is None:
+            raise NotInHistory(f"there is no #{numbers[0]}; {_extent(entries)}")
+        return [range(n, n + 1) for n in numbers] + self._catalogue.behind(entry)
 
     def _put_together(self, key: tuple[int, ...], id: str, chosen: Entries) -> _Whole:
         told = [(record, trouble) for record, trouble in map(self._record, chosen) if record]
         if not told:
-            raise NotInHistory(f"{id!r} holds no text; search for the words it should hold")
+            raise NotInHistory(f"{_named(id)} holds no text; search for the words it should hold")
         records = [record for record, _ in told]
         text = records[0].text if len(records) == 1 else "".join(map(_chapter, records))
         return _Whole(
@@ -212,6 +217,27 @@ class History:
             why = self._catalogue.swept.get(name, "")
             told = f"{reason}{f' ({why})' if why else ''}"
             return record, f"only the beginning of #{entry.n} is left, from the log: {told}"
+
+
+def _named(id: str) -> str:
+    """Quote an id that somebody made up."""
+    return repr(id if len(id) <= ID_CHARS else f"{id[:ID_CHARS]}…")
+
+
+def _check_span(entries: Entries, span: range) -> None:
+    """Refuse a span that is none, or has nothing in it."""
+    first, last = span.start, span.stop - 1
+    if not span:
+        raise NotInHistory(f"#{first}-#{last} ends before it begins; ask for #{last}-#{first}")
+    if not _within(entries, span):
+        raise NotInHistory(f"there is no #{first} to #{last}; {_extent(entries)}")
+
+
+def _extent(entries: Entries) -> str:
+    """Say how far a history reaches."""
+    if not entries:
+        return "nothing has happened yet"
+    return f"the history reaches from #{entries[0].n} to #{entries[-1].n}"
 
 
 def _entry(entries: Entries, n: int) -> AnyEntry | None:

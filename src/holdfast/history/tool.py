@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from holdfast.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.errors import HoldfastError
+from holdfast.history.catalogue import number_in
 from holdfast.history.found import Found, Hit, Opened
 from holdfast.history.history import History
 from holdfast.history.words import TOOL
@@ -104,12 +105,12 @@ async def _searched(history: History, given: HistoryInput, limit_chars: int) -> 
 
 
 def _reopened(given: HistoryInput, reopen: Reopen | None) -> Outcome:
-    number = given.id.strip().removeprefix("#")
+    number = number_in(given.id)
     if reopen is None:
         raise Refused("Spans cannot be put back in this session; read them with id.")
-    if not number.isdecimal():
+    if number is None:
         raise Refused("Give the number of the collapsed line to put back, as in #123.")
-    said = reopen(int(number))
+    said = reopen(number)
     return Outcome(content=said, note=said)
 
 
