@@ -2,12 +2,15 @@
 
 import tempfile
 
+import pytest
+
 from holdfast.entries import Compacted, Forked, Ran, Replied, Said, measured
 from holdfast.log import Header
 from holdfast.messages import Text, ToolUse, Usage, text_of
 from holdfast.session import Session
 from holdfast.settings import Settings, home
 from holdfast.stages.compact import Wish
+from holdfast.stages.recording import NotShorter
 from holdfast.store import FileStore
 from holdfast.trial import Manners, carry_over, edited, on_paper, take, tried
 
@@ -58,9 +61,37 @@ async def test_a_persons_words_are_taken_as_such():
     """The entry says whose they are."""
     with on_paper(history(), Settings()) as paper:
         draft = edited(await tried(paper, MANUAL, Manners()), "My words.")
-        entry = await take(paper, draft, MANUAL, is_edited=True)
+        entry = await take(paper, draft, MANUAL)
         assert (entry.by, text_of(entry.summary)) == ("person", "My words.")
         assert text_of(paper.view.items[0].content) == "My words."
+
+
+async def test_the_figures_of_a_changed_summary_are_its_own():
+    """Names that were edited out did not survive, and nobody else is said to have written it."""
+    with on_paper(history(), Settings()) as paper:
+        draft = await tried(paper, MANUAL, Manners())
+        mine = edited(draft, "My words.")
+        entry = await take(paper, mine, MANUAL)
+    assert draft.composed.survival.share == 1.0
+    assert entry.survived < 1.0
+    assert "by hand" in entry.why
+    assert f"{entry.survived:.0%} of the names" in entry.why
+
+
+async def test_words_that_were_left_as_they_are_are_nobody_elses():
+    """Opening an editor changes nothing."""
+    with on_paper(history(), Settings()) as paper:
+        draft = await tried(paper, MANUAL, Manners())
+        assert edited(draft, draft.composed.text) is draft
+
+
+async def test_a_changed_summary_that_is_longer_is_refused():
+    """Nothing is recorded."""
+    with on_paper(history(), Settings()) as paper:
+        draft = edited(await tried(paper, MANUAL, Manners()), BODY * 3)
+        with pytest.raises(NotShorter, match="nothing was changed"):
+            await take(paper, draft, MANUAL)
+        assert not any(isinstance(entry, Compacted) for entry in paper.view.history)
 
 
 async def test_what_a_draft_on_paper_cost_is_known_where_it_is_taken(tmp_path):

@@ -94,7 +94,7 @@ def preview(session: Session, draft: Draft) -> Preview:
         before_tokens=before,
         after_tokens=after,
         restored_tokens=tokens_of(draft.restored) if draft.restored else 0,
-        by="model" if draft.made.written else "digest",
+        by=draft.by,
         names=survival.names,
         survived=survival.share,
         gone=_gone(covered, draft.composed.text),

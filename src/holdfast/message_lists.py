@@ -19,6 +19,7 @@ from holdfast.messages import Json, JsonObject, Usage
 from holdfast.session import Session
 from holdfast.settings import Settings
 from holdfast.stages.compact import NothingToCompact, Wish
+from holdfast.stages.recording import NotShorter
 from holdfast.transcripts.formats import named, read_lines
 from holdfast.transcripts.provider import provider_of
 from holdfast.trial import Manners, on_paper, take, tried
@@ -108,11 +109,9 @@ async def _compacted(paper: Session, keep: int, focus: str, *, by_model: bool) -
     if wish is None:
         return None
     try:
-        draft = await tried(paper, wish, Manners())
-    except NothingToCompact:
+        return await take(paper, await tried(paper, wish, Manners()), wish)
+    except (NothingToCompact, NotShorter):
         return None
-    entry = await take(paper, draft, wish)
-    return entry if entry.after_tokens < entry.before_tokens else None
 
 
 def _wish(paper: Session, keep: int, focus: str, *, by_model: bool) -> Wish | None:

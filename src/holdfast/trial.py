@@ -10,26 +10,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from msgspec import structs
 
-from holdfast.compaction.compose import Manner, compose
-from holdfast.compaction.directives import accept, read_claims
+from holdfast.compaction.compose import Composed, Manner, compose
 from holdfast.compaction.reread import tokens_of
-from holdfast.entries import AnyEntry, Compacted, Directed, Forked, Restored
+from holdfast.compaction.survival import check_survival, recent_names
+from holdfast.entries import AnyEntry, Compacted, Forked
 from holdfast.log import Header, Log, write_log
 from holdfast.messages import Text
 from holdfast.session import Session
 from holdfast.settings import Settings
 from holdfast.stages.compact import Wish
-from holdfast.stages.drafting import Draft, after_tokens, spent_in, told_why
-from holdfast.stages.timing import drops_thinking
+from holdfast.stages.drafting import Draft
+from holdfast.stages.recording import recorded
 
 PAPER = "paper"
 """What the log that is thrown away is called."""
-
-By: TypeAlias = Literal["person", "model", "digest"]
 
 
 @contextmanager
@@ -60,9 +57,17 @@ class Manners:
 
 
 def edited(draft: Draft, text: str) -> Draft:
-    """Put a person's words in the place of a summary."""
-    weight = tokens_of((Text(text=text),))
-    return replace(draft, composed=replace(draft.composed, text=text, tokens=weight))
+    """Put a person's words in the place of a summary, and see which names survive in them."""
+    if text == draft.composed.text:
+        return draft
+    material = draft.material
+    wanted = recent_names(material.segment.items, material.ledger.open_texts(), material.limits)
+    composed = Composed(
+        text=text,
+        tokens=tokens_of((Text(text=text),)),
+        survival=check_survival(text, wanted, budget_tokens=0),  # nothing is added to their words
+    )
+    return replace(draft, composed=composed, made=replace(draft.made, block=None), is_edited=True)
 
 
 async def tried(session: Session, wish: Wish, manners: Manners) -> Draft:
@@ -78,41 +83,12 @@ async def tried(session: Session, wish: Wish, manners: Manners) -> Draft:
     return replace(draft, composed=compose(draft.material, draft.made.written, manner))
 
 
-async def take(
-    session: Session, draft: Draft, wish: Wish, *, seconds: float = 0.0, is_edited: bool = False
-) -> Compacted:
+async def take(session: Session, draft: Draft, wish: Wish, *, seconds: float = 0.0) -> Compacted:
     """Record a draft in a session, with what is restored and what became of the requests.
 
     Every draft of the same history will do, also one that was made on paper.
     """
-    engine = session.engine
-    before = engine.fullness().used_tokens
-    after = after_tokens(engine, draft, draft.restored)
-    by: By = "person" if is_edited else "model" if draft.made.written else "digest"
-    segment = draft.material.segment
-    entry = engine.record(
-        Compacted(
-            first=segment.first,
-            last=segment.last,
-            summary=(Text(text=draft.composed.text),),
-            kind=segment.kind,
-            trigger=wish.trigger,
-            by=by,
-            kept=segment.kept,
-            before_tokens=before,
-            after_tokens=after,
-            survived=round(draft.composed.survival.share, 4),
-            seconds=round(seconds, 3),
-            usage=spent_in(engine.view.history[draft.since :]),
-            drops_thinking=drops_thinking(engine),
-            why=told_why(draft, before, after),
-        )
-    )
-    assert isinstance(entry, Compacted)
-    if draft.restored:
-        engine.record(Restored(compaction=entry.n, content=draft.restored))
-    for directed in _states(draft):
-        engine.record(directed)
+    entry = recorded(session.engine, draft, wish.trigger, seconds=seconds)
     await session.compaction.around.after(entry)
     return entry
 
@@ -124,13 +100,3 @@ def carry_over(paper: Session, session: Session, draft: Draft) -> Draft:
         if isinstance(entry, Forked):
             session.engine.record(structs.replace(entry, n=0))
     return replace(draft, since=since)
-
-
-def _states(draft: Draft) -> Iterator[Directed]:
-    """Give what a model says became of the user's requests, where a message shows it."""
-    if draft.made.written is None:
-        return
-    ledger, items = draft.material.ledger, draft.material.segment.items
-    said = {each.message for each in ledger.directives}
-    known = {item.id for item in items} | said
-    yield from accept(read_claims(draft.made.written.states), ledger, said=said, known=known)

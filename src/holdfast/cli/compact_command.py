@@ -193,21 +193,13 @@ async def _tried(request: Request, paper: Session, session: Session | None) -> D
     shown, seams = preview(paper, draft), tuple(natural_seams(paper.view))
     if request.is_only_look:
         return Done(request=request, shown=shown, seams=seams)
-    if not shown.is_smaller:
-        raise RequestRejected(
-            f"a summary would be no shorter: {shown.before_tokens:,} tokens would become "
-            f"{shown.after_tokens:,}; nothing was changed"
-        )
-    written = draft.composed.text
     if request.edits:
-        draft = edited(draft, _edited_text(written))
+        draft = edited(draft, _edited_text(draft.composed.text))
         shown = preview(paper, draft)
     where = session or paper
     if session is not None:
         draft = carry_over(paper, session, draft)
-    seconds = time.monotonic() - began
-    is_edited = draft.composed.text != written
-    entry = await take(where, draft, request.wish, seconds=seconds, is_edited=is_edited)
+    entry = await take(where, draft, request.wish, seconds=time.monotonic() - began)
     if request.out is not None:
         return Done(request=request, shown=shown, bytes=_written(request, request.out, paper))
     return Done(request=request, shown=shown, n=entry.n)
@@ -268,7 +260,7 @@ def _edited_text(text: str) -> str:
     """Let the user change a summary in their editor; emptied, nothing is done."""
     changed = click.edit(text, require_save=False, extension=".md")
     if changed is None or not changed.strip():
-        raise click.Abort()
+        raise RequestRejected("the summary was emptied, so nothing was done")
     return changed.rstrip("\n")
 
 

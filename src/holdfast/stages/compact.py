@@ -16,17 +16,15 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from holdfast.compaction.compose import Manner, compose
-from holdfast.compaction.directives import accept, read_claims
 from holdfast.compaction.segment import Segment, partial_segment, whole_segment
 from holdfast.compaction.summary import Kind
 from holdfast.engine import Engine, Fullness
-from holdfast.entries import Cleared, Compacted, Failed, Framed, Restored, SpokenContent
+from holdfast.entries import Cleared, Compacted, Failed, Framed, SpokenContent
 from holdfast.errors import HoldfastError, ModelError, PromptTooLong, RequestRejected
 from holdfast.stages.ahead import Ahead
 from holdfast.stages.collapse import drain, is_collapsing
 from holdfast.stages.drafting import (
     Draft,
-    after_tokens,
     asked_for,
     check_floor,
     check_helps,
@@ -34,12 +32,11 @@ from holdfast.stages.drafting import (
     line_for,
     material_of,
     scales_of,
-    spent_in,
-    told_why,
     within,
 )
 from holdfast.stages.from_notes import FromNotes
 from holdfast.stages.ladder import Ladder, Made
+from holdfast.stages.recording import recorded
 from holdfast.stages.surroundings import Before, Blocked, Surroundings, Trigger
 from holdfast.stages.thrash import WHAT as THRASH
 from holdfast.stages.thrash import find_culprit, is_thrashing
@@ -224,13 +221,7 @@ class Compaction:
         self, engine: Engine, draft: Draft, wish: Wish, frame: Framed | None, seconds: float
     ) -> Compacted:
         """Record a draft and all that goes with it, then let others know."""
-        entry = engine.record(_compacted(engine, draft, wish, seconds))
-        assert isinstance(entry, Compacted)
-        if draft.restored:
-            engine.record(Restored(compaction=entry.n, content=draft.restored))
-        if frame is not None:
-            engine.record(structs.replace(frame, rests_on=(entry.n,)))
-        _take_states(engine, draft)
+        entry = recorded(engine, draft, wish.trigger, frame=frame, seconds=seconds)
         self._ahead.drop(engine, "history was compacted without it")
         self.around.tell(entry.why)
         await self.around.after(entry)
@@ -331,41 +322,6 @@ def _segment(engine: Engine, wish: Wish) -> Segment:
     if segment is None:
         raise NothingToCompact("there is nothing to compact yet")
     return segment
-
-
-def _compacted(engine: Engine, draft: Draft, wish: Wish, seconds: float) -> Compacted:
-    segment, composed = draft.material.segment, draft.composed
-    before = engine.fullness().used_tokens
-    after = after_tokens(engine, draft, draft.restored)
-    if wish.trigger == "manual" and after >= before:
-        raise RequestRejected("a summary would be as long as what it stands for; work on first")
-    return Compacted(
-        first=segment.first,
-        last=segment.last,
-        summary=draft.content,
-        kind=segment.kind,
-        trigger=wish.trigger,
-        by=draft.by,
-        kept=segment.kept,
-        before_tokens=before,
-        after_tokens=after,
-        survived=round(composed.survival.share, 4),
-        seconds=round(seconds, 3),
-        usage=spent_in(engine.view.history[draft.since :]),
-        drops_thinking=drops_thinking(engine),
-        why=told_why(draft, before, after),
-    )
-
-
-def _take_states(engine: Engine, draft: Draft) -> None:
-    """Record what a model says became of the user's requests, where a message shows it."""
-    if draft.made.written is None:
-        return
-    claims = read_claims(draft.made.written.states)
-    ledger, items = draft.material.ledger, draft.material.segment.items
-    said = {each.message for each in ledger.directives}
-    for directed in accept(claims, ledger, said=said, known={item.id for item in items} | said):
-        engine.record(directed)
 
 
 def _same(frame: Framed, now: Framed) -> bool:

@@ -43,6 +43,8 @@ class Draft:
     restored: SpokenContent = ()
     since: int = 0
     """How long the log was when its making began."""
+    is_edited: bool = False
+    """A person has put other words in its place."""
 
     @property
     def content(self) -> SpokenContent:
@@ -51,8 +53,10 @@ class Draft:
         return (Opaque(raw=self.made.block), text) if self.made.block else (text,)
 
     @property
-    def by(self) -> Literal["model", "notes", "digest", "provider"]:
+    def by(self) -> Literal["model", "notes", "digest", "provider", "person"]:
         """Say who wrote it; notes that nobody added to are the log's own account."""
+        if self.is_edited:
+            return "person"
         if self.made.block is not None:
             return "provider"
         if self.made.written is None:
@@ -185,6 +189,7 @@ def told_why(draft: Draft, before: int, after: int) -> str:
         "notes": "from the notes, without a call",
     }
     way = how.get(draft.made.way, f"by a model ({draft.made.way})")
+    way = "by hand" if draft.is_edited else way
     share = draft.composed.survival.share
     return (
         f"compacted {len(draft.material.segment.items)} messages {way}: {before:,} tokens became "
