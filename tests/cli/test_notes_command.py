@@ -64,6 +64,25 @@ def test_an_edit_is_written_and_the_log_knows(session, monkeypatch, tmp_path):
     assert [entry.by for entry in noted] == ["person"]
 
 
+def test_what_was_written_while_the_editor_was_open_stays(session, monkeypatch, tmp_path):
+    """The session may go on meanwhile: both changes are there, and the engine's lines once."""
+    run("abc", "--rebuild")
+    page = notes(session)
+    editor = tmp_path / "editor"
+    editor.write_text(
+        "#!/bin/sh\nsed -i 's/^## Task$/## Task\\nMind the reef./' \"$1\"\n"
+        f"sed -i 's/^## Learnings$/## Learnings\\nTides turn./' {page}\n"
+    )
+    editor.chmod(0o700)
+    monkeypatch.setenv("EDITOR", str(editor))
+    monkeypatch.delenv("VISUAL", raising=False)
+    before = page.read_text().count("Fix the login")
+    run("abc", "--edit")
+    text = page.read_text()
+    assert "Mind the reef." in text and "Tides turn." in text
+    assert text.count("Fix the login") == before
+
+
 def test_machines_get_who_wrote_what(session):
     """Section by section."""
     run("abc", "--rebuild")

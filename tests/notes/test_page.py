@@ -55,6 +55,22 @@ def test_an_edit_is_seen_again_before_the_engine_writes():
     assert reread(edited).section("Worklog").written() == "- T1: broken"
 
 
+def test_an_edit_that_was_taken_up_stands_there_once():
+    """Whoever rewrites a section has the edit in it, so it does not stay behind as well."""
+    shown = page().with_logs({"Worklog": "- T1: fixed"}).render()
+    edited = read_page(shown.replace("- T1", "- mind the reef\n- T1"), TEMPLATE)
+    rewritten = edited.with_written({"Worklog": "- mind the reef\nSailing."})
+    assert rewritten.with_logs({"Worklog": "- T1: fixed"}).render().count("reef") == 1
+
+
+def test_what_the_engine_said_before_is_not_taken_for_an_edit():
+    """A line that it says otherwise now was never anybody else's."""
+    shown = page().with_logs({"Worklog": "- make test, once"}).render()
+    edited = read_page(shown.replace("- make", "- mind the reef\n- make"), TEMPLATE)
+    now, before = {"Worklog": "- make test, twice"}, {"Worklog": "- make test, once"}
+    assert edited.with_logs(now, before).section("Worklog").text == "- mind the reef"
+
+
 def test_a_comment_that_was_cut_off_loses_nothing():
     """Somebody deleted the end of the engine's part; what is left is kept."""
     shown = page().with_logs({"Worklog": "- T1: fixed"}).render().replace("<!-- to here -->", "x")

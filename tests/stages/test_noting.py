@@ -168,6 +168,19 @@ async def test_what_a_person_writes_between_updates_is_kept(agent, brain):
         assert "Sail to Bergen, by hand." in brain.asked[-1]
 
 
+async def test_what_a_person_writes_between_the_engines_lines_stands_there_once(agent, brain):
+    """The model is shown their line and not the engine's, and neither is doubled."""
+    async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
+        await turn(one)
+        path, begin = notes(one).file(one.engine).path, "- the user last said"
+        path.write_text(path.read_text().replace(begin, f"Mind the reef.\n{begin}", 1))
+        brain.edits = [edit("Learnings", "Ropes wear."), edit("Current state", "Sailing.")]
+        await turn(one)
+        assert "Mind the reef." in brain.asked[-1] and begin not in brain.asked[-1]
+        text = path.read_text()
+        assert (text.count("Mind the reef."), text.count("the user last said")) == (1, 1)
+
+
 async def test_what_a_person_writes_during_an_update_is_kept(agent, brain):
     """The model worked on an older page; both have what they wrote."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:

@@ -10,7 +10,7 @@ from holdfast.log import Log, load
 from holdfast.notes.asking import template
 from holdfast.notes.file import NotesFile
 from holdfast.notes.page import Page, read_page
-from holdfast.notes.pages import edited, last_noted, rebuilt, shown
+from holdfast.notes.pages import edited, last_noted, rebuilt, shown, together
 from holdfast.settings import home, load_settings
 from holdfast.store import FileStore, Found
 
@@ -44,11 +44,14 @@ def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
 
 def _edit(session: Found, file: NotesFile, page: Page) -> None:
     """Let a person change the page, and have the log know of it."""
+    before = file.read()
+    page = before.page if before.text else page
     written = click.edit(page.render(), extension=".md", require_save=True)
     if written is None:
         click.echo("Nothing was changed.", err=True)
         return
-    file.write(read_page(written, file.template), file.read())
+    theirs = read_page(written, file.template)
+    file.change(lambda found: together(found, before, page, theirs))
     try:
         with Log.open(session.path) as log:
             log.append(edited(file.read(), file.read().page, last_noted(log.entries)))

@@ -6,6 +6,7 @@ to write reads again. A draft is a file of the same kind that nobody else knows.
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +18,8 @@ from holdfast.tools.files import Seen, stamp_of
 
 NAME = "notes.md"
 DRAFT = "notes.draft.md"
+TRIES = 3
+"""How often a page is read again because somebody saved it in the moment between."""
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 
@@ -74,6 +77,19 @@ class NotesFile:
         except OSError as error:
             raise StoreError(f"{self.path} cannot be written: {error.strerror}") from error
         return hashed(text)
+
+    def change(self, change: Callable[[Found], Page]) -> tuple[Page, str]:
+        """Change the page; if somebody saves it meanwhile, change theirs."""
+        for _ in range(TRIES):
+            found = self.read()
+            page = change(found)
+            try:
+                return page, self.write(page, found)
+            except Overtaken:
+                continue
+        raise StoreError(
+            f"{self.path} was saved by somebody else again and again; nothing was written"
+        )
 
     def begin_draft(self, page: Page) -> Seen:
         """Lay out a page for a fork to work on; give what it is to know of the file."""

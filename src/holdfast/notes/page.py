@@ -41,12 +41,15 @@ class Section:
     is_edited: bool = False
     """Somebody changed what the engine wrote."""
 
-    def with_log(self, log: str) -> "Section":
-        """Put in what the engine says now; what somebody wrote between its lines stays."""
+    def with_log(self, log: str, before: str = "") -> "Section":
+        """Put in what the engine says now; what somebody wrote between its lines stays.
+
+        `before` is what it said last, where that is known: those lines are nobody else's either.
+        """
         fresh = _harmless(log)
         text = self.text
         if self.is_edited:
-            known = set(fresh.splitlines())
+            known = {*fresh.splitlines(), *_harmless(before).splitlines()}
             kept = [line for line in self.log.splitlines() if line not in known]
             text = "\n".join(filter(None, (text, "\n".join(kept).strip())))
         return replace(self, text=text, log=fresh, is_edited=False)
@@ -86,15 +89,27 @@ class Page:
         """Say whether anybody but the engine wrote something."""
         return bool(self.lead) or any(self.written().values())
 
-    def with_logs(self, told: Mapping[str, str]) -> "Page":
-        """Put in what the engine says now, by heading."""
-        sections = (each.with_log(told.get(each.heading, "")) for each in self.sections)
+    def with_logs(self, told: Mapping[str, str], before: Mapping[str, str] | None = None) -> "Page":
+        """Put in what the engine says now, by heading; `before` is what it said last."""
+        was = before or {}
+        sections = (
+            each.with_log(told.get(each.heading, ""), was.get(each.heading, ""))
+            for each in self.sections
+        )
         return replace(self, sections=tuple(sections))
 
     def with_written(self, written: Mapping[str, str]) -> "Page":
-        """Put in what a model or a person wrote, by heading; others stay."""
+        """Put in what a model or a person wrote, by heading; others stay.
+
+        What somebody wrote between the engine's lines is part of it, so it is not kept there too.
+        """
         sections = [
-            replace(each, text=written.get(each.heading, each.written()).strip("\n"))
+            replace(
+                each,
+                text=written.get(each.heading, each.written()).strip("\n"),
+                log="" if each.is_edited else each.log,
+                is_edited=False,
+            )
             for each in self.sections
         ]
         known = {each.heading for each in self.sections}

@@ -6,10 +6,12 @@ one that never kept notes.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from holdfast.entries import AnyEntry, Noted
 from holdfast.notes.account import Account
 from holdfast.notes.file import Found, NotesFile
+from holdfast.notes.merge import merged
 from holdfast.notes.page import Page
 from holdfast.notes.telling import told
 from holdfast.settings import NotesSettings
@@ -24,6 +26,21 @@ def shown(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings)
     """Give the page as it lies there, or, where there is none, as the log tells it."""
     found = file.read()
     return found.page if found.text else rebuilt(found, history, settings)
+
+
+def together(found: Found, before: Found, base: Page, theirs: Page) -> Page:
+    """Join what a person made of a page with what was written to the file meanwhile."""
+    if found.text == before.text:
+        return theirs
+    settled = theirs.with_logs(_logs(found.page), _logs(base))
+    written = merged(base.written(), found.page.written(), settled.written())
+    lead = found.page.lead if theirs.lead == base.lead else theirs.lead
+    return replace(found.page.with_written(written), lead=lead)
+
+
+def _logs(page: Page) -> dict[str, str]:
+    """Give the engine's lines that nobody edited, by heading."""
+    return {each.heading: each.log for each in page.sections if not each.is_edited}
 
 
 def edited(found: Found, page: Page, last: Noted | None) -> Noted:

@@ -9,7 +9,7 @@ entry and nothing else.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.background import Job
@@ -22,7 +22,7 @@ from holdfast.messages import ToolUse, Usage
 from holdfast.notes.account import Account
 from holdfast.notes.asking import ask_for_update, template
 from holdfast.notes.due import Progress, is_due
-from holdfast.notes.file import Found, NotesFile
+from holdfast.notes.file import NotesFile
 from holdfast.notes.keeping import last_whole
 from holdfast.notes.merge import merged
 from holdfast.notes.only import TOOLS, only
@@ -35,8 +35,6 @@ from holdfast.tools.atomic import Overtaken
 SOURCE = "notes"
 WHAT = "notes"
 """What failures of this go by."""
-TRIES = 3
-"""How often a page is read again because somebody saved it in the moment between."""
 TROUBLE = (HoldfastError, OSError, ValueError, Overtaken)
 
 
@@ -65,6 +63,8 @@ class Noting:
         """Told after each update."""
         self._engine: Engine | None = None
         self._account: Account | None = None
+        self._told: Mapping[str, str] = {}
+        """What the engine last wrote, by heading."""
         self._file: NotesFile | None = None
         self._before: Noted | None = None
         self._baseline_tokens: int | None = None
@@ -73,6 +73,8 @@ class Noting:
         """How many entries were looked at."""
         self._job = Job(WHAT)
         self._began = 0.0
+        self._asks = False
+        """What is under way asks a model."""
 
     def attach(self, engine: Engine) -> None:
         """Be offered an engine's answers."""
@@ -89,6 +91,11 @@ class Noting:
     def is_running(self) -> bool:
         """Say whether the page is being brought up to date."""
         return self._job.is_busy
+
+    @property
+    def is_asking(self) -> bool:
+        """Say whether a model is at work on the page."""
+        return self.is_running and self._asks
 
     def offered(self, engine: Engine) -> None:
         """Look at an answer, and begin an update if it is time."""
@@ -166,12 +173,12 @@ class Noting:
             return  # nobody could wait for it; the log tells the same later
         if not self.is_running:
             self._baseline_tokens, self._calls = moment.used_tokens, 0
-            self._began = time.monotonic()
+            self._began, self._asks = time.monotonic(), moment.prefix is not None
         self._job.begin(lambda: self._guarded(engine, moment))
 
     async def _guarded(self, engine: Engine, moment: Moment) -> None:
         """Bring the page up to date; let nothing that goes wrong reach the conversation."""
-        self._began = time.monotonic()
+        self._began, self._asks = time.monotonic(), moment.prefix is not None
         try:
             usage = await self._ask(engine, moment) if moment.prefix is not None else None
             self._note(engine, moment, usage)
@@ -183,7 +190,7 @@ class Noting:
         """Let a fork work on a draft, and take what it made of it; none if it made nothing."""
         assert engine.ask is not None
         file, settings = self.file(engine), engine.settings.notes
-        base = file.read().page
+        base = self._settled(engine, file.read().page)
         seen = file.begin_draft(base)
         request = ForkRequest(
             say=ask_for_update(base, file.draft, settings, home()),
@@ -214,11 +221,13 @@ class Noting:
         before = base.written()
         if mine == before:
             return reply.usage if reply.reason == "completed" else None
-        _change(
-            file,
-            lambda found: found.page.with_written(merged(before, mine, found.page.written())),
-        )
+        file.change(lambda found: _joined(self._settled(engine, found.page), before, mine))
         return reply.usage
+
+    def _settled(self, engine: Engine, page: Page) -> Page:
+        """Part what somebody wrote between the engine's lines from those lines."""
+        is_edited = any(each.is_edited for each in page.sections)
+        return page.with_logs(self._lines(engine), self._told) if is_edited else page
 
     def _note(self, engine: Engine, moment: Moment, usage: Usage | None) -> None:
         """Write down what the log says, and that the page is up to date."""
@@ -236,12 +245,22 @@ class Noting:
 
     def _write_log(self, engine: Engine) -> tuple[str, int]:
         """Put the engine's own lines into the page; say what it is known by and how long it is."""
+        lines, before = self._lines(engine), self._told
+        page, sha256 = self.file(engine).change(lambda found: found.page.with_logs(lines, before))
+        self._told = lines
+        return sha256, page.tokens
+
+    def _lines(self, engine: Engine) -> Mapping[str, str]:
+        """Tell what the log knows by now, by heading."""
         if self._account is None:
             self._account = Account.of(engine.view.history)
         self._account.follow(engine.view.items)
-        lines = told(self._account, engine.settings.notes.log_tokens)
-        page, sha256 = _change(self.file(engine), lambda found: found.page.with_logs(lines))
-        return sha256, page.tokens
+        return told(self._account, engine.settings.notes.log_tokens)
+
+
+def _joined(page: Page, before: Mapping[str, str], mine: Mapping[str, str]) -> Page:
+    """Put what a fork made of the notes into a page that others may have changed meanwhile."""
+    return page.with_written(merged(before, mine, page.written()))
 
 
 def judged_upto(history: Sequence[AnyEntry]) -> int:
@@ -249,18 +268,6 @@ def judged_upto(history: Sequence[AnyEntry]) -> int:
     return next(
         (e.cursor for e in reversed(history) if isinstance(e, Noted) and e.by == "model"), 0
     )
-
-
-def _change(file: NotesFile, change: Callable[[Found], Page]) -> tuple[Page, str]:
-    """Change a page; if somebody saves it meanwhile, change theirs."""
-    for _ in range(TRIES):
-        found = file.read()
-        page = change(found)
-        try:
-            return page, file.write(page, found)
-        except Overtaken:
-            continue
-    raise StoreError(f"{file.path} was saved by somebody else again and again; nothing was written")
 
 
 def _is_main(engine: Engine) -> bool:
