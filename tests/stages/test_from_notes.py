@@ -217,6 +217,22 @@ async def test_it_waits_for_an_update_under_way(one):
     assert "Just written." in text_of(one.compacted[0].summary)
 
 
+@pytest.mark.parametrize(("asks", "by"), [(True, "notes"), (False, "model")])
+async def test_the_first_notes_of_a_model_are_waited_for_too(one, asks, by):
+    """No older ones need be there; what the engine alone writes serves before no model."""
+    full(one)
+    notes = one.session.stages.notes
+
+    async def update():
+        await asyncio.sleep(0.05)
+        noted(one, "Just written.", by="model" if asks else "engine")
+
+    notes._job.begin(update)
+    notes._began, notes._asks = time.monotonic(), asks
+    await one.stage(one.engine)
+    assert one.compacted[0].by == by
+
+
 async def test_it_does_not_wait_for_an_update_that_hangs(one):
     """What has run for a minute will not come."""
     full(one)

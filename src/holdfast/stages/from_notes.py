@@ -68,6 +68,11 @@ class FromNotes:
         has_model = engine.ask is not None and engine.settings.compact.model
         return settings.stand_in == "always" or not has_model or fresh_cursor(engine) > 0
 
+    def _may_serve_soon(self, engine: Engine) -> bool:
+        """Say whether a model is at work on notes that would serve once they are there."""
+        settings = engine.settings.notes
+        return settings.on and settings.stand_in != "off" and self._noting.is_asking
+
     def waits(self, engine: Engine) -> bool:
         """Say whether notes could serve and only the turn's thinking is in their way."""
         return self._ready is not None and self.serves(engine) and not _may_keep(engine)
@@ -87,10 +92,10 @@ class FromNotes:
         `must` says that the window is full, whatever thinking is still at work.
         """
         settings, since = engine.settings.notes, len(engine.view.history)
-        if not self.serves(engine):
+        if not (self.serves(engine) or self._may_serve_soon(engine)):
             return None
         await self._noting.wait(settings.wait_seconds, settings.stale_seconds)
-        if not (must or _may_keep(engine)):
+        if not self.serves(engine) or not (must or _may_keep(engine)):
             return None
         try:
             ready = await self._fresh(engine, manner)
