@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.items import Result
 from holdfast.messages import Image, Text, ToolUse
-from holdfast.stages.clearable import Clearable, paths_of
+from holdfast.stages.clearable import Clearable
 from holdfast.stages.stand_in import stand_in
 from holdfast.tools.describe import description_of
 
@@ -20,7 +20,7 @@ def cleared(name, given, text="x" * 1_234):
         order=6,
         weight=500.0,
         before=0.0,
-        paths=paths_of(use, tool),
+        paths=tool.paths_in(use.input),
     )
 
 

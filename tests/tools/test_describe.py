@@ -53,3 +53,18 @@ def test_only_what_looks_can_be_had_again():
 
     repeatable = {described.kind for described in KNOWN.values() if described.is_repeatable}
     assert repeatable == {"read", "search", "fetch"}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "paths"),
+    [
+        ("Read", {"file_path": "/a"}, ("/a",)),
+        ("read_files", {"paths": ["/a", 5, " ", "/b"], "path": "/c"}, ("/a", "/b", "/c")),
+        ("Read", {"file_path": {"odd": 1}}, ()),
+        ("Read", {}, ()),
+        ("Bash", {"command": "cat /a"}, ()),
+    ],
+)
+def test_the_paths_of_a_call_are_read_in_one_place(name, given, paths):
+    """One or a list of them; whatever is no path is left out."""
+    assert description_of(name).paths_in(given) == paths

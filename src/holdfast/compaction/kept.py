@@ -29,9 +29,7 @@ def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
                 continue
             is_read = described.kind == "read" and is_whole(result)
             if is_read or (described.kind == "write" and "content" in use.input):
-                for path in (use.input.get(name) for name in described.path_inputs):
-                    if isinstance(path, str) and path:
-                        yield path
+                yield from described.paths_in(use.input)
 
 
 def is_whole(result: Result) -> bool:

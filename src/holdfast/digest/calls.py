@@ -56,7 +56,7 @@ def steps_of(use: ToolUse, result: Result | None, id: int, described: Described)
         case "write":
             yield from _changes(use, described, id, text if is_error else "")
         case "read":
-            for path in _paths(use.input, described):
+            for path in described.paths_in(use.input):
                 yield Look(
                     id=id, path=path, span=_span(use.input),
                     text="" if is_error else text, error=text if is_error else "",
@@ -75,7 +75,7 @@ def steps_of(use: ToolUse, result: Result | None, id: int, described: Described)
 
 
 def _changes(use: ToolUse, described: Described, id: int, error: str) -> Iterator[Change]:
-    paths = _paths(use.input, described)
+    paths = described.paths_in(use.input)
     if not paths:
         yield from _patched(use, id, error)
         return
@@ -105,7 +105,7 @@ def _patched(use: ToolUse, id: int, error: str) -> Iterator[Change]:
 
 
 def _search(use: ToolUse, described: Described, id: int, text: str, is_error: bool) -> Look:
-    paths = _paths(use.input, described)
+    paths = described.paths_in(use.input)
     pattern = _text(use.input, ("pattern", "query", "regex", "glob"))
     return Look(
         id=id,
@@ -150,18 +150,9 @@ def _questions(given: JsonObject) -> str:
 
 def _call(use: ToolUse, described: Described) -> str:
     """Name a call in a few words."""
-    paths = _paths(use.input, described)
+    paths = described.paths_in(use.input)
     command = _text(use.input, (described.command_input,)) if described.command_input else ""
     return f"{use.name} {command or ' '.join(paths) or _about(use.input)}".strip()
-
-
-def _paths(given: JsonObject, described: Described) -> list[str]:
-    found: list[str] = []
-    for name in described.path_inputs:
-        value = given.get(name)
-        values = value if isinstance(value, list) else [value]
-        found += [path for path in values if isinstance(path, str) and path.strip()]
-    return found
 
 
 def _span(given: JsonObject) -> str:

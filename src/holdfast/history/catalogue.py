@@ -5,7 +5,7 @@ tables. An answer is a list of numbers: what an entry says is read from the entr
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from holdfast.entries import (
@@ -19,7 +19,7 @@ from holdfast.entries import (
     Spilled,
     Swept,
 )
-from holdfast.messages import JsonObject, ToolUse
+from holdfast.messages import ToolUse
 from holdfast.tools.describe import description_of
 
 TARGET_CHARS = 120
@@ -37,6 +37,11 @@ class Call:
     n: int
     """The answer that called it."""
     use: ToolUse
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files it names."""
+        return description_of(self.use.name).paths_in(self.use.input)
 
     @property
     def target(self) -> str:
@@ -71,7 +76,7 @@ class Catalogue:
             case Ran(tool_use_id=id):
                 self.results.setdefault(id, []).append(entry.n)
                 call = self.calls.get(id)
-                self._name(paths_in(call.use) if call else (), entry.n)
+                self._name(call.paths if call else (), entry.n)
                 self._name([entry.file] if entry.file else (), entry.n)
             case Spilled(tool_use_id=id, file=file) if file and id in self.results:
                 self._name([file], self.results[id][-1])
@@ -130,16 +135,6 @@ def number_in(id: str) -> int | None:
     """Read the number of an entry: `123` or `#123`."""
     found = _NUMBER.fullmatch(id)
     return int(found[1]) if found else None
-
-
-def paths_in(use: ToolUse) -> Iterator[str]:
-    """List the paths that a call names in the inputs that are known to be paths."""
-    given: JsonObject = use.input
-    for key in description_of(use.name).path_inputs:
-        value = given.get(key)
-        for path in value if isinstance(value, list) else [value]:
-            if isinstance(path, str) and path:
-                yield path
 
 
 def _is_end(path: str, known: str) -> bool:

@@ -17,9 +17,9 @@ from holdfast.errors import HoldfastError
 from holdfast.history.catalogue import number_in
 from holdfast.history.found import Found, Hit, Opened
 from holdfast.history.history import History
-from holdfast.history.words import TOOL
 from holdfast.messages import ResultContent, Text
 from holdfast.settings import HistorySettings
+from holdfast.tools.describe import HISTORY
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.workplace import Workplace
 
@@ -68,7 +68,7 @@ def history_tool(
             raise Refused(f"{error}.") from None
 
     return make_tool(
-        TOOL,
+        HISTORY,
         HistoryInput,
         use,
         kind="search",

@@ -18,9 +18,7 @@ from holdfast.history.catalogue import Catalogue
 from holdfast.history.index import Index
 from holdfast.history.records import Record
 from holdfast.messages import ToolUse
-
-TOOL = "History"
-"""What the model calls this."""
+from holdfast.tools.describe import HISTORY
 
 INDEX_TRIES = 3
 """As it is, built anew, and in memory; past that only the text itself is looked through."""
@@ -77,7 +75,7 @@ class Words:
     def _texts(self, entries: Iterable[AnyEntry]) -> Iterator[tuple[int, str]]:
         for entry in entries:
             call = self._catalogue.call_of(entry)
-            if call is not None and call.use.name == TOOL:
+            if call is not None and call.use.name == HISTORY:
                 continue
             record = self._tell(_without_questions(entry))
             if record is not None and record.text:
@@ -94,5 +92,5 @@ def _without_questions(entry: AnyEntry) -> AnyEntry:
     """Leave out calls of the history itself."""
     if not isinstance(entry, Replied):
         return entry
-    kept = tuple(b for b in entry.content if not (isinstance(b, ToolUse) and b.name == TOOL))
+    kept = tuple(b for b in entry.content if not (isinstance(b, ToolUse) and b.name == HISTORY))
     return entry if len(kept) == len(entry.content) else structs.replace(entry, content=kept)

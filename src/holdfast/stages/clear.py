@@ -23,11 +23,9 @@ from holdfast.stages.stand_in import LONGEST_WEIGHT, Lines
 from holdfast.stages.tally import EDITS_FAILED, Tally
 from holdfast.stages.timing import drops_thinking, may_move
 from holdfast.stages.ways import Plan, Standing, plan_clearing
-from holdfast.tools.describe import Describe, describing, description_of
+from holdfast.tools.describe import HISTORY, Describe, describing, description_of
 from holdfast.view import View
 
-HISTORY = "History"
-"""The tool that opens what left the view; named to the model where it is in the frame."""
 STALE_SHARE = 0.5
 """Edits that delete less than this share of what they should are not being acted on."""
 SURELY_LONGER = 4 * LONGEST_WEIGHT

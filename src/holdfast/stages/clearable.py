@@ -186,7 +186,7 @@ class Stock:
             if result.cleared is not None and result.cleared.how == "rewritten":
                 self.cleared_weight += weight(result.measure) - shown
                 continue
-            paths = paths_of(use, tool)
+            paths = tool.paths_in(use.input)
             if is_pinned or use.id in vetoes or any(map(self._is_kept, paths)):
                 continue
             self._file(
@@ -252,13 +252,3 @@ def sent_measure(result: Result) -> Measure:
 def pointed_at(result: Result) -> str:
     """Name the result that one refers to instead of saying the same again."""
     return result.spilled.same_as if result.spilled and result.cleared is None else ""
-
-
-def paths_of(use: ToolUse, tool: Described) -> tuple[str, ...]:
-    """List the paths a call names."""
-    found: list[str] = []
-    for name in tool.path_inputs:
-        value = use.input.get(name)
-        values = value if isinstance(value, list) else [value]
-        found += [path for path in values if isinstance(path, str)]
-    return tuple(found)

@@ -28,7 +28,7 @@ from holdfast.view import View
 WHAT = "collapse"
 """What failures and forks of this stage go by."""
 
-_NUMBERED = re.compile(r"^\W*(\d+)[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
+_NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

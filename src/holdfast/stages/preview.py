@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.stages.complaints import Mask, error_lines
+from holdfast.tools.describe import HISTORY
 
 TAG = "spilled"
-HISTORY = "History"
-"""The tool that opens whatever left the view."""
 SLACK_CHARS = 8_000
 """Looked at past a cut, so that no secret is cut in two: the longest private keys fit."""
 GUARD_CHARS = 1_000

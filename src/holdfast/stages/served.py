@@ -10,7 +10,7 @@ from holdfast.cache.server_side import cleared_count, edits_in
 from holdfast.entries import Framed, Replied
 from holdfast.items import Result, Round
 from holdfast.messages import ToolUse
-from holdfast.stages.clearable import Batch, Clearable, paths_of, sent_measure, weight
+from holdfast.stages.clearable import Batch, Clearable, sent_measure, weight
 from holdfast.stages.moment import Moment
 from holdfast.stages.ways import Plan, counted_results, usd
 from holdfast.tools.describe import Describe
@@ -39,7 +39,7 @@ def served(view: View, frame: Framed, answer: Replied, describe: Describe) -> Ba
                     order=item.order,
                     weight=weight(sent_measure(result)),
                     before=0.0,
-                    paths=paths_of(use, tool),
+                    paths=tool.paths_in(use.input),
                 )
             )
     return found

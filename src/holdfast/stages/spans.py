@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from holdfast.items import Item, Round, Spoken
 from holdfast.measure import NOTHING, Measure
-from holdfast.messages import JsonObject, ToolUse, text_of
+from holdfast.messages import ToolUse, text_of
 from holdfast.secrets import masked
 from holdfast.stages.snip import newest_turn
 from holdfast.tools.describe import description_of
@@ -124,12 +124,12 @@ def counted_line(span: Span, limit_chars: int) -> str:
     rounds = [item for item in span.items if isinstance(item, Round)]
     uses = [use for item in rounds for use in item.tool_uses()]
     tools = Counter(use.name for use in uses).most_common(NAMED_TOOLS)
-    facts = [f"{len(rounds)} rounds", ", ".join(f"{name} {count}" for name, count in tools)]
+    facts = [_counted(len(rounds), "round"), ", ".join(f"{name} {count}" for name, count in tools)]
     if files := list(dict.fromkeys(path for use in uses for path in _paths(use))):
         more = f" and {len(files) - NAMED_FILES} more" if len(files) > NAMED_FILES else ""
         facts.append(f"files {', '.join(files[:NAMED_FILES])}{more}")
     if errors := sum(result.is_error for item in rounds for result in item.results):
-        facts.append(f"{errors} errors")
+        facts.append(_counted(errors, "error"))
     facts.append(f"last {_ending(rounds[-1])}")
     return framed_line(span, "; ".join(facts), limit_chars)
 
@@ -152,12 +152,12 @@ def _ending(last: Round) -> str:
 
 
 def _paths(use: ToolUse) -> Iterator[str]:
-    given: JsonObject = use.input
-    for key in description_of(use.name).path_inputs:
-        value = given.get(key)
-        for path in value if isinstance(value, list) else [value]:
-            if isinstance(path, str) and path:
-                yield _quoted(path, TARGET_CHARS)
+    for path in description_of(use.name).paths_in(use.input):
+        yield _quoted(path, TARGET_CHARS)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _quoted(text: str, limit_chars: int) -> str:

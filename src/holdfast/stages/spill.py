@@ -20,11 +20,11 @@ from holdfast.results import Body, headed, is_over
 from holdfast.secrets import masked
 from holdfast.stages.arrivals import Arrived, arrived_in
 from holdfast.stages.budget import Budgets, plan_alone, plan_together
-from holdfast.stages.preview import HISTORY, Long, human_size, preview, repetition
+from holdfast.stages.preview import Long, human_size, preview, repetition
 from holdfast.stages.repeats import Repeats
 from holdfast.sweep import sweep
 from holdfast.tokens import default_weights, weigh
-from holdfast.tools.describe import description_of
+from holdfast.tools.describe import HISTORY, description_of
 from holdfast.window import window_for
 
 

@@ -10,8 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from holdfast.messages import JsonObject
 from holdfast.tools.protocol import LIMIT_CHARS, Kind, Tool
 
+HISTORY = "History"
+"""The tool that opens whatever left the view; named to a model where its frame has it."""
 SHELL_CHARS = 30_000
 """Of a command's output: a test run's report fits, a build log does not."""
 CLEARABLE = frozenset({"read", "search", "fetch", "write"})
@@ -41,6 +44,16 @@ class Described:
         What a command in the background puts out comes once, so a shell tool needs a command.
         """
         return bool(self.command_input) if self.kind == "shell" else self.kind in CLEARABLE
+
+    def paths_in(self, given: JsonObject) -> tuple[str, ...]:
+        """List the paths that a call names; what a model put in their place is left out."""
+        found: list[str] = []
+        for name in self.path_inputs:
+            value = given.get(name)
+            for path in value if isinstance(value, list) else (value,):
+                if isinstance(path, str) and path.strip():
+                    found.append(path)
+        return tuple(found)
 
 
 UNKNOWN = Described()
@@ -80,7 +93,7 @@ HOLDFAST: Mapping[str, Described] = {
     "ExitPlan": _ASK,
     "Glob": _list("path"),
     "Grep": _search("path"),
-    "History": Described(kind="search", is_repeatable=True, limit_chars=None),
+    HISTORY: Described(kind="search", is_repeatable=True, limit_chars=None),
     "KillShell": _OUTPUT,
     "Read": _read("file_path"),
     "Skill": UNKNOWN,

@@ -60,10 +60,9 @@ def touched_files(history: Sequence[AnyEntry]) -> list[Touched]:
         described = description_of(use.name)
         if described.kind not in ("read", "write"):
             continue
-        for path in (use.input.get(name) for name in described.path_inputs):
-            if isinstance(path, str) and path:
-                before = found.pop(path, None)
-                found[path] = _touched(path, use, ran, before, is_read=described.kind == "read")
+        for path in described.paths_in(use.input):
+            before = found.pop(path, None)
+            found[path] = _touched(path, use, ran, before, is_read=described.kind == "read")
     return list(reversed(found.values()))
 
 
