@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.entries import Cleared, Compacted
+from holdfast.entries import Cleared, Compacted, Failed
 from holdfast.messages import text_of
 from holdfast.rules import violations
 from holdfast.settings import CompactSettings
@@ -77,6 +77,61 @@ async def test_one_that_fails_is_followed_by_the_ladder(talk):
     await one.prepare()
     assert one.failed == ["compact: ahead"]
     assert "(fork)" in one.compacted[0].why
+
+
+@pytest.mark.parametrize("error", [RuntimeError("odd"), OSError("disk"), KeyError("x"), None])
+async def test_whatever_goes_wrong_in_the_background_stays_there(talk, error):
+    """Also what nobody foresaw, and a task that somebody cancelled: the ladder is climbed."""
+    one = talk(SUMMARY, SUMMARY, ahead=True)
+
+    async def broken(engine, asked, prefix):
+        if error is None:
+            raise asyncio.CancelledError
+        raise error
+
+    one.stage.ladder.ahead = broken
+    await begun(one)
+    one.fill()
+    await one.prepare()
+    assert one.failed == ["compact: ahead"]
+    assert "(fork)" in one.compacted[0].why
+
+
+async def test_one_that_hangs_is_given_up_after_its_time(talk):
+    """And stopped."""
+    one = talk(SUMMARY, ahead=True, rung_seconds=0.2)
+    hanging = asyncio.Event()
+
+    async def hang(engine, asked, prefix):
+        await hanging.wait()
+
+    one.stage.ladder.ahead = hang
+    await begun(one)
+    one.fill()
+    await one.prepare()
+    assert [e.error for e in one.of(Failed)] == ["it took too long"]
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_cancelling_whoever_waits_for_it_cancels_it(talk):
+    """Ctrl-C at the line leaves neither an entry nor a task."""
+    one = talk(SUMMARY, ahead=True)
+    hanging = asyncio.Event()
+
+    async def hang(engine, asked, prefix):
+        await hanging.wait()
+
+    one.stage.ladder.ahead = hang
+    await begun(one)
+    one.fill()
+    before = len(one.view.history)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await one.prepare()
+    await asyncio.sleep(0)
+    assert len(one.view.history) == before
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_thinking_at_work_is_waited_for(talk):

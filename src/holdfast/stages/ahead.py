@@ -13,7 +13,6 @@ from holdfast.compaction.compose import Judged
 from holdfast.compaction.segment import Segment, segment_before
 from holdfast.engine import Engine
 from holdfast.entries import Failed, Framed, Redone, Shaped, Spilled, Switched, Undone
-from holdfast.errors import HoldfastError
 from holdfast.stages.drafting import spent_in
 from holdfast.stages.ladder import Made
 from holdfast.stages.timing import drops_thinking, may_move
@@ -76,15 +75,28 @@ class Ahead:
             self.drop(engine, "the thinking behind it is still at work")
             return None
         self._under_way = None
-        try:
-            async with asyncio.timeout(engine.settings.compact.rung_seconds):
-                made = await one.task
-        except (HoldfastError, TimeoutError) as error:
-            engine.record(Failed(what=WHAT, error=str(error) or "it took too long"))
-            return None
-        if made.written is None:
+        made = await self._made(engine, one.task)
+        if made is None or made.written is None:
             return None
         return Prepared(segment=segment, written=made.written, since=one.since)
+
+    async def _made(self, engine: Engine, task: "asyncio.Task[Made]") -> Made | None:
+        """Wait for what is being written; whatever goes wrong there is a failure of it alone."""
+        try:
+            await asyncio.wait((task,), timeout=engine.settings.compact.rung_seconds)
+        finally:  # whoever waits was cancelled, or it took too long
+            is_late = not task.done()
+            task.cancel()
+        if is_late:
+            said = "it took too long"
+        elif task.cancelled():
+            said = "it was stopped"
+        elif (error := task.exception()) is not None:
+            said = str(error) or type(error).__name__
+        else:
+            return task.result()
+        engine.record(Failed(what=WHAT, error=said))
+        return None
 
     def _covered(self, engine: Engine, one: _UnderWay) -> Segment | None:
         """Give what it covers, unless an entry since has changed something up to there."""
