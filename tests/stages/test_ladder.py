@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from holdfast.entries import Compacted, Failed
 from holdfast.messages import text_of
 from holdfast.models.chaos import ChaosModel
+from holdfast.models.retry import Retries
 from holdfast.models.scripted import ScriptedModel
 from holdfast.rules import violations
 from holdfast.stages.surroundings import Before
@@ -39,6 +40,29 @@ async def test_a_fork_that_fails_is_followed_by_a_direct_call(talk, spoilt):
     assert "(direct)" in one.compacted[0].why
     assert one.failed == ["compact: fork"]
     assert is_sound(one)
+
+
+async def test_where_nobody_answers_little_time_is_spent_on_asking(talk):
+    """A conversation would try ten times, with waits of half a minute; the digest need not wait."""
+    one = talk(*["error: 529"] * 12).fill()
+    waits = []
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
+    one.forks.retries, one.forks.sleep = Retries(), sleep
+    await one.prepare()
+    assert one.compacted[0].by == "digest"
+    assert len(one.model.requests) == 2
+    assert sum(waits) <= 3
+
+
+async def test_a_hiccup_is_tried_once_more(talk):
+    """One overload is no reason to do without a model."""
+    one = talk("error: 529", SUMMARY).fill()
+    one.forks.retries = Retries(base_seconds=0.0)
+    await one.prepare()
+    assert one.compacted[0].by == "model"
 
 
 async def test_a_direct_call_is_short_and_asks_little(talk):

@@ -32,12 +32,15 @@ from holdfast.messages import (
     is_thought,
     message_to_wire,
 )
+from holdfast.models.retry import Retries
 
 SOURCE = "compact"
 OUTPUT_TOKENS = 20_000
 """99.99 % of summaries are shorter than 17,400."""
 OUTPUT_SHARE = 0.2
 """Of the window: in a small one the conversation needs the room."""
+SOON = Retries(attempts=2, obey_seconds=3.0)
+"""While somebody waits at the line: one more try for a hiccup; the digest is there in no time."""
 ON_DEMAND_BETA = "compact-2026-09-04"
 """Lets a provider compact when asked to."""
 COMPACTION = "compaction"
@@ -79,6 +82,8 @@ class Writer:
     asked: str
     """The words that ask for the summary."""
     window_tokens: int = PLAIN_WINDOW_TOKENS
+    retries: Retries | None = SOON
+    """Nothing where nobody waits: then as often as the conversation itself."""
 
     async def on_fork(self, prefix: Prefix | None = None) -> Written:
         """Ask on the conversation's own prefix: as it stands when asked, or as given."""
@@ -135,7 +140,7 @@ class Writer:
 
     async def _reply(self, request: ForkRequest) -> ForkReply:
         """Ask; a fork that was stopped is no answer, and nobody wants another."""
-        reply = await self.ask(request)
+        reply = await self.ask(replace(request, retries=self.retries))
         if reply.reason == "aborted":
             raise Aborted("the summary was stopped; nothing was changed")
         return reply

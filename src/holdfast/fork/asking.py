@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from holdfast.errors import RequestRejected
 from holdfast.fork.prefix import Prefix
 from holdfast.messages import Content, Text, ToolUse, Usage
+from holdfast.models.retry import Retries
 from holdfast.round import Denial, Gate, Pass, RoundEvent
 from holdfast.tools.files import Seen
 from holdfast.tools.protocol import Tool
@@ -55,6 +56,8 @@ class ForkRequest:
     """Told everything as it happens."""
     knows: tuple[Seen, ...] = ()
     """Files whose text is in its words: it may change them without reading them first."""
+    retries: Retries | None = None
+    """Try no more often and wait no longer than this: somebody waits, and can do without."""
     prefix: Prefix | None = None
     """Fork this rather than the conversation as it stands when asked."""
 

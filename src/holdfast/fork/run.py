@@ -192,7 +192,7 @@ class Fork:
         answer = stream_with_retries(
             forks.model(),
             request,
-            retries=forks.retries,
+            retries=self._retries(),
             patience=forks.patience,
             sleep=forks.sleep,
         )
@@ -207,6 +207,17 @@ class Fork:
         finally:
             if ahead is not None:
                 forks.vanguard.gave_up(key, ahead)
+
+    def _retries(self) -> Retries:
+        """Try as often as the conversation does, or as seldom as whoever asks wants it."""
+        own, wanted = self._forks.retries, self._request.retries
+        if wanted is None:
+            return own
+        return replace(
+            own,
+            attempts=min(own.attempts, wanted.attempts),
+            obey_seconds=min(own.obey_seconds, wanted.obey_seconds),
+        )
 
     def _take(self, event: RoundEvent) -> None:
         if isinstance(event, Started):

@@ -97,7 +97,7 @@ class Ladder:
 
     async def ahead(self, engine: Engine, asked: str, prefix: Prefix) -> Made:
         """Have the summary written on a fork of what is sent now, for later; raise if it fails."""
-        written = await _writer(engine, asked).on_fork(prefix)
+        written = await replace(_writer(engine, asked), retries=None).on_fork(prefix)
         self.failures = 0
         return Made(written=written, way="ahead")
 
