@@ -14,7 +14,7 @@ from holdfast.opening import open_agent
 from holdfast.settings import CacheSettings, NotesSettings, Settings
 from holdfast.simulator import Answer, SimulatorClock, running
 from holdfast.simulator.brains import text, tool_use
-from holdfast.stages.noting import judged_upto
+from holdfast.stages.noting import TAIL_TOKENS, judged_upto
 
 MODEL = "simulated/claude-sonnet-5-5"
 WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
@@ -37,6 +37,7 @@ class Brain:
     """Tool calls of the next answers to such a question; `{path}` is the file they are to change."""
     asked: list = field(default_factory=list)
     fails: bool = False
+    says: str = "Aye."
 
     def answer(self, request):
         """Answer by what was said last."""
@@ -48,7 +49,7 @@ class Brain:
             if self.fails:
                 return Answer(blocks=(text("I would rather not."),), stop_reason="refusal")
             return Answer(blocks=(text("Noting."), *(self._call(c, found[1]) for c in self.edits)))
-        return Answer(blocks=(text("Aye."),))
+        return Answer(blocks=(text(self.says),))
 
     def _call(self, call, path):
         name, given = call
@@ -142,6 +143,19 @@ async def test_an_update_reads_what_the_conversation_left(agent, brain):
             assert first.usage.cache_read_tokens >= SHARE * left
         assert of(one, CacheBroke) == []
         assert of(one, Failed) == []
+
+
+async def test_a_long_answer_is_paid_for_once(agent, brain):
+    """A fork leaves it in the cache, and the conversation's next call reads it there."""
+    async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
+        brain.says = prose("long", 9_000)
+        await turn(one)
+        first = next(fork for fork in of(one, Forked) if fork.turn == 1)
+        assert first.usage.cache_write_tokens > TAIL_TOKENS
+        brain.says = "Aye."
+        await turn(one, "short")
+        usage = one.session.view.items[-1].usage
+        assert usage.cache_read_tokens > first.usage.cache_read_tokens + TAIL_TOKENS
 
 
 async def test_the_next_update_has_the_notes_as_they_are(agent, brain):

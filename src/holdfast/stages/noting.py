@@ -12,7 +12,10 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from holdfast.background import Job
+from holdfast.digest import estimated_tokens
 from holdfast.engine import Engine
 from holdfast.entries import AnyEntry, Failed, Noted, Replied
 from holdfast.errors import HoldfastError, StoreError
@@ -35,6 +38,9 @@ from holdfast.tools.atomic import Overtaken
 SOURCE = "notes"
 WHAT = "notes"
 """What failures of this go by."""
+TAIL_TOKENS = 5_000
+"""Said since the parent's last marker: more than this is read by each of several answers, so a fork
+leaves it in the cache, where the parent's next call finds it as well."""
 TROUBLE = (HoldfastError, OSError, ValueError, Overtaken)
 
 
@@ -198,6 +204,7 @@ class Noting:
             turns=settings.turns,
             permit=only(file.draft),
             knows=(seen,),
+            writes_cache=moment.prefix is not None and _unsent(moment.prefix) > TAIL_TOKENS,
             prefix=moment.prefix,
         )
         try:
@@ -268,6 +275,14 @@ def judged_upto(history: Sequence[AnyEntry]) -> int:
     return next(
         (e.cursor for e in reversed(history) if isinstance(e, Noted) and e.by == "model"), 0
     )
+
+
+def _unsent(prefix: Prefix) -> int:
+    """Estimate how many tokens no call has left in the cache; where none was made, a fork marks it."""
+    if prefix.left is None:
+        return 0
+    tail = prefix.messages[prefix.left.message + 1 :]
+    return estimated_tokens(msgspec.json.encode(tail).decode())
 
 
 def _is_main(engine: Engine) -> bool:
