@@ -28,10 +28,19 @@ from holdfast.settings import DreamSettings
 DREAM_EVERY = 5
 FACTS = 9
 """In each session; enough that not every live fact finds room in the index."""
+LOOKALIKES = 3
+"""In each session; enough that most find one they could be mistaken for."""
 SERVICES = ("billing", "search", "login", "mail", "export", "report", "queue", "image", "audit")
 ASPECTS = ("port", "database", "owner id", "queue name", "timeout", "bucket", "replica count")
 WEEKDAYS = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays")
 TRUE_TOGETHER = (
+    "The {service} tests now use pytest",
+    "The {service} tests use the staging database",
+    "The {service} office hours are UTC",
+    "The {service} office hours are 9-17",
+    "The {service} main port is 8080",
+    "The {service} main port is 8080/tcp",
+    "The {service} team is now remote",
     "The {service} team is small",
     "The {service} team is friendly",
     "Never deploy the {service} service without Ann",
@@ -59,7 +68,7 @@ class World:
         said += [
             line for line in (self._update(), self._contradiction(), self._cancellation()) if line
         ]
-        said += [self._again(), self._lookalike()]
+        said += [self._again(), *(self._lookalike() for _ in range(LOOKALIKES))]
         if self.rng.random() < 0.3:
             said += self._reworded()
         return said

@@ -65,6 +65,10 @@ def is_contradicted(new, old):
         ("Deploys are now on Fridays", "Deploys are on Tuesdays"),
         ("We no longer deploy on Fridays", "We deploy on Fridays"),
         ("The release of June is cancelled", "The release of June is planned"),
+        ("The board is now in Jira", "The board is in Linear"),
+        ("The office moved to Berlin", "The office is in Munich"),
+        ("The staging database is now db-9 since June", "The staging database is db-7"),
+        ("The timeout of the api is now 5 minutes", "The timeout of the api is 30 seconds"),
     ],
 )
 def test_a_newer_statement_contradicts_an_older_one(new, old):
@@ -82,6 +86,12 @@ def test_a_newer_statement_contradicts_an_older_one(new, old):
         ("We no longer deploy on Fridays", "Never deploy on Fridays"),
         ("We no longer use Redis", "The cache of the billing service is Redis 6 on db-2"),
         ("Ann likes short answers", "Ann likes long walks"),
+        ("Tests now use pytest", "Tests use the staging database"),
+        ("The api now uses Redis", "The api uses Postgres"),
+        ("The office hours are UTC", "The office hours are 9-17"),
+        ("The port of the api is 8080/tcp", "The port of the api is 8080"),
+        ("The port of the api is 8080 in staging", "The port of the api is 9090 in production"),
+        ("The team is now small", "The team is friendly"),
         ("The api is slow", "The api is documented in docs/api.md"),
     ],
 )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from holdfast.memory.memory import Memory
 from holdfast.memory.search import STOP_WORDS
+from holdfast.memory.values import Valued, exclude, valued
 
 SHINGLE_WORDS = 3
 """Order matters within three words: who depends on whom is not the same both ways."""
@@ -25,7 +26,7 @@ _WORD = re.compile(r"[^\W_][\w.:/@+-]*[\w/]|[^\W_]")
 _DENIAL = re.compile(r"\b(?:not|no|never|without|cannot|none|\w+n't|\w+n’t)\b", re.IGNORECASE)
 _SAYS = re.compile(
     r"(?P<subject>[^.:;=]{3,80}?)\s*(?:\b(?P<verb>is|are|(?:has )?moved to|changed to|switched to)\b|"
-    r"\b(?:was|were|will be|runs on|lives in|uses|use)\b|[:=])\s*(?P<value>.{1,200})",
+    r"\b(?:was|were|will be|runs on|lives in|(?P<uses>uses|use))\b|[:=])\s*(?P<value>.{1,200})",
     re.IGNORECASE,
 )
 _CHANGE = re.compile(
@@ -54,6 +55,10 @@ class Statement:
     """It says itself that it was otherwise before."""
     is_end: bool
     """It says that something is no more."""
+    valued: Valued
+    """The value by its kind."""
+    uses_it: bool
+    """The value is something that is used; a thing may use several."""
     is_datum: bool
     """The value is a number, a name, a path: there is one at a time."""
     words: frozenset[str]
@@ -124,6 +129,8 @@ def statement(description: str) -> Statement:
     return Statement(
         subject=_plain(told["subject"]) if told else (),
         value=value,
+        valued=valued(_as_written(told["value"]) if told else ()),
+        uses_it=bool(told and told["uses"]),
         is_change=_CHANGE.search(description) is not None,
         is_end=_ENDED.search(description) is not None,
         is_datum=bool(told and told["verb"] and _DATUM.search(told["value"]))
@@ -143,7 +150,20 @@ def contradicts(new: Statement, old: Statement) -> bool:
         return is_about_it and new.words <= old.words and not old.is_denial
     if not new.subject or new.subject != old.subject or new.value == old.value:
         return False
-    return new.is_change or (new.is_datum and old.is_datum and len(new.subject) > 1)
+    if not new.is_change and not (new.is_datum and old.is_datum and len(new.subject) > 1):
+        return False
+    return exclude(
+        new.valued,
+        old.valued,
+        is_change=new.is_change,
+        is_one_of_many=new.uses_it or old.uses_it,
+    )
+
+
+def _as_written(value: str) -> list[str]:
+    """List the words of a value, without those that say nothing; where it is stays."""
+    silent = set(_FILLER.split()) - {"on", "from", "to"}
+    return [word for word in _WORD.findall(value) if word.lower() not in silent]
 
 
 def _plain(text: str) -> tuple[str, ...]:
