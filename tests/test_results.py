@@ -145,10 +145,13 @@ def test_a_pipe_in_the_place_of_a_file_does_not_block(results):
         keep(results, "x")
 
 
-def test_a_file_in_the_place_of_the_directory_is_said(results):
-    """The error names the path and what is wrong with it."""
-    results.directory.write_text("in the way")
-    with pytest.raises(StoreError, match=r"toolu_1\.txt: is in the way"):
+@pytest.mark.parametrize("part", ["directory", "place"])
+def test_a_file_in_the_place_of_a_directory_is_named(results, part):
+    """The error names what is in the way, not what could not be written for it."""
+    culprit = getattr(results, part)
+    culprit.parent.mkdir(parents=True, exist_ok=True)
+    culprit.write_text("in the way")
+    with pytest.raises(StoreError, match=rf"^{culprit}: is in the way; a directory should be"):
         keep(results, "x")
 
 

@@ -178,11 +178,13 @@ class Results:
         """Say what stands against it; the directories are looked at first."""
         if isinstance(error, StoreError):
             return StoreError(f"{self.place / name}: {error}")
-        here = next((at for at in (self.directory, self.place) if at.is_symlink()), None)
+        for at in (self.directory, self.place):
+            if at.is_symlink():
+                return StoreError(f"{at}: {_REASONS[errno.ELOOP]}")
+            if at.exists() and not at.is_dir():
+                return StoreError(f"{at}: is in the way; a directory should be there")
         reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
-        return StoreError(
-            f"{here}: {_REASONS[errno.ELOOP]}" if here else f"{self.place / name}: {reason}"
-        )
+        return StoreError(f"{self.place / name}: {reason}")
 
 
 def file_name(tool_use_id: str) -> str:
