@@ -3,7 +3,7 @@
 An agent that was put together comes in; its tools, its stages and its household are completed.
 Whether there are agents at all is decided once, when a session begins, because their tools are
 part of every request's prefix; a resumed session keeps what it has. What a killed process left
-is put in order: worktrees nobody works in, agents nobody runs.
+is put in order: worktrees nobody works in, agents nobody runs, the team they were in.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from holdfast.agents.catalogue import Definitions, load_definitions
 from holdfast.agents.door import Door
 from holdfast.agents.household import Slots
 from holdfast.agents.mailbox import Mailbox
-from holdfast.agents.names import MAIN
+from holdfast.agents.names import LEAD, MAIN
 from holdfast.agents.post import agent_box
 from holdfast.agents.task_tools import told
 from holdfast.agents.tasks import TaskList
@@ -49,7 +49,7 @@ async def house(agent: Agent, ask: Ask | None) -> tuple[Section, ...]:
     own = settle(agent, estate, only_back=only_back)
     tools = (*agent.tools, *own)
     agent.tools = _sorted(tools if not only_back else _directing(tools))
-    await _put_in_order(agent)
+    await _put_in_order(agent, estate)
     if settings.sessions_mail:
         await _open_door(agent, estate.directory)
     return (Section(name="coordinator", text=told("coordinator")),) if only_back else ()
@@ -87,10 +87,14 @@ def _directing(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     return tuple(tool for tool in tools if tool.name in COORDINATES)
 
 
-async def _put_in_order(agent: Agent) -> None:
-    """Find what a killed process left: agents nobody runs, worktrees nobody works in."""
+async def _put_in_order(agent: Agent, estate: Estate) -> None:
+    """Find what a killed process left: agents nobody runs, their team, their worktrees."""
     assert agent.household is not None
     agent.household.reconcile()
+    with suppress(StoreError):  # a team that cannot be read is left as it is
+        team = await asyncio.to_thread(estate.teammates.recover)
+        if team is not None:
+            estate.mails[MAIN].also(team.box(LEAD))
     with suppress(StoreError):  # no repository, no worktrees
         for kept in await asyncio.to_thread(sweep, agent.workplace.root):
             agent.notices.append(

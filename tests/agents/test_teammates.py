@@ -1,6 +1,10 @@
 """Teammates: they stay, have a mailbox, say when they are free, and end when asked."""
 
 from casting import Cast, entries, hidden, told, until
+from holdfast.agents.mail import Mail, Note
+from holdfast.agents.mailbox import Mailbox
+from holdfast.agents.team import Member
+from holdfast.agents.team import Team as OnDisk
 from holdfast.entries import Ended, Ran, Spawned
 from holdfast.messages import text_of
 from holdfast.settings import home
@@ -99,3 +103,23 @@ async def test_a_teammate_that_agrees_to_what_nobody_asked_stays(opened):
         await told(agent)
         assert [one.is_idle for one in agent.household.running.values()] == [True]
         assert entries(agent, Ended) == []
+
+
+async def test_a_team_that_a_killed_process_left_is_put_in_order(opened):
+    """Its members are gone, what they had begun is free, mail to the lead is read; then it goes."""
+    scripts = {"start now": "text: ok", "once more": "text: ok", "are there": "text: read"}
+    async with opened(scripts) as agent:
+        await told(agent)
+        session, tasks = agent.session.id, agent.household.teammates.tasks
+        tasks.create("one", "lead")
+        tasks.claim("ada")
+    left = OnDisk.found(session, Member(name="lead", session=session))
+    left.join(Member(name="ada", session=session, agent="general-1"))
+    mail = Mail(id="1", sender="ada", to="lead", body=Note(text="ropes are there"))
+    Mailbox(left.box("lead")).send(mail)
+    async with opened(scripts, resume=session) as agent:
+        assert [member.name for member in left.members()] == ["lead"]
+        assert agent.household.teammates.tasks.claim("ben") is not None
+        await told(agent, "once more")
+        assert any("ropes are there" in text for text in hidden(agent))
+    assert not (home() / "teams" / session).exists()

@@ -45,6 +45,18 @@ class Teammates:
         )
         return self.team
 
+    def recover(self) -> Team | None:
+        """Find the team that a killed process of this session left; nobody of it runs any more."""
+        try:
+            team = Team.open(self.name, at=self.at)
+        except ConfigError:
+            return None
+        team.tasks, self.team = self.tasks, team
+        for member in team.members():
+            if member.session == self.session and not member.is_lead:
+                team.leave(member.name)
+        return team
+
     def others(self, me: str) -> tuple[str, ...]:
         """List the teammates of somebody."""
         members = self.team.members() if self.team else ()
