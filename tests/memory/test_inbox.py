@@ -93,3 +93,10 @@ def test_a_secret_does_not_even_get_into_the_inbox(store):
     with pytest.raises(MemoryRefused):
         propose(store, Change(file="a.md", text="AKIA" + "Z7QKX2VBMTN4RWLS\n", expected=""))
     assert Inbox(store).waiting() == []
+
+
+def test_a_secret_in_the_reason_is_refused_too(store):
+    """It would stay in the history like any other word."""
+    with pytest.raises(MemoryRefused, match="reason"):
+        Inbox(store).propose([NEW], by="extraction", why="glpat-" + "q7Zk2XvB9mTn4RwL8sJd")
+    assert Inbox(store).waiting() == []

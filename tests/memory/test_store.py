@@ -286,3 +286,14 @@ def test_a_newer_history_is_left_alone(store):
     sql.close()
     with pytest.raises(StoreError, match="newer version"):
         MemoryStore(store.root)
+
+
+@pytest.mark.parametrize("place", ["reason", "why"])
+def test_a_secret_in_a_reason_is_refused(store, place):
+    """No history forgets what was said in it."""
+    store.commit([Change(file="a.md", text="# A\n", expected="")], by="person", why="x")
+    words = {"reason": "old", "why": "old", place: "glpat-" + "q7Zk2XvB9mTn4RwL8sJd"}
+    gone = Change(file="a.md", text=None, expected=store.version("a.md"), reason=words["reason"])
+    with pytest.raises(MemoryRefused, match="gitlab-pat"):
+        store.commit([gone], by="agent", why=words["why"])
+    assert list(store.versions()) == ["a.md"]

@@ -14,7 +14,7 @@ from holdfast.memory.commits import Change, Commit, Writer, diff
 from holdfast.memory.files import sha
 from holdfast.memory.memory import parse
 from holdfast.memory.refusals import NoSuchMemory
-from holdfast.memory.store import MemoryStore
+from holdfast.memory.store import MemoryStore, refuse_secret
 from holdfast.settings import MemorySettings
 
 State: TypeAlias = Literal["waiting", "accepted", "declined", "replaced"]
@@ -67,6 +67,7 @@ class Inbox:
         ids: list[int] = []
         for change in changes:
             self._store.check(change)
+        refuse_secret("the reason given for this", why)
         with self._sql.writing():
             for change in changes:
                 if change.text is None or self._is_known(change.file, change.text):

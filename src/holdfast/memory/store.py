@@ -32,6 +32,16 @@ def _go_on(_point: str) -> None:
     """Do nothing at a point where a test might end the process."""
 
 
+def refuse_secret(what: str, text: str) -> None:
+    """Refuse a text that would keep a secret for good: no history forgets."""
+    for found in find_secrets(text):
+        line = text.count("\n", 0, found.start) + 1
+        raise MemoryRefused(
+            f"{what} holds a secret in line {line} ({found.rule}); say where it is kept"
+            " instead of what it is"
+        )
+
+
 class MemoryStore:
     """The memories of one project; used from one thread, by as many processes as like."""
 
@@ -129,12 +139,14 @@ class MemoryStore:
         """Make changes at once, or none of them; None means there was nothing to change."""
         for change in changes:
             self.check(change)
+        refuse_secret("the reason given for this", why)
         self.adopt()
         return self._commit(changes, by=by, why=why)
 
     def check(self, change: Change) -> None:
         """Refuse what may not be kept, before anything is touched."""
         checked_place(self.root, change.file)
+        refuse_secret(f"the reason given for {change.file}", change.reason)
         if change.text is None:
             if not change.reason.strip():
                 raise MemoryRefused(f"{change.file} is not removed without a reason; say why")
@@ -150,12 +162,7 @@ class MemoryStore:
                 f"{change.file} has {size:,} bytes, over memory.file_bytes"
                 f" ({self.limits.file_bytes:,}); keep what matters"
             )
-        for found in find_secrets(change.text):
-            line = change.text.count("\n", 0, found.start) + 1
-            raise MemoryRefused(
-                f"{change.file} holds a secret in line {line} ({found.rule}); say where it is kept"
-                " instead of what it is"
-            )
+        refuse_secret(change.file, change.text)
 
     def undo(self, id: int = 0, *, by: Writer = "person", why: str = "") -> Commit:
         """Take a commit back, the last one by default; to undo an undo is to redo."""
