@@ -5,6 +5,7 @@ fetched page, a tool of an MCP server, a command that downloads. From then on wh
 wants to remember waits for the user, since somebody else may have put it there.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from holdfast.entries import AnyEntry, Ran, Replied
 from holdfast.errors import HoldfastError
 from holdfast.log import load
 from holdfast.messages import ToolUse
-from holdfast.permissions.inner import every_command, program
-from holdfast.permissions.script import names
+from holdfast.permissions.inner import every_command, is_opaque, program
+from holdfast.permissions.script import Command, names
 from holdfast.permissions.shell import read_script
 from holdfast.tools.describe import description_of
 
@@ -21,9 +22,28 @@ SERVED = "mcp__"
 """How the tools of MCP servers are called; which of them can be trusted, nobody knows."""
 DOWNLOADERS = names(
     "curl wget http https httpie xh aria2c lynx w3m links elinks ftp sftp scp rsync ssh nc ncat"
-    " netcat telnet socat gh glab aws gcloud az kubectl"
+    " netcat telnet socat gh glab aws gcloud az kubectl dig host nslookup drill whois"
 )
 """Programs whose output comes from another machine."""
+REACHING = {
+    "git": names("pull clone fetch ls-remote submodule"),
+    **dict.fromkeys(("pip", "pip3", "uv"), names("download index search")),
+    **dict.fromkeys(("npm", "pnpm", "yarn"), names("view info show search")),
+    **dict.fromkeys(("docker", "podman"), names("pull search")),
+    **dict.fromkeys(("cargo", "gem"), names("search info fetch")),
+    "openssl": names("s_client"),
+}
+"""Programs of which only these commands do."""
+_VALUED = names("-C -c --git-dir --work-tree --namespace --config --prefix --context -H")
+"""Options before a program's command that take the next word with them."""
+_SOCKETS = ("/dev/tcp/", "/dev/udp/")
+"""What a shell opens as a connection, though it looks like a file."""
+_INTERPRETER = re.compile(r"(?:python|pypy|node|deno|bun|ruby|perl|php|lua)[\d.]*")
+_NETWORK = re.compile(
+    r"urlopen|urllib|urlretrieve|requests\b|httpx|aiohttp|http\.client|socket|fetch\(|https?://"
+    r"|open-uri|Net::|LWP|IO::Socket|fsockopen|curl_"
+)
+"""How a program given to an interpreter speaks to other machines."""
 
 
 class Outside:
@@ -59,7 +79,31 @@ def reaches_out(use: ToolUse) -> bool:
     command = use.input.get(known.command_input) if known.command_input else None
     if not isinstance(command, str):
         return False
-    return any(program(one.name) in DOWNLOADERS for one in every_command(read_script(command)))
+    script = read_script(command)
+    if is_opaque(script):
+        return True  # nobody can say what it runs
+    return any(_reaches(one, command) for one in every_command(script))
+
+
+def _reaches(command: Command, script: str) -> bool:
+    """Say whether one command of a script speaks to another machine."""
+    name = program(command.name)
+    if name in DOWNLOADERS or _subcommand(command.arguments) in REACHING.get(name, ()):
+        return True
+    if any(one.target.text.startswith(_SOCKETS) for one in command.redirects):
+        return True
+    return bool(_INTERPRETER.fullmatch(name) and _NETWORK.search(script))
+
+
+def _subcommand(arguments: Sequence[str]) -> str:
+    """Find the command of a program among its arguments: the first that is no option's."""
+    words = iter(arguments)
+    for word in words:
+        if word in _VALUED:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return ""
 
 
 def outside_below(directory: Path) -> bool:
