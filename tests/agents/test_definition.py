@@ -136,6 +136,12 @@ def test_hooks_and_servers_of_its_own_are_demands():
     assert draft.own_servers == {"mine": {"command": "y"}}
 
 
+def test_nothing_is_defined_as_a_fork():
+    """That name would never reach it."""
+    with pytest.raises(Unreadable, match="continued"):
+        _read("---\nname: Fork\ndescription: d\n---\np")
+
+
 def test_a_model_counts_only_with_the_users_word():
     """It chooses who reads the work; until then the parent's answers."""
     draft = _read("---\ndescription: d\nmodel: openai/mine\n---\np", "project")

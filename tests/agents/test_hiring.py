@@ -1,11 +1,14 @@
 """What agents are made of: tools, model, prompt, memory, skills; and those who only direct."""
 
+import asyncio
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 from casting import Cast, entries, hidden, told, until
 from holdfast.agents.household import LOOK_SECONDS, stop_wish
 from holdfast.entries import Ended, Ran, Spawned
+from holdfast.hired import AgentWorker
 from holdfast.messages import text_of
 from holdfast.settings import AgentsSettings, Settings, home
 
@@ -230,3 +233,30 @@ async def test_one_started_again_has_no_more_than_it_had(opened):
         first, again = entries(agent, Spawned)
         assert (again.tools, again.mode) == (first.tools, first.mode) == (("Read",), "plan")
     assert ["Read"] in [_names(request) for request in cast.requests]
+
+
+async def test_a_wish_to_stop_is_for_the_life_it_was_made_in(opened):
+    """One that came too late does not stop the agent when it is started again."""
+    cast = Cast(WOKEN | {"start now": CALL % ', "name": "ada"', "go on please": "text: went on"})
+    held = cast.hold("go on please")
+    async with opened(cast) as agent:
+        await told(agent)
+        wish = stop_wish(agent.engine.log.path, entries(agent, Spawned)[0].agent)
+        wish.touch()
+        async for _ in agent.run("wake"):
+            pass
+        assert not wish.exists()
+        await asyncio.sleep(LOOK_SECONDS + 0.1)
+        held.set()
+        await until(lambda: len(entries(agent, Ended)) == 2)
+        assert entries(agent, Ended)[-1].state == "completed"
+
+
+async def test_progress_that_cannot_be_told_stops_nobody():
+    """Whatever goes wrong on the way to a line, there is none."""
+
+    async def ask(_request):
+        raise ValueError("no line")
+
+    agent = SimpleNamespace(engine=SimpleNamespace(ask=ask))
+    assert await AgentWorker(agent, None, lambda: None).progress() == ""

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from holdfast.agents.catalogue import listing
+from holdfast.agents.definition import FORK
 from holdfast.agents.household import Household
 from holdfast.agents.names import LEAD, checked_name
 from holdfast.agents.task_tools import told
@@ -22,8 +23,6 @@ from holdfast.fork import check_may_fork
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.workplace import Workplace
 
-FORK = "fork"
-"""The sort of agent that is the conversation itself, continued."""
 TASK_CHARS = 200
 """Of a task in a few words."""
 

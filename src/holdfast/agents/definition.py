@@ -27,6 +27,8 @@ from holdfast.tools.mcp.servers import McpServer, read_server
 DESCRIPTION_CHARS = 1_536
 """What the parent's model reads to choose; more belongs in the prompt."""
 
+FORK = "fork"
+"""The sort of agent that is the conversation itself, continued; no file defines it."""
 STAGED = ("scripted:", "replay:", "chaos:")
 """How models begin whose answers somebody wrote beforehand: they are for tests, not for agents."""
 
@@ -103,6 +105,8 @@ def read_definition(text: str, file: Path, source: Source) -> Draft:
     """Read a definition; raises `Unreadable` or `ConfigError` if it is none."""
     fields, prompt = read_front(text)
     name = checked_name(text_in(fields, "name") or file.stem, "an agent")
+    if name.casefold() == FORK:
+        raise Unreadable(f"{FORK!r} is the conversation itself, continued; choose another name")
     description = " ".join(text_in(fields, "description").split())[:DESCRIPTION_CHARS]
     if not description or not prompt:
         raise Unreadable("it has no description or no prompt")

@@ -189,6 +189,7 @@ class Household:
             if order.tree is not None:
                 await asyncio.to_thread(finish, order.tree)
             raise
+        stop_wish(self.engine.log.path, order.id).unlink(missing_ok=True)  # meant its last life
         self.engine.record(_spawned(one.order, call, self.teammates.name, one.worker.reach))
         self.running[order.id] = one
         one.life = asyncio.create_task(one.live(self._ended), name=f"agent {order.id}")

@@ -32,11 +32,6 @@ def result(order: Order, finish: Finish, kept: Kept | None) -> str:
     return f"{said}\n\n[{_ending(order.id, order.kind, finish.state, finish.detail)}{place(kept)}]"
 
 
-def answer_file(order: Order, finish: Finish, kept: Kept | None) -> str:
-    """Write an agent's whole answer for a file."""
-    return f"{result(order, finish, kept)}\n"
-
-
 def running_file(order: Order, line: str) -> str:
     """Write for the same file that there is no answer yet."""
     return f"[{order.id} ({order.kind}) is still running: {line}]\n"
