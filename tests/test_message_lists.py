@@ -81,6 +81,14 @@ async def test_a_message_of_an_unknown_role_is_refused():
         await holdfast.compact([anthropic(1)[0], {"content": "who?"}])
 
 
+async def test_a_list_without_a_log_does_not_tell_of_one():
+    """The model would look for what is nowhere."""
+    done = await holdfast.compact(anthropic(6), model=MODEL)
+    assert "of the log" not in str(done.messages)
+    assert "from the log" not in str(done.messages)
+    assert "kept nowhere else" in str(done.messages)
+
+
 async def test_what_nobody_answered_stays_as_it_is():
     """The next call is to answer it."""
     asked = {"role": "user", "content": "And now the logout."}

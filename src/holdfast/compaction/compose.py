@@ -69,7 +69,7 @@ class Manner:
     """How the text that stands for history speaks to the model."""
 
     log: str = ""
-    """Where everything lies."""
+    """Where everything lies; nothing where it lies nowhere."""
     has_history: bool = False
     """The model has a tool that opens it."""
     is_auto: bool = True
@@ -129,6 +129,7 @@ def _digested(material: Material, manner: Manner) -> str:
         marks=material.ledger.marks(),
         masked=manner.masked,
         count=manner.count,
+        has_log=bool(manner.log),
     ).text
 
 

@@ -50,6 +50,11 @@ OPENING = (
     "Told from the log, without a model. T1, T2 … are the user's turns; [#n] is message n of the "
     "log, which has all of it."
 )
+OPENING_ALONE = (
+    "Told from the messages themselves, without a model. T1, T2 … are the user's turns; [#n] was "
+    "message n. They are kept nowhere else."
+)
+"""Where there is no log to look anything up in."""
 NOTHING = "Nothing to tell."
 TOKEN_CHARS = 4
 """Of prose, on average; only how much of an earlier summary is carried hangs on it."""
@@ -98,6 +103,7 @@ def digest(
     marks: Mapping[int, str] | None = None,
     masked: Mask | None = None,
     count: Count = estimated_tokens,
+    has_log: bool = True,
 ) -> Digest:
     """Tell all nine sections within a budget; under that of the bare headings, only these."""
     told = facts.masked(masked) if masked else facts
@@ -110,7 +116,8 @@ def digest(
         *trouble.pieces(scene),
         *course.pieces(scene),
     )
-    opening = f"{OPENING}\nPaths are relative to {scene.root}/." if scene.root else OPENING
+    opening = OPENING if has_log else OPENING_ALONE
+    opening = f"{opening}\nPaths are relative to {scene.root}/." if scene.root else opening
     room = budget_tokens - count(_framed(opening, {}))
     while True:
         fitted = fit(pieces, room, count)

@@ -31,7 +31,7 @@ _BODY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)|^Summary:\s*$(.*)", re.DOTA
 _WRAPPING = re.compile(
     r"^(?:This session is being continued from|The summary below covers|If you need specific details"
     r"|Please continue the conversation|Continue the conversation from where|Another language model"
-    r"|Told from the log|Paths are relative to|Names in use lately).*$",
+    r"|Told from the (?:log|messages)|Paths are relative to|Names in use lately).*$",
     re.MULTILINE,
 )
 
