@@ -300,6 +300,23 @@ def test_afterwards_only_what_was_restored_counts_as_read(scene):
     assert "is unchanged" in text_of(outcome.content)
 
 
+def test_of_files_that_were_restored_in_part_only_those_count_as_read(scene):
+    """Where there was room for the newest alone, the other has to be read again."""
+    old, new = scene.write("old.py"), scene.write("new.py")
+    scene.read(old)
+    scene.read(new)
+    restoring = scene.restoring()
+    segment = whole_segment(scene.view())
+    assert segment is not None
+    content = asyncio.run(restoring(segment))
+    entry = scene.add(Compacted, first=1, last=len(scene.entries), summary=(Text(text="all"),))
+    scene.add(Restored, compaction=entry.n, content=content[:1])
+    view = scene.view()
+    restoring.view = lambda: view
+    restoring.settle(entry)
+    assert [seen.path for seen in scene.workplace.files.newest_first()] == [new]
+
+
 def test_what_there_was_no_room_for_does_not_count_as_read(scene):
     """The compaction may be recorded without anything restored."""
     scene.read(scene.write("a.py"))

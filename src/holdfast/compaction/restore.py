@@ -67,17 +67,17 @@ class Restoring:
     """A line for each agent that runs, or has ended without its answer having been taken."""
     listings: Callable[[], Iterable[str]] = _nobody
     """What is announced in messages rather than in the frame, whole: the old words are gone."""
-    _shown: SpokenContent = field(default=(), init=False)
-    """What was gathered last,"""
-    _files: Files = field(default_factory=Files, init=False)
-    """and what is known of files once it is recorded."""
+    _again: tuple[Again, ...] = field(default=(), init=False)
+    """Files that were gathered last,"""
+    _kept: tuple[Round, ...] = field(default=(), init=False)
+    """and the messages that stay word for word."""
 
     async def __call__(self, segment: Segment) -> SpokenContent:
         """Give what is shown again once a segment has left the view."""
         view = self.view()
         kept = kept_rounds(view, segment)
         again, plan = await asyncio.gather(self._read(view, kept), self._plan())
-        self._files = self._known(again, kept)
+        self._again, self._kept = tuple(again), tuple(kept)
         texts = (
             *self._todos(view, kept),
             *plan,
@@ -86,8 +86,7 @@ class Restoring:
             *self.listings(),
         )
         files = tuple(block for each in again for block in each.content)
-        self._shown = (*files, *(Text(text=text) for text in texts))
-        return self._shown
+        return (*files, *(Text(text=text) for text in texts))
 
     def resume(self) -> None:
         """Know again, from the log, what an unbroken session would know of files and todos."""
@@ -97,17 +96,18 @@ class Restoring:
     def settle(self, entry: Compacted) -> None:
         """Forget which files the model had before it, but for those it still has.
 
-        What was prepared counts only if it was recorded: where there was no room for it, no file
-        is before the model.
+        What was prepared counts only as far as it was recorded: a file for which there was no
+        room is not before the model.
         """
-        recorded = (
-            each.content
+        blocks = [
+            block
             for each in self.view().history
             if isinstance(each, Restored) and each.compaction == entry.n
-        )
-        is_shown = any(content[: len(self._shown)] == self._shown for content in recorded)
-        self.workplace.files = self._files if self._shown and is_shown else Files()
-        self._shown, self._files = (), Files()
+            for block in each.content
+        ]
+        shown = [each for each in self._again if all(block in blocks for block in each.content)]
+        self.workplace.files = self._known(shown, self._kept)
+        self._again = self._kept = ()
 
     async def _read(self, view: View, kept: Sequence[Round]) -> list[Again]:
         wanted = list(self._wanted(view, kept))

@@ -1,12 +1,12 @@
 """A compaction before it is recorded: what it covers, how long it may be, whether it helps.
 
 Pure, but for the gauge that is asked. A segment becomes `Material`, a summary of it a `Draft`,
-and a draft is made smaller until what comes of it is under the line: first without what would be
+and a draft is made smaller until what comes of it is under the line: first with fewer files
 restored, then with a shorter summary, at last with a digest. Where not even that is enough, or
 what every request holds is over the line by itself, a `ContextOverflow` says what weighs how much.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,6 +22,7 @@ from holdfast.measure import NOTHING, Measure, measure_content
 from holdfast.messages import Opaque, Text, Usage
 from holdfast.stages.ladder import Made
 from holdfast.tokens import default_weights, weigh
+from holdfast.tools.past import is_restored_file
 
 SHARES = (1.0, 0.5, 0.25, 0.1)
 """Of its budget, that a summary is given while what comes of it is over the line."""
@@ -119,7 +120,7 @@ def fitted(engine: Engine, draft: Draft, manner: Manner, line: int) -> Draft:
             material = _smaller(whole, share)
             composed = compose(material, draft.made.written, manner)
             draft = replace(draft, material=material, composed=composed)
-        for restored in (draft.restored, ()):
+        for restored in lighter(draft.restored):
             if after_tokens(engine, draft, restored) < line:
                 return replace(draft, restored=restored)
         if draft.made.written is not None and share == SHARES[1]:
@@ -131,9 +132,27 @@ def fitted(engine: Engine, draft: Draft, manner: Manner, line: int) -> Draft:
 
 
 def within(engine: Engine, draft: Draft, line: int) -> Draft:
-    """Leave out what would be restored if there is no room for it."""
-    fits = after_tokens(engine, draft, draft.restored) < line
-    return draft if fits else replace(draft, restored=())
+    """Leave out of what would be restored as much as there is no room for."""
+    for restored in lighter(draft.restored):
+        if after_tokens(engine, draft, restored) < line:
+            return replace(draft, restored=restored)
+    return replace(draft, restored=())
+
+
+def lighter(restored: SpokenContent) -> Iterator[SpokenContent]:
+    """Yield what is restored with fewer and fewer files, the newest last to go, then nothing.
+
+    Todos, plan, skills and what hooks say weigh little and cannot be read again: they stay
+    longest. Files stand first, the newest before the others.
+    """
+    texts = [(i, block.text) for i, block in enumerate(restored) if isinstance(block, Text)]
+    starts = [i for i, text in texts if is_restored_file(text)]
+    behind = [i for i, _ in texts if i > max(starts, default=-1)]
+    rest = restored[behind[0] :] if behind else ()
+    yield restored
+    for start in reversed(starts):
+        yield (*restored[:start], *rest)
+    yield ()
 
 
 def after_tokens(engine: Engine, draft: Draft, restored: SpokenContent) -> int:

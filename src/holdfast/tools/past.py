@@ -30,6 +30,11 @@ def restored_head(path: Path) -> str:
     return f"[Restored file {path}, as it is on disk now"
 
 
+def is_restored_file(text: str) -> bool:
+    """Say whether a text is a restored file's."""
+    return _RESTORED.match(text) is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
     """A file that a tool read or wrote."""
