@@ -20,6 +20,7 @@ import click
 
 from holdfast.agent import Agent
 from holdfast.cli.demo_memory import memory_scene, scene_lines
+from holdfast.cli.demo_notes import notes_lines, notes_scene
 from holdfast.cli.demo_scene import TASKS, TEST_WORDS, lay_out, scene_settings
 from holdfast.cli.show import bar, json_out, tokens
 from holdfast.cli.working import OFFLINE_MODEL, opened_model, show, working_agent
@@ -89,7 +90,9 @@ async def _work(model: Model, project: Path, *, quiet: bool) -> JsonObject:
                     ends.append(event.reason)
                 if not quiet:
                     show(event)
-        return _report(agent, ends) | {"seconds": round(time.perf_counter() - began, 1)}
+        report = _report(agent, ends)
+        report["notes"] = await notes_scene(agent)
+        return report | {"seconds": round(time.perf_counter() - began, 1)}
 
 
 def _report(agent: Agent, ends: Sequence[str]) -> JsonObject:
@@ -176,6 +179,7 @@ def _screen(report: JsonObject) -> list[str]:
         f"cache      {report['cache_read_share']:.1%} of all prompt tokens were read from it",
         f"price      ${report['usd']:.4f}; without the cache ${report['usd_without_cache']:.4f}",
         f"log        {report['entries']} entries; API rules: {rules}",
+        *notes_lines(report["notes"]),
         *scene_lines(report["memory"]),
         f"time       {report['seconds']} s",
     ]

@@ -97,6 +97,6 @@ def scene_settings() -> Settings:
         plain,
         window=replace(plain.window, limit_tokens=WINDOW_TOKENS),
         compact=replace(plain.compact, ahead=False),
-        notes=replace(plain.notes, on=False),
+        notes=replace(plain.notes, model=False),
         memory=replace(plain.memory, on=False),
     )
