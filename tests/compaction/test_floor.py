@@ -1,6 +1,6 @@
 """What every request holds, by weight, and what is said when that is too much."""
 
-from holdfast.compaction.floor import floor, told
+from holdfast.compaction.floor import Weight, floor, itemised, told
 from holdfast.entries import Framed, Pinned, Replied, Said, Section, measured
 from holdfast.framing import weighed
 from holdfast.messages import Text
@@ -59,3 +59,28 @@ def test_the_error_says_what_to_do_about_each():
     assert "AGENTS.md" in said
     assert "unpin it" in said
     assert said.endswith("Or use a model with a larger window")
+
+
+def test_the_error_groups_by_kind_and_sums_up_the_rest():
+    """Thirty small tools are one number, not thirty lines."""
+    tools = [Weight(kind="tools", name=f"tool T{i}", tokens=10, advice="-") for i in range(9)]
+    said = itemised([Weight(kind="system", name="rules", tokens=40, advice="cut"), *tools])
+    assert said.startswith("By kind: tools 90, system 40. Heaviest: rules 40 (cut); tool T0 10")
+    assert said.endswith("; and 4 more: 40")
+
+
+def test_a_floor_below_the_line_is_not_called_too_high():
+    """The error does not contradict itself: it says what the shortest summary leaves."""
+    weights = floor(view(), scales)
+    total = sum(weight.tokens for weight in weights)
+    said = told(weights, total + 100, total + 200)
+    assert "cannot help" not in said
+    assert f"about {total + 200:,} tokens are left, {total:,} of them in every request" in said
+
+
+def test_advice_on_a_tool_says_where_it_comes_from():
+    """A server can be taken out; our own tools come with the agent."""
+    frame = Framed(tools=({"name": "mcp__db__query"}, {"name": "Read"}))
+    advice = {w.name: w.advice for w in floor(fold([measured(weighed(frame))]), scales)}
+    assert advice["tool mcp__db__query"] == "take the MCP server db out"
+    assert "fewer tools" in advice["tool Read"]

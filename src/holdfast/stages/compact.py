@@ -138,12 +138,12 @@ class Compaction:
     async def draft(self, engine: Engine, wish: Wish) -> Draft:
         """Do everything but record it."""
         line, manner = line_for(engine, wish.error), self._manner(engine, wish)
-        check_floor(engine, line)
+        lowest = check_floor(engine, line)
         noted, before = await self._noted(engine, wish, manner, line)
         if noted is not None:
             return noted
         material = material_of(engine, _segment(engine, wish))
-        check_helps(engine, material, manner, line)
+        check_helps(engine, material, manner, line, lowest)
         since = len(engine.view.history)
         async with self._progress(engine):
             prepared = await self._ahead.take(engine) if wish == Wish() else None

@@ -105,9 +105,11 @@ def check_floor(engine: Engine, line: int) -> int:
     return lowest
 
 
-def check_helps(engine: Engine, material: Material, manner: Manner, line: int) -> None:
+def check_helps(
+    engine: Engine, material: Material, manner: Manner, line: int, lowest_tokens: int
+) -> None:
     """Make sure that the shortest digest would bring the context under the line."""
-    if check_floor(engine, line) >= HIGH_FLOOR_SHARE * line:
+    if lowest_tokens >= HIGH_FLOOR_SHARE * line:
         composed = compose(_smaller(material, SHARES[-1]), None, manner)
         fitted(engine, Draft(material=material, made=Made(), composed=composed), manner, line)
 
@@ -128,7 +130,8 @@ def fitted(engine: Engine, draft: Draft, manner: Manner, line: int) -> Draft:
     bare = replace(draft, restored=())
     if _after_by_share(engine, bare) < line:
         return bare  # the gauge is off; the next answer puts it right
-    raise ContextOverflow(told(floor(engine.view, scales_of(engine)), line))
+    left = after_tokens(engine, bare, ())
+    raise ContextOverflow(told(floor(engine.view, scales_of(engine)), line, left))
 
 
 def within(engine: Engine, draft: Draft, line: int) -> Draft:
