@@ -25,6 +25,7 @@ from holdfast.entries import (
     Recalled,
     Remembered,
 )
+from holdfast.private import private_directory
 
 NAME = "outbox"
 UNREADABLE = ".unreadable"
@@ -42,7 +43,7 @@ def leave(directory: Path, entry: AnyEntry) -> Path:
     if not isinstance(entry, LEFT):
         raise TypeError(f"{type(entry).__name__} is not a report; only a log's writer records it")
     box = directory / NAME
-    box.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_directory(box)
     path = box / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
     unfinished = path.with_suffix(".unfinished")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from holdfast.errors import StoreError
+from holdfast.private import private_directory
 
 WAIT_SECONDS = 10.0
 """A commit takes milliseconds; whoever waits longer waits for something stuck."""
@@ -59,7 +60,7 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_directory(path.parent)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         with self._told():
             self._sql = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from holdfast.private import private_directory
+
 UNFINISHED = ".unfinished"
 """The ending of files that did not get their name yet."""
 
@@ -24,7 +26,7 @@ def write_private(
     is_synced: bool = True,
 ) -> os.stat_result:
     """Give a file new content, and its time, in one step; a link in its place is not followed."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_directory(path.parent)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
     with contextlib.suppress(FileNotFoundError):
         unfinished.unlink()

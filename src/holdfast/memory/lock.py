@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from holdfast.errors import StoreError
 from holdfast.memory.files import is_running, write_private
+from holdfast.private import private_directory
 
 NAME = ".dream-lock"
 TURN_SECONDS = 10.0
@@ -115,7 +116,7 @@ class DreamLock:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Let one process at a time look and write."""
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_directory(self._path.parent)
         try:
             turn = FileLock(f"{self._path}.turn", timeout=TURN_SECONDS, mode=0o600)
             with turn:

@@ -21,6 +21,7 @@ from holdfast.memory.paths import INDEX, checked_place
 from holdfast.memory.recording import Recording
 from holdfast.memory.refusals import MemoryRefused, NoSuchMemory
 from holdfast.memory.search import Hit, search
+from holdfast.private import private_directory
 from holdfast.secrets import find_secrets
 from holdfast.settings import MemorySettings
 
@@ -57,7 +58,7 @@ class MemoryStore:
         self.limits = limits or MemorySettings()
         self.clock = clock
         self._step = step
-        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_directory(root)
         self.database = Database(root / DATABASE)
         self.history = History(self.database)
         self._checkout = Checkout(root, self.database, step)
