@@ -27,7 +27,8 @@ def prepared(root):
     with MemoryStore(root) as store:
         changes = [Change(file=m.file, text=m.text, expected="") for m in MEMORIES]
         store.commit(changes, by="agent", why="begin")
-    DreamLock(root, stale_seconds=60.0, clock=lambda: BEFORE).stamp()
+    with DreamLock(root, stale_seconds=60.0, clock=lambda: BEFORE).hold():
+        pass
 
 
 def dream_in(root, at, step=lambda point: None):

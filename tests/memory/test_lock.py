@@ -76,6 +76,29 @@ def test_a_killed_dream_frees_the_lock_after_a_while(lock, clock):
     assert lock.look().last == clock.at
 
 
+def test_a_killed_dream_is_called_that(lock, clock):
+    """With when the lock is free, rounded up."""
+    _in_child(lambda: _hold_and_die(lock))
+    clock.at += STALE_SECONDS - 90
+    with pytest.raises(DreamBusy, match="was killed while it dreamt.* free in 2 minutes"):
+        lock.hold().__enter__()
+
+
+def test_by_hand_a_dead_holder_is_not_waited_for(lock):
+    """A live one is."""
+    _in_child(lambda: _hold_and_die(lock))
+    with lock.hold(is_by_hand=True), pytest.raises(DreamBusy, match="is dreaming"):
+        lock.hold(is_by_hand=True).__enter__()
+
+
+def test_a_holder_on_another_machine_is_not_proven_dead(lock, clock, tmp_path):
+    """Its process cannot be seen from here; a home may be shared."""
+    (tmp_path / ".dream-lock").write_text(f"{os.getpid()} 1@elsewhere 0.0")
+    os.utime(tmp_path / ".dream-lock", (clock.at, clock.at))
+    with pytest.raises(DreamBusy, match="perhaps killed"):
+        lock.hold(is_by_hand=True).__enter__()
+
+
 def test_a_live_holder_keeps_the_lock_however_old(lock, clock):
     """Slow is not dead."""
     with lock.hold():

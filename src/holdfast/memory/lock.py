@@ -8,7 +8,10 @@ not having happened.
 """
 
 import contextlib
+import hashlib
+import math
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +27,10 @@ from holdfast.private import private_directory
 NAME = ".dream-lock"
 TURN_SECONDS = 10.0
 """Taking the lock is a few file operations; a longer wait means the disk hangs."""
+
+
+HERE_CHARS = 12
+"""Enough to tell the machines of one user apart."""
 
 
 class DreamBusy(StoreError):
@@ -52,8 +59,17 @@ class Held:
         """Tell whether its process is gone for good."""
         if not self.pid:
             return True
-        is_gone = not is_running(self.pid) or _started(self.pid) != self.started
-        return is_gone and now - self.time > stale_seconds
+        return self.is_gone and now - self.time > stale_seconds
+
+    @property
+    def is_gone(self) -> bool:
+        """Tell whether no such process is seen from here."""
+        return not is_running(self.pid) or _started(self.pid) != self.started
+
+    @property
+    def is_dead(self) -> bool:
+        """Tell whether its process would be seen from here, and is not."""
+        return self.is_gone and self.started.endswith(f"@{_here()}")
 
 
 class DreamLock:
@@ -82,9 +98,12 @@ class DreamLock:
             return Held(time=status.st_mtime)
 
     @contextmanager
-    def hold(self, seen: Held | None = None) -> Iterator[Held]:
-        """Hold the lock while dreaming; the time moves if that succeeds and else goes back."""
-        before = self._take(seen)
+    def hold(self, seen: Held | None = None, *, is_by_hand: bool = False) -> Iterator[Held]:
+        """Hold the lock while dreaming; the time moves if that succeeds and else goes back.
+
+        A person who dreams by hand need not wait for a process that is known to be dead.
+        """
+        before = self._take(seen, is_by_hand)
         try:
             yield before
         except BaseException:
@@ -92,16 +111,12 @@ class DreamLock:
             raise
         self._write("", self._clock())
 
-    def stamp(self) -> None:
-        """Say that memories were consolidated now, without having held the lock."""
-        with self._turn():
-            self._write("", self._clock())
-
-    def _take(self, seen: Held | None) -> Held:
+    def _take(self, seen: Held | None, is_by_hand: bool) -> Held:
         with self._turn():
             found = self.look()
-            if not found.is_stale(self._clock(), self._stale_seconds):
-                raise DreamBusy(f"process {found.pid} is dreaming; try again when it is done")
+            is_free = found.is_stale(self._clock(), self._stale_seconds)
+            if not is_free and not (is_by_hand and found.is_dead):
+                raise DreamBusy(self._told_busy(found))
             if seen is not None and found.last > seen.last:
                 raise DreamBusy("somebody else has just dreamt; nothing is left to do")
             mine = f"{os.getpid()} {_started(os.getpid())} {found.last!r}"
@@ -109,6 +124,13 @@ class DreamLock:
             if self._path.read_text(encoding="utf-8") != mine:
                 raise DreamBusy("the lock was taken at the same moment; try again later")
             return found
+
+    def _told_busy(self, held: Held) -> str:
+        if not held.is_gone:
+            return f"process {held.pid} is dreaming; try again when it is done"
+        minutes = math.ceil((held.time + self._stale_seconds - self._clock()) / 60)
+        how = "was killed" if held.is_dead else "is not seen from here, and was perhaps killed"
+        return f"process {held.pid} {how} while it dreamt; the lock is free in {minutes} minutes"
 
     def _write(self, text: str, at: float) -> None:
         write_private(self._path, text.encode(), at=at)
@@ -126,8 +148,17 @@ class DreamLock:
 
 
 def _started(pid: int) -> str:
-    """Say when a process began, where the system tells; '?' elsewhere."""
+    """Say when a process began, where the system tells, and on which machine it is seen."""
+    began = "?"
     with contextlib.suppress(OSError, IndexError):
         told = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-        return told.rpartition(")")[2].split()[19]
-    return "?"
+        began = told.rpartition(")")[2].split()[19]
+    return f"{began}@{_here()}"
+
+
+def _here() -> str:
+    """Name the machine, and the part of it, whose processes are seen: a home may be shared."""
+    part = "?"
+    with contextlib.suppress(OSError):
+        part = os.readlink("/proc/self/ns/pid")
+    return hashlib.sha256(f"{platform.node()} {part}".encode()).hexdigest()[:HERE_CHARS]

@@ -105,7 +105,7 @@ class Dreams:
         touched = sessions_touched(logs, last, current=self.agent.session.id)
         if is_trial:
             return await self._by_model(last, touched, self._steps(), is_trial=True)
-        with self._lock().hold():
+        with self._lock().hold(is_by_hand=True):
             report = await self._by_model(last, touched, self._steps())
         self.leave(_dreamt(report))
         return report
