@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from holdfast.memory.branch import Branch
 from holdfast.memory.checks import wrong_with
 from holdfast.memory.commits import Change
-from holdfast.memory.dream import Steps, dream, dream_alone, in_repository
+from holdfast.memory.dream import Steps, dream, dream_alone, in_repository, tidy, tried
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import Memory
 from holdfast.memory.refusals import MemoryRefused
@@ -162,6 +162,20 @@ def test_a_trial_changes_nothing_and_shows_all(store, write, repository):
     trial = dream(store, SETTINGS, repository=repository, is_trial=True)
     assert trial.commit is None and store.history.head == 1
     assert trial.diff == dream(store, SETTINGS, repository=repository).diff != ""
+
+
+def test_a_trial_says_what_would_forbid_it(store, write, repository):
+    """The same checks as when it is meant."""
+    write(memory("a.md", TUESDAY, 1_000.0), memory("b.md", TUESDAY, 2_000.0))
+    none = replace(SETTINGS, removed_floor=1)
+    assert dream(store, none, repository=repository, is_trial=True).wrong == ()
+    branch = Branch(store)
+    branch.remove("a.md", "old")
+    branch.remove("b.md", "old")
+    report = tidy(branch, none, repository=repository, steps=Steps(most=3))
+    assert tried(branch, report, none, repository).wrong == (
+        "2 of 2 memories are removed, more than 1 (dream.removed_share)",
+    )
 
 
 def test_a_second_dream_finds_nothing_to_do(store, write, repository):

@@ -47,7 +47,7 @@ def _without(settings: Settings, *, is_trial: bool) -> DreamReport:
         if is_trial:
             return dream(store, settings.dream, repository=repository, is_trial=True)
         lock = DreamLock(store.root, stale_seconds=settings.dream.stale_minutes * 60)
-        return dream_alone(store, settings.dream, lock, repository=repository)
+        return dream_alone(store, settings.dream, lock, repository=repository, is_by_hand=True)
 
 
 async def _with_model(model: Model, settings: Settings, *, is_trial: bool) -> DreamReport:
@@ -57,6 +57,8 @@ async def _with_model(model: Model, settings: Settings, *, is_trial: bool) -> Dr
 
 
 def _said(report: DreamReport, dry_run: bool) -> str:
+    if report.wrong:
+        return f"Would be refused: {harmless('; '.join(report.wrong))}."
     if dry_run:
         return f"Would do: {report.line}."
     undo = f" Take it back: holdfast memory undo {report.commit.id}" if report.commit else ""

@@ -39,6 +39,8 @@ class DreamReport:
     """Files whose marks named memories that are not there, and were dropped."""
     rewritten: int = 0
     """Memories a model wrote or changed; what it removed is among the merged."""
+    wrong: tuple[str, ...] = ()
+    """What would forbid it, of a dream that is only tried."""
     usage: Usage | None = None
     """What a model took; None without one."""
 
@@ -86,7 +88,9 @@ def dream(
     steps = steps or Steps(most=settings.steps_shown)
     branch = Branch(store)
     report = tidy(branch, settings, repository=repository, steps=steps)
-    return report if is_trial else merged(branch, report, settings, repository, steps)
+    if is_trial:
+        return tried(branch, report, settings, repository)
+    return merged(branch, report, settings, repository, steps)
 
 
 def tidy(branch: Branch, settings: DreamSettings, *, repository: Path, steps: Steps) -> DreamReport:
@@ -110,6 +114,15 @@ def tidy(branch: Branch, settings: DreamSettings, *, repository: Path, steps: St
         unmarked=tuple(plan.unmarked),
         stale=tuple(plan.stale),
         diff=branch.diff(),
+    )
+
+
+def tried(
+    branch: Branch, report: DreamReport, settings: DreamSettings, repository: Path
+) -> DreamReport:
+    """Say what would forbid a branch to become true."""
+    return replace(
+        report, wrong=tuple(wrong_with(branch, settings, exists=in_repository(repository)))
     )
 
 
@@ -137,9 +150,10 @@ def dream_alone(
     repository: Path,
     seen: Held | None = None,
     steps: Steps | None = None,
+    is_by_hand: bool = False,
 ) -> DreamReport:
     """Dream while holding the lock; a failure puts the lock's time back."""
-    with lock.hold(seen):
+    with lock.hold(seen, is_by_hand=is_by_hand):
         return dream(store, settings, repository=repository, steps=steps)
 
 

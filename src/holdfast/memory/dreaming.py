@@ -16,7 +16,7 @@ from holdfast.errors import HoldfastError
 from holdfast.fork import Ask, ForkRequest, Permit, Prefix
 from holdfast.memory.branch import Branch
 from holdfast.memory.commits import Change
-from holdfast.memory.dream import DreamReport, Steps, merged, tidy
+from holdfast.memory.dream import DreamReport, Steps, merged, tidy, tried
 from holdfast.memory.memory import stamp
 from holdfast.memory.paths import INDEX
 from holdfast.memory.permit import MEMORY
@@ -80,7 +80,9 @@ async def dream_with(
     report = _with_model(
         tidy(branch, settings, repository=repository, steps=steps), changes, reply.usage
     )
-    return report if is_trial else merged(branch, report, settings, repository, steps)
+    if is_trial:
+        return tried(branch, report, settings, repository)
+    return merged(branch, report, settings, repository, steps)
 
 
 def words(
