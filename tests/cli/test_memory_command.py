@@ -190,3 +190,18 @@ def test_odd_numbers_are_an_error_that_says_so(words):
     """Whatever Python or the database would make of them."""
     done = CliRunner().invoke(memory_command, words)
     assert done.exit_code != 0 and isinstance(done.exception, SystemExit | NoSuchMemory)
+
+
+def test_a_memory_named_twice_is_forgotten_once():
+    """It is one memory."""
+    memory("edit", "a.md", "--text", page("one"))
+    assert "forgotten" in memory("forget", "a.md", "a.md")
+
+
+def test_an_export_is_private_and_says_what_it_wrote_over(tmp_path):
+    """Memories are the user's own, wherever they are copied to."""
+    memory("edit", "a.md", "--text", page("one"))
+    assert "Written over" not in memory("export", tmp_path / "out")
+    assert (tmp_path / "out" / "a.md").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
+    assert "Written over: MEMORY.md, a.md." in memory("export", tmp_path / "out")

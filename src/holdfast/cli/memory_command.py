@@ -11,6 +11,7 @@ import click
 
 from holdfast.cli.show import ago, harmless, json_out, plain
 from holdfast.memory.commits import Change, Commit
+from holdfast.memory.files import write_private
 from holdfast.memory.inbox import Inbox, Proposal
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX, checked_name, memory_directory, team_directory
@@ -149,6 +150,7 @@ def edit(file: str, text: str | None, why: str, as_json: bool) -> None:
 @as_json_option
 def forget(files: tuple[str, ...], why: str, as_json: bool) -> None:
     """Remove FILES; `holdfast memory undo NAME` brings one back."""
+    files = tuple(dict.fromkeys(files))
     with memory_store() as store:
         for file in files:
             store.read(file)  # says which one is not there, before any is removed
@@ -172,12 +174,13 @@ def export(directory: Path | None, as_json: bool) -> None:
             return
         files = {memory.file: store.read(memory.file) for memory in memories}
         files[INDEX] = store.index()
+        replaced = sorted(file for file in files if (directory / file).exists())
         for file, text in files.items():
-            place = directory / file
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text, encoding="utf-8")
-        said = f"{len(memories)} memories written to {directory}."
-        _tell({"written": sorted(files), "directory": str(directory)}, [said], as_json)
+            write_private(directory / file, text.encode())
+        over = f" Written over: {', '.join(replaced)}." if replaced else ""
+        said = f"{len(memories)} memories written to {directory}.{over}"
+        told = {"written": sorted(files), "replaced": replaced, "directory": str(directory)}
+        _tell(told, [said], as_json)
 
 
 @command.command(epilog="Example: holdfast memory inbox --accept 3")
