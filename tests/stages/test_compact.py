@@ -257,6 +257,24 @@ async def test_a_pivot_that_is_not_there_is_refused(talk):
         await one.stage.compact(one.engine, Wish(kind="from", pivot=9_999))
 
 
+async def test_a_hooks_no_is_told_once_in_a_turn(talk):
+    """Not at every call: a turn may have hundreds."""
+    one = talk().fill()
+
+    async def blocks(trigger, focus):
+        return Before(blocked="not now")
+
+    one.stage.around.before = blocks
+    await one.prepare()
+    one.turn_open(id="a")
+    await one.stage(one.engine)
+    assert one.told == ["not compacted: not now"]
+    one.answered()
+    one.engine.say("and now?")
+    await one.stage(one.engine)
+    assert one.told == ["not compacted: not now"] * 2
+
+
 async def test_hooks_add_instructions_or_say_no(talk):
     """A no skips what was only due, and fails what was asked for or forced."""
     one = talk(SUMMARY).fill()

@@ -19,8 +19,9 @@ from holdfast.compaction.compose import Manner, compose
 from holdfast.compaction.segment import Segment, partial_segment, whole_segment
 from holdfast.compaction.summary import Kind
 from holdfast.engine import Engine, Fullness
-from holdfast.entries import Cleared, Compacted, Failed, Framed, SpokenContent
+from holdfast.entries import Compacted, Failed, Framed, SpokenContent
 from holdfast.errors import HoldfastError, ModelError, PromptTooLong, RequestRejected
+from holdfast.items import Spoken
 from holdfast.stages.ahead import Ahead
 from holdfast.stages.collapse import drain, is_collapsing
 from holdfast.stages.drafting import (
@@ -31,21 +32,17 @@ from holdfast.stages.drafting import (
     fitted,
     line_for,
     material_of,
-    scales_of,
     within,
 )
 from holdfast.stages.from_notes import FromNotes
 from holdfast.stages.ladder import Ladder, Made
 from holdfast.stages.recording import recorded
 from holdfast.stages.surroundings import Before, Blocked, Surroundings, Trigger
-from holdfast.stages.thrash import WHAT as THRASH
-from holdfast.stages.thrash import find_culprit, is_thrashing
-from holdfast.stages.timing import drops_thinking
+from holdfast.stages.thrash import Guard, is_thrashing, may_ask_models
 from holdfast.view import View
 
 HISTORY = "History"
 """The tool that opens what left the view."""
-CLEARED = "This result filled the window again and again, and was cleared."
 TROUBLE = (OSError, HoldfastError, ValueError)
 """What may go wrong around a summary without the summary being lost for it."""
 
@@ -76,7 +73,9 @@ class Compaction:
         self.notes: FromNotes | None = None
         """Lets notes stand for history before anybody is asked."""
         self._ahead = Ahead()
-        self._restores = True
+        self._guard = Guard()
+        self._refused_in = 0
+        """The message of the turn in which a hook's refusal was told."""
 
     def attach(self, engine: Engine) -> None:
         """Let it run before each of an engine's calls, after the stages that are there."""
@@ -93,14 +92,27 @@ class Compaction:
             return
         if not full.is_blocked and self._waits(engine):
             return
-        if is_thrashing(engine.view.history, settings) and self._stop_refilling(engine):
-            return
+        by_model = may_ask_models(engine.view.history)
+        if is_thrashing(engine.view, settings):
+            stopped = self._guard.stop(engine)
+            self.around.tell(stopped.said)
+            if stopped.has_room:
+                return
+            by_model = False
         try:
-            await self.compact(engine, Wish())
+            await self.compact(engine, Wish(by_model=by_model))
         except Blocked as refusal:
-            self.around.tell(f"not compacted: {refusal}")
+            self._tell_refused(engine, refusal)
         except NothingToCompact:
             return
+
+    def _tell_refused(self, engine: Engine, refusal: Blocked) -> None:
+        """Say once a turn that a hook does not let it happen, not at every call."""
+        asked = (i.id for i in engine.view.items if isinstance(i, Spoken) and i.is_asked())
+        turn = max(asked, default=0)
+        if turn != self._refused_in or not turn:
+            self._refused_in = turn
+            self.around.tell(f"not compacted: {refusal}")
 
     def _waits(self, engine: Engine) -> bool:
         """Say whether compacting may wait until it must be."""
@@ -122,7 +134,9 @@ class Compaction:
         if drain(engine) and engine.fullness().used_tokens < line:
             return True
         try:
-            await self.compact(engine, Wish(trigger="reactive", error=error))
+            by_model = may_ask_models(engine.view.history)
+            wish = Wish(trigger="reactive", error=error, by_model=by_model)
+            await self.compact(engine, wish)
         except RequestRejected as failure:
             engine.record(Failed(what="compact", error=str(failure)))
             return False
@@ -201,7 +215,7 @@ class Compaction:
     async def _restored(self, engine: Engine, segment: Segment) -> SpokenContent:
         """Gather what is shown again, and what hooks say to the session that begins anew."""
         try:
-            content = await self.around.restore(segment) if self._restores else ()
+            content = await self.around.restore(segment) if self._guard.restores else ()
             return (*content, *await self.around.greet())
         except TROUBLE as error:
             engine.record(Failed(what="compact: restore", error=str(error)))
@@ -241,6 +255,7 @@ class Compaction:
             full.used_tokens < settings.ahead_ratio * full.window.auto_tokens
             or segment is None
             or self.ladder.is_broken(settings)
+            or not may_ask_models(engine.view.history)
             or is_taken_back(engine.view)
         ):
             return
@@ -252,24 +267,6 @@ class Compaction:
             return await self.ladder.ahead(engine, asked, prefix)
 
         self._ahead.begin(engine, asyncio.create_task(write()), segment)
-
-    def _stop_refilling(self, engine: Engine) -> bool:
-        """Find what refills the window and act on it; say whether that made room."""
-        line = engine.fullness().window.auto_tokens
-        culprit = find_culprit(engine.view, scales_of(engine), line)
-        said = f"{culprit.said} ({culprit.tokens:,} tokens)" if culprit else "many small things"
-        why = f"the window was refilled again and again, by {said}"
-        engine.record(Failed(what=THRASH, error=why))
-        self.around.tell(why)
-        if culprit is None:
-            return False
-        if culprit.is_restored:
-            self._restores = False
-        if culprit.ids:
-            text = f"{CLEARED} It was {culprit.said}; ask for less of it at a time."
-            drops = drops_thinking(engine)
-            engine.record(Cleared(ids=culprit.ids, texts=(text,), why=why, drops_thinking=drops))
-        return engine.fullness().used_tokens < line
 
     def _manner(self, engine: Engine, wish: Wish) -> Manner:
         return Manner(
