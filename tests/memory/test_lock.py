@@ -80,7 +80,7 @@ def test_a_killed_dream_is_called_that(lock, clock):
     """With when the lock is free, rounded up."""
     _in_child(lambda: _hold_and_die(lock))
     clock.at += STALE_SECONDS - 90
-    with pytest.raises(DreamBusy, match="was killed while it dreamt.* free in 2 minutes"):
+    with pytest.raises(DreamBusy, match=r"was killed while it dreamt.* free in 2 minutes"):
         lock.hold().__enter__()
 
 

@@ -160,5 +160,5 @@ def _here() -> str:
     """Name the machine, and the part of it, whose processes are seen: a home may be shared."""
     part = "?"
     with contextlib.suppress(OSError):
-        part = os.readlink("/proc/self/ns/pid")
+        part = str(Path("/proc/self/ns/pid").readlink())
     return hashlib.sha256(f"{platform.node()} {part}".encode()).hexdigest()[:HERE_CHARS]
