@@ -7,6 +7,7 @@ block; what the last usage reports beyond them is the frame, where the log does 
 from collections import Counter
 from dataclasses import dataclass
 
+from holdfast.entries import Compacted, Replied
 from holdfast.items import Round, Spoken
 from holdfast.measure import Measure, measure_block, measure_json, measure_text
 from holdfast.messages import Block, Document, Image, Text, ToolUse, is_thought
@@ -49,7 +50,7 @@ class Context:
     margin_tokens: int
     """The size is below used plus margin in nineteen of twenty cases."""
     is_reported: bool
-    """The size rests on a provider's usage, not on estimates alone."""
+    """The size rests on a provider's usage, not on estimates alone, nor on one of another view."""
     percent_left: int
     level: Level
     window: Window
@@ -68,12 +69,22 @@ def describe(view: View, gauge: Gauge, window: Window) -> Context:
         title=view.title,
         used_tokens=used,
         margin_tokens=margin,
-        is_reported=gauge.is_anchored,
+        is_reported=gauge.is_anchored and _is_counted(view),
         percent_left=window.percent_left(used),
         level=window.level(used + margin),
         window=window,
         parts=tuple(parts),
     )
+
+
+def _is_counted(view: View) -> bool:
+    """Say whether a provider has counted what is there since history was last compacted."""
+    for entry in reversed(view.history):
+        if isinstance(entry, Replied) and entry.usage is not None:
+            return True
+        if isinstance(entry, Compacted) and entry.n not in view.fate.dead:
+            return False
+    return False
 
 
 def _rest_name(view: View, rest_tokens: int) -> str:

@@ -12,6 +12,7 @@ from holdfast.compaction.directives import PASTE_CHARS
 from holdfast.compaction.reread import tokens_of
 from holdfast.compaction.writing import OUTPUT_TOKENS
 from holdfast.items import Item, Round, Spoken
+from holdfast.measure import NOTHING
 from holdfast.messages import Image, Thinking, text_of
 from holdfast.prices import cost
 from holdfast.session import Session
@@ -49,7 +50,7 @@ class Price:
     first_after: float
     """To write what is new into the cache."""
     asking: float
-    """At most, for having the summary written by the model."""
+    """At most, for having the summary written by the model in one call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,8 @@ class Preview:
     """and those that stay, pinned ones among them."""
     before_tokens: int
     after_tokens: int
+    unseen_tokens: int
+    """In both: what the provider counted and the history does not hold, its prompt and tools."""
     restored_tokens: int
     by: str
     names: int
@@ -93,6 +96,7 @@ def preview(session: Session, draft: Draft) -> Preview:
         kept=len(view.items) - len(covered),
         before_tokens=before,
         after_tokens=after,
+        unseen_tokens=unseen_tokens(session),
         restored_tokens=tokens_of(draft.restored) if draft.restored else 0,
         by=draft.by,
         names=survival.names,
@@ -101,6 +105,13 @@ def preview(session: Session, draft: Draft) -> Preview:
         price=_price(session.engine.model, before, after),
         summary=draft.composed.text,
     )
+
+
+def unseen_tokens(session: Session) -> int:
+    """Say what is in every size of a history without a frame: what is sent besides messages."""
+    frame = session.view.frame
+    has_frame = frame is not None and bool(frame.sections or frame.tools)
+    return 0 if has_frame else max(0, session.engine.size_tokens(NOTHING))
 
 
 def _gone(items: Sequence[Item], summary: str) -> Gone:

@@ -145,7 +145,8 @@ def test_an_emptied_summary_is_a_no(session, monkeypatch):
     """Nothing is written."""
     monkeypatch.setenv("EDITOR", "truncate -s 0")
     before = history()
-    assert run("compact", "s1", "--edit").exit_code == 1
+    done = run("compact", "s1", "--edit")
+    assert (done.exit_code, "nothing was done" in str(done.exception)) == (1, True)
     assert history() == before
 
 
@@ -187,6 +188,48 @@ def test_a_summary_that_would_be_no_shorter_is_not_made(tmp_path):
     assert isinstance(done.exception, RequestRejected)
     assert "no shorter" in str(done.exception)
     assert not out.exists()
+
+
+SECTIONS = "\n  ".join(
+    f"## {n}. {name}\n  The migration of the login."
+    for n, name in (
+        (1, "Request and intent"),
+        (2, "Technical concepts"),
+        (4, "Errors and fixes"),
+        (5, "Problem solving"),
+        (8, "Current work"),
+    )
+)
+
+
+def test_a_preview_with_a_model_asks_it_and_says_what_that_cost(session, tmp_path):
+    """What is shown is what would be made; nothing is changed."""
+    script = tmp_path / "script.txt"
+    script.write_text(f"text: {SECTIONS}\n")
+    words = ("compact", "s1", "--preview", "--model", f"scripted:{script}", "--focus", "the login")
+    before = history()
+    shown = told(*words)
+    assert shown["preview"]["by"] == "model"
+    assert "The migration of the login." in shown["preview"]["summary"]
+    assert shown["usage"]["output_tokens"] > 0
+    assert "which are paid for" in run(*words).output
+    assert history() == before
+
+
+def test_what_a_file_does_not_hold_is_shown_apart(transcript, session):
+    """The provider counted a prompt and tools that no compaction makes smaller."""
+    shown = told("compact", transcript, "--preview")["preview"]
+    assert 0 < shown["unseen_tokens"] < shown["after_tokens"]
+    assert "\nunseen " in run("compact", transcript, "--preview").output
+    assert told("compact", "s1", "--preview")["preview"]["unseen_tokens"] == 0
+
+
+def test_after_a_compaction_sizes_are_estimates(transcript, tmp_path):
+    """No provider has counted what is there now."""
+    out = tmp_path / "ours.jsonl"
+    assert told("context", transcript)["context"]["is_reported"]
+    told("compact", transcript, "--out", out, "--to", "holdfast")
+    assert not told("context", out)["context"]["is_reported"]
 
 
 def test_a_model_can_write_the_summary(session, tmp_path):

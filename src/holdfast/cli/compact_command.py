@@ -20,11 +20,13 @@ from holdfast.compaction.restore import Restoring
 from holdfast.errors import RequestRejected, StoreError
 from holdfast.forecast import Preview, Seam, natural_seams, preview
 from holdfast.log import Header, write_log
+from holdfast.messages import Usage
 from holdfast.models import Model, open_model
 from holdfast.permissions import Gate, Places, load_permissions
 from holdfast.session import Session
 from holdfast.settings import Settings, home, load_settings
 from holdfast.stages.compact import HISTORY, Wish
+from holdfast.stages.drafting import spent_in
 from holdfast.store import FileStore, new_id
 from holdfast.tools.read import READ
 from holdfast.tools.workplace import Workplace
@@ -64,7 +66,10 @@ class Request:
 @click.command(epilog="Example: holdfast compact newest --preview")
 @click.argument("target")
 @click.option(
-    "--preview", "is_only_look", is_flag=True, help="Show what would be done; do nothing."
+    "--preview",
+    "is_only_look",
+    is_flag=True,
+    help="Show what would be done; do nothing. With --model the model is asked, which costs.",
 )
 @click.option("--focus", default="", help="What a model's summary is to dwell on.")
 @click.option(
@@ -146,6 +151,8 @@ class Done:
     n: int = 0
     """The entry that was recorded in a session of ours."""
     bytes: int = 0
+    spent: Usage | None = None
+    """What a model took for a preview."""
 
     def fields(self) -> dict[str, object]:
         """Write it for machines."""
@@ -157,6 +164,7 @@ class Done:
             "entry": self.n or None,
             "file": printable(request.out) if self.bytes and request.out else None,
             "bytes": self.bytes,
+            "usage": self.spent,
             "preview": dataclasses.asdict(self.shown),
             "seams": [dataclasses.asdict(seam) for seam in self.seams],
         }
@@ -171,13 +179,16 @@ class Done:
         elif self.bytes:
             yield f"done     {printable(self.request.out or '')}: {self.bytes:,} bytes"
         else:
+            if self.spent is not None:
+                tokens = f"{self.spent.total_tokens:,} tokens"
+                yield f"asked    the model was asked for this preview: {tokens}, which are paid for"
             yield ""
             yield self.shown.summary
 
 
 async def _compact(request: Request, model: str, base_url: str | None) -> Done:
     """Draft on paper, then take the draft where it belongs."""
-    async with _answering("" if request.is_only_look else model, base_url) as client:
+    async with _answering(model, base_url) as client:
         with ExitStack() as stack:
             session = stack.enter_context(_own(request)) if request.is_in_place else None
             history = session.view.history if session else request.target.history
@@ -192,7 +203,8 @@ async def _tried(request: Request, paper: Session, session: Session | None) -> D
     draft = await tried(paper, request.wish, _manners(request))
     shown, seams = preview(paper, draft), tuple(natural_seams(paper.view))
     if request.is_only_look:
-        return Done(request=request, shown=shown, seams=seams)
+        spent = spent_in(paper.view.history[draft.since :])
+        return Done(request=request, shown=shown, seams=seams, spent=spent)
     if request.edits:
         draft = edited(draft, _edited_text(draft.composed.text))
         shown = preview(paper, draft)

@@ -42,6 +42,11 @@ def lines(shown: Preview) -> Iterator[str]:
         f"tokens   {shown_tokens(shown.before_tokens)} → {shown_tokens(shown.after_tokens)} "
         f"({share:.0%} less{restored})"
     )
+    if shown.unseen_tokens:
+        yield (
+            f"unseen   {shown_tokens(shown.unseen_tokens)} of both: the system prompt and tools that "
+            "the provider counted; they are not in the history"
+        )
     yield from _price_lines(shown)
     gone = shown.gone
     tools = ", ".join(f"{name} {count}" for name, count in list(gone.results.items())[:TOOLS])
@@ -60,7 +65,7 @@ def _price_lines(shown: Preview) -> Iterator[str]:
     if price is None:
         yield f"price    by {shown.by}; no price is published for the model"
         return
-    yield f"price    {price.model}, by {shown.by}; a model's summary at most ${price.asking:.4f}"
+    yield f"price    {price.model}, by {shown.by}; a model's summary at most ${price.asking:.4f} per call"
     yield (
         f"         each later call reads ${price.call_before:.4f} → ${price.call_after:.4f}; "
         f"the first writes ${price.first_after:.4f}"
