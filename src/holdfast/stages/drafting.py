@@ -26,6 +26,8 @@ from holdfast.tools.past import is_restored_file
 
 SHARES = (1.0, 0.5, 0.25, 0.1)
 """Of its budget, that a summary is given while what comes of it is over the line."""
+ROOM_SHARE = 0.85
+"""Of the line, that what is restored may fill it to: else the next answers would reach it again."""
 LINE_SHARE = 0.3
 """Of the line, that a summary may fill at most: the rest is for the work."""
 HIGH_FLOOR_SHARE = 0.5
@@ -123,7 +125,7 @@ def fitted(engine: Engine, draft: Draft, manner: Manner, line: int) -> Draft:
             composed = compose(material, draft.made.written, manner)
             draft = replace(draft, material=material, composed=composed)
         for restored in lighter(draft.restored):
-            if after_tokens(engine, draft, restored) < line:
+            if after_tokens(engine, draft, restored) < (ROOM_SHARE * line if restored else line):
                 return replace(draft, restored=restored)
         if draft.made.written is not None and share == SHARES[1]:
             draft = replace(draft, made=Made())  # a digest can be cut further than a summary
@@ -137,7 +139,7 @@ def fitted(engine: Engine, draft: Draft, manner: Manner, line: int) -> Draft:
 def within(engine: Engine, draft: Draft, line: int) -> Draft:
     """Leave out of what would be restored as much as there is no room for."""
     for restored in lighter(draft.restored):
-        if after_tokens(engine, draft, restored) < line:
+        if after_tokens(engine, draft, restored) < ROOM_SHARE * line:
             return replace(draft, restored=restored)
     return replace(draft, restored=())
 
