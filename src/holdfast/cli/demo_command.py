@@ -20,7 +20,7 @@ import click
 
 from holdfast.agent import Agent
 from holdfast.cli.demo_memory import memory_scene, scene_lines
-from holdfast.cli.demo_notes import notes_lines, notes_scene
+from holdfast.cli.demo_notes import let_notes_stand_in, notes_lines, notes_report
 from holdfast.cli.demo_scene import TASKS, TEST_WORDS, lay_out, scene_settings
 from holdfast.cli.show import bar, json_out, tokens
 from holdfast.cli.working import OFFLINE_MODEL, opened_model, show, working_agent
@@ -90,9 +90,8 @@ async def _work(model: Model, project: Path, *, quiet: bool) -> JsonObject:
                     ends.append(event.reason)
                 if not quiet:
                     show(event)
-        report = _report(agent, ends)
-        report["notes"] = await notes_scene(agent)
-        return report | {"seconds": round(time.perf_counter() - began, 1)}
+            let_notes_stand_in(agent)
+        return _report(agent, ends) | {"seconds": round(time.perf_counter() - began, 1)}
 
 
 def _report(agent: Agent, ends: Sequence[str]) -> JsonObject:
@@ -104,6 +103,7 @@ def _report(agent: Agent, ends: Sequence[str]) -> JsonObject:
         "tool_calls": dict(Counter(entry.tool for entry in history if isinstance(entry, Began))),
         "entries": len(history),
         "layers": _layers(agent, history),
+        "notes": notes_report(agent),
         "broken_rules": violations(agent.session.view.messages()),
         "used_tokens": full.used_tokens,
         "window_tokens": full.window.limit_tokens,
@@ -191,9 +191,9 @@ def _layer_lines(layers: JsonObject) -> list[str]:
     lines += [f"cleared    {why}" for why in layers["cleared"]]
     for one in layers["compacted"]:
         lines.append(f"compacted  {one['why']}")
-        lines.append(
-            f"           its call read {one['prefix_read_share']:.1%} of the prefix from the cache"
-        )
+        if one["by"] == "model":
+            read = f"{one['prefix_read_share']:.1%} of the prefix"
+            lines.append(f"           its call read {read} from the cache")
     kept = layers["tasks_still_verbatim"]
     lines.append(f"survived   {kept} of {len(TASKS)} tasks stand word for word before the model")
     return lines

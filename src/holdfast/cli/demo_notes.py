@@ -1,47 +1,37 @@
-"""The demo's scene with notes: they grew beside the work, and now stand for it without a call."""
+"""The demo's part with notes: they grow beside the work, and stand for it at the second line."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.agent import Agent
-from holdfast.entries import AnyEntry, Compacted, Forked, Noted
-from holdfast.errors import RequestRejected
+from holdfast.entries import Compacted, Noted
 from holdfast.messages import JsonObject
 
 
-async def notes_scene(agent: Agent) -> JsonObject:
-    """Compact once more, from the notes that the engine kept; say what they are and what it took."""
+def let_notes_stand_in(agent: Agent) -> None:
+    """Once a model has written a summary, let the next one come from the notes, without a call."""
     engine = agent.engine
-    noted = [entry for entry in engine.view.history if isinstance(entry, Noted)]
-    calls = _calls(engine.view.history)
-    notes = replace(engine.settings.notes, stand_in="always")
-    engine.settings = replace(engine.settings, notes=notes)
-    seconds, why = 0.0, ""
-    try:
-        await agent.compact()
-    except RequestRejected as refusal:
-        why = f"not compacted: {refusal}"
-    else:
-        made = next(e for e in reversed(engine.view.history) if isinstance(e, Compacted))
-        seconds, why = made.seconds, made.why
+    is_written = any(isinstance(e, Compacted) and e.by == "model" for e in engine.view.history)
+    if is_written and engine.settings.notes.stand_in != "always":
+        notes = replace(engine.settings.notes, stand_in="always")
+        engine.settings = replace(engine.settings, notes=notes)
+
+
+def notes_report(agent: Agent) -> JsonObject:
+    """Say how the notes grew, and what became of them at the line."""
+    history = agent.engine.view.history
+    tokens = [entry.tokens for entry in history if isinstance(entry, Noted)]
+    made = [e for e in history if isinstance(e, Compacted) and "from the notes" in e.why]
     return {
-        "updates": len(noted),
-        "tokens": [entry.tokens for entry in noted],
-        "calls": _calls(engine.view.history) - calls,
-        "seconds": seconds,
-        "why": why,
+        "updates": len(tokens),
+        "tokens": tokens,
+        "compacted": len(made),
+        "calls": sum(entry.usage is not None for entry in made),
+        "seconds": [entry.seconds for entry in made],
     }
 
 
-def _calls(history: Sequence[AnyEntry]) -> int:
-    return sum(isinstance(entry, Forked) for entry in history)
-
-
-def notes_lines(scene: JsonObject) -> list[str]:
-    """Tell the scene to a person."""
-    sizes = scene["tokens"]
+def notes_lines(report: JsonObject) -> list[str]:
+    """Tell it to a person."""
+    sizes = report["tokens"]
     grown = f", {sizes[0]:,} tokens at first and {sizes[-1]:,} at last" if sizes else ""
-    return [
-        f"notes      brought up to date {scene['updates']} times beside the work{grown}",
-        f"from them  {scene['why']}; {scene['calls']} calls, {scene['seconds']} s",
-    ]
+    return [f"notes      brought up to date {report['updates']} times beside the work{grown}"]

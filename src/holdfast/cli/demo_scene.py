@@ -16,7 +16,7 @@ WINDOW_TOKENS = 32_000
 """Small, so that the window is seen to fill."""
 DAYS, DAY_LINES = 12, 40
 """Short files, enough of them that old results are cleared."""
-WEEKS, WEEK_LINES = 4, 150
+WEEKS, WEEK_LINES = 6, 150
 """Long files, which fill the window although old results were cleared."""
 TABLE_ROWS = 160
 """That the tests print: more than one result may hold in a window this small."""
