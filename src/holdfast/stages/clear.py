@@ -74,10 +74,11 @@ class Clearing:
     async def __call__(self, engine: Engine) -> None:
         """Clear what is due before the next call."""
         settings = engine.settings.clear
-        self._take_in_served(engine, self.look(engine))
+        stock = self.look(engine)
+        if self._take_in_served(engine, stock):
+            stock = self.look(engine)
         if not settings.on:
             return
-        stock = self.look(engine)
         now = moment(engine, stock, self._tally)
         if now.is_blocked and engine.view.fate.vetoes:
             stock.follow(engine.view, is_forced=True)
@@ -133,17 +134,18 @@ class Clearing:
                     self.forget(path)
         self.tell(entry.why)
 
-    def _take_in_served(self, engine: Engine, stock: Stock) -> None:
-        """Write down what the provider says it cleared on its side."""
+    def _take_in_served(self, engine: Engine, stock: Stock) -> bool:
+        """Write down what the provider says it cleared on its side, if there is any news."""
         answer = self._tally.last_applied
         if answer is None or answer.n <= self._served:
-            return
+            return False
         self._served = answer.n
         found = served(engine.view, engine.frame, answer, self.describe)
         found = shorter(found, self._lines, engine.view.history)
         if found:
             now = moment(engine, stock, self._tally)
             self._clear(engine, plan_served(found, self._tally.served_tokens, now))
+        return bool(found)
 
 
 def cleared(engine: Engine, plan: Plan, lines: Lines) -> Cleared:
