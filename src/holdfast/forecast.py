@@ -91,7 +91,7 @@ def preview(session: Session, draft: Draft) -> Preview:
     survival = draft.composed.survival
     return Preview(
         covered=len(covered),
-        first=segment.first,
+        first=segment.items[0].order,  # of a summary, the first message that it stands for
         last=segment.last,
         kept=len(view.items) - len(covered),
         before_tokens=before,

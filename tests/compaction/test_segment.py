@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.compaction.segment import partial_segment, seams, segment_before, whole_segment
+from holdfast.compaction.segment import partial_segment, segment_before, whole_segment
 from holdfast.entries import Compacted, Replied, Said
 from holdfast.errors import RequestRejected
 from holdfast.messages import Text, ToolUse
@@ -67,7 +67,9 @@ def test_what_comes_before_an_item_may_be_covered_alone():
     assert (segment.kind, segment.last, segment.kept) == ("up_to", 4, (5, 7))
 
 
-def test_seams_are_where_the_user_spoke():
-    """Hidden messages are none."""
-    view = fold((*TALK[:4], said(5, hidden=True), answered(6), said(7), answered(8)))
-    assert seams(view) == [1, 3, 7]
+def test_a_pivot_that_a_summary_covers_is_refused_with_its_number():
+    """The user reads old numbers in a listing."""
+    summary = Compacted(n=9, first=1, last=4, summary=(Text(text="all of it"),))
+    view = fold((*TALK, summary))
+    with pytest.raises(RequestRejected, match="message 3 is in the summary #9"):
+        partial_segment(view, "up_to", 3)

@@ -257,6 +257,14 @@ async def test_a_pivot_that_is_not_there_is_refused(talk):
         await one.stage.compact(one.engine, Wish(kind="from", pivot=9_999))
 
 
+async def test_what_was_just_compacted_is_not_called_a_beginning(talk):
+    """Asked a second time at once, it says that all is done."""
+    one = talk(SUMMARY).fill(waiting="")
+    await one.session.compact()
+    with pytest.raises(NothingToCompact, match="compacted already"):
+        await one.session.compact()
+
+
 async def test_a_hooks_no_is_told_once_in_a_turn(talk):
     """Not at every call: a turn may have hundreds."""
     one = talk().fill()

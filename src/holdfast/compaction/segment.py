@@ -8,6 +8,7 @@ still run. What is pinned within a segment stays too, word for word: the view se
 from dataclasses import dataclass
 
 from holdfast.compaction.summary import Kind
+from holdfast.entries import Compacted
 from holdfast.errors import RequestRejected
 from holdfast.items import Item, Spoken
 from holdfast.messages import text_of
@@ -72,8 +73,8 @@ def partial_segment(view: View, kind: Kind, pivot: int) -> Segment:
     A message that no longer shows, or one that leaves nothing to cover, is refused.
     """
     item = view.item_of(pivot)
-    if item is None:
-        raise RequestRejected(f"message {pivot} is not in the view; `explain` lists those that are")
+    if item is None or (item.id != pivot and _is_summary(item)):
+        raise RequestRejected(_not_there(view, pivot))
     at = view.items.index(item)
     end = view.compactable()
     if kind == "up_to":
@@ -90,14 +91,17 @@ def partial_segment(view: View, kind: Kind, pivot: int) -> Segment:
     )
 
 
-def seams(view: View) -> list[int]:
-    """List the messages at which a partial compaction would naturally begin: the user's own."""
-    asked = [item for item in view.items[: view.compactable()] if _is_asked(item)]
-    return [item.id for item in asked]
-
-
-def _is_asked(item: Item) -> bool:
-    return isinstance(item, Spoken) and item.is_asked()
+def _not_there(view: View, n: int) -> str:
+    """Say why a message cannot be cut at: a summary stands for it, or there is none of this number."""
+    covers = (
+        entry
+        for entry in reversed(view.history)
+        if isinstance(entry, Compacted) and entry.n not in view.fate.dead
+    )
+    by = next((entry.n for entry in covers if entry.first <= n <= entry.last), None)
+    if by is None:
+        return f"message {n} is not in the view; `explain` lists those that are"
+    return f"message {n} is in the summary #{by}; `undo {by}` takes that back, or cut at #{by}"
 
 
 def _is_summary(item: Item) -> bool:

@@ -62,6 +62,8 @@ class Wish:
     """The message a partial compaction begins or ends at."""
     error: PromptTooLong | None = None
     by_model: bool = True
+    may_ask: bool = True
+    """Whether a model may be asked for it now; what is written already may serve all the same."""
 
 
 class Compaction:
@@ -92,15 +94,15 @@ class Compaction:
             return
         if not full.is_blocked and self._waits(engine):
             return
-        by_model = may_ask_models(engine.view.history)
+        may_ask = may_ask_models(engine.view.history)
         if is_thrashing(engine.view, settings):
             stopped = self._guard.stop(engine)
             self.around.tell(stopped.said)
             if stopped.has_room:
                 return
-            by_model = False
+            may_ask = False
         try:
-            await self.compact(engine, Wish(by_model=by_model))
+            await self.compact(engine, Wish(may_ask=may_ask))
         except Blocked as refusal:
             self._tell_refused(engine, refusal)
         except NothingToCompact:
@@ -134,8 +136,8 @@ class Compaction:
         if drain(engine) and engine.fullness().used_tokens < line:
             return True
         try:
-            by_model = may_ask_models(engine.view.history)
-            wish = Wish(trigger="reactive", error=error, by_model=by_model)
+            may_ask = may_ask_models(engine.view.history)
+            wish = Wish(trigger="reactive", error=error, may_ask=may_ask)
             await self.compact(engine, wish)
         except RequestRejected as failure:
             engine.record(Failed(what="compact", error=str(failure)))
@@ -160,7 +162,8 @@ class Compaction:
         check_helps(engine, material, manner, line, lowest)
         since = len(engine.view.history)
         async with self._progress(engine):
-            prepared = await self._ahead.take(engine) if wish == Wish() else None
+            is_plain = replace(wish, may_ask=True) == Wish()
+            prepared = await self._ahead.take(engine) if is_plain else None
             if prepared is not None:
                 material, since = material_of(engine, prepared.segment), prepared.since
                 made = Made(written=prepared.written, way="ahead")
@@ -172,7 +175,7 @@ class Compaction:
                     material,
                     asked,
                     is_wished=wish.trigger == "manual",
-                    by_model=wish.by_model,
+                    by_model=wish.by_model and wish.may_ask,
                     error=wish.error,
                 )
             restored = await self._restored(engine, material.segment)
@@ -317,7 +320,12 @@ def _segment(engine: Engine, wish: Wish) -> Segment:
         return partial_segment(engine.view, wish.kind, wish.pivot)
     segment = whole_segment(engine.view, again=wish.trigger != "manual")
     if segment is None:
-        raise NothingToCompact("there is nothing to compact yet")
+        is_done = any(isinstance(i, Spoken) and i.kind == "summary" for i in engine.view.items)
+        raise NothingToCompact(
+            "all of it is compacted already; nothing was answered since"
+            if is_done
+            else "there is nothing to compact yet"
+        )
     return segment
 
 
