@@ -9,6 +9,7 @@ field can be overridden by whoever knows better. What a model costs is in `price
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Literal
 
 Family = Literal["anthropic", "openai", "simulator", "local", "unknown"]
@@ -88,6 +89,7 @@ def known_models() -> tuple[str, ...]:
     return tuple(_TABLE)
 
 
+@lru_cache(maxsize=256)
 def canonical_name(model: str) -> str:
     """Reduce a model's spelling to the name the tables use.
 
