@@ -95,6 +95,12 @@ def test_too_long_is_known_in_every_wording(sdk, message, needed, allowed):
     assert (ours.needed_tokens, ours.allowed_tokens) == (needed, allowed)
 
 
+def test_too_long_is_said_once():
+    """The provider's own sentence is enough where it says so."""
+    ours = translate(status_error(anthropic, 400, error_body("prompt is too long: 9 tokens > 8")))
+    assert str(ours).lower().count("too long") == 1
+
+
 def test_too_long_may_be_said_in_fields():
     """llama.cpp gives its numbers beside the sentence."""
     body = {

@@ -208,8 +208,9 @@ def _too_long(fault: Fault, status: int | None, said: str) -> PromptTooLong | No
     needed = numbers.get("needed", fault.details.get("n_prompt_tokens"))
     if needed is not None:
         needed += numbers.get("more", 0)
+    is_told = "too long" in said.lower()
     return PromptTooLong(
-        f"the prompt is too long: {said}; compact the conversation",
+        f"{said if is_told else f'the prompt is too long: {said}'}; compact the conversation",
         needed_tokens=needed,
         allowed_tokens=numbers.get("allowed", fault.details.get("n_ctx")),
         status=status,
