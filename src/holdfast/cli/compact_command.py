@@ -25,9 +25,10 @@ from holdfast.models import Model, open_model
 from holdfast.permissions import Gate, Places, load_permissions
 from holdfast.session import Session
 from holdfast.settings import Settings, home, load_settings
-from holdfast.stages.compact import HISTORY, Wish
+from holdfast.stages.compact import Wish
 from holdfast.stages.drafting import spent_in
 from holdfast.store import FileStore, new_id
+from holdfast.tools.describe import HISTORY
 from holdfast.tools.read import READ
 from holdfast.tools.workplace import Workplace
 from holdfast.transcripts.formats import FORMATS, named, printable

@@ -39,10 +39,9 @@ from holdfast.stages.ladder import Ladder, Made
 from holdfast.stages.recording import recorded
 from holdfast.stages.surroundings import Before, Blocked, Surroundings, Trigger
 from holdfast.stages.thrash import Guard, is_thrashing, may_ask_models
+from holdfast.tools.describe import HISTORY
 from holdfast.view import View
 
-HISTORY = "History"
-"""The tool that opens what left the view."""
 TROUBLE = (OSError, HoldfastError, ValueError)
 """What may go wrong around a summary without the summary being lost for it."""
 
