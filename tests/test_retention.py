@@ -58,7 +58,7 @@ async def test_a_model_that_writes_no_summary_is_not_credited_with_one():
     model = ScriptedModel("text: no", name="claude-opus-4-6")
     found, is_written = await retention.by_model(segment(retention), "claude-opus-4-6", model)
     assert not is_written
-    assert "Told from the log" in found
+    assert "without a model" in found
 
 
 async def test_without_a_model_there_is_no_row_for_one():
