@@ -43,7 +43,7 @@ class Reader:
     def answer(self, request):
         self.seen.append(request.messages)
         calls = sum(m["role"] == "assistant" for m in request.messages)
-        use = tool_use("Read", {"file_path": f"/work/{calls}.py"})
+        use = tool_use("Read", {"file_path": f"/shop/{calls}.py"})
         return Answer(blocks=(text("next"), use))
 
 
@@ -173,7 +173,7 @@ async def test_when_the_cache_dies_edits_become_text(work):
     assert rewritten.texts[:7] == edited.texts
     assert edits_in(request) == []
     shown = one.brain.seen[-1][2]["content"][0]["content"]
-    assert shown.startswith("[Read /work/0.py: ") and "History #" in shown
+    assert shown.startswith("[Read /shop/0.py: ") and "History #" in shown
     assert one.usages[-1].cache_read_tokens == 0
     await one.call()
     assert one.usages[-1].cache_read_tokens > 5_000 and one.alarms == []

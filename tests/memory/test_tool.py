@@ -108,9 +108,9 @@ async def test_rename_keeps_the_text(store, memory):
     text = store.read("a.md")
     await memory("rename", old_path="/memories/a.md", new_path="/memories/c.md")
     assert store.read("c.md") == text and not store.version("a.md")
-    await memory("rename", old_path="/memories/ops", new_path="/memories/work")
-    assert store.version("work/b.md")
-    done = await memory("rename", old_path="/memories/c.md", new_path="/memories/work/b.md")
+    await memory("rename", old_path="/memories/ops", new_path="/memories/duty")
+    assert store.version("duty/b.md")
+    done = await memory("rename", old_path="/memories/c.md", new_path="/memories/duty/b.md")
     assert done.is_error and "exists already" in done.content
 
 
