@@ -28,16 +28,16 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
-from holdfast.agents.register import Register
-from holdfast.capabilities import Capabilities, capabilities
-from holdfast.entries import AnyEntry, Ended, Ran, Said, Spawned
+from holdfast.agent.build import open_agent
+from holdfast.agent.subagents.registry import Register
 from holdfast.log import load
+from holdfast.log.entries import AnyEntry, Ended, Ran, Said, Spawned
+from holdfast.log.store import FileStore
 from holdfast.messages import JsonObject
+from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.chaos import KINDS, ChaosModel
 from holdfast.models.protocol import Event, Request
 from holdfast.models.scripted import ScriptedModel
-from holdfast.opening import open_agent
-from holdfast.store import FileStore
 
 NAME = "claude-sonnet-5-5"
 WAVE = 10

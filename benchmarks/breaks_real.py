@@ -24,15 +24,15 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from holdfast.cache.calls import Call, explain_calls, totals
-from holdfast.cache.edits import EditedWire
-from holdfast.cache.markers import Markers
-from holdfast.cache.request import Caching, Wire, build
-from holdfast.cache.watch import Watch
-from holdfast.entries import Framed, Replied, Section
+from holdfast.log.entries import Framed, Replied, Section
 from holdfast.messages import Message, Text, Usage
+from holdfast.request.build import Caching, Wire, build
+from holdfast.request.cache.calls import Call, explain_calls, totals
+from holdfast.request.cache.monitor import Watch
+from holdfast.request.edits import EditedWire
+from holdfast.request.markers import Markers
+from holdfast.simulator.sessions import write
 from holdfast.transcripts.formats import open_transcript
-from holdfast.transcripts.generate import write
 from quiet import MODELS, prose, quiet_sessions
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"

@@ -17,19 +17,19 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from holdfast.loop import Continued, Loop, Stopped
+from holdfast.log.spending import Purse
 from holdfast.messages import text_of
+from holdfast.messages.rules import violations
 from holdfast.models.anthropic import AnthropicModel
 from holdfast.models.chaos import ChaosModel
 from holdfast.models.steady import Patience
-from holdfast.round import Toolbox
-from holdfast.rules import violations
 from holdfast.session import Session
 from holdfast.simulator import Answer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
-from holdfast.spending import Purse
+from holdfast.tools.context import Workplace
 from holdfast.tools.protocol import Outcome, Tool
-from holdfast.tools.workplace import Workplace
+from holdfast.turn.loop import Continued, Loop, Stopped
+from holdfast.turn.round import Toolbox
 
 MODEL = "claude-sonnet-4-6"
 RUN_SECONDS = 120.0

@@ -19,8 +19,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from holdfast.agents.ledger import Ledger, Line
-from holdfast.agents.tasks import Change, Task, TaskList, Unchanged
+from holdfast.agent.subagents.ledger import Ledger, Line
+from holdfast.agent.subagents.tasks import Change, Task, TaskList, Unchanged
 
 WORK_SECONDS = 100
 HOLD_SECONDS = 0.03

@@ -32,10 +32,9 @@ from statistics import median
 import msgspec
 from msgspec import structs
 
-from holdfast.cache.lifetime import latched
-from holdfast.capabilities import capabilities
-from holdfast.engine import Engine
-from holdfast.entries import (
+from holdfast.errors import HoldfastError
+from holdfast.log import Header, Log, load
+from holdfast.log.entries import (
     AnyEntry,
     Cleared,
     Compacted,
@@ -48,24 +47,25 @@ from holdfast.entries import (
     Spilled,
     Switched,
 )
-from holdfast.errors import HoldfastError
-from holdfast.history.history import History
-from holdfast.log import Header, Log, load
-from holdfast.measure import NOTHING, measure_text
 from holdfast.messages import ToolUse, Usage, text_of
-from holdfast.prices import prices
+from holdfast.messages.measure import NOTHING, measure_text
+from holdfast.models.capabilities import capabilities
+from holdfast.models.prices import prices
+from holdfast.request.lifetime import latched
 from holdfast.settings import CacheSettings, GaugeSettings, Settings, WindowSettings
 from holdfast.simulator import SimulatorClock, SimulatorSettings
 from holdfast.simulator.brains.echo import EchoBrain
 from holdfast.simulator.request import Caller, parse_request
 from holdfast.simulator.simulation import Simulation
-from holdfast.stages.clear import Clearing, cleared
-from holdfast.stages.clearable import Stock, weight
-from holdfast.stages.spill import Spill
-from holdfast.stages.stand_in import Lines
-from holdfast.stages.ways import Plan
+from holdfast.stages.clear.candidates import Stock, weight
+from holdfast.stages.clear.clear import Clearing, cleared
+from holdfast.stages.clear.placeholder import Lines
+from holdfast.stages.clear.policy import Plan
+from holdfast.stages.spill.spill import Spill
+from holdfast.tools.history.history import History
 from holdfast.transcripts.formats import open_transcript
-from holdfast.window import window_for
+from holdfast.turn.engine import Engine
+from holdfast.view.window import window_for
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 MODEL = "claude-opus-5"

@@ -19,14 +19,14 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 
-from holdfast.compaction.directives import Ledger, keep_ledger, tell_directives
-from holdfast.digest import budget_for, digest, gather
-from holdfast.digest.facts import Facts
-from holdfast.entries import AnyEntry, Compacted
+from holdfast.log.entries import AnyEntry, Compacted
 from holdfast.messages import Text, ToolUse
-from holdfast.tokens import O200K, weigh
-from holdfast.transcripts.scribe import Scribe
+from holdfast.stages.compact.digest import budget_for, digest, gather
+from holdfast.stages.compact.digest.facts import Facts
+from holdfast.stages.compact.directives import Ledger, keep_ledger, tell_directives
+from holdfast.transcripts.writer import Scribe
 from holdfast.view import fold
+from holdfast.view.tokens import O200K, weigh
 
 TURNS = 9
 """Between two compactions; recorded segments have a median of thirteen."""

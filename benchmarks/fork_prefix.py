@@ -29,17 +29,15 @@ from pathlib import Path
 
 from anthropic import AsyncAnthropic
 
-from holdfast.cache.vanguard import Vanguard
-from holdfast.entries import Framed, Replied, Section
 from holdfast.errors import ConfigError
-from holdfast.fork import ForkReply, ForkRequest, Forks, Prefix, out_of_reach
+from holdfast.log.entries import Framed, Replied, Section
 from holdfast.messages import Usage
 from holdfast.models.clients import model_over
 from holdfast.models.local import LocalModel
+from holdfast.models.prices import cost
 from holdfast.models.protocol import Model, collect
 from holdfast.models.weights import installed_path
-from holdfast.prices import cost
-from holdfast.round import Toolbox
+from holdfast.request.cache.prefix_leader import Vanguard
 from holdfast.session import Session
 from holdfast.simulator import (
     Answer,
@@ -50,7 +48,9 @@ from holdfast.simulator import (
     running,
 )
 from holdfast.simulator.brains import text, tool_use
-from holdfast.tools.workplace import Workplace
+from holdfast.tools.context import Workplace
+from holdfast.turn.fork import ForkReply, ForkRequest, Forks, Prefix, out_of_reach
+from holdfast.turn.round import Toolbox
 
 MODEL = "claude-sonnet-5-5"
 LOCAL = "local/smollm2"

@@ -20,15 +20,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
 
-from holdfast.entries import AnyEntry, Ran, Replied, Said
 from holdfast.errors import HoldfastError
-from holdfast.gauge import Follower
-from holdfast.measure import measure_text
+from holdfast.log.entries import AnyEntry, Ran, Replied, Said
 from holdfast.messages import Block, Text, Thinking, ToolUse
-from holdfast.tokens import Gauge
+from holdfast.messages.measure import measure_text
+from holdfast.simulator.sessions import write
 from holdfast.transcripts.formats import open_transcript
-from holdfast.transcripts.generate import write
 from holdfast.view import Anchor, View
+from holdfast.view.gauge import Follower
+from holdfast.view.tokens import Gauge
 
 SESSIONS = Path(__file__).parents[2] / "shared/data/transcripts/claude-code/entire-cli"
 SMALLEST_GROWTH_TOKENS = 500  # below, what clients add unseen is larger than what was said

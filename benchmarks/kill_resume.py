@@ -21,10 +21,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from holdfast.entries import AnyEntry, Ran, Replied, Said
 from holdfast.log import load
+from holdfast.log.entries import AnyEntry, Ran, Replied, Said
 from holdfast.messages import text_of
-from holdfast.rules import violations
+from holdfast.messages.rules import violations
 from holdfast.simulator import Answer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
 from holdfast.view import fold

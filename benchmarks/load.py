@@ -20,8 +20,8 @@ from pathlib import Path
 import orjson
 
 from holdfast.log import Header, load, write_log
+from holdfast.simulator.sessions import write_large
 from holdfast.transcripts.formats import open_transcript
-from holdfast.transcripts.generate import write_large
 from holdfast.view import View, fold
 
 RUNS = 5

@@ -18,16 +18,16 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from holdfast.capabilities import Capabilities, capabilities
-from holdfast.loop import Loop
+from holdfast.log.spending import Purse
 from holdfast.messages import Text, ToolUse, Usage
+from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.protocol import Event, Reply, Request, play
-from holdfast.round import Toolbox
 from holdfast.session import Session
 from holdfast.settings import LoopSettings, Settings
-from holdfast.spending import Purse
+from holdfast.tools.context import Workplace
 from holdfast.tools.protocol import Outcome, Tool
-from holdfast.tools.workplace import Workplace
+from holdfast.turn.loop import Loop
+from holdfast.turn.round import Toolbox
 
 MODEL = "claude-opus-4-6"
 RESULT = "a line of output that a tool gave\n" * 60

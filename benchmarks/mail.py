@@ -21,15 +21,15 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from holdfast.agents.delivery import Delivery
-from holdfast.agents.mail import Mail, Note
-from holdfast.agents.mailbox import Mailbox
-from holdfast.agents.post import agent_box
-from holdfast.engine import Engine
-from holdfast.entries import AnyEntry, Began, Ran, Said
+from holdfast.agent.subagents.delivery import Delivery
+from holdfast.agent.subagents.mail import Mail, Note
+from holdfast.agent.subagents.mailbox import Mailbox
+from holdfast.agent.subagents.mailer import agent_box
 from holdfast.log import Header, Log, load
+from holdfast.log.entries import AnyEntry, Began, Ran, Said
 from holdfast.messages import text_of
 from holdfast.settings import Settings
+from holdfast.turn.engine import Engine
 
 NAMES = ("ada", "ben")
 BATCH = 25

@@ -34,14 +34,10 @@ from pathlib import Path
 import msgspec
 
 from clearing import MODEL, RECORDED, WINDOW_TOKENS, Replay, read
-from holdfast.digest import estimated_tokens
-from holdfast.engine import Engine
-from holdfast.entries import AnyEntry, Compacted, Noted, Replied
 from holdfast.errors import HoldfastError
-from holdfast.fork import Prefix
-from holdfast.items import Item, Round
+from holdfast.log.entries import AnyEntry, Compacted, Noted, Replied
+from holdfast.log.spending import spent_on
 from holdfast.messages import Usage, text_of
-from holdfast.notes.asking import ask_for_update
 from holdfast.settings import (
     CacheSettings,
     ClearSettings,
@@ -50,12 +46,16 @@ from holdfast.settings import (
     WindowSettings,
 )
 from holdfast.simulator.request import Caller, parse_request
-from holdfast.spending import spent_on
-from holdfast.stages.compact import Compaction, Wish
-from holdfast.stages.from_notes import FromNotes
-from holdfast.stages.noting import Noting
-from holdfast.stages.spill import Spill
-from holdfast.window import window_for
+from holdfast.stages.compact.compact import Compaction, Wish
+from holdfast.stages.compact.digest import estimated_tokens
+from holdfast.stages.compact.from_notes import FromNotes
+from holdfast.stages.notes.asking import ask_for_update
+from holdfast.stages.notes.notes import Noting
+from holdfast.stages.spill.spill import Spill
+from holdfast.turn.engine import Engine
+from holdfast.turn.fork import Prefix
+from holdfast.view.items import Item, Round
+from holdfast.view.window import window_for
 from retention import Scores, Segment, by_digest, measure, summed, told
 
 ANSWER_TOKENS = 900

@@ -29,10 +29,10 @@ from statistics import mean
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.cache.outlook import Outlook, expect
-from holdfast.cache.payback import Edit, payback
-from holdfast.cache.warmth import Lifetime, Warmth, call_usd, steps
-from holdfast.prices import TOKENS_PER_PRICE, Prices, prices
+from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
+from holdfast.request.cache.cache_state import Lifetime, Warmth, call_usd, steps
+from holdfast.request.cache.forecast import Outlook, expect
+from holdfast.request.cache.payback import Edit, payback
 from quiet import quiet_sessions
 
 MODELS = ("claude-sonnet-5-5", "claude-sonnet-4-6", "claude-fable-5-1", "claude-haiku-5-5")

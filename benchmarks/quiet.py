@@ -8,7 +8,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from holdfast.entries import CacheBroke
+from holdfast.log.entries import CacheBroke
 from holdfast.session import Session
 from holdfast.simulator import Answer, BrainRequest, SimulatorClock, running
 from holdfast.simulator.brains import text, thinking, tool_use

@@ -28,21 +28,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.compaction.directives import keep_ledger
-from holdfast.compaction.survival import check_survival, recent_names
-from holdfast.digest import LIMITS, budget_for, digest, estimated_tokens, gather
-from holdfast.digest.speech import typed
-from holdfast.entries import AnyEntry, Compacted, Directed
 from holdfast.errors import HoldfastError
-from holdfast.items import Item, Round, Spoken
+from holdfast.log.entries import AnyEntry, Compacted, Directed
 from holdfast.messages import Block, Text, Thinking, ToolResult, ToolUse, text_of
 from holdfast.models import Model, open_model
+from holdfast.session.scratch_session import Manners, on_paper, tried
 from holdfast.settings import Settings
-from holdfast.stages.compact import Wish
+from holdfast.stages.compact.compact import Wish
+from holdfast.stages.compact.digest import LIMITS, budget_for, digest, estimated_tokens, gather
+from holdfast.stages.compact.digest.user_text import typed
+from holdfast.stages.compact.directives import keep_ledger
+from holdfast.stages.compact.survival import check_survival, recent_names
 from holdfast.tools.describe import description_of
 from holdfast.transcripts.formats import open_transcript
-from holdfast.trial import Manners, on_paper, tried
 from holdfast.view import folding
+from holdfast.view.items import Item, Round, Spoken
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 TOKENIZER = "o200k_base"

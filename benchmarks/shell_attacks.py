@@ -12,7 +12,7 @@ none is run. Line ends inside an attempt are written as ␤.
 import argparse
 import json
 
-from holdfast.permissions import is_read_only_command
+from holdfast.tools.permissions import is_read_only_command
 
 DIRECT = r"""
 touch pwned

@@ -21,15 +21,15 @@ from pathlib import Path
 
 from msgspec import structs
 
-from holdfast.engine import Engine
-from holdfast.entries import Asked, Framed, Ran, Replied, Said, Spilled, Switched
 from holdfast.log import Header, Log
-from holdfast.measure import NOTHING
+from holdfast.log.entries import Asked, Framed, Ran, Replied, Said, Spilled, Switched
 from holdfast.messages import Text, ToolUse
+from holdfast.messages.measure import NOTHING
 from holdfast.settings import Settings
-from holdfast.stages.spill import Spill
-from holdfast.tokens import default_weights, weigh
+from holdfast.stages.spill.spill import Spill
 from holdfast.transcripts.formats import open_transcript
+from holdfast.turn.engine import Engine
+from holdfast.view.tokens import default_weights, weigh
 
 MODEL = "claude-opus-5-5"
 TIMED = 1_000

@@ -29,15 +29,15 @@ from pathlib import Path
 
 from msgspec import structs
 
-from holdfast.engine import Engine
-from holdfast.entries import AnyEntry, Asked, Cleared, Framed, Ran, Replied, Said, Switched
-from holdfast.gauge import Follower
 from holdfast.log import Header, Log
-from holdfast.measure import measure_content
+from holdfast.log.entries import AnyEntry, Asked, Cleared, Framed, Ran, Replied, Said, Switched
 from holdfast.messages import Text, ToolUse, Usage
+from holdfast.messages.measure import measure_content
 from holdfast.settings import ClearSettings, GaugeSettings, Settings, WindowSettings
-from holdfast.stages.clear import Clearing
+from holdfast.stages.clear.clear import Clearing
+from holdfast.turn.engine import Engine
 from holdfast.view import View
+from holdfast.view.gauge import Follower
 
 MEAN_BYTES = 5_000
 APPENDS = 2_000

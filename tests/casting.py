@@ -2,10 +2,10 @@
 
 import asyncio
 
-from holdfast.entries import Said
+from holdfast.log.entries import Said
 from holdfast.messages import text_of
+from holdfast.messages.rules import violations
 from holdfast.models.scripted import ScriptedModel
-from holdfast.rules import violations
 
 MODEL = "claude-opus-4-6"
 

@@ -83,3 +83,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         ids = [str(file.relative_to(RECORDED)) for file in files]
         nothing = pytest.param(None, marks=pytest.mark.skip(reason="no recorded transcripts here"))
         metafunc.parametrize("recorded", files or [nothing], ids=ids or ["none"])
+
+
+@pytest.fixture
+def talk(tmp_path):
+    """Make sessions whose windows fill, and close them."""
+    from compacting import Talk
+
+    made = []
+
+    def make(*scripts, **options):
+        directory = tmp_path / str(len(made))
+        directory.mkdir()
+        made.append(Talk(directory, *scripts, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.session.close()

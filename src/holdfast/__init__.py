@@ -4,19 +4,19 @@ The log is what happened, the view is what the model sees: a fold over the log. 
 names a program needs; everything else is found by guessing its module.
 """
 
-from holdfast.bridge import sync
-from holdfast.context import Context, describe
 from holdfast.errors import HoldfastError
-from holdfast.gauge import Follower, replay
 from holdfast.log import Header, Log, load
-from holdfast.message_lists import CompactedMessages, compact
-from holdfast.rules import violations
+from holdfast.log.store import FileStore
+from holdfast.messages.rules import violations
+from holdfast.reports.context import Context, describe
 from holdfast.session import Session
-from holdfast.store import FileStore
-from holdfast.tokens import Gauge
+from holdfast.session.compact_messages import CompactedMessages, compact
+from holdfast.session.sync import sync
 from holdfast.transcripts.formats import open_transcript, read_lines
 from holdfast.view import View, fold
-from holdfast.window import Window, window_for
+from holdfast.view.gauge import Follower, replay
+from holdfast.view.tokens import Gauge
+from holdfast.view.window import Window, window_for
 
 __all__ = [
     "CompactedMessages",

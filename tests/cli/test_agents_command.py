@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast.cli.agents_command import command
-from holdfast.entries import Ended, Spawned
 from holdfast.log import load
-from holdfast.store import FileStore
+from holdfast.log.entries import Ended, Spawned
+from holdfast.log.store import FileStore
 
 
 @pytest.fixture

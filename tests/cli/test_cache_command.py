@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from holdfast.entries import CacheBroke, Forked, Replied
 from holdfast.log import Header, write_log
+from holdfast.log.entries import CacheBroke, Forked, Replied
 from holdfast.messages import Usage
-from holdfast.transcripts.generate import write
+from holdfast.simulator.sessions import write
 
 
 def holdfast(*words):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli import COMMANDS
-from holdfast.transcripts.generate import write, write_large
+from holdfast.simulator.sessions import write, write_large
 
 
 def holdfast(*words, cwd=None, **options):

@@ -8,13 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast.cli import cli
-from holdfast.entries import Compacted, Ran, Replied, Restored, Said, measured
 from holdfast.errors import NotInHistory, RequestRejected, StoreError
 from holdfast.log import Header, load
+from holdfast.log.entries import Compacted, Ran, Replied, Restored, Said, measured
+from holdfast.log.store import FileStore
 from holdfast.messages import Text, ToolUse, text_of
-from holdfast.rules import violations
-from holdfast.store import FileStore
-from holdfast.transcripts.generate import write
+from holdfast.messages.rules import violations
+from holdfast.simulator.sessions import write
 from holdfast.view import fold
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(300))

@@ -8,13 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast.cli.cost_command import command
-from holdfast.entries import Forked, Framed, Ran, Replied, Said, Section
 from holdfast.log import Header, write_log
-from holdfast.measure import measure_text
+from holdfast.log.entries import Forked, Framed, Ran, Replied, Said, Section
+from holdfast.log.spending import Purse
 from holdfast.messages import Text, ToolUse, Usage
+from holdfast.messages.measure import measure_text
 from holdfast.settings import BudgetSettings
-from holdfast.spending import Purse
-from holdfast.transcripts.generate import write
+from holdfast.simulator.sessions import write
 
 
 @pytest.fixture

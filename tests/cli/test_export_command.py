@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast.cli.export_command import command, write_new
-from holdfast.entries import Said
 from holdfast.log import Header, write_log
+from holdfast.log.entries import Said
 from holdfast.messages import Text
-from holdfast.transcripts.generate import generate
+from holdfast.simulator.sessions import generate
 
 SMALL_BYTES = 4_096
 """Room for the beginning of an export, not for all of it."""

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from holdfast.entries import Cleared, Ran, Replied, Said
 from holdfast.log import Header
+from holdfast.log.entries import Cleared, Ran, Replied, Said
+from holdfast.log.store import FileStore
 from holdfast.messages import Text, ToolUse
 from holdfast.settings import home
-from holdfast.store import FileStore
-from holdfast.transcripts.generate import write
+from holdfast.simulator.sessions import write
 
 BODY = "first\nthe needle\nlast"
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast.cli.import_command import command
-from holdfast.transcripts.generate import generate
+from holdfast.simulator.sessions import generate
 
 SESSION = b"".join(generate(1, 40))
 AGENT = b"".join(generate(2, 20))

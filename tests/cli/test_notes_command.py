@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast.cli import cli
-from holdfast.entries import Noted, Replied, Said, Switched
 from holdfast.log import load
+from holdfast.log.entries import Noted, Replied, Said, Switched
+from holdfast.log.store import FileStore
 from holdfast.messages import Text, ToolUse
-from holdfast.store import FileStore
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import os
 import subprocess
 import sys
 
-from holdfast.entries import Swept
 from holdfast.log import load
-from holdfast.results import Results
-from holdfast.store import FileStore
+from holdfast.log.entries import Swept
+from holdfast.log.results import Results
+from holdfast.log.store import FileStore
 
 
 def prune(*words):

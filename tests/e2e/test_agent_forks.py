@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.entries import Ended, Forked
+from holdfast.agent.build import open_agent
+from holdfast.log.entries import Ended, Forked
 from holdfast.models import open_model
-from holdfast.opening import open_agent
 from holdfast.simulator import Answer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
 

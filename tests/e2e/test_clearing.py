@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.cache.edits import deleted_tokens
-from holdfast.entries import CacheBroke, Cleared, Failed, Replied
+from holdfast.log.entries import CacheBroke, Cleared, Failed, Replied
+from holdfast.log.store import FileStore
 from holdfast.messages import ToolUse
 from holdfast.models.anthropic import AnthropicModel
 from holdfast.models.protocol import collect
+from holdfast.request.edits import deleted_tokens
 from holdfast.session import Session
 from holdfast.settings import CacheSettings, ClearSettings, Settings
 from holdfast.simulator import Answer, SimulatorClock, SimulatorSettings, running
 from holdfast.simulator.brains import text, tool_use
-from holdfast.store import FileStore
 
 MODEL = "simulated/claude-opus-5"
 TOOLS = [{"name": name, "input_schema": {"type": "object"}} for name in ("Read", "Ask", "History")]

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from holdfast.cli import cli
 from holdfast.errors import RequestRejected
-from holdfast.rules import violations
+from holdfast.messages.rules import violations
 from holdfast.transcripts.formats import open_transcript
 from holdfast.view import fold
 

@@ -5,8 +5,8 @@ import random
 import anthropic
 import pytest
 
-from holdfast.entries import CacheBroke, Compacted, Failed, Forked
 from holdfast.errors import PromptTooLong
+from holdfast.log.entries import CacheBroke, Compacted, Failed, Forked
 from holdfast.session import Session
 from holdfast.settings import (
     ClearSettings,

@@ -6,9 +6,9 @@ import subprocess
 import anthropic
 import pytest
 
-from holdfast.entries import CacheBroke, Forked, Recalled, Remembered, Replied
+from holdfast.agent.build import open_agent
+from holdfast.log.entries import CacheBroke, Forked, Recalled, Remembered, Replied
 from holdfast.models.anthropic import AnthropicModel
-from holdfast.opening import open_agent
 from holdfast.simulator import running
 from holdfast.simulator.brains.digest import DigestBrain
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.messages import ToolUse
-from holdfast.rules import violations
+from holdfast.messages.rules import violations
 from holdfast.session import Session
 from holdfast.simulator import Answer, BrainRequest, running
 from holdfast.simulator.brains import thinking

@@ -2,11 +2,11 @@
 
 import pytest
 
-from holdfast.entries import Restored
+from holdfast.agent.build import open_agent
+from holdfast.log.entries import Restored
 from holdfast.messages import text_of
+from holdfast.messages.rules import violations
 from holdfast.models.scripted import ScriptedModel
-from holdfast.opening import open_agent
-from holdfast.rules import violations
 from holdfast.settings import CompactSettings, Settings
 from holdfast.tools.edit import EDIT
 from holdfast.tools.read import READ

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.entries import CacheBroke, Spilled
+from holdfast.agent.build import open_agent
+from holdfast.log.entries import CacheBroke, Spilled
 from holdfast.messages import Thinking
+from holdfast.messages.rules import violations
 from holdfast.models.anthropic import AnthropicModel
-from holdfast.opening import open_agent
-from holdfast.permissions import Answer as Permission
-from holdfast.rules import violations
 from holdfast.session import Session
 from holdfast.settings import NotesSettings, load_settings
 from holdfast.simulator import Answer, BrainRequest, running
 from holdfast.simulator.brains import text, thinking, tool_use
+from holdfast.tools.permissions import Answer as Permission
 
 MODEL = "claude-opus-5-5"
 PRINTING = (

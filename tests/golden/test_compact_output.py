@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from holdfast.cli import cli
 from holdfast.log import Header
-from holdfast.store import FileStore
+from holdfast.log.store import FileStore
+from holdfast.simulator.sessions import write
 from holdfast.transcripts.formats import open_transcript
-from holdfast.transcripts.generate import write
 
 HERE = Path(__file__).parent
 

@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
-from holdfast.compaction.compose import Manner, compose, gathered
-from holdfast.compaction.segment import whole_segment
-from holdfast.compaction.summary import HEADINGS, Written, ask_for_summary
-from holdfast.entries import Ran, Replied, Said
+from holdfast.log.entries import Ran, Replied, Said
 from holdfast.messages import Text, ToolUse
+from holdfast.stages.compact.compose import Manner, compose, gathered
+from holdfast.stages.compact.segment import whole_segment
+from holdfast.stages.compact.summary import HEADINGS, Written, ask_for_summary
 from holdfast.view import fold
 
 HERE = Path(__file__).parent

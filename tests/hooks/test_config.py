@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import ConfigError
 from holdfast.hooks.config import Hook, chosen, load_hooks, matches
-from holdfast.permissions import parse_rule, trust
+from holdfast.tools.permissions import parse_rule, trust
 
 
 def written(*commands, event="Stop", matcher=None):

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.hooks import EVENTS, load_hooks
 from holdfast.hooks.verdict import read_outcome
-from holdfast.permissions import load_permissions
+from holdfast.tools.permissions import load_permissions
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.hooks.events import EVENTS
 from holdfast.hooks.verdict import HookOutcome, Verdict, merge, read_outcome
-from holdfast.permissions import Decision
+from holdfast.tools.permissions import Decision
 
 
 def read(event, status=0, stdout="", stderr=""):

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from holdfast.entries import Framed
-from holdfast.fork import ForkReply, ForkRequest, Prefix
+from holdfast.log.entries import Framed
 from holdfast.messages import Text, ToolUse, Usage
-from holdfast.round import Denial
 from holdfast.tools.standard import STANDARD
+from holdfast.turn.fork import ForkReply, ForkRequest, Prefix
+from holdfast.turn.round import Denial
 
 PREFIX = Prefix(frame=Framed(), model="claude-opus-5-5", max_output_tokens=100)
 USAGE = Usage(input_tokens=10, output_tokens=5, cache_read_tokens=1_000)

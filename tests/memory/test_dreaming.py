@@ -9,9 +9,9 @@ from holdfast.memory.permit import memories_only
 from holdfast.memory.refusals import MemoryRefused
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.models.protocol import Finished, Reply
-from holdfast.round import ToolBegan, let_pass
 from holdfast.settings import DreamSettings
-from holdfast.tools.workplace import Workplace
+from holdfast.tools.context import Workplace
+from holdfast.turn.round import ToolBegan, let_pass
 from memory.forks import ScriptedFork, creating
 
 

@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.entries import Remembered
 from holdfast.errors import ModelUnavailable
+from holdfast.log.entries import Remembered
 from holdfast.memory.commits import Change
 from holdfast.memory.extract import Extraction, NotExtracted, extracted_up_to
+from holdfast.memory.extraction_cursor import Stretch
 from holdfast.memory.inbox import Inbox
 from holdfast.memory.memory import Memory
 from holdfast.memory.permit import memories_only
 from holdfast.memory.refusals import MemoryConflict
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.unread import Stretch
-from holdfast.round import let_pass
 from holdfast.settings import MemorySettings
-from holdfast.tools.workplace import Workplace
+from holdfast.tools.context import Workplace
+from holdfast.turn.round import let_pass
 from memory.forks import PREFIX, USAGE, ScriptedFork, creating
 
 STRETCH = Stretch(cursor=9, messages=4, asked=7)

@@ -7,14 +7,14 @@ import signal
 
 import pytest
 
-from holdfast import outbox
-from holdfast.entries import Remembered
+from holdfast.log import outbox
+from holdfast.log.entries import Remembered
 from holdfast.memory.extract import Extraction
+from holdfast.memory.extraction_cursor import Stretch
 from holdfast.memory.permit import memories_only
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.unread import Stretch
-from holdfast.round import let_pass
-from holdfast.tools.workplace import Workplace
+from holdfast.tools.context import Workplace
+from holdfast.turn.round import let_pass
 from memory.forks import PREFIX, ScriptedFork, creating
 
 STRETCH = Stretch(cursor=9, messages=4, asked=7)

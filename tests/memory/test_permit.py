@@ -6,10 +6,10 @@ from holdfast.memory.branch import Branch
 from holdfast.memory.permit import memories_only
 from holdfast.memory.tool import memory_tool
 from holdfast.messages import ToolUse
-from holdfast.round import Denial, Pass, let_pass
+from holdfast.tools.context import Workplace
 from holdfast.tools.protocol import Input, Outcome, make_tool
 from holdfast.tools.standard import STANDARD
-from holdfast.tools.workplace import Workplace
+from holdfast.turn.round import Denial, Pass, let_pass
 
 TOOLS = {tool.name: tool for tool in STANDARD}
 

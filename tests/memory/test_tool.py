@@ -5,7 +5,7 @@ import pytest
 from holdfast.memory.branch import Branch, Direct
 from holdfast.memory.memory import Memory
 from holdfast.memory.tool import memory_tool
-from holdfast.tools.workplace import Workplace
+from holdfast.tools.context import Workplace
 
 HEAD = "---\nname: Deploys\ndescription: when we deploy\ntype: project\n---\n\n"
 

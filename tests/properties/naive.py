@@ -8,8 +8,7 @@ Where this and the view differ, one of them is wrong.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.capabilities import capabilities
-from holdfast.entries import (
+from holdfast.log.entries import (
     AnyEntry,
     Asked,
     Began,
@@ -30,8 +29,6 @@ from holdfast.entries import (
     Titled,
     Undone,
 )
-from holdfast.items import CLEARED_RESULT, EMPTY_RESULT, NO_RESULT, OPENING
-from holdfast.measure import NOTHING, Measure, measure_content
 from holdfast.messages import (
     Block,
     Message,
@@ -42,6 +39,9 @@ from holdfast.messages import (
     ToolUse,
     Usage,
 )
+from holdfast.messages.measure import NOTHING, Measure, measure_content
+from holdfast.models.capabilities import capabilities
+from holdfast.view.items import CLEARED_RESULT, EMPTY_RESULT, NO_RESULT, OPENING
 
 
 @dataclass(eq=False)

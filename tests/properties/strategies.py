@@ -11,7 +11,7 @@ from itertools import product
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.entries import (
+from holdfast.log.entries import (
     AnyEntry,
     Asked,
     Began,
@@ -35,7 +35,6 @@ from holdfast.entries import (
     Titled,
     Undone,
 )
-from holdfast.measure import measure_content, measure_text
 from holdfast.messages import (
     Content,
     Document,
@@ -47,6 +46,7 @@ from holdfast.messages import (
     ToolUse,
     Usage,
 )
+from holdfast.messages.measure import measure_content, measure_text
 
 MOST_STEPS = 16
 """Steps in a sequence; most bugs of a fold need three or four."""

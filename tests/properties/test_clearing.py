@@ -7,19 +7,19 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.cache.edits import BETA
-from holdfast.engine import Engine
-from holdfast.entries import Cleared, Framed, Pinned, Ran, Section, Switched, Undone
-from holdfast.items import Round
 from holdfast.log import Header, Log
-from holdfast.measure import measure_text
+from holdfast.log.entries import Cleared, Framed, Pinned, Ran, Section, Switched, Undone
 from holdfast.messages import Text, Thinking, ToolUse, Usage
+from holdfast.messages.measure import measure_text
+from holdfast.messages.rules import violations
 from holdfast.models.protocol import Reply
-from holdfast.rules import violations
+from holdfast.request.edits import BETA
 from holdfast.settings import ClearSettings, GaugeSettings, Settings, WindowSettings
-from holdfast.stages.clear import Clearing
-from holdfast.stages.clearable import weight
+from holdfast.stages.clear.candidates import weight
+from holdfast.stages.clear.clear import Clearing
+from holdfast.turn.engine import Engine
 from holdfast.view import fold
+from holdfast.view.items import Round
 
 SYSTEM = "be careful " * 300
 MODELS = ("claude-opus-4-6", "claude-opus-5-5", "claude-sonnet-4-5", "simulated/claude-opus-5")

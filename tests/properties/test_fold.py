@@ -4,11 +4,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.entries import Redone, Shaped, Undone
-from holdfast.items import Round, Spoken, render
-from holdfast.measure import NOTHING
-from holdfast.rules import legal_cuts, violations
+from holdfast.log.entries import Redone, Shaped, Undone
+from holdfast.messages.measure import NOTHING
+from holdfast.messages.rules import legal_cuts, violations
 from holdfast.view import View, fold
+from holdfast.view.items import Round, Spoken, render
 from properties.naive import naive_fold, naive_messages
 from properties.strategies import numbered, sequences, shaping
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engine import Engine
-from holdfast.entries import (
+from holdfast.errors import NotInHistory
+from holdfast.log import Header, Log
+from holdfast.log.entries import (
     Cleared,
     Collapsed,
     Compacted,
@@ -21,16 +22,15 @@ from holdfast.entries import (
     Switched,
     Undone,
 )
-from holdfast.errors import NotInHistory
-from holdfast.fork import ForkReply
-from holdfast.log import Header, Log
 from holdfast.messages import Text, Thinking, ToolUse
-from holdfast.rules import violations
+from holdfast.messages.rules import violations
 from holdfast.settings import CollapseSettings, Settings, WindowSettings
-from holdfast.stages.collapse import collapse, drain
+from holdfast.stages.collapse.collapse import collapse, drain
 from holdfast.stages.snip import Snip, drop
-from holdfast.tokens import default_weights, weigh
+from holdfast.turn.engine import Engine
+from holdfast.turn.fork import ForkReply
 from holdfast.view import fold
+from holdfast.view.tokens import default_weights, weigh
 
 MODELS = ("claude-opus-4-6", "claude-sonnet-5-5", "claude-sonnet-4-5")
 FULL = Settings(

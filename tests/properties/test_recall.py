@@ -7,8 +7,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engine import Engine
-from holdfast.entries import (
+from holdfast.log import Header, Log
+from holdfast.log.entries import (
     Cleared,
     Collapsed,
     Compacted,
@@ -18,12 +18,12 @@ from holdfast.entries import (
     Spilled,
     Undone,
 )
-from holdfast.history.history import History
-from holdfast.history.tool import history_tool
-from holdfast.log import Header, Log
 from holdfast.messages import Text, ToolUse, text_of
 from holdfast.settings import HistorySettings, LogSettings, Settings
-from holdfast.tools.workplace import Workplace
+from holdfast.tools.context import Workplace
+from holdfast.tools.history.history import History
+from holdfast.tools.history.tool import history_tool
+from holdfast.turn.engine import Engine
 
 PAGE_CHARS = 1_000
 BODY_LIMIT_BYTES = 1_024

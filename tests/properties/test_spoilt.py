@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.entries import AnyEntry
 from holdfast.errors import TranscriptError
-from holdfast.rules import violations
+from holdfast.log.entries import AnyEntry
+from holdfast.messages.rules import violations
 from holdfast.transcripts.formats import FORMATS, named, open_transcript
-from holdfast.transcripts.scribe import Scribe
+from holdfast.transcripts.writer import Scribe
 from holdfast.view import fold
 from properties.samples import LINES, spoilt
 

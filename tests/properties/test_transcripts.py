@@ -5,12 +5,12 @@ import codecs
 import msgspec
 from hypothesis import example, given
 
-from holdfast.entries import Ran, Replied, Said
-from holdfast.items import NO_RESULT
-from holdfast.rules import violations
+from holdfast.log.entries import Ran, Replied, Said
+from holdfast.messages.rules import violations
 from holdfast.transcripts import claude_code
-from holdfast.transcripts.scribe import Scribe
+from holdfast.transcripts.writer import Scribe
 from holdfast.view import fold
+from holdfast.view.items import NO_RESULT
 from properties.records import odd_lines, transcripts
 from properties.strategies import sequences
 

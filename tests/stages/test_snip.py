@@ -2,14 +2,14 @@
 
 import pytest
 
-from holdfast.engine import Engine
-from holdfast.entries import Compacted, Dropped, Pinned, Replied, Snipped, Switched, Undone
 from holdfast.errors import NotInHistory
 from holdfast.log import Header, Log
+from holdfast.log.entries import Compacted, Dropped, Pinned, Replied, Snipped, Switched, Undone
 from holdfast.messages import Text, Thinking, ToolUse, Usage
-from holdfast.rules import violations
+from holdfast.messages.rules import violations
 from holdfast.settings import Settings
 from holdfast.stages.snip import Snip, drop, keep, plan_snip
+from holdfast.turn.engine import Engine
 
 BINDS, FREE = "claude-sonnet-5-5", "claude-opus-4-6"
 

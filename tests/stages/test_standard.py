@@ -1,8 +1,8 @@
 """Every session has all stages, in the order of the path."""
 
-from holdfast.stages.clear import Clearing
-from holdfast.stages.collapse import collapse
-from holdfast.stages.compact import Compaction
+from holdfast.stages.clear.clear import Clearing
+from holdfast.stages.collapse.collapse import collapse
+from holdfast.stages.compact.compact import Compaction
 from holdfast.stages.snip import Snip
 
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from holdfast.messages import text_of
+from holdfast.tools.context import Workplace
 from holdfast.tools.protocol import Outcome
 from holdfast.tools.standard import tool_named
-from holdfast.tools.workplace import Workplace
 
 Use = Callable[..., Awaitable[Outcome]]
 

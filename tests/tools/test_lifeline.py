@@ -13,7 +13,7 @@ AGENT = """
 import asyncio, sys
 from pathlib import Path
 from holdfast.tools.standard import tool_named
-from holdfast.tools.workplace import Workplace
+from holdfast.tools.context import Workplace
 
 async def main(here):
     place = Workplace(root=here, home=here, scratch=here)

@@ -13,9 +13,9 @@ import pytest_asyncio
 
 from holdfast.errors import ConfigError
 from holdfast.messages import Image, Text, text_of
-from holdfast.permissions import trust
+from holdfast.tools.context import Workplace
 from holdfast.tools.mcp import McpServer, McpTools, load_servers
-from holdfast.tools.workplace import Workplace
+from holdfast.tools.permissions import trust
 
 pytest.importorskip("mcp")
 pytestmark = pytest.mark.asyncio(loop_scope="module")

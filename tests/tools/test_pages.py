@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.tools.context import Workplace
 from holdfast.tools.pages import page_of_large, page_of_text
-from holdfast.tools.workplace import Workplace
 
 LINES = st.lists(st.sampled_from(["", "x", "some words", "ä€", "y" * 30]), max_size=12)
 

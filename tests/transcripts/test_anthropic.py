@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from holdfast.entries import AnyEntry, Framed, Replied, Said, Section, Switched
-from holdfast.items import NO_RESULT, OPENING
+from holdfast.log.entries import AnyEntry, Framed, Replied, Said, Section, Switched
 from holdfast.messages import Message, Opaque, Text, ToolResult, ToolUse, Usage
-from holdfast.rules import violations
+from holdfast.messages.rules import violations
 from holdfast.transcripts import anthropic
-from holdfast.transcripts.scribe import Account, Scribe
+from holdfast.transcripts.writer import Account, Scribe
 from holdfast.view import View, fold
+from holdfast.view.items import NO_RESULT, OPENING
 
 HELLO = {"role": "user", "content": "hi"}
 

@@ -5,14 +5,14 @@ import json
 
 import pytest
 
-from holdfast.entries import Cleared, Compacted, Failed, Ran, Replied, Said, Snipped, Undone
+from holdfast.log.entries import Cleared, Compacted, Failed, Ran, Replied, Said, Snipped, Undone
 from holdfast.messages import Document, Image, Opaque, Text, Usage, text_of
-from holdfast.rules import violations
+from holdfast.messages.rules import violations
+from holdfast.simulator.sessions import generate
 from holdfast.transcripts import claude_code
 from holdfast.transcripts.claude_code.read import CLEARED
 from holdfast.transcripts.formats import open_transcript
-from holdfast.transcripts.generate import generate
-from holdfast.transcripts.scribe import Scribe
+from holdfast.transcripts.writer import Scribe
 from holdfast.view import fold
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}

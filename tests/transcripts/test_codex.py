@@ -5,8 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.entries import AnyEntry, Compacted, Framed, Ran, Replied, Said, Snipped, Titled
-from holdfast.items import NO_RESULT
+from holdfast.log.entries import AnyEntry, Compacted, Framed, Ran, Replied, Said, Snipped, Titled
 from holdfast.messages import (
     Image,
     Message,
@@ -18,10 +17,11 @@ from holdfast.messages import (
     ToolUse,
     Usage,
 )
-from holdfast.rules import violations
+from holdfast.messages.rules import violations
 from holdfast.transcripts import codex
-from holdfast.transcripts.scribe import Account, Scribe
+from holdfast.transcripts.writer import Account, Scribe
 from holdfast.view import View, fold
+from holdfast.view.items import NO_RESULT
 
 Json = dict[str, object]
 

@@ -1,9 +1,9 @@
 """A dialogue told out of order: answers stay whole, results find their uses."""
 
-from holdfast.entries import AnyEntry, Ran, Replied
+from holdfast.log.entries import AnyEntry, Ran, Replied
 from holdfast.messages import Text, ToolResult, ToolUse
 from holdfast.transcripts.dialogue import Dialogue
-from holdfast.transcripts.scribe import Scribe
+from holdfast.transcripts.writer import Scribe
 
 
 def use(id: str) -> ToolUse:

@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.entries import Imported, Ran, Replied, Said
 from holdfast.errors import TranscriptError
+from holdfast.log.entries import Imported, Ran, Replied, Said
 from holdfast.messages import Text
+from holdfast.simulator.sessions import generate
 from holdfast.transcripts.formats import FORMATS, losses, named, open_transcript, read_lines
-from holdfast.transcripts.generate import generate
-from holdfast.transcripts.scribe import Scribe
+from holdfast.transcripts.writer import Scribe
 from holdfast.view import fold
 
 CLAUDE = b"".join(generate(1, 60))

@@ -2,7 +2,7 @@
 
 import json
 
-from holdfast.entries import AnyEntry, Framed, Said, Section, Switched
+from holdfast.log.entries import AnyEntry, Framed, Said, Section, Switched
 from holdfast.messages import (
     Document,
     Image,
@@ -15,7 +15,7 @@ from holdfast.messages import (
 )
 from holdfast.transcripts import anthropic, openai
 from holdfast.transcripts.openai.write import NO_PICTURE
-from holdfast.transcripts.scribe import Account, Scribe
+from holdfast.transcripts.writer import Account, Scribe
 from holdfast.view import View, fold
 
 HELLO = {"role": "user", "content": "hi"}

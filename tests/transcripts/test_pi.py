@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.entries import AnyEntry, Compacted, Failed, Ran, Replied, Said, Switched
+from holdfast.log.entries import AnyEntry, Compacted, Failed, Ran, Replied, Said, Switched
 from holdfast.messages import (
     Image,
     Message,
@@ -19,9 +19,9 @@ from holdfast.messages import (
     ToolUse,
     Usage,
 )
-from holdfast.rules import violations
+from holdfast.messages.rules import violations
 from holdfast.transcripts import pi
-from holdfast.transcripts.scribe import Account, Scribe
+from holdfast.transcripts.writer import Account, Scribe
 from holdfast.view import View, fold
 
 RECORDED = sorted(

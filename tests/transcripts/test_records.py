@@ -15,7 +15,7 @@ from holdfast.transcripts.records import (
     records,
     seconds,
 )
-from holdfast.transcripts.scribe import Account
+from holdfast.transcripts.writer import Account
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ from holdfast.messages import (
     ToolResult,
     ToolUse,
 )
-from holdfast.rules import violations
+from holdfast.messages.rules import violations
 from holdfast.transcripts import anthropic, codex, openai, pi
 from holdfast.transcripts.formats import open_transcript
 from holdfast.transcripts.openai.write import NO_PICTURE
-from holdfast.transcripts.scribe import Scribe
+from holdfast.transcripts.writer import Scribe
 from holdfast.view import View, fold
 
 LOSSLESS = [anthropic, codex, pi]

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import click
 
-from holdfast.agents import wording
-from holdfast.agents.household import stop_wish
-from holdfast.agents.ledger import private_directory
-from holdfast.agents.register import Known, Register
+from holdfast.agent.subagents import notices as wording
+from holdfast.agent.subagents.ledger import private_directory
+from holdfast.agent.subagents.registry import Known, Register
+from holdfast.agent.subagents.supervisor import stop_wish
 from holdfast.cli.show import json_out, plain
-from holdfast.entries import Ended
 from holdfast.errors import LogLocked
 from holdfast.log import Log, load
-from holdfast.store import FileStore, Found
+from holdfast.log.entries import Ended
+from holdfast.log.store import FileStore, Found
 
 
 @click.command(epilog="Example: holdfast agents newest")

@@ -5,8 +5,10 @@ from dataclasses import asdict
 
 import click
 
-from holdfast.cache.answers import MAIN
-from holdfast.cache.calls import (
+from holdfast.cli.show import ago, json_out, tokens
+from holdfast.cli.target import open_target
+from holdfast.reports.answers import MAIN
+from holdfast.request.cache.calls import (
     Call,
     Totals,
     expires_at,
@@ -14,8 +16,6 @@ from holdfast.cache.calls import (
     last_of_conversation,
     totals,
 )
-from holdfast.cli.show import ago, json_out, tokens
-from holdfast.cli.target import open_target
 
 
 @click.command(epilog="Example: holdfast cache newest")

@@ -10,19 +10,19 @@ from typing import get_args
 
 import click
 
-from holdfast.agent import Agent
+from holdfast.agent.agent import Agent
 from holdfast.cli.context_command import lines
-from holdfast.cli.prompting import Lines, keep_terminal
+from holdfast.cli.line_input import Lines, keep_terminal
+from holdfast.cli.rendering import opened_model, read_system, show, show_where, tell, working_agent
 from holdfast.cli.show import plain, tokens
 from holdfast.cli.target import Target
-from holdfast.cli.working import opened_model, read_system, show, show_where, tell, working_agent
-from holdfast.context import describe
 from holdfast.errors import HoldfastError
-from holdfast.gauge import replay
 from holdfast.models import Model, open_model
-from holdfast.permissions import Answer, Mode, Question
+from holdfast.reports.context import describe
 from holdfast.settings import Settings, load_settings
-from holdfast.window import window_for
+from holdfast.tools.permissions import Answer, Mode, Question
+from holdfast.view.gauge import replay
+from holdfast.view.window import window_for
 
 SHOWN_LINES = 60
 """Of a value in a question; a whole file that is to be written need not scroll past."""

@@ -16,23 +16,23 @@ from holdfast.cli.compact_lines import lines, seam_lines
 from holdfast.cli.export_command import write_new
 from holdfast.cli.show import json_out, plain
 from holdfast.cli.target import Target, open_target
-from holdfast.compaction.restore import Restoring
 from holdfast.errors import RequestRejected, StoreError
-from holdfast.forecast import Preview, Seam, natural_seams, preview
 from holdfast.log import Header, write_log
+from holdfast.log.store import FileStore, new_id
 from holdfast.messages import Usage
 from holdfast.models import Model, open_model
-from holdfast.permissions import Gate, Places, load_permissions
 from holdfast.session import Session
+from holdfast.session.preview import Preview, Seam, natural_seams, preview
+from holdfast.session.scratch_session import Manners, carry_over, edited, on_paper, take, tried
 from holdfast.settings import Settings, home, load_settings
-from holdfast.stages.compact import Wish
-from holdfast.stages.drafting import spent_in
-from holdfast.store import FileStore, new_id
+from holdfast.stages.compact.compact import Wish
+from holdfast.stages.compact.draft import spent_in
+from holdfast.stages.compact.restore import Restoring
+from holdfast.tools.context import Workplace
 from holdfast.tools.describe import HISTORY
+from holdfast.tools.permissions import Gate, Places, load_permissions
 from holdfast.tools.read import READ
-from holdfast.tools.workplace import Workplace
 from holdfast.transcripts.formats import FORMATS, named, printable
-from holdfast.trial import Manners, carry_over, edited, on_paper, take, tried
 
 OURS = "holdfast"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.cli.show import plain
 from holdfast.cli.show import tokens as shown_tokens
-from holdfast.forecast import Preview, Seam
+from holdfast.session.preview import Preview, Seam
 
 MINUTE_SECONDS, HOUR_SECONDS = 60, 3_600
 SAID_CHARS = 60

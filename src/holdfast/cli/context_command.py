@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
-from holdfast.cache.advice import window_at_cost
 from holdfast.cli.show import bar, json_out, plain, tokens
 from holdfast.cli.target import Target, open_target
-from holdfast.context import Context, Part, describe
-from holdfast.gauge import Follower, load_calibration, replay
+from holdfast.reports.context import Context, Part, describe
+from holdfast.request.cache.advice import window_at_cost
 from holdfast.settings import load_settings
+from holdfast.view.gauge import Follower, load_calibration, replay
 
 INNER_PARTS = 6
 """How many tools are listed under a category before the rest is summed up."""

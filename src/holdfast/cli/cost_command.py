@@ -4,13 +4,13 @@ import time
 
 import click
 
-from holdfast.cache.advice import Option, ResumeAdvice
-from holdfast.cache.bill import Bill, Item, bill, spent_by_day
-from holdfast.cli.coming_back import idle
+from holdfast.cli.resume_cost import idle
 from holdfast.cli.show import ago, json_out, tokens
 from holdfast.cli.target import open_target
+from holdfast.log.spending import Spent
+from holdfast.reports.cost import Bill, Item, bill, spent_by_day
+from holdfast.request.cache.advice import Option, ResumeAdvice
 from holdfast.settings import home, load_settings
-from holdfast.spending import Spent
 
 TOP_TURNS = 5
 """The dearest turns are the ones worth a look."""

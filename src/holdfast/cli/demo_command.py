@@ -18,13 +18,13 @@ from pathlib import Path
 
 import click
 
-from holdfast.agent import Agent
+from holdfast.agent.agent import Agent
 from holdfast.cli.demo_memory import memory_scene, scene_lines
 from holdfast.cli.demo_notes import let_notes_stand_in, notes_lines, notes_report
 from holdfast.cli.demo_scene import TASKS, TEST_WORDS, lay_out, scene_settings
+from holdfast.cli.rendering import OFFLINE_MODEL, opened_model, show, working_agent
 from holdfast.cli.show import bar, json_out, tokens
-from holdfast.cli.working import OFFLINE_MODEL, opened_model, show, working_agent
-from holdfast.entries import (
+from holdfast.log.entries import (
     AnyEntry,
     Began,
     Cleared,
@@ -34,12 +34,12 @@ from holdfast.entries import (
     Restored,
     Spilled,
 )
-from holdfast.loop import Stopped
+from holdfast.log.spending import Spent, spent_in
 from holdfast.messages import JsonObject, text_of
+from holdfast.messages.rules import violations
 from holdfast.models import Model
-from holdfast.prices import cost
-from holdfast.rules import violations
-from holdfast.spending import Spent, spent_in
+from holdfast.models.prices import cost
+from holdfast.turn.loop import Stopped
 from holdfast.view import View
 
 

@@ -8,8 +8,8 @@ What goes out is read from the logs and the store.
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.cli.working import OFFLINE_MODEL, opened_model, working_agent
-from holdfast.entries import AnyEntry, Recalled, Remembered
+from holdfast.cli.rendering import OFFLINE_MODEL, opened_model, working_agent
+from holdfast.log.entries import AnyEntry, Recalled, Remembered
 from holdfast.memory.commits import Change
 from holdfast.memory.dream import dream
 from holdfast.memory.memory import Memory

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from holdfast.agent import Agent
-from holdfast.entries import Compacted, Noted
+from holdfast.agent.agent import Agent
+from holdfast.log.entries import Compacted, Noted
 from holdfast.messages import JsonObject
 
 

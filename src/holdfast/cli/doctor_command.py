@@ -4,8 +4,8 @@ import sys
 
 import click
 
+from holdfast.cli.doctor import examine
 from holdfast.cli.show import json_out
-from holdfast.doctor import examine
 
 MARKS = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN "}
 

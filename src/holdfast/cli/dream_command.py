@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
+from holdfast.agent.memory_jobs import dreams_of
 from holdfast.cli.memory_command import memory_store
+from holdfast.cli.rendering import opened_model, working_agent
 from holdfast.cli.show import harmless, json_out
-from holdfast.cli.working import opened_model, working_agent
 from holdfast.memory.dream import DreamReport, dream, dream_alone
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.paths import team_directory
 from holdfast.models import Model
-from holdfast.remembering import dreams_of
 from holdfast.settings import Settings, load_settings
 
 

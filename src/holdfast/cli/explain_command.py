@@ -4,7 +4,7 @@ import click
 
 from holdfast.cli.show import json_out, plain, tokens
 from holdfast.cli.target import open_target
-from holdfast.explain import Act, Turn, explain
+from holdfast.reports.explain import Act, Turn, explain
 
 SAID_CHARS = 76
 """One line of what the user said is enough to know the turn by."""

@@ -7,12 +7,12 @@ import click
 
 from holdfast.cli.show import harmless, json_out, plain
 from holdfast.cli.target import Target, open_target
-from holdfast.history.found import Found, Opened
-from holdfast.history.history import History
-from holdfast.history.shown import is_shown
-from holdfast.history.tool import describe
 from holdfast.messages import block_to_wire
 from holdfast.settings import load_settings
+from holdfast.tools.history.found import Found, Opened
+from holdfast.tools.history.history import History
+from holdfast.tools.history.tool import describe
+from holdfast.tools.history.visible import is_shown
 
 
 @click.command(epilog='Example: holdfast history newest "login bug"')

@@ -9,10 +9,10 @@ import click
 from holdfast.cli.show import json_out, reading, size
 from holdfast.errors import HoldfastError
 from holdfast.log import Header, write_log
+from holdfast.log.store import FileStore, new_id
 from holdfast.messages import JsonObject
-from holdfast.store import FileStore, new_id
 from holdfast.transcripts.formats import Transcript, open_transcript, printable
-from holdfast.transcripts.scribe import Account
+from holdfast.transcripts.writer import Account
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
 """How the names of transcripts end, plain and packed."""

@@ -6,14 +6,14 @@ import time
 
 import click
 
-from holdfast.capabilities import Capabilities, capabilities, known_models
 from holdfast.cli.show import json_out, size, tokens
 from holdfast.messages import JsonObject, text_of
 from holdfast.models import Reply, Request, open_model
+from holdfast.models.capabilities import Capabilities, capabilities, known_models
+from holdfast.models.prices import prices
 from holdfast.models.protocol import Finished, TextDelta
 from holdfast.models.retry import stream_with_retries
 from holdfast.models.weights import CATALOG, Progress, install, installed_path
-from holdfast.prices import prices
 
 QUESTION = "Answer with one short sentence: what is a holdfast?"
 

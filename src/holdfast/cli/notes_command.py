@@ -7,12 +7,12 @@ import click
 from holdfast.cli.show import harmless, json_out
 from holdfast.errors import HoldfastError, LogLocked
 from holdfast.log import Log, load
-from holdfast.notes.asking import template
-from holdfast.notes.file import NotesFile
-from holdfast.notes.page import Page, read_page
-from holdfast.notes.pages import edited, last_noted, rebuilt, shown, together
+from holdfast.log.store import FileStore, Found
 from holdfast.settings import home, load_settings
-from holdfast.store import FileStore, Found
+from holdfast.stages.notes.asking import template
+from holdfast.stages.notes.file import NotesFile
+from holdfast.stages.notes.page import Page, read_page
+from holdfast.stages.notes.pages import edited, last_noted, rebuilt, shown, together
 
 
 @click.command(epilog="Example: holdfast notes newest")

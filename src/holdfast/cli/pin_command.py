@@ -2,14 +2,14 @@
 
 import click
 
-from holdfast.cli.shaping import writing
+from holdfast.cli.edits import writing
 from holdfast.cli.show import json_out, plain
 from holdfast.cli.target import open_target
-from holdfast.entries import Pinned
 from holdfast.errors import NotInHistory
-from holdfast.items import Item
+from holdfast.log.entries import Pinned
 from holdfast.messages import text_of
 from holdfast.view import View
+from holdfast.view.items import Item
 
 SAID_CHARS = 76
 """One line of a message is enough to know it by."""

@@ -2,9 +2,9 @@
 
 import click
 
-from holdfast.cli.shaping import writing
+from holdfast.cli.edits import writing
 from holdfast.cli.show import json_out, plain, tokens
-from holdfast.stages.undo import redo
+from holdfast.turn.undo import redo
 
 
 @click.command(epilog="Example: holdfast redo newest")

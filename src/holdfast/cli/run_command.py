@@ -9,8 +9,7 @@ from typing import get_args
 import click
 import msgspec
 
-from holdfast.cli.show import json_out
-from holdfast.cli.working import (
+from holdfast.cli.rendering import (
     as_json,
     opened_model,
     read_system,
@@ -19,11 +18,12 @@ from holdfast.cli.working import (
     tell,
     working_agent,
 )
-from holdfast.loop import Stopped
+from holdfast.cli.show import json_out
+from holdfast.log.spending import Spent, spent_in
 from holdfast.models import Model
-from holdfast.permissions import Mode
 from holdfast.settings import Settings, load_settings
-from holdfast.spending import Spent, spent_in
+from holdfast.tools.permissions import Mode
+from holdfast.turn.loop import Stopped
 
 
 @click.command(epilog='Example: holdfast run --offline -p "add a docstring to main.py"')

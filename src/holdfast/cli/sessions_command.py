@@ -6,10 +6,10 @@ import click
 
 from holdfast.cli.show import ago, json_out, size
 from holdfast.errors import LogLocked
+from holdfast.log.retention import sweep_session
+from holdfast.log.store import FileStore, Found
+from holdfast.log.titles import title_of
 from holdfast.settings import SpillSettings, load_settings
-from holdfast.store import FileStore, Found
-from holdfast.sweep import sweep_session
-from holdfast.titles import title_of
 
 
 @click.command(epilog="Example: holdfast sessions --all")

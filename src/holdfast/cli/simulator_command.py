@@ -6,7 +6,7 @@ import click
 
 from holdfast.cli.show import json_out
 from holdfast.cli.target import open_target
-from holdfast.entries import Replied
+from holdfast.log.entries import Replied
 from holdfast.messages import JsonObject, block_to_wire
 from holdfast.models import open_model
 from holdfast.simulator import Brain, SimulatorSettings, serve

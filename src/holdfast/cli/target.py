@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 
 from holdfast.cli.show import reading
-from holdfast.entries import AnyEntry, Imported
 from holdfast.errors import SessionNotFound, TranscriptError
 from holdfast.log import Damage, Header, load
-from holdfast.store import FileStore
+from holdfast.log.entries import AnyEntry, Imported
+from holdfast.log.store import FileStore
 from holdfast.transcripts.formats import open_transcript
 from holdfast.view import View, fold
 

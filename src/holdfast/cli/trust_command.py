@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from holdfast.agents.catalogue import load_definitions
+from holdfast.agent.subagents.catalogue import load_definitions
 from holdfast.cli.show import json_out, plain
-from holdfast.instructions import Waiting, ground, imports_waiting
-from holdfast.permissions import read_sections, trust, trusted, vouch
+from holdfast.request.instructions import Waiting, ground, imports_waiting
 from holdfast.settings import load_settings
+from holdfast.tools.permissions import read_sections, trust, trusted, vouch
 
 KINDS = ("hooks", "permissions", "mcpServers")
 

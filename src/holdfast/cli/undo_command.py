@@ -2,10 +2,10 @@
 
 import click
 
-from holdfast.cli.shaping import change_line, changes, writing
+from holdfast.cli.edits import change_line, changes, writing
 from holdfast.cli.show import json_out, plain, tokens
 from holdfast.cli.target import open_target
-from holdfast.stages.undo import undo
+from holdfast.turn.undo import undo
 
 
 @click.command(epilog="Example: holdfast undo newest")

@@ -17,10 +17,10 @@ from msgspec import Struct
 from holdfast.errors import ConfigError
 from holdfast.hooks.events import EVENTS
 from holdfast.messages import Json, JsonObject
-from holdfast.permissions.inner import every_command
-from holdfast.permissions.rules import Rule, denies_command, names_tool, parse_rule
-from holdfast.permissions.shell import read_script
-from holdfast.permissions.sources import Section, read_sections
+from holdfast.tools.permissions.inner import every_command
+from holdfast.tools.permissions.rules import Rule, denies_command, names_tool, parse_rule
+from holdfast.tools.permissions.shell import read_script
+from holdfast.tools.permissions.sources import Section, read_sections
 
 _PLAIN_NAMES = re.compile(r"[\w\-, |]*", re.ASCII)
 

@@ -19,7 +19,7 @@ from holdfast.hooks.events import END_TOTAL_MAX_SECONDS, EVENTS, Event
 from holdfast.hooks.process import run_process
 from holdfast.hooks.verdict import HookOutcome, Verdict, merge, read_outcome
 from holdfast.messages import JsonObject
-from holdfast.permissions.decide import Mode
+from holdfast.tools.permissions.decide import Mode
 
 TEXT_CHARS = 10_000
 """A longer text goes to a file: hooks are asides, not sources."""

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from holdfast.hooks.events import Event
 from holdfast.messages import Json, JsonObject
-from holdfast.permissions.decide import Decision
+from holdfast.tools.permissions.decide import Decision
 
 Permission: TypeAlias = Literal["allow", "ask", "deny"]
 

@@ -8,10 +8,10 @@ and an answer that is no list is an error, for which words stand in.
 import json
 from importlib.resources import files
 
-from holdfast.entries import Framed, Section
 from holdfast.errors import RequestRejected
-from holdfast.fork import Ask, ForkRequest, Prefix
+from holdfast.log.entries import Framed, Section
 from holdfast.memory.recall import Choose
+from holdfast.turn.fork import Ask, ForkRequest, Prefix
 
 SOURCE = "recall"
 ANSWER_TOKENS = 256

@@ -13,7 +13,6 @@ from pathlib import Path
 from string import Template
 
 from holdfast.errors import HoldfastError
-from holdfast.fork import Ask, ForkRequest, Permit, Prefix
 from holdfast.memory.branch import Branch
 from holdfast.memory.commits import Change
 from holdfast.memory.dream import DreamReport, Steps, merged, tidy, tried
@@ -24,8 +23,9 @@ from holdfast.memory.store import MemoryStore
 from holdfast.memory.tool import memory_tool
 from holdfast.messages import ToolUse, Usage, text_of
 from holdfast.models.protocol import Finished
-from holdfast.round import RoundEvent, ToolBegan
 from holdfast.settings import DreamSettings
+from holdfast.turn.fork import Ask, ForkRequest, Permit, Prefix
+from holdfast.turn.round import RoundEvent, ToolBegan
 
 SOURCE = "dream"
 STEP_CHARS = 160

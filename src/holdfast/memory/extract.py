@@ -13,22 +13,22 @@ from pathlib import Path
 from string import Template
 from typing import TypeAlias
 
-from holdfast.entries import AnyEntry, Remembered
 from holdfast.errors import HoldfastError
-from holdfast.fork import Ask, ForkRequest, Permit, Prefix
+from holdfast.log.entries import AnyEntry, Remembered
 from holdfast.memory.branch import Branch
 from holdfast.memory.checkout import Step
-from holdfast.memory.consented import Kept, keep
+from holdfast.memory.consent import Kept, keep
+from holdfast.memory.extraction_cursor import Stretch
 from holdfast.memory.inbox import must_ask
 from holdfast.memory.index import Listed
 from holdfast.memory.memory import stamp
 from holdfast.memory.permit import MEMORY
+from holdfast.memory.provenance import Seal
 from holdfast.memory.refusals import MemoryConflict
-from holdfast.memory.sealing import Seal
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tool import memory_tool
-from holdfast.memory.unread import Stretch
 from holdfast.messages import Usage
+from holdfast.turn.fork import Ask, ForkRequest, Permit, Prefix
 
 SOURCE = "memory"
 TRIES = 2

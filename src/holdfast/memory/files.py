@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from holdfast.private import private_directory
+from holdfast.settings.private import private_directory
 
 UNFINISHED = ".unfinished"
 """The ending of files that did not get their name yet."""

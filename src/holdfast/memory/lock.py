@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 
 from holdfast.errors import StoreError
 from holdfast.memory.files import is_running, write_private
-from holdfast.private import private_directory
+from holdfast.settings.private import private_directory
 
 NAME = ".dream-lock"
 TURN_SECONDS = 10.0

@@ -10,7 +10,7 @@ import unicodedata
 from pathlib import Path
 
 from holdfast.memory.refusals import MemoryRefused
-from holdfast.project import project_root, slug
+from holdfast.settings.project import project_root, slug
 
 INDEX = "MEMORY.md"
 NAME_CHARS = 100

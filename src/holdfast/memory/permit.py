@@ -7,11 +7,11 @@ never files. All else is denied by name, whatever a server says its tools are. W
 the input that will run, after hooks had their say.
 """
 
-from holdfast.fork import Permit
 from holdfast.messages import JsonObject, ToolUse
-from holdfast.permissions import is_read_only_command
-from holdfast.round import Denial, Pass
+from holdfast.tools.permissions import is_read_only_command
 from holdfast.tools.protocol import Tool
+from holdfast.turn.fork import Permit
+from holdfast.turn.round import Denial, Pass
 
 MEMORY = "memory"
 READERS = {"Read": "read", "Grep": "search", "Glob": "search"}

@@ -16,8 +16,8 @@ from holdfast.errors import HoldfastError
 from holdfast.memory.index import listed
 from holdfast.memory.memory import Memory, stamp
 from holdfast.memory.refusals import NoSuchMemory
+from holdfast.memory.rendering import Recalled, reminder, shown
 from holdfast.memory.search import words_of
-from holdfast.memory.shown import Recalled, reminder, shown
 from holdfast.memory.sources import changed_sources
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.team import PREFIX, Team

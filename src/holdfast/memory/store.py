@@ -11,19 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from holdfast.log.secrets import find_secrets
 from holdfast.memory.checkout import Checkout, Drift, Step
+from holdfast.memory.commit_writer import Recording
 from holdfast.memory.commits import Change, Commit, Writer
 from holdfast.memory.database import Database
 from holdfast.memory.history import History
 from holdfast.memory.index import Listed, links_in, loaded, make_index
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX, checked_place
-from holdfast.memory.recording import Recording
 from holdfast.memory.refusals import MemoryRefused, NoSuchMemory
 from holdfast.memory.search import Hit, search
-from holdfast.private import private_directory
-from holdfast.secrets import find_secrets
 from holdfast.settings import MemorySettings
+from holdfast.settings.private import private_directory
 
 DATABASE = ".history.db"
 """Hidden, so that it is no memory."""

@@ -7,12 +7,12 @@ is like or prefers never goes there.
 
 from pathlib import Path
 
+from holdfast.log.secrets import find_secrets
 from holdfast.memory.files import markdown_below, read_unlinked
 from holdfast.memory.index import listed, loaded, make_index
 from holdfast.memory.memory import Kind, Memory, parse
 from holdfast.memory.paths import INDEX, checked_name, checked_place
 from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
-from holdfast.secrets import find_secrets
 from holdfast.settings import MemorySettings
 
 PREFIX = "team/"

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.memory.alike import contradicts, near_pairs, stands_for, statement
 from holdfast.memory.front_matter import Value
 from holdfast.memory.memory import Memory
+from holdfast.memory.similarity import contradicts, near_pairs, stands_for, statement
 from holdfast.settings import DreamSettings
 
 _LINK = re.compile(r"\[([^\]\n]*)\]\(([^()\s#]+\.md)(#[^()\s]*)?\)")

@@ -17,8 +17,8 @@ from holdfast.memory.commits import Change
 from holdfast.memory.memory import parse
 from holdfast.memory.paths import checked_name
 from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
+from holdfast.tools.context import Workplace
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
-from holdfast.tools.workplace import Workplace
 
 ROOT = "/memories"
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.capabilities import Capabilities, capabilities
 from holdfast.errors import AuthenticationFailed, ModelError, RequestRejected, StreamBroken
 from holdfast.messages import Json, JsonObject
 from holdfast.models.assemble import Assembly
+from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.connection import (
     CONNECT_SECONDS,
     DRAIN_SECONDS,

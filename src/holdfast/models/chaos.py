@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Literal, get_args
 
-from holdfast.capabilities import Capabilities
 from holdfast.errors import StreamBroken
+from holdfast.models.capabilities import Capabilities
 from holdfast.models.protocol import Event, Finished, Model, Request, Started
 from holdfast.models.steady import closing
 from holdfast.models.translate import Fault, explain

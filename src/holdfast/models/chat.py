@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from holdfast.capabilities import Capabilities
 from holdfast.errors import RequestRejected
 from holdfast.messages import Json, JsonObject
+from holdfast.models.capabilities import Capabilities
 from holdfast.models.protocol import Request
 
 EFFORTS = frozenset({"low", "medium", "high"})

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.capabilities import Capabilities, capabilities
 from holdfast.errors import ConfigError, ModelError
 from holdfast.models.anthropic import AnthropicModel
+from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.extras import load
 from holdfast.models.protocol import Event, Model, Request
 from holdfast.models.weights import find_weights, installed_path

@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from holdfast.capabilities import Capabilities, capabilities
 from holdfast.errors import RequestRejected
 from holdfast.messages import JsonObject
+from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.chat import chat_kwargs
 from holdfast.models.chat_stream import ChatAssembly
 from holdfast.models.connection import (

@@ -10,9 +10,9 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from holdfast.capabilities import Capabilities
 from holdfast.errors import ModelError, StreamBroken
 from holdfast.messages import Block, Content, JsonObject, Text, Thinking, Usage
+from holdfast.models.capabilities import Capabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

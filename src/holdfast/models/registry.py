@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.capabilities import canonical_name
 from holdfast.errors import ConfigError
+from holdfast.models.capabilities import canonical_name
 from holdfast.models.connection import READ_SECONDS
 from holdfast.models.protocol import Model
 

@@ -6,8 +6,8 @@ does not matter: whoever replays decides whether the question still fits.
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 
-from holdfast.capabilities import Capabilities, capabilities
 from holdfast.errors import RequestRejected
+from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.protocol import Event, Reply, Request, play
 
 

@@ -11,9 +11,9 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
-from holdfast.capabilities import Capabilities
 from holdfast.errors import ConfigError, ModelError, ModelUnavailable, StreamBroken
 from holdfast.messages import ToolUse
+from holdfast.models.capabilities import Capabilities
 from holdfast.models.protocol import BlockFinished, Event, Model, Request, Restarted
 from holdfast.models.steady import PATIENCE, Patience, closing, steady
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.capabilities import Capabilities, capabilities
 from holdfast.errors import (
     ConfigError,
     ModelError,
@@ -24,6 +23,7 @@ from holdfast.errors import (
     StreamBroken,
 )
 from holdfast.messages import Block, JsonObject, ToolUse, Usage, block_to_wire
+from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.protocol import Event, Reply, Request, play
 from holdfast.models.script import Answer, read_script
 from holdfast.models.translate import Fault, explain

@@ -17,8 +17,8 @@ from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from holdfast.errors import ConfigError
-from holdfast.project import project_root
 from holdfast.settings.groups import Settings
+from holdfast.settings.project import project_root
 
 Value = bool | int | float | str
 

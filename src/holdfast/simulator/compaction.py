@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from holdfast.capabilities import Capabilities
+from holdfast.models.capabilities import Capabilities
 from holdfast.simulator.edits import COMPACT, edits_of, fires
 from holdfast.simulator.errors import invalid
 from holdfast.simulator.pieces import Piece

@@ -7,7 +7,7 @@ messages in mid-conversation. Parameters are for `validate`, markers for `marker
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.capabilities import Capabilities
+from holdfast.models.capabilities import Capabilities
 from holdfast.simulator.errors import invalid
 from holdfast.simulator.request import JsonObject, Message
 

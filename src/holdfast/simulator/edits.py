@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.capabilities import Capabilities
+from holdfast.models.capabilities import Capabilities
 from holdfast.simulator.pieces import Measure, Piece
 from holdfast.simulator.request import JsonObject
 from holdfast.simulator.settings import SimulatorSettings

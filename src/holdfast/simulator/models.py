@@ -4,7 +4,7 @@ Capabilities come in, the JSON of `GET /v1/models` goes out. Extra fields do no 
 each SDK reads its own and keeps the rest.
 """
 
-from holdfast.capabilities import Capabilities, capabilities, known_models
+from holdfast.models.capabilities import Capabilities, capabilities, known_models
 from holdfast.simulator.errors import ApiError
 from holdfast.simulator.request import JsonObject
 from holdfast.simulator.settings import SimulatorSettings

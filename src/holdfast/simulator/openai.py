@@ -12,8 +12,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from holdfast.capabilities import Capabilities, capabilities, known_models
-from holdfast.prices import cost
+from holdfast.models.capabilities import Capabilities, capabilities, known_models
+from holdfast.models.prices import cost
 from holdfast.simulator.answers import Fitted, fit, natural_reason, stop_at_sequence
 from holdfast.simulator.brains import BrainRequest
 from holdfast.simulator.chat_shapes import (

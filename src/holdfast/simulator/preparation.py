@@ -8,7 +8,7 @@ refusal is raised. Nothing is looked up in the cache and nobody is asked; that i
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from holdfast.capabilities import Capabilities, capabilities
+from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.simulator.compaction import adopt_compactions
 from holdfast.simulator.edits import EditContext, apply_edits, edits_of
 from holdfast.simulator.markers import place_markers

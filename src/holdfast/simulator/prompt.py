@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from holdfast.capabilities import Capabilities
+from holdfast.models.capabilities import Capabilities
 from holdfast.simulator.pieces import DIGEST_BYTES, Marker, Piece
 from holdfast.simulator.request import JsonObject, Request
 from holdfast.simulator.settings import SimulatorSettings

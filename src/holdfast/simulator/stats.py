@@ -7,7 +7,7 @@ last requests are kept one by one, the sums cover everything since the last rese
 from collections import Counter, deque
 from dataclasses import dataclass, fields
 
-from holdfast.prices import Cost
+from holdfast.models.prices import Cost
 from holdfast.simulator.request import JsonObject
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from holdfast.capabilities import Capabilities
+from holdfast.models.capabilities import Capabilities
 from holdfast.simulator.errors import invalid
 from holdfast.simulator.pieces import DIGEST_BYTES, Piece
 from holdfast.simulator.request import Caller, JsonObject, Request

@@ -8,7 +8,7 @@ iterations.
 from dataclasses import dataclass
 from typing import Literal
 
-from holdfast.prices import Cost, cost
+from holdfast.models.prices import Cost, cost
 from holdfast.simulator.cache import CachePlan
 from holdfast.simulator.request import JsonObject
 

@@ -5,7 +5,7 @@ breach is raised. The message list has its own rules in `conversation`, the mark
 `markers`, thinking that comes back in `thinking`.
 """
 
-from holdfast.capabilities import Capabilities, known_models
+from holdfast.models.capabilities import Capabilities, known_models
 from holdfast.simulator.compaction import (
     MINIMUM_TRIGGER_TOKENS,
     ON_DEMAND_BETA,

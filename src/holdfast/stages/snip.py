@@ -9,12 +9,12 @@ drops the same messages again.
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
-from holdfast.engine import Engine
-from holdfast.entries import AnyEntry, Dropped, Snipped
 from holdfast.errors import NotInHistory
-from holdfast.items import Item, Spoken
-from holdfast.stages.timing import drops_thinking, may_move
+from holdfast.log.entries import AnyEntry, Dropped, Snipped
+from holdfast.stages.prefix_lock import drops_thinking, may_move
+from holdfast.turn.engine import Engine
 from holdfast.view import View
+from holdfast.view.items import Item, Spoken
 
 Marks: TypeAlias = Mapping[int, Dropped]
 """The messages that are to go, each with the entry that says so."""

@@ -7,14 +7,14 @@ settings stays in the row and does nothing.
 
 from dataclasses import dataclass, field
 
-from holdfast.engine import Engine
-from holdfast.stages.clear import Clearing
-from holdfast.stages.collapse import collapse
-from holdfast.stages.compact import Compaction
-from holdfast.stages.from_notes import FromNotes
-from holdfast.stages.noting import Noting
+from holdfast.stages.clear.clear import Clearing
+from holdfast.stages.collapse.collapse import collapse
+from holdfast.stages.compact.compact import Compaction
+from holdfast.stages.compact.from_notes import FromNotes
+from holdfast.stages.notes.notes import Noting
 from holdfast.stages.snip import Snip
-from holdfast.stages.spill import Spill
+from holdfast.stages.spill.spill import Spill
+from holdfast.turn.engine import Engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from holdfast.tools.bash import LIMIT_CHARS
+from holdfast.tools.context import Workplace
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.shells import Background
-from holdfast.tools.workplace import Workplace
 
 
 class ShellInput(Input, frozen=True, kw_only=True):

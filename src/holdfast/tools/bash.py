@@ -13,10 +13,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.permissions.readonly import is_read_only_command
+from holdfast.tools.context import Workplace
+from holdfast.tools.permissions.readonly import is_read_only_command
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.shell import Launch, Running, shell_arguments
-from holdfast.tools.workplace import Workplace
 
 LIMIT_CHARS = 30_000
 """Longer output is spilled: a test run's report fits, a build log does not."""

@@ -10,10 +10,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.tools.context import Workplace
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.source import Source
 from holdfast.tools.target import Target, open_target
-from holdfast.tools.workplace import Workplace
 
 LISTED_PLACES = 10
 """Of several matches, so many are named by line."""

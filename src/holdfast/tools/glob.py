@@ -9,11 +9,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.tools.context import Workplace
 from holdfast.tools.grep import existing, newest_first, path_filter, too_long
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.scan import Query
 from holdfast.tools.search import find_names
-from holdfast.tools.workplace import Workplace
 
 MAX_FILES = 100
 """Who finds more has asked too widely."""

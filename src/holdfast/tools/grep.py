@@ -15,11 +15,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from holdfast.tools.context import Workplace
 from holdfast.tools.globs import glob_expression
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.scan import Query
 from holdfast.tools.search import SEARCH_SECONDS, Gap, Line, find_lines, find_names
-from holdfast.tools.workplace import Workplace
 
 LIMIT_CHARS = 20_000
 """Longer results are spilled: who finds that much has to look closer anyway."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
-from holdfast.tools.workplace import Workplace
+from holdfast.tools.context import Workplace
 
 LINE_CHARS = 2_000
 """Longer lines are data or minified code, of which more does not help."""

@@ -11,9 +11,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.tools.atomic import replace_content
+from holdfast.settings.atomic import replace_content
+from holdfast.tools.context import Plan, Workplace
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
-from holdfast.tools.workplace import Plan, Workplace
 
 
 class EnterPlanInput(Input, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.messages import Json, JsonObject, ResultContent
-from holdfast.tools.workplace import Workplace
+from holdfast.tools.context import Workplace
 
 Kind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
 

@@ -17,13 +17,13 @@ from typing import Annotated
 from msgspec import Meta
 
 from holdfast.messages import ResultContent, Text
+from holdfast.tools.context import Workplace
 from holdfast.tools.files import HASHED_BYTES, Seen, stamp_of
 from holdfast.tools.images import image_block, media_type_of, why_not_shown
 from holdfast.tools.notebook import NotANotebook, show_notebook
 from holdfast.tools.pages import Page, page_of_large, page_of_text
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.source import NotText, decode, is_binary
-from holdfast.tools.workplace import Workplace
 
 MAX_LINES = 2_000
 """At once; longer files are read in parts."""

@@ -17,10 +17,10 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.tools.context import Workplace
 from holdfast.tools.protocol import Refused
 from holdfast.tools.scan import SEARCHED_BYTES, Query
 from holdfast.tools.source import SNIFFED_BYTES, is_binary
-from holdfast.tools.workplace import Workplace
 
 SEARCH_SECONDS = 30.0
 """Time enough for a large tree without ripgrep; then the search was too wide."""

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.tools.context import Workplace
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.skills import Skill, find_skills
-from holdfast.tools.workplace import Workplace
 
 
 class SkillInput(Input, frozen=True, kw_only=True):

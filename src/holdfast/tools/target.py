@@ -10,11 +10,11 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.tools.atomic import Overtaken, replace_content
+from holdfast.settings.atomic import Overtaken, replace_content
+from holdfast.tools.context import Workplace
 from holdfast.tools.files import Seen, stamp_of
 from holdfast.tools.protocol import Refused
 from holdfast.tools.source import NotEncodable, NotText, Source, decode
-from holdfast.tools.workplace import Workplace
 
 EDITED_BYTES = 64 << 20
 """A larger file is not changed as a text; a program does that better."""

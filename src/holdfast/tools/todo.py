@@ -8,8 +8,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.tools.context import Todo, Workplace
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
-from holdfast.tools.workplace import Todo, Workplace
 
 
 class TodoWriteInput(Input, frozen=True, kw_only=True):

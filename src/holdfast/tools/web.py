@@ -11,10 +11,10 @@ from urllib.parse import urljoin, urlsplit
 
 from msgspec import Meta
 
+from holdfast.tools.context import Workplace
 from holdfast.tools.fetch import FETCH_BYTES, Fetched, NotFetched, fetch
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.readable import readable_text
-from holdfast.tools.workplace import Workplace
 
 MAX_REDIRECTS = 5
 """Within one host; more is a circle."""

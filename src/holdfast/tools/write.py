@@ -8,10 +8,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.tools.context import Workplace
 from holdfast.tools.protocol import Input, Outcome, Tool, make_tool
 from holdfast.tools.source import Source
 from holdfast.tools.target import open_target
-from holdfast.tools.workplace import Workplace
 
 
 class WriteInput(Input, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ request that can be sent as it is, as far as the view knows the model and the ou
 
 from collections.abc import Iterable, Iterator
 
-from holdfast.entries import AnyEntry, Framed, Section, Switched
+from holdfast.log.entries import AnyEntry, Framed, Section, Switched
 from holdfast.messages import (
     Json,
     JsonObject,
@@ -19,7 +19,7 @@ from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import content_of
 from holdfast.transcripts.provider import provider_of
 from holdfast.transcripts.records import count, document, message_list
-from holdfast.transcripts.scribe import Account, Scribe
+from holdfast.transcripts.writer import Account, Scribe
 from holdfast.view import View
 
 NAME = "anthropic"

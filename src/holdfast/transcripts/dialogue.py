@@ -13,8 +13,7 @@ from typing import Unpack
 
 import msgspec
 
-from holdfast.entries import AnyEntry, Compacted, Framed, Ran, Section, SpokenContent
-from holdfast.measure import measure_content
+from holdfast.log.entries import AnyEntry, Compacted, Framed, Ran, Section, SpokenContent
 from holdfast.messages import (
     Block,
     Content,
@@ -24,8 +23,9 @@ from holdfast.messages import (
     ToolUse,
     is_blank,
 )
-from holdfast.rules import taken_at_its_word
-from holdfast.transcripts.scribe import OfAnswer, OfResult, Scribe
+from holdfast.messages.measure import measure_content
+from holdfast.messages.rules import taken_at_its_word
+from holdfast.transcripts.writer import OfAnswer, OfResult, Scribe
 
 
 class Dialogue:

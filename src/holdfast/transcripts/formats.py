@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol, cast
 
-from holdfast.entries import AnyEntry
 from holdfast.errors import TranscriptError
-from holdfast.transcripts.scribe import Account, Scribe
+from holdfast.log.entries import AnyEntry
+from holdfast.transcripts.writer import Account, Scribe
 from holdfast.view import View
 
 SNIFF_BYTES = 64 << 10

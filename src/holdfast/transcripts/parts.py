@@ -18,7 +18,7 @@ from holdfast.messages import (
     block_to_wire,
 )
 from holdfast.transcripts.records import decoded
-from holdfast.transcripts.scribe import Account
+from holdfast.transcripts.writer import Account
 
 EXTRA = "extra"
 """Where fields go whose names the format uses for something else."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.messages import Json, JsonObject
-from holdfast.transcripts.scribe import Account
+from holdfast.transcripts.writer import Account
 
 Numbered = Iterator[tuple[int, JsonObject]]
 

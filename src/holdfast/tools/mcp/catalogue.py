@@ -17,12 +17,12 @@ import msgspec
 from msgspec import Meta
 
 from holdfast.messages import JsonObject
+from holdfast.tools.context import Workplace
 from holdfast.tools.describe import MCP_CHARS
 from holdfast.tools.mcp.link import McpLink, ServerFailed
 from holdfast.tools.mcp.results import read_result
 from holdfast.tools.mcp.servers import McpServer
 from holdfast.tools.protocol import Input, Kind, Outcome, Refused, Tool, make_tool
-from holdfast.tools.workplace import Workplace
 
 if TYPE_CHECKING:
     from mcp.types import Tool as Offered

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.messages import Image, ResultContent, Text, text_of
+from holdfast.tools.context import Workplace
 from holdfast.tools.protocol import Outcome
-from holdfast.tools.workplace import Workplace
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from holdfast.errors import ConfigError
 from holdfast.messages import Json
-from holdfast.permissions.sources import Section, read_sections
+from holdfast.tools.permissions.sources import Section, read_sections
 from holdfast.tools.protocol import Kind
 
 START_SECONDS = 30.0

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from holdfast.entries import (
+from holdfast.log.entries import (
     AnyEntry,
     Cleared,
     Compacted,
@@ -25,8 +25,6 @@ from holdfast.entries import (
     Titled,
     Undone,
 )
-from holdfast.items import NO_RESULT
-from holdfast.measure import measure_content
 from holdfast.messages import (
     Content,
     Json,
@@ -36,10 +34,12 @@ from holdfast.messages import (
     content_from_wire,
     text_of,
 )
-from holdfast.sides import speakable
+from holdfast.messages.measure import measure_content
 from holdfast.transcripts.claude_code.standing import Standing
 from holdfast.transcripts.records import count, decoded, records, seconds, spoken_lines
-from holdfast.transcripts.scribe import Scribe
+from holdfast.transcripts.writer import Scribe
+from holdfast.view.block_roles import speakable
+from holdfast.view.items import NO_RESULT
 
 CLEARED = "This result was cleared to make room. Run the tool again if it is needed."
 """The format does not record what stood in for a cleared result; this does."""

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from holdfast.items import Round, Spoken
 from holdfast.messages import Block, JsonObject, block_to_wire, usage_to_wire
 from holdfast.view import View
+from holdfast.view.items import Round, Spoken
 
 VERSION = "2.1.0"
 """The version of the format these records follow."""

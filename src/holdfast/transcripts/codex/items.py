@@ -21,7 +21,7 @@ from holdfast.messages import (
     ToolUse,
 )
 from holdfast.transcripts.parts import arguments_of, content_of, extra_of, source_of, unwrap
-from holdfast.transcripts.scribe import Account
+from holdfast.transcripts.writer import Account
 
 CONTEXT_ITEMS = frozenset(
     {"compaction", "compaction_summary", "context_compaction", "agent_message", "additional_tools"}

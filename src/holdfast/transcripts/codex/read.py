@@ -12,10 +12,8 @@ client does. Rollouts of the first versions, with bare items, are read too.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from holdfast.entries import AnyEntry, Said, Section, Snipped, Switched, Titled
-from holdfast.items import NO_RESULT
+from holdfast.log.entries import AnyEntry, Said, Section, Snipped, Switched, Titled
 from holdfast.messages import Block, Content, Json, JsonObject, Opaque, Text, Usage, text_of
-from holdfast.sides import speakable
 from holdfast.transcripts.codex.items import (
     CONTEXT_ITEMS,
     OUTPUT_ITEMS,
@@ -28,7 +26,9 @@ from holdfast.transcripts.codex.items import (
 from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import extra_of
 from holdfast.transcripts.records import count, first_record, records, seconds
-from holdfast.transcripts.scribe import Scribe
+from holdfast.transcripts.writer import Scribe
+from holdfast.view.block_roles import speakable
+from holdfast.view.items import NO_RESULT
 
 KEPT_USER_CHARS = 80_000
 """An old compaction keeps 20,000 tokens of user messages, counted as four characters each."""

@@ -8,7 +8,7 @@ reads, only the id is kept.
 
 from collections.abc import Iterable, Iterator
 
-from holdfast.entries import AnyEntry, Section, Switched
+from holdfast.log.entries import AnyEntry, Section, Switched
 from holdfast.messages import (
     Block,
     Content,
@@ -27,7 +27,7 @@ from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import arguments_of, content_of, extra_of, source_of
 from holdfast.transcripts.provider import provider_of
 from holdfast.transcripts.records import count, message_list
-from holdfast.transcripts.scribe import Scribe
+from holdfast.transcripts.writer import Scribe
 
 SYSTEM_ROLES = ("system", "developer")
 

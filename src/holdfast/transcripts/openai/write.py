@@ -12,7 +12,7 @@ from itertools import chain
 
 import msgspec
 
-from holdfast.entries import Framed
+from holdfast.log.entries import Framed
 from holdfast.messages import (
     Block,
     Content,
@@ -37,7 +37,7 @@ from holdfast.transcripts.openai.read import (
 )
 from holdfast.transcripts.parts import data_url, with_extra
 from holdfast.transcripts.records import document
-from holdfast.transcripts.scribe import Account
+from holdfast.transcripts.writer import Account
 from holdfast.view import View
 
 NO_PICTURE = "(A picture or a file stood here. This format cannot hold it in this place.)"

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.transcripts.records import Numbered, Unreadable, checked, decoded
-from holdfast.transcripts.scribe import Account
+from holdfast.transcripts.writer import Account
 
 OFF_BRANCH = "entry of another branch"
 

@@ -9,7 +9,7 @@ Wrapped around summaries and commands is our wording, not pi's.
 
 from collections.abc import Iterable, Iterator
 
-from holdfast.entries import AnyEntry, Failed, Switched, Titled
+from holdfast.log.entries import AnyEntry, Failed, Switched, Titled
 from holdfast.messages import (
     Block,
     Content,
@@ -34,7 +34,7 @@ from holdfast.transcripts.records import (
     seconds,
     spoken_lines,
 )
-from holdfast.transcripts.scribe import Account, Scribe
+from holdfast.transcripts.writer import Account, Scribe
 
 TREE_VERSION = 2
 """Since this version entries have ids and parents."""

@@ -1,0 +1,122 @@
+"""Where definitions lie, and which one a name means.
+
+The user's home and a project come in; the definitions that hold go out, the project's before
+the user's, the user's before those that are built in. A project came from elsewhere: it may add
+names, but one that means something already it takes over only when the user has vouched for that.
+A file that cannot be used is skipped with a line that says why.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from holdfast.agent.subagents.definition import Definition, Draft, Source, granted, read_definition
+from holdfast.errors import ConfigError
+from holdfast.settings import home
+from holdfast.tools.front_matter import Unreadable
+from holdfast.tools.permissions.sources import Section, as_section
+
+FILE_BYTES = 256 << 10
+"""A larger file is no prompt."""
+FILES = 200
+"""Of one directory; more is a mistake or a trick."""
+PROJECT_PLACES = (".claude/agents", ".holdfast/agents")
+"""In a project, later ones win: our own before those people already have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definitions:
+    """What holds in a project."""
+
+    known: tuple[Definition, ...] = ()
+    """Sorted by name."""
+    untrusted: tuple[Section, ...] = ()
+    """What waits for the user's word; see `permissions.trust`."""
+    skipped: tuple[str, ...] = ()
+
+    def find(self, name: str) -> Definition | None:
+        """Find a definition by its name, however it is spelled."""
+        wanted = name.casefold()
+        return next((one for one in self.known if one.name.casefold() == wanted), None)
+
+
+def load_definitions(project: Path | None, *, at: Path | None = None) -> Definitions:
+    """Read the definitions that hold in a project."""
+    found: dict[str, Definition] = {}
+    taken: dict[str, str] = {}
+    untrusted: list[Section] = []
+    skipped: list[str] = []
+    for draft, reason in _drafts(project, at or home()):
+        if draft is None:
+            skipped.append(reason)
+            continue
+        definition = draft.definition
+        name = definition.name.casefold()
+        if definition.source != "project":
+            taken[name] = definition.source
+        section = _section(draft, taken.get(name, ""), project, at)
+        if section is not None and not section.is_trusted:
+            untrusted.append(section)
+            if "replaces" in section.value:
+                continue
+        try:
+            held, unknown = granted(draft, section)
+        except ConfigError as error:
+            skipped.append(str(error))
+            continue
+        skipped += unknown
+        found[name] = held
+    return Definitions(
+        known=tuple(found[name] for name in sorted(found)),
+        untrusted=tuple(untrusted),
+        skipped=tuple(skipped),
+    )
+
+
+def listing(definitions: Iterable[Definition]) -> str:
+    """Write what a model is told of the agents it may start, one line each."""
+    return "\n".join(f"- {one.name}: {one.description}" for one in definitions)
+
+
+def _section(draft: Draft, taken_by: str, project: Path | None, at: Path | None) -> Section | None:
+    """Hold what a project's definition demands against what the user has trusted."""
+    definition = draft.definition
+    demands = dict(draft.demands)
+    if taken_by:
+        demands |= {"replaces": f"{definition.name} ({taken_by})", "sha256": draft.sha256}
+    if definition.source != "project" or not demands:
+        return None
+    assert definition.file is not None
+    return as_section("agents", definition.file, demands, project, at=at)
+
+
+def _drafts(project: Path | None, base: Path) -> Iterator[tuple[Draft | None, str]]:
+    with as_file(files("holdfast.agent.subagents") / "definitions") as ours:
+        yield from _in(ours, ours, "built in")
+    yield from _in(base / "agents", base / "agents", "user")
+    for place in PROJECT_PLACES if project is not None else ():
+        assert project is not None
+        yield from _in(project / place, project, "project")
+
+
+def _in(directory: Path, root: Path, source: Source) -> Iterator[tuple[Draft | None, str]]:
+    """Read the definitions in a directory; a project's must really lie in the project."""
+    if not directory.is_dir():
+        return
+    for count, file in enumerate(sorted(directory.rglob("*.md"))):
+        if count >= FILES:
+            yield None, f"{directory}: only the first {FILES} files are read"
+            return
+        try:
+            if source == "project" and not file.resolve().is_relative_to(root.resolve()):
+                raise Unreadable("it leads out of the project")
+            yield read_definition(_text(file), file, source), ""
+        except (Unreadable, ConfigError, OSError, UnicodeDecodeError) as error:
+            yield None, f"{file}: {error}"
+
+
+def _text(file: Path) -> str:
+    if not file.is_file() or file.stat().st_size > FILE_BYTES:
+        raise Unreadable(f"it is no file of at most {FILE_BYTES:,} bytes")
+    return file.read_text(encoding="utf-8")

@@ -1,0 +1,194 @@
+"""What an agent is: its prompt, its tools, and how it is to run.
+
+A Markdown file comes in: fields between `---` lines, then the prompt. A `Definition` goes out.
+`tools_for` and `mode_for` say what it comes to in the hands of a parent: tools only ever become
+fewer, modes only narrower. What a project's file brings that would widen anything (hooks, servers,
+a model, the user's own memory, the name of another definition) counts only when the user has
+vouched for it; until then it is left out, and the rest is used. Where definitions lie is known to
+`catalogue`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from holdfast.agent.subagents.names import checked_name
+from holdfast.hooks.config import Hook, hooks_in
+from holdfast.messages import JsonObject
+from holdfast.tools.front_matter import Unreadable, is_on, names_in, number_in, read_front, text_in
+from holdfast.tools.mcp.servers import McpServer, read_server
+from holdfast.tools.permissions.decide import Mode, narrower
+from holdfast.tools.permissions.load import MODES
+from holdfast.tools.permissions.sources import Section
+
+DESCRIPTION_CHARS = 1_536
+"""What the parent's model reads to choose; more belongs in the prompt."""
+
+FORK = "fork"
+"""The sort of agent that is the conversation itself, continued; no file defines it."""
+STAGED = ("scripted:", "replay:", "chaos:")
+"""How models begin whose answers somebody wrote beforehand: they are for tests, not for agents."""
+
+Source: TypeAlias = Literal["built in", "user", "project"]
+Memory: TypeAlias = Literal["", "user", "project", "local"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One sort of agent."""
+
+    name: str
+    description: str
+    prompt: str
+    source: Source = "built in"
+    file: Path | None = None
+    tools: tuple[str, ...] | None = None
+    """Names, `*` in them for any; None is whatever the parent has."""
+    disallowed: tuple[str, ...] = ()
+    model: str = ""
+    """'' is the parent's."""
+    mode: Mode | None = None
+    """Narrows what the parent may; it never widens it."""
+    turns: int = 0
+    """0 is no limit of its own."""
+    skills: tuple[str, ...] = ()
+    servers: tuple[str, ...] | None = None
+    """Configured servers it keeps, by name; None is all the parent has."""
+    own_servers: tuple[McpServer, ...] = ()
+    hooks: tuple[Hook, ...] = ()
+    memory: Memory = ""
+    is_background: bool = False
+    isolation: Literal["", "worktree"] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A definition as its file has it, and what of it the user must vouch for."""
+
+    definition: Definition
+    hooks: JsonObject
+    own_servers: JsonObject
+    demands: JsonObject
+    """What would widen something; empty if nothing would."""
+    sha256: str
+    """Of the whole file: the user vouches for exactly this."""
+
+
+def tools_for(definition: Definition, available: Iterable[str]) -> tuple[str, ...]:
+    """Choose among the tools a parent has; none is ever added."""
+    return tuple(
+        name
+        for name in available
+        if (definition.tools is None or _covers(definition.tools, name))
+        and not _touches(definition.disallowed, name)
+    )
+
+
+def mode_for(definition: Definition, parent: Mode) -> Mode:
+    """Say in which mode the agent works: never in a wider one than its parent, whoever asks."""
+    return parent if definition.mode is None else narrower(definition.mode, parent)
+
+
+def _covers(patterns: tuple[str, ...], name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns if "[" not in pattern)
+
+
+def _touches(patterns: tuple[str, ...], name: str) -> bool:
+    """Say whether any part of a tool is forbidden: then all of it is."""
+    return any(fnmatchcase(name, pattern.partition("(")[0].strip()) for pattern in patterns)
+
+
+def read_definition(text: str, file: Path, source: Source) -> Draft:
+    """Read a definition; raises `Unreadable` or `ConfigError` if it is none."""
+    fields, prompt = read_front(text)
+    name = checked_name(text_in(fields, "name") or file.stem, "an agent")
+    if name.casefold() == FORK:
+        raise Unreadable(f"{FORK!r} is the conversation itself, continued; choose another name")
+    description = " ".join(text_in(fields, "description").split())[:DESCRIPTION_CHARS]
+    if not description or not prompt:
+        raise Unreadable("it has no description or no prompt")
+    hooks, servers, own_servers = _programs(fields)
+    definition = Definition(
+        name=name,
+        description=description,
+        prompt=prompt,
+        source=source,
+        file=file,
+        tools=names_in(fields, "tools"),
+        disallowed=names_in(fields, "disallowedtools") or (),
+        model=_model(fields),
+        mode=MODES.get(text_in(fields, "permissionmode")),
+        turns=number_in(fields, "maxturns") or number_in(fields, "turns"),
+        skills=names_in(fields, "skills") or (),
+        servers=servers,
+        memory=_memory(fields),
+        is_background=is_on(fields, "background"),
+        isolation="worktree" if text_in(fields, "isolation") == "worktree" else "",
+    )
+    mark = sha256(text.encode()).hexdigest()
+    return Draft(
+        definition=definition,
+        hooks=hooks,
+        own_servers=own_servers,
+        demands=_demands(definition, hooks, own_servers, mark),
+        sha256=mark,
+    )
+
+
+def _programs(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...] | None, JsonObject]:
+    """Part what would run here (hooks, servers of its own) from servers it merely names."""
+    hooks, servers = fields.get("hooks") or {}, fields.get("mcpservers")
+    if not isinstance(hooks, dict):
+        raise Unreadable("its hooks cannot be read as YAML")
+    own: JsonObject = dict(servers) if isinstance(servers, dict) else {}
+    for item in servers if isinstance(servers, list) else ():
+        own |= item if isinstance(item, dict) else {}
+    named = names_in(fields, "mcpservers") if isinstance(servers, list | str) else None
+    return hooks, named if servers is not None else None, own
+
+
+def _model(fields: JsonObject) -> str:
+    name = text_in(fields, "model").strip()
+    if name.casefold().startswith(STAGED):
+        raise Unreadable(f"its model is {name!r}, whose answers were written beforehand")
+    return "" if name == "inherit" else name
+
+
+def _memory(fields: JsonObject) -> Memory:
+    match text_in(fields, "memory"):
+        case "user" | "project" | "local" as scope:
+            return scope
+        case _:
+            return ""
+
+
+def _demands(
+    definition: Definition, hooks: JsonObject, own_servers: JsonObject, mark: str
+) -> JsonObject:
+    """List what needs the user's word, bound to the whole file as it stands."""
+    wants: JsonObject = {}
+    if hooks:
+        wants["hooks"] = hooks
+    if own_servers:
+        wants["mcpServers"] = own_servers
+    if definition.model:  # it chooses who reads the work, and who is paid for it
+        wants["model"] = definition.model
+    if definition.memory == "user":
+        wants["memory"] = "user"
+    return wants | {"sha256": mark} if wants else {}
+
+
+def granted(draft: Draft, section: Section | None) -> tuple[Definition, list[str]]:
+    """Give what a definition comes to, and what in it was not understood."""
+    definition = draft.definition
+    if section is not None and not section.is_trusted:
+        memory = "local" if definition.memory == "user" else definition.memory
+        return replace(definition, model="", memory=memory), []
+    file = definition.file or Path()
+    own = Section(file=file, value=draft.hooks, is_projects=False, fingerprint="", is_trusted=True)
+    hooks, skipped = hooks_in(own)
+    servers = tuple(read_server(name, value, file) for name, value in draft.own_servers.items())
+    return replace(definition, hooks=tuple(hooks), own_servers=servers), skipped

@@ -1,0 +1,182 @@
+"""An agent that is its parent's conversation, continued: a fork with a task.
+
+The parent's prefix up to its last answer comes in, each tool use of that answer answered alike,
+so that all forks of it share every byte up to their own words. The fork's own words and deeds
+are in its own log; started again, it goes on with that log behind the same prefix. Mail is read
+when it has answered, for its rounds are its own.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from holdfast.agent.subagents.delivery import cursors_in
+from holdfast.agent.subagents.mail import render
+from holdfast.agent.subagents.mailbox import Inbox, Letter
+from holdfast.agent.subagents.order import Finish, Order, Reach, Seen
+from holdfast.errors import StoreError
+from holdfast.log import load
+from holdfast.log.entries import AnyEntry, Framed, Replied, Spawned
+from holdfast.messages import ToolUse
+from holdfast.request.build import Wire, opening
+from holdfast.turn.engine import Engine
+from holdfast.turn.fork import ForkEnd, ForkReply, ForkRequest, Forks, Permit, Prefix
+from holdfast.view import fold
+
+DIRECTIVE = """You are now a fork of this conversation, with a task of your own, given below. What \
+was said before is what you know; the requests in it are being dealt with elsewhere, so work on \
+this task only. Start no agents, ask nobody, and use tools without commenting on them. When you \
+are done answer once: begin with what you were to do, then what you found or changed, with paths.
+
+Task: """
+GO_ON = "You were interrupted. Go on with your task from where you were."
+TURNS = 200
+"""Rounds of one fork, where its definition names none: it has no way to make room."""
+WHOLE_SECONDS = 0.02
+"""Between two looks whether the parent's answer has come to its end."""
+
+_ENDS: dict[ForkEnd, Literal["completed", "stopped"]] = {
+    "completed": "completed",
+    "cut_off": "completed",
+    "max_turns": "stopped",
+    "aborted": "stopped",
+    "denied": "stopped",
+}
+"""Whatever is not here has failed."""
+
+
+class ForkWorker:
+    """A fork at work."""
+
+    def __init__(
+        self,
+        order: Order,
+        *,
+        engine: Engine,
+        forks: Forks,
+        permit: Permit,
+        box: Path,
+        reach: Reach | None = None,
+    ) -> None:
+        self.reach = reach or Reach()
+        self._order = order
+        self._engine = engine
+        self._forks = forks
+        self._permit = permit
+        self._inbox = Inbox(box, _cursors(order.log))
+        self._task: asyncio.Task[ForkReply] | None = None
+        self._prefix: Prefix | None = None
+        self._is_stopped = False
+        if not order.prompt and not order.log.exists():
+            raise StoreError(f"{order.id} had not begun, so it cannot go on")
+
+    async def work(self, seen: Seen) -> Finish:
+        """Put the task, or the mail that waits, behind the parent's prefix, until done."""
+        begins = not self._order.log.exists()
+        letters = [] if begins else self._inbox.unread()
+        words = f"{DIRECTIVE}{self._order.prompt}" if begins else _read(letters) or GO_ON
+        if self._is_stopped:
+            return Finish(state="stopped", detail="it was stopped")
+        assert self._prefix is not None, "it shares a prefix before it works"
+        request = ForkRequest(
+            say=words,
+            source=self._order.source,
+            turns=self._order.definition.turns or TURNS,
+            permit=self._permit,
+            writes_cache=True,
+            keeps_log=self._order.log,
+            on_event=seen,
+            prefix=self._prefix,
+            mail=letters[-1].cursor if letters else "",
+        )
+        self._task = asyncio.create_task(self._forks.ask(request))
+        try:
+            reply = await self._task
+        except asyncio.CancelledError:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            if not self._is_stopped:
+                raise
+            return Finish(state="stopped", detail="it was stopped")
+        for letter in letters:
+            self._inbox.delivered(letter)
+        return _finished(reply)
+
+    async def share(self) -> None:
+        """Take the prefix at the answer that starts this fork, once that has come to its end.
+
+        While the call that starts it runs, the parent's next one waits; later would be too late.
+        """
+        if self._order.log.exists():
+            self._prefix = prefix_of(self._engine, self._order.id)
+        while self._prefix is None:
+            now = self._engine.prefix()
+            if now.is_whole:
+                self._prefix = now.at_answer()
+            else:
+                await asyncio.sleep(WHOLE_SECONDS)
+
+    def has_mail(self) -> bool:
+        """Say whether mail waits."""
+        return bool(self._inbox.unread())
+
+    def stop(self) -> None:
+        """Abort the call and the tools that run."""
+        self._is_stopped = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def progress(self) -> str:
+        """Leave it to the last tool call: a fork may not fork."""
+        return ""
+
+    async def close(self) -> None:
+        """Nothing is held between two calls."""
+
+
+def prefix_of(engine: Engine, fork: str) -> Prefix:
+    """Rebuild what a fork shared: its parent's conversation up to the answer that started it."""
+    view = fold(upto_answer(engine.view.history, fork))
+    frame = view.frame or Framed()
+    messages = opening(frame) + Wire().messages(view.messages())
+    then = replace(
+        engine.prefix(),
+        frame=frame,
+        messages=tuple(messages),
+        model=view.model,
+        left=None,
+        before=None,
+        is_whole=True,
+    )
+    return then.at_answer()
+
+
+def upto_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
+    """Cut a history behind the answer whose call started a fork."""
+    calls = {
+        entry.tool_use_id for entry in history if isinstance(entry, Spawned) and entry.agent == fork
+    }
+    answers = [entry for entry in history if isinstance(entry, Replied)]
+    starts = {
+        entry.response_id
+        for entry in answers
+        if any(isinstance(block, ToolUse) and block.id in calls for block in entry.content)
+    }
+    last = max((entry.n for entry in answers if entry.response_id in starts), default=0)
+    return [entry for entry in history if entry.n <= last]
+
+
+def _cursors(log: Path) -> dict[str, int]:
+    return cursors_in(load(log).entries) if log.exists() else {}
+
+
+def _read(letters: list[Letter]) -> str:
+    return "\n\n".join(render(letter.mail) for letter in letters if letter.mail is not None)
+
+
+def _finished(reply: ForkReply) -> Finish:
+    detail = "" if reply.reason == "completed" else reply.reason.replace("_", " ")
+    state = _ENDS.get(reply.reason)
+    return Finish(state=state or "failed", text=reply.text, detail=detail, usage=reply.usage)

@@ -1,0 +1,379 @@
+"""Who works for one agent: starts them, hears them, stops them, and leaves nobody behind.
+
+Orders come in from the Agent tool; workers are made by `hire`, which comes from above. Every
+start and end is an entry in the log of the agent they work for, and an end is told to its model
+exactly once: as the result of the call, or as a hidden message before its next call. So a killed
+session knows on resume who was running and whose report is still to be told. Stopping the one
+they work for stops those it waits for; those in the background go on, because nobody waits for
+them and they can be stopped by name.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from holdfast.agent.subagents import notices as wording
+from holdfast.agent.subagents.catalogue import Definitions
+from holdfast.agent.subagents.definition import Definition
+from holdfast.agent.subagents.mail_socket import Door
+from holdfast.agent.subagents.order import Finish, Hire, Order, Reach
+from holdfast.agent.subagents.recovery import read_back
+from holdfast.agent.subagents.registry import Known, Register, tells_of
+from holdfast.agent.subagents.running import Running
+from holdfast.agent.subagents.teammates import Teammates
+from holdfast.agent.subagents.worktree import Worktree, finish, make_worktree, reopen_worktree
+from holdfast.errors import HoldfastError, StoreError
+from holdfast.hooks import Verdict
+from holdfast.log.entries import Ended, Failed, Said, Spawned
+from holdfast.messages import JsonObject, Text
+from holdfast.settings import AgentsSettings
+from holdfast.tools.protocol import Outcome, Refused
+from holdfast.turn.engine import Engine
+
+LOOK_SECONDS = 0.5
+"""How often it is looked whether the user stopped an agent from another terminal."""
+
+Fire: TypeAlias = Callable[[str, JsonObject], Awaitable[Verdict]]
+
+
+@dataclass(slots=True)
+class Slots:
+    """How many agents may work at once, over all levels of a session."""
+
+    limit: int
+    taken: int = 0
+
+    def take(self) -> None:
+        """Take a place, or say that there is none."""
+        if self.taken >= self.limit:
+            raise StoreError(f"{self.taken} agents are at work, as many as may be at once")
+        self.taken += 1
+
+    def give_back(self) -> None:
+        """Leave a place to somebody else."""
+        self.taken -= 1
+
+
+@dataclass(slots=True, kw_only=True)
+class Household:
+    """Those who work for one agent."""
+
+    engine: Engine
+    hire: Hire
+    definitions: Definitions
+    root: Path
+    """Where the one they work for works."""
+    scratch: Path
+    """Where answers are left for it to read."""
+    fire: Fire
+    """Runs the hooks of an event."""
+    slots: Slots
+    teammates: Teammates
+    tell: Callable[[str], None]
+    """Told the user's news: what an agent in the background does."""
+    depth: int = 0
+    """Of the agent they work for; the main one's is 0."""
+    door: Door | None = None
+    """Where other sessions leave mail; the main one's alone."""
+    running: dict[str, Running] = field(default_factory=dict)
+    _register: Register = field(default_factory=Register)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when somebody ends or has nothing left to do."""
+    _watching: "asyncio.Task[None] | None" = None
+
+    @property
+    def register(self) -> Register:
+        """The agents of this log, as of now."""
+        return self._register.follow(self.engine.view.history)
+
+    @property
+    def limits(self) -> AgentsSettings:
+        """How many, how deep, how long."""
+        return self.engine.settings.agents
+
+    def log_of(self, id: str) -> Path:
+        """Say where the log of an agent lies."""
+        return self.engine.log.path.with_suffix("") / "agents" / f"{id}.jsonl"
+
+    def output_of(self, id: str) -> Path:
+        """Say where the answer of an agent is left."""
+        return self.scratch / f"agent-{id}.md"
+
+    def _definition(self, spawned: Spawned) -> Definition:
+        """Find what a sort of agent is; one that is gone is replaced by no other."""
+        found = self.definitions.find("general" if spawned.is_fork else spawned.kind)
+        if found is None:
+            raise StoreError(
+                f"{spawned.agent} cannot go on: its definition is gone ({spawned.kind}); "
+                "start another agent"
+            )
+        return found
+
+    def check_may_start(self) -> None:
+        """Refuse an agent that would be one too many or one too deep."""
+        if self.depth >= self.limits.depth:
+            raise Refused(
+                f"Agents start agents {self.limits.depth} levels deep, and this is the last. "
+                "Do it yourself."
+            )
+        if self.slots.taken >= self.slots.limit:
+            raise Refused(
+                f"{self.slots.taken} agents are at work, as many as may be at once. Wait for one "
+                "to end, or do it yourself."
+            )
+
+    async def start(self, order: Order, call: str, *, is_isolated: bool = False) -> Outcome:
+        """Start an agent; wait for it, unless it is to work in the background."""
+        self.check_may_start()
+        try:
+            one = await self._launched(order, call, order.id if is_isolated else "")
+        except (HoldfastError, OSError) as error:
+            raise Refused(f"The agent could not be started: {error}") from error
+        output = self.output_of(order.id)
+        if order.is_background:
+            return Outcome(content=wording.receipt(order, output), note=f"{order.id} started")
+        try:
+            done = await one.first(self.limits.background_seconds)
+        except asyncio.CancelledError:  # the one who waits was stopped
+            await one.stop()
+            raise
+        if done is None:
+            one.is_background = True
+            self._leave_note(one)
+            said = wording.receipt(order, output, "It takes long, so ")
+            return Outcome(content=said, note=f"{order.id} goes on in the background")
+        return Outcome(
+            content=wording.result(order, done, one.kept),
+            is_error=done.state == "failed",
+            note=f"{order.id} {done.state}",
+        )
+
+    async def resume(self, id: str) -> None:
+        """Start a stopped agent again from its log; it finds its mail in its mailbox."""
+        known = self.register.known.get(id)
+        if known is None or id in self.running:
+            raise StoreError(f"there is no stopped agent {id!r} here")
+        if known.ended is not None and known.ended.by_user:
+            raise StoreError(f"the user stopped {id}; only the user starts it again")
+        await self._launched(self._again(known), "", known.spawned.worktree)
+
+    def _again(self, known: Known) -> Order:
+        spawned = known.spawned
+        return Order(
+            id=known.id,
+            definition=self._definition(spawned),
+            prompt="",
+            log=self.log_of(known.id),
+            task=spawned.task,
+            name=spawned.name,
+            depth=self.depth + 1,
+            is_background=True,
+            is_fork=spawned.is_fork,
+            is_teammate=bool(spawned.team),
+            reach=Reach(tools=spawned.tools, mode=spawned.mode or None),
+        )
+
+    async def _launched(self, order: Order, call: str, worktree: str) -> Running:
+        """Give an agent its place, make it, write its start down and let it live."""
+        self.slots.take()
+        try:
+            if worktree:
+                order = replace(order, tree=await asyncio.to_thread(self._tree, order, worktree))
+            one = await self._made(order)
+        except BaseException:
+            self.slots.give_back()
+            if order.tree is not None:
+                await asyncio.to_thread(finish, order.tree)
+            raise
+        stop_wish(self.engine.log.path, order.id).unlink(missing_ok=True)  # meant its last life
+        self.engine.record(_spawned(one.order, call, self.teammates.name, one.worker.reach))
+        self.running[order.id] = one
+        one.life = asyncio.create_task(one.live(self._ended), name=f"agent {order.id}")
+        if one.is_background:
+            self._leave_note(one)
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._watch(), name="looking after agents")
+        return one
+
+    def _tree(self, order: Order, worktree: str) -> Worktree:
+        """Make a worktree, or take over the one an agent had; one that was empty is made anew."""
+        kept = reopen_worktree(Path(worktree)) if not order.prompt else None
+        return kept or make_worktree(self.root, order.id)
+
+    async def _made(self, order: Order) -> Running:
+        fields: JsonObject = {"agent_id": order.id, "agent_type": order.kind}
+        started = await self.fire("SubagentStart", fields)
+        if order.prompt:
+            order = replace(order, prompt="\n\n".join((order.prompt, *started.context)))
+        if order.is_teammate:
+            self.teammates.join(order)
+        try:
+            worker = await self.hire(order)
+        except BaseException:
+            if order.is_teammate:
+                self.teammates.leave(order)
+            raise
+        return Running(
+            order=order,
+            worker=worker,
+            teammates=self.teammates,
+            poll_seconds=self.limits.mail_poll_seconds,
+            on_news=self._news.set,
+            is_background=order.is_background,
+        )
+
+    def _ended(self, one: Running, done: Finish) -> Finish:
+        """Write an end down: the answer to its file, the entry to the log."""
+        id = one.order.id
+        self.slots.give_back()
+        self.running.pop(id, None)
+        file = self._leave(id, wording.result(one.order, done, one.kept))
+        text = wording.shown(done, self.limits.output_chars, self.output_of(id), one.kept)
+        with suppress(StoreError):  # a log that cannot be written learns of it on resume
+            self.engine.record(
+                Ended(
+                    agent=id,
+                    state=done.state,
+                    text=text,
+                    file=file,
+                    by_user=one.by_user,
+                    usage=done.usage,
+                )
+            )
+        self._news.set()
+        return done
+
+    def send_back(self, id: str = "") -> list[str]:
+        """Let an agent that is waited for, or all of them, go on in the background."""
+        waited = [
+            one
+            for one in self.running.values()
+            if not one.is_background and id in ("", one.order.id)
+        ]
+        for one in waited:
+            one.sent_back.set()
+        return [one.order.id for one in waited]
+
+    async def stop(self, id: str, *, by_user: bool = False) -> bool:
+        """Stop an agent that runs; say whether it did."""
+        one = self.running.get(id)
+        if one is None:
+            return False
+        one.by_user = one.by_user or by_user
+        await one.stop()
+        return True
+
+    async def report(self, engine: Engine) -> None:
+        """A stage: tell the model of every end it does not know of, once."""
+        for one in self.register.unread():
+            assert one.ended is not None
+            told = Text(text=wording.notice(one))
+            engine.record(Said(content=(told,), hidden=True, mail=tells_of(one.ended)))
+
+    async def next_news(self) -> bool:
+        """Wait until somebody ends or is free; say no if nobody is busy."""
+        if self.register.unread():
+            return True
+        if all(one.is_idle for one in self.running.values()):
+            return False
+        self._news.clear()
+        await self._news.wait()
+        return True
+
+    def lines(self) -> list[str]:
+        """List those who run, and those whose report nobody has read."""
+        return [
+            wording.line(one, self.running[one.id].doing if one.id in self.running else "")
+            for one in self.register.known.values()
+            if one.ended is None or one.is_unread
+        ]
+
+    def reconcile(self) -> None:
+        """After a kill: write down how those ended whom the log still calls running."""
+        for one in self.register.running():
+            if one.id in self.running:
+                continue
+            done = read_back(self.log_of(one.id), since=one.spawned.at)
+            text = wording.shown(done, self.limits.output_chars, self.output_of(one.id))
+            file = self._leave(one.id, f"{done.text}\n") if done.text else ""
+            self.engine.record(
+                Ended(agent=one.id, state=done.state, text=text, file=file, usage=done.usage)
+            )
+
+    def _leave_note(self, one: Running) -> None:
+        self._leave(one.order.id, wording.running_file(one.order, one.doing or "it has begun"))
+
+    def _leave(self, id: str, text: str) -> str:
+        """Write an agent's file; one that cannot be written is not named."""
+        file = self.output_of(id)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fresh = file.with_suffix(".new")
+            fresh.write_text(text, encoding="utf-8", errors="replace")
+            fresh.chmod(0o600)
+            fresh.replace(file)
+        except OSError as error:
+            with suppress(StoreError):
+                self.engine.record(Failed(what=f"answer of {id}", error=str(error)))
+            return ""
+        return str(file)
+
+    async def _watch(self) -> None:
+        """Look after those who run: what each does, and whether the user stopped one elsewhere."""
+        told = time.monotonic()
+        while self.running:
+            await asyncio.sleep(LOOK_SECONDS)
+            for id in tuple(self.running):
+                wish = stop_wish(self.engine.log.path, id)
+                if wish.exists():
+                    wish.unlink(missing_ok=True)
+                    await self.stop(id, by_user=True)
+            every = self.limits.progress_seconds
+            if every and time.monotonic() - told >= every:
+                told = time.monotonic()
+                for one in tuple(self.running.values()):
+                    await self._look_at(one)
+
+    async def _look_at(self, one: Running) -> None:
+        if one.is_background and not one.is_idle:
+            doing = await one.look(self.limits.progress_model)
+            self._leave_note(one)
+            self.tell(f"{one.order.called}: {doing}")
+
+    async def close(self) -> None:
+        """Stop everybody; who had not finished can go on when the session is resumed."""
+        await asyncio.gather(*(one.stop("interrupted") for one in tuple(self.running.values())))
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait({self._watching})
+        if self.depth == 0:
+            self.teammates.close()
+        if self.door is not None:
+            await self.door.close()
+
+
+def stop_wish(log: Path, id: str) -> Path:
+    """Say where another process leaves the user's wish that an agent be stopped."""
+    return log.with_suffix("") / "agents" / f"{id}.stop"
+
+
+def _spawned(order: Order, call: str, team: str, reach: Reach) -> Spawned:
+    tree = order.tree
+    return Spawned(
+        agent=order.id,
+        kind=order.kind,
+        name=order.name,
+        task=order.task,
+        tool_use_id=call,
+        is_background=order.is_background,
+        is_fork=order.is_fork,
+        worktree=str(tree.path) if tree else "",
+        branch=tree.branch if tree else "",
+        team=team if order.is_teammate else "",
+        tools=reach.tools,
+        mode=reach.mode or "",
+    )

@@ -1,0 +1,189 @@
+"""The tools for shared tasks: TaskCreate, TaskUpdate, TaskClaim, TaskList, TaskGet.
+
+A task list and the name of the agent come in; tools go out that act on that list in that name.
+What may be done is decided by `tasks`; a refusal is told to the model as it is. Tasks are written
+by other agents: what they say is shown as their words, line by line behind a bar.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Annotated, TypeVar
+
+from msgspec import Meta
+
+from holdfast.agent.subagents.mail import plain, quoted
+from holdfast.agent.subagents.tasks import (
+    Change,
+    Status,
+    Task,
+    TaskList,
+    Tasks,
+    Unchanged,
+    blocked_by,
+    open_blockers,
+)
+from holdfast.tools.context import Workplace
+from holdfast.tools.protocol import Input, Outcome, Refused, Taken, Tool, make_tool
+
+_Id = Annotated[str, Meta(description="The task's number.")]
+_Ids = Annotated[tuple[str, ...], Meta(description="Numbers of tasks.")]
+
+Done = TypeVar("Done")
+
+
+class TaskCreateInput(Input, frozen=True, kw_only=True):
+    """What TaskCreate takes."""
+
+    subject: Annotated[str, Meta(description="What is to be done, in one line.")]
+    description: Annotated[str, Meta(description="All that whoever takes it must know.")] = ""
+    activeForm: Annotated[str, Meta(description="The subject as something being done.")] = ""
+    blockedBy: _Ids = ()
+
+
+class TaskUpdateInput(Input, frozen=True, kw_only=True):
+    """What TaskUpdate takes."""
+
+    taskId: _Id
+    status: Status | None = None
+    owner: Annotated[str | None, Meta(description="Whose it is; empty for nobody's.")] = None
+    subject: str | None = None
+    description: str | None = None
+    activeForm: str | None = None
+    addBlockedBy: _Ids = ()
+    addBlocks: _Ids = ()
+
+
+class TaskClaimInput(Input, frozen=True, kw_only=True):
+    """What TaskClaim takes."""
+
+    taskId: Annotated[str, Meta(description="Which; empty for the oldest that is free.")] = ""
+
+
+class TaskListInput(Input, frozen=True, kw_only=True):
+    """What TaskList takes: nothing."""
+
+
+class TaskGetInput(Input, frozen=True, kw_only=True):
+    """What TaskGet takes."""
+
+    taskId: _Id
+
+
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """One agent at a list of tasks."""
+
+    tasks: TaskList
+    me: str
+    is_lead: bool
+
+    async def create(self, given: TaskCreateInput, _place: Workplace) -> Outcome:
+        change = Change(
+            description=given.description,
+            active_form=given.activeForm,
+            waits_for=given.blockedBy,
+        )
+        task = await _tried(lambda: self.tasks.create(given.subject, self.me, change=change))
+        return Outcome(content=f"Task {task.id} was added.", note=_note(task))
+
+    async def update(self, given: TaskUpdateInput, _place: Workplace) -> Outcome:
+        change = Change(
+            subject=given.subject,
+            description=given.description,
+            active_form=given.activeForm,
+            status=given.status,
+            owner=given.owner,
+            waits_for=given.addBlockedBy,
+            blocks=given.addBlocks,
+        )
+        task = await _tried(
+            lambda: self.tasks.change(given.taskId, change, by=self.me, is_lead=self.is_lead)
+        )
+        return Outcome(content=f"Task {task.id} is {_state(task)} now.", note=_note(task))
+
+    async def claim(self, given: TaskClaimInput, _place: Workplace) -> Outcome:
+        task = await _tried(lambda: self.tasks.claim(self.me, given.taskId))
+        known = await _tried(self.tasks.tasks)
+        return Outcome(content=f"It is yours.\n{_full(known, task)}", note=_note(task))
+
+    async def list_all(self, _given: TaskListInput, _place: Workplace) -> Outcome:
+        known = await _tried(self.tasks.tasks)
+        lines = [_line(known, task) for task in known.values()]
+        return Outcome(
+            content="\n".join(lines) or "There are no tasks.", note=f"{len(lines)} tasks"
+        )
+
+    async def get(self, given: TaskGetInput, _place: Workplace) -> Outcome:
+        known = await _tried(self.tasks.tasks)
+        if given.taskId not in known:
+            raise Refused(f"There is no task {given.taskId}; TaskList shows those there are.")
+        task = known[given.taskId]
+        return Outcome(content=_full(known, task), note=_note(task))
+
+
+def task_tools(tasks: TaskList, me: str, *, is_lead: bool = True) -> tuple[Tool, ...]:
+    """Make the tools of one agent over a list; in a session of its own everybody leads."""
+    desk = _Desk(tasks, me, is_lead)
+    return (
+        _tool("TaskClaim", TaskClaimInput, desk.claim),
+        _tool("TaskCreate", TaskCreateInput, desk.create),
+        _tool("TaskGet", TaskGetInput, desk.get, is_read_only=True),
+        _tool("TaskList", TaskListInput, desk.list_all, is_read_only=True),
+        _tool("TaskUpdate", TaskUpdateInput, desk.update),
+    )
+
+
+def _tool(
+    name: str,
+    takes: type[Taken],
+    does: Callable[[Taken, Workplace], Awaitable[Outcome]],
+    *,
+    is_read_only: bool = False,
+) -> Tool:
+    return make_tool(
+        name, takes, does, kind="other", is_read_only=is_read_only, description=told(name)
+    )
+
+
+def told(name: str) -> str:
+    """Read what a model is told about one of the agents' tools."""
+    place = files("holdfast.agent.subagents") / "prompts" / f"{name.lower()}.md"
+    return place.read_text(encoding="utf-8").strip()
+
+
+async def _tried(act: Callable[[], Done]) -> Done:
+    """Do something on disk beside the event loop; what the rules forbid is told to the model."""
+    try:
+        return await asyncio.to_thread(act)
+    except Unchanged as refusal:
+        raise Refused(f"{refusal} Nothing was changed.") from None
+
+
+def _state(task: Task) -> str:
+    return task.status.replace("_", " ") + (f" ({task.owner})" if task.owner else "")
+
+
+def _subject(task: Task) -> str:
+    """Keep somebody else's words on one line, with nothing hidden in them."""
+    return plain(" ".join(task.subject.split()))
+
+
+def _note(task: Task) -> str:
+    return f"task {task.id} {_state(task)}: {_subject(task)}"
+
+
+def _line(tasks: Tasks, task: Task) -> str:
+    waiting = open_blockers(tasks, task)
+    behind = f" [waits for {', '.join(waiting)}]" if waiting else ""
+    return f"{task.id}. {_state(task)}: {_subject(task)}{behind}"
+
+
+def _full(tasks: Tasks, task: Task) -> str:
+    lines = [_line(tasks, task)]
+    if blocks := blocked_by(tasks, task.id):
+        lines.append(f"Waited for by {', '.join(blocks)}.")
+    if task.description:
+        lines += ["Described by another agent as:", *quoted(task.description)]
+    return "\n".join(lines)

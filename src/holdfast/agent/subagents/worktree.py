@@ -1,0 +1,274 @@
+"""A git worktree of its own for an agent: its own files, its own branch, the same repository.
+
+A repository and a name come in; a `Worktree` goes out, checked out from where the repository
+stands. When the agent is done it is removed if nothing changed, and kept and named otherwise.
+Each lies in the user's home, with a record that says what it is and a lock that its process
+holds: what a killed process left is found by `sweep`, and removed only if nothing is lost by it.
+Git runs without the repository's hooks unless they are trusted, and without its file watcher.
+Filters named in the user's own git settings, such as large-file storage, still run.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from filelock import lock_descriptor
+from msgspec import Struct
+
+from holdfast.agent.subagents.ledger import private_directory
+from holdfast.agent.subagents.names import checked_name
+from holdfast.errors import StoreError
+from holdfast.settings import home
+from holdfast.settings.project import project_root, slug
+
+BRANCH_PREFIX = "holdfast-"
+"""Our branches are known by this."""
+GIT_SECONDS = 120.0
+"""A checkout of a very large repository; longer means that git waits for somebody."""
+
+_NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
+_QUIET = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """What is written down before a worktree is made."""
+
+    repository: str
+    branch: str
+    base: str
+    """The commit it begins at."""
+    is_ready: bool = False
+    """Git has finished making it; before that there is nothing in it to lose."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worktree:
+    """A worktree whose process is this one."""
+
+    path: Path
+    branch: str
+    base: str
+    repository: Path
+    lock: int = field(repr=False)
+    """The descriptor that says somebody works here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A worktree that has something in it, and why it was kept."""
+
+    path: Path
+    branch: str
+    why: str
+
+
+def make_worktree(
+    directory: Path, name: str, *, at: Path | None = None, trusts_hooks: bool = False
+) -> Worktree:
+    """Make a worktree of the repository around a directory, on a branch of its own."""
+    checked_name(name, "a worktree")
+    repository = _repository(directory)
+    base = _git(repository, "rev-parse", "--verify", "HEAD^{commit}", why="it has no commit yet")
+    path = private_directory(_place(repository, at)) / name
+    branch = f"{BRANCH_PREFIX}{name}"
+    lock = _lock(path)
+    if lock is None or path.exists() or _record_file(path).exists():
+        if lock is not None:
+            os.close(lock)
+        raise StoreError(f"there is a worktree {name!r} already; choose another name")
+    record = Record(repository=str(repository), branch=branch, base=base)
+    try:
+        if _has_branch(repository, branch):
+            raise StoreError(f"there is a branch {branch!r} already; choose another name")
+        _write(path, record)
+        add = ("worktree", "add", "--no-track", "-b", branch, str(path), base)
+        _git(repository, *add, runs_hooks=trusts_hooks)
+        _write(path, msgspec.structs.replace(record, is_ready=True))
+    except BaseException:
+        if _record_file(path).exists():
+            _remove(path, record, force=True)
+        _let_go(path, lock)
+        raise
+    return Worktree(path=path, branch=branch, base=base, repository=repository, lock=lock)
+
+
+def reopen_worktree(path: Path) -> Worktree | None:
+    """Take over a worktree that was kept, for an agent that goes on; None if it is gone."""
+    try:
+        record = msgspec.json.decode(_record_file(path).read_bytes(), type=Record)
+    except (OSError, msgspec.DecodeError):
+        return None
+    lock = _lock(path)
+    if lock is None:
+        raise StoreError(f"somebody works in {path}; wait until they are done")
+    if not path.is_dir():
+        _let_go(path, lock, forget=False)
+        return None
+    return Worktree(
+        path=path,
+        branch=record.branch,
+        base=record.base,
+        repository=Path(record.repository),
+        lock=lock,
+    )
+
+
+def finish(tree: Worktree) -> Kept | None:
+    """Remove a worktree in which nothing changed; keep it, and say where, otherwise."""
+    record = Record(
+        repository=str(tree.repository), branch=tree.branch, base=tree.base, is_ready=True
+    )
+    kept = _removed_or_kept(tree.path, record)
+    _let_go(tree.path, tree.lock, forget=kept is None)
+    return kept
+
+
+def sweep(directory: Path, *, at: Path | None = None) -> list[Kept]:
+    """Remove what dead processes left of worktrees; give those that hold something."""
+    if not _place(project_root(directory), at).is_dir():
+        return []
+    repository = _repository(directory)
+    kept: list[Kept] = []
+    for path, record in _leftovers(_place(repository, at)):
+        lock = _lock(path)
+        if lock is None:
+            continue  # somebody works there
+        found = _removed_or_kept(path, record)
+        _let_go(path, lock, forget=found is None)
+        kept += [found] if found else []
+    with suppress(StoreError):
+        _git(repository, "worktree", "prune")
+    return kept
+
+
+def _removed_or_kept(path: Path, record: Record) -> Kept | None:
+    """Remove a worktree unless something would be lost."""
+    why = _what_changed(path, record) if record.is_ready else ""
+    if not why:
+        try:
+            _remove(path, record, force=not record.is_ready)
+        except StoreError as error:
+            why = f"it could not be removed: {error}"
+    return Kept(path=path, branch=record.branch, why=why) if why else None
+
+
+def _what_changed(path: Path, record: Record) -> str:
+    """Say what is in a worktree that the repository did not have; '' is nothing."""
+    repository = Path(record.repository)
+    try:
+        if path.is_dir() and _git(path, "status", "--porcelain", "--untracked-files=all"):
+            return "files were changed"
+        heads = [record.branch] if _has_branch(repository, record.branch) else []
+        heads += [_git(path, "rev-parse", "HEAD")] if path.is_dir() else []
+        for head in heads:
+            if _git(repository, "rev-list", "--count", f"{record.base}..{head}", "--") != "0":
+                return f"commits were made on {record.branch}"
+    except StoreError as error:
+        return f"git cannot say what changed: {error}"
+    return ""
+
+
+def _remove(path: Path, record: Record, *, force: bool) -> None:
+    """Take away directory and branch; the branch only while it still stands where it began."""
+    repository = Path(record.repository)
+    if path.exists():
+        try:
+            flags = ("--force", "--force") if force else ()
+            _git(repository, "worktree", "remove", *flags, str(path))
+        except StoreError:
+            if not force:
+                raise
+            shutil.rmtree(path, ignore_errors=True)
+    with suppress(StoreError):
+        _git(repository, "worktree", "prune")
+    if _has_branch(repository, record.branch):
+        _git(repository, "update-ref", "-d", f"refs/heads/{record.branch}", record.base)
+
+
+def _leftovers(place: Path) -> Iterator[tuple[Path, Record]]:
+    for file in sorted(place.glob("*.json")):
+        try:
+            record = msgspec.json.decode(file.read_bytes(), type=Record)
+        except (OSError, msgspec.DecodeError):
+            continue  # not of our making, or torn before anything was made
+        yield file.with_suffix(""), record
+
+
+def _place(repository: Path, at: Path | None) -> Path:
+    return (at or home()) / "worktrees" / slug(repository)
+
+
+def _repository(directory: Path) -> Path:
+    try:
+        _git(directory, "rev-parse", "--is-inside-work-tree")
+    except StoreError as error:
+        raise StoreError(
+            f"{directory} is in no git repository, so it can have no worktree; "
+            "start the agent without isolation"
+        ) from error
+    return project_root(directory)
+
+
+def _has_branch(repository: Path, branch: str) -> bool:
+    with suppress(StoreError):
+        return bool(_git(repository, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}"))
+    return False
+
+
+def _git(directory: Path, *words: str, why: str = "", runs_hooks: bool = False) -> str:
+    """Run git in a directory and give what it printed, or say what went wrong."""
+    hooks = () if runs_hooks else _NO_HOOKS
+    try:
+        done = subprocess.run(
+            ["git", *_QUIET, *hooks, *words],
+            cwd=directory,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StoreError(f"git could not be run in {directory}: {error}") from error
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise StoreError(f"git in {directory}: {why or (said[-1] if said else 'failed')}")
+    return done.stdout.decode(errors="surrogateescape").strip()
+
+
+def _environment() -> dict[str, str]:
+    """Hand git no variable that points it to another repository, and let it ask nobody."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+
+
+def _record_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def _write(path: Path, record: Record) -> None:
+    file = _record_file(path)
+    fresh = file.with_suffix(".new")
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+        out.write(msgspec.json.encode(record))
+    fresh.replace(file)
+
+
+def _lock(path: Path) -> int | None:
+    """Take the lock of a worktree, or None if somebody has it."""
+    descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    if lock_descriptor(descriptor, blocking=False):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _let_go(path: Path, lock: int, *, forget: bool = True) -> None:
+    """Release the lock; forget a worktree that is gone. The lock's file stays, as locks' files do."""
+    if forget:
+        _record_file(path).unlink(missing_ok=True)
+    os.close(lock)

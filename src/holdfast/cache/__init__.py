@@ -1,1 +1,0 @@
-"""Keeping the provider's prompt cache warm: how a view becomes a request, byte for byte."""

@@ -1,0 +1,81 @@
+"""What going on with a session costs that lay idle: sending all, clearing first, compacting first.
+
+A history and a time come in, an `Idle` goes out, with advice where the model has a price. How
+long the cache lives and since when is taken from the calls (`cache.calls`), what could be
+cleared from the stage that would do it, the frame's size from the frame.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.log.entries import AnyEntry
+from holdfast.request.cache.advice import (
+    FRAME_TOKENS,
+    SUMMARY_TOKENS,
+    ResumeAdvice,
+    cold_resume_advice,
+)
+from holdfast.request.cache.cache_state import Lifetime
+from holdfast.request.cache.calls import Call, explain_calls, last_of_conversation
+from holdfast.request.cache.forecast import expect
+from holdfast.request.lifetime import seconds_of
+from holdfast.settings import ClearSettings
+from holdfast.stages.clear.candidates import Stock, weight
+from holdfast.stages.clear.placeholder import LONGEST_WEIGHT
+from holdfast.stages.clear.snapshot import STAND_IN_WEIGHT
+from holdfast.tools.describe import describing
+from holdfast.view import View
+from holdfast.view.gauge import replay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """How long a conversation has lain, and what going on costs."""
+
+    since: float
+    """When its cache was last written or read: the start of that call."""
+    seconds: float
+    advice: ResumeAdvice | None
+
+
+def idle(history: Sequence[AnyEntry], now: float, settings: ClearSettings) -> Idle | None:
+    """Look at a conversation from where it stopped; None if nothing tells when that was."""
+    calls = explain_calls(history)
+    last = last_of_conversation(calls)
+    since = max(last.at, last.renewed) if last else 0.0
+    if last is None or not since:
+        return None
+    seconds = max(0.0, now - since)
+    advice = _advice(history, len(calls), last, seconds, settings)
+    return Idle(since=since, seconds=seconds, advice=advice)
+
+
+def _advice(
+    history: Sequence[AnyEntry], calls: int, last: Call, seconds: float, settings: ClearSettings
+) -> ResumeAdvice | None:
+    view, gauge = replay(history)
+    used, total = gauge.size_tokens(view.total), weight(view.total)
+    scale = used / total if total > 0 else 1.0
+    known = round(weight(view.frame.measure) * scale) if view.frame else FRAME_TOKENS
+    frame = min(known, used)
+    lifetime: Lifetime = "1h" if last.lifetime == "1h" else "5m"
+    return cold_resume_advice(
+        used,
+        min(round(_freed_weight(view, settings) * scale), used - frame),
+        SUMMARY_TOKENS,
+        view.model or last.model,
+        seconds,
+        lifetime,
+        frame_tokens=frame,
+        lives_seconds=seconds_of(last.lifetime),
+        outlook=expect(calls=calls, grown_tokens=used - frame, lifetime=lifetime),
+    )
+
+
+def _freed_weight(view: View, settings: ClearSettings) -> float:
+    """Weigh what the stage that clears would take out of a cold prompt."""
+    smallest = max(settings.smallest_tokens, LONGEST_WEIGHT)
+    stock = Stock(describing(settings.also), smallest=smallest)
+    stock.follow(view)
+    batch = stock.batch(settings.keep_results)
+    return max(0.0, batch.weight - STAND_IN_WEIGHT * len(batch))

@@ -1,0 +1,164 @@
+"""The entries of a log: what happened, and what was decided, one frozen value each.
+
+Past participles, because an entry is written after the fact. Those in `done` bring content;
+those in `shaped` change what of it the model sees and can be undone; `framed`, `kept` and
+`background` record the frame and the calls, the bookkeeping, and what was done beside. `n` is the entry's number in its
+log and the id of the message it brings; it is given by the log when the entry is appended.
+Entries carry what was measured when they were made, so that loading never counts again.
+"""
+
+from typing import TypeAlias
+
+from msgspec import structs
+
+from holdfast.log.entries.background import (
+    Directed,
+    Dreamt,
+    Ended,
+    Forked,
+    Noted,
+    Recalled,
+    Remembered,
+    Spawned,
+)
+from holdfast.log.entries.bookkeeping import Dropped, Failed, Imported, Swept, Titled
+from holdfast.log.entries.content import AnswerContent, Began, Ran, Replied, Said, SpokenContent
+from holdfast.log.entries.edits import (
+    Cleared,
+    Collapsed,
+    Compacted,
+    How,
+    Pinned,
+    Redone,
+    Restored,
+    Shaped,
+    Snipped,
+    Spilled,
+    Undone,
+)
+from holdfast.log.entries.entry import Entry
+from holdfast.log.entries.framed import Asked, CacheBroke, Framed, Section, Source, Switched
+from holdfast.messages.measure import NOTHING, measure_content
+
+__all__ = [
+    "AnswerContent",
+    "AnyEntry",
+    "Asked",
+    "Began",
+    "CacheBroke",
+    "Cleared",
+    "Collapsed",
+    "Compacted",
+    "Directed",
+    "Dreamt",
+    "Dropped",
+    "Ended",
+    "Entry",
+    "Failed",
+    "Forked",
+    "Framed",
+    "How",
+    "Imported",
+    "Noted",
+    "Pinned",
+    "Ran",
+    "Recalled",
+    "Redone",
+    "Remembered",
+    "Replied",
+    "Restored",
+    "Said",
+    "Section",
+    "Shaped",
+    "Snipped",
+    "Source",
+    "Spawned",
+    "Spilled",
+    "SpokenContent",
+    "Swept",
+    "Switched",
+    "Titled",
+    "Undone",
+    "measured",
+    "references",
+    "targets",
+]
+
+AnyEntry: TypeAlias = (
+    Said
+    | Replied
+    | Began
+    | Ran
+    | Spilled
+    | Snipped
+    | Cleared
+    | Collapsed
+    | Compacted
+    | Restored
+    | Pinned
+    | Undone
+    | Redone
+    | Framed
+    | Switched
+    | Asked
+    | CacheBroke
+    | Failed
+    | Titled
+    | Imported
+    | Swept
+    | Dropped
+    | Forked
+    | Noted
+    | Remembered
+    | Recalled
+    | Dreamt
+    | Directed
+    | Spawned
+    | Ended
+)
+
+
+def references(entry: Shaped) -> tuple[int, ...]:
+    """List the numbers of the entries that a shaping entry rests on."""
+    match entry:
+        case Snipped(targets=targets) | Pinned(targets=targets):
+            return targets + entry.rests_on
+        case Collapsed(first=first, last=last) | Compacted(first=first, last=last):
+            return (first, last, *entry.rests_on)
+        case Restored(compaction=compaction):
+            return (compaction, *entry.rests_on)
+    return entry.rests_on
+
+
+def targets(entry: Shaped) -> frozenset[int | str]:
+    """Name what a shaping entry acts on: message numbers and tool use ids."""
+    match entry:
+        case Spilled(tool_use_id=id):
+            return frozenset({id})
+        case Cleared(ids=ids):
+            return frozenset(ids)
+        case Snipped(targets=numbers) | Pinned(targets=numbers):
+            return frozenset(numbers)
+        case Collapsed(first=first, last=last) | Compacted(first=first, last=last):
+            return frozenset({first, last})
+    return frozenset()
+
+
+def measured(entry: AnyEntry) -> AnyEntry:
+    """Weigh what an entry brings, unless that was done when it was made."""
+    if getattr(entry, "measure", NOTHING) is not NOTHING:
+        return entry
+    match entry:
+        case Said(content=content) | Replied(content=content) | Restored(content=content):
+            weight = measure_content(content)
+        case Ran(content=result):
+            weight = measure_content(result)
+        case Compacted(summary=summary):
+            weight = measure_content(summary)
+        case Spilled(text=text) | Collapsed(text=text):
+            weight = measure_content(text)
+        case Cleared(texts=texts, measures=()):
+            return structs.replace(entry, measures=tuple(map(measure_content, texts)))
+        case _:
+            return entry
+    return structs.replace(entry, measure=weight)

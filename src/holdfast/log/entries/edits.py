@@ -1,0 +1,114 @@
+"""What changes the view: each can be undone, and says in a plain line why it is there."""
+
+from typing import Literal, TypeAlias
+
+from holdfast.log.entries.content import SpokenContent
+from holdfast.log.entries.entry import Entry
+from holdfast.messages import Usage
+from holdfast.messages.measure import NOTHING, Measure
+
+
+class Shaped(Entry, frozen=True, kw_only=True):
+    """What every entry that changes the view has in common."""
+
+    drops_thinking: bool = False
+    """Thinking after the change is no longer sent: it was bound to the old prefix."""
+    rests_on: tuple[int, ...] = ()
+    """Entries this one was made from; if one of them is undone, so is this."""
+    why: str = ""
+    """One plain line for the user."""
+
+
+class Spilled(Shaped, frozen=True, kw_only=True, tag="spilled"):
+    """A result's full text went to disk, or was there before; `text` stands in for it."""
+
+    tool_use_id: str
+    text: str
+    file: str = ""
+    """Where the whole lies; nowhere but in the log for a repetition."""
+    same_as: str = ""
+    """The tool use whose result was the same, byte for byte, and is shown."""
+    bytes: int = 0
+    sha256: str = ""
+    measure: Measure = NOTHING
+
+
+class Snipped(Shaped, frozen=True, kw_only=True, tag="snipped"):
+    """Messages left the view, whole rounds together."""
+
+    targets: tuple[int, ...]
+
+
+How: TypeAlias = Literal["rewritten", "edited", "server"]
+
+
+class Cleared(Shaped, frozen=True, kw_only=True, tag="cleared"):
+    """Old results were emptied: by us, by an edit in the provider's cache, or by its server."""
+
+    ids: tuple[str, ...]
+    texts: tuple[str, ...]
+    """What stands in for each result, in the order of `ids`."""
+    how: How = "rewritten"
+    measures: tuple[Measure, ...] = ()
+    inferred: bool = False
+    """The provider gave a count only; the ids are our best guess, oldest first."""
+    place: int = 0
+    """For edits in the provider's cache: the message they were first sent with, and are again."""
+
+
+class Collapsed(Shaped, frozen=True, kw_only=True, tag="collapsed"):
+    """A span of finished work is shown as one line."""
+
+    first: int
+    last: int
+    text: str
+    measure: Measure = NOTHING
+
+
+class Compacted(Shaped, frozen=True, kw_only=True, tag="compacted"):
+    """A span of history is shown as a summary; pinned messages within it stay."""
+
+    first: int
+    last: int
+    summary: SpokenContent
+    kind: Literal["full", "from", "up_to"] = "full"
+    trigger: Literal["manual", "auto", "reactive"] = "auto"
+    by: Literal["model", "notes", "digest", "provider", "person", "import"] = "model"
+    kept: tuple[int, int] | None = None
+    """First and last message that were kept verbatim beside the summary."""
+    before_tokens: int = 0
+    after_tokens: int = 0
+    survived: float = 1.0
+    """The share of exact names in recent and directing messages that the summary still has."""
+    seconds: float = 0.0
+    usage: Usage | None = None
+    """What writing the summary took."""
+    measure: Measure = NOTHING
+    origin: str = ""
+
+
+class Restored(Shaped, frozen=True, kw_only=True, tag="restored"):
+    """Files, plan, skills and state were brought back after a compaction."""
+
+    compaction: int
+    content: SpokenContent
+    measure: Measure = NOTHING
+
+
+class Pinned(Shaped, frozen=True, kw_only=True, tag="pinned"):
+    """Messages are kept verbatim by any later compaction, or no longer are."""
+
+    targets: tuple[int, ...]
+    on: bool = True
+
+
+class Undone(Entry, frozen=True, kw_only=True, tag="undone"):
+    """Fold as if that entry were not there; what rests on it goes with it."""
+
+    target: int
+
+
+class Redone(Entry, frozen=True, kw_only=True, tag="redone"):
+    """Take an undo back."""
+
+    target: int

@@ -1,0 +1,387 @@
+"""The log: append-only JSONL with a versioned first line, one writer, any number of readers.
+
+An append is one write of one line, so a killed process leaves at most a torn last line;
+it loads as if it had not been written and is reported. Nothing is ever rewritten: a writer
+that finds a torn end closes it with a newline and goes on behind it. `sync` makes what was
+appended survive a power cut, once per turn; a killed process loses nothing without it.
+"""
+
+import errno
+import gc
+import os
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, field
+from io import BufferedReader
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.errors import LogLocked, NewerFormat, StoreError, TranscriptError
+from holdfast.log.entries import AnyEntry, measured
+from holdfast.messages import Json
+from holdfast.settings.lock import release_lock, take_lock
+
+VERSION = 1
+"""The format this version writes. It reads this one and every older one."""
+
+_CHUNK_BYTES = 4 << 20
+"""Read in pieces, so that a large log is never in memory twice."""
+
+_HEADER_LIMIT_BYTES = 64 << 10
+"""No header is longer; a file without a line end is not read whole to find that out."""
+
+
+class Header(Struct, frozen=True, kw_only=True):
+    """The first line of a log."""
+
+    holdfast: int = VERSION
+    session: str
+    created: float = 0.0
+    directory: str = ""
+    """The working directory the session belongs to."""
+    parent: str = ""
+    """The session this one was branched from,"""
+    parent_entry: int = 0
+    """and the last entry they share."""
+
+
+class _Version(Struct):
+    holdfast: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """A line that could not be read, and where."""
+
+    line: int
+    reason: str
+    torn: bool
+    """It is the last line and incomplete: a write that a crash cut short."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Loaded:
+    """A log as read: its header, its entries, and what was wrong with the file."""
+
+    header: Header
+    entries: list[AnyEntry] = field(default_factory=list)
+    damage: list[Damage] = field(default_factory=list)
+    ends_with_newline: bool = True
+
+
+_decoder = msgspec.json.Decoder(AnyEntry)
+_encoder = msgspec.json.Encoder()
+_syncer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-sync")
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a damaged line may raise; one nested too deeply is as good as damaged."""
+
+
+def load(path: Path) -> Loaded:
+    """Read a whole log; damaged lines are left out and reported."""
+    with _opened(path) as file:
+        first = file.readline(_HEADER_LIMIT_BYTES)
+        loaded = Loaded(header=_header(path, first), ends_with_newline=first.endswith(b"\n"))
+        was_enabled = gc.isenabled()
+        gc.disable()  # a log is a tree of fresh values: there is no cycle to look for
+        try:
+            for first_line, chunk in _chunks(file):
+                _decode_chunk(chunk, first_line, loaded)
+        finally:
+            if was_enabled:
+                gc.enable()
+    return loaded
+
+
+def load_header(path: Path) -> Header:
+    """Read only the first line of a log."""
+    with _opened(path) as file:
+        return _header(path, file.readline(_HEADER_LIMIT_BYTES))
+
+
+def _opened(path: Path) -> BufferedReader:
+    try:
+        return path.open("rb")
+    except IsADirectoryError:
+        raise TranscriptError(path, "is a directory; name a log inside it") from None
+    except FileNotFoundError:
+        raise TranscriptError(
+            path, "does not exist; check the path or try `holdfast sessions`"
+        ) from None
+    except PermissionError:
+        raise TranscriptError(path, "may not be read by you; check its permissions") from None
+
+
+def _header(path: Path, line: bytes) -> Header:
+    """Decode the first line, or say in one sentence why this is not a log of ours."""
+    if not line:
+        raise TranscriptError(path, "is empty; a log begins with a header line")
+    try:
+        version = msgspec.json.decode(line, type=_Version).holdfast
+        if version > VERSION:
+            raise NewerFormat(
+                path,
+                f"was written in format {version} by a newer version of Holdfast; "
+                f"this one reads up to format {VERSION}: upgrade to open it",
+            )
+        return msgspec.json.decode(line, type=Header)
+    except _UNREADABLE:
+        raise TranscriptError(
+            path, "is not a Holdfast log; use `holdfast import` for other formats", line=1
+        ) from None
+
+
+def _chunks(file: BufferedReader) -> Iterator[tuple[int, bytes]]:
+    """Yield runs of whole lines with the number of their first line."""
+    rest, line = b"", 2
+    while piece := file.read(_CHUNK_BYTES):
+        piece = rest + piece
+        cut = piece.rfind(b"\n") + 1
+        chunk, rest = piece[:cut], piece[cut:]
+        if chunk:
+            yield line, chunk
+            line += chunk.count(b"\n")
+    if rest:
+        yield line, rest
+
+
+def _decode_chunk(chunk: bytes, first_line: int, loaded: Loaded) -> None:
+    loaded.ends_with_newline = chunk.endswith(b"\n")
+    try:
+        loaded.entries += _decoder.decode_lines(chunk)
+        return
+    except _UNREADABLE:
+        pass  # some line in here is damaged: go through them one by one
+    lines = chunk.split(b"\n")
+    for i, line in enumerate(lines):
+        if not line.strip():
+            continue
+        try:
+            loaded.entries.append(_decoder.decode(line))
+        except _UNREADABLE as error:
+            torn = i == len(lines) - 1
+            loaded.damage.append(Damage(line=first_line + i, reason=str(error), torn=torn))
+
+
+class Log:
+    """A log opened for writing. Make one with `create` or `open`."""
+
+    def __init__(self, path: Path, loaded: Loaded, descriptor: int, lock: int) -> None:
+        self.path = path
+        self.header = loaded.header
+        self.entries: list[AnyEntry] = loaded.entries
+        self.damage = loaded.damage
+        self._descriptor = descriptor
+        self._lock = lock
+        self._next = loaded.entries[-1].n + 1 if loaded.entries else 1
+        self._syncing: Future[None] | None = None
+
+    @classmethod
+    def create(cls, path: Path, header: Header) -> Self:
+        """Begin a new log; one that exists already is never overwritten."""
+        path = path.resolve()
+        _private_directory(path.parent)
+        lock = _locked(path)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError as error:
+            release_lock(lock)
+            raise _store_error(path, error) from error
+        log = cls(path, Loaded(header=header), descriptor, lock)
+        try:
+            log._begin(_encoder.encode(header) + b"\n")
+        except StoreError:
+            path.unlink(missing_ok=True)
+            raise
+        return log
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open an existing log to go on with it; by whatever name, its lock is the same."""
+        path = path.resolve()
+        load_header(path)  # says what is wrong before anything is put beside it
+        lock = _locked(path)
+        try:
+            loaded = load(path)
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+        except BaseException as error:
+            release_lock(lock)
+            if isinstance(error, OSError) and not isinstance(error, StoreError):
+                raise _store_error(path, error) from error
+            raise
+        log = cls(path, loaded, descriptor, lock)
+        if not loaded.ends_with_newline:
+            log._begin(b"\n")
+        return log
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether entries are still taken."""
+        return self._descriptor >= 0
+
+    def append(self, entry: AnyEntry) -> AnyEntry:
+        """Give the entry its number, its time and its measure, write it, and return it as written."""
+        numbered = msgspec.structs.replace(
+            measured(entry), n=self._next, at=entry.at or time.time()
+        )
+        try:
+            line = _encoder.encode(numbered)
+        except UnicodeEncodeError:
+            numbered = _mended(numbered)
+            line = _encoder.encode(numbered)
+        self._write(line + b"\n")
+        self._next += 1
+        self.entries.append(numbered)
+        return numbered
+
+    def sync(self) -> None:
+        """Force what was appended onto the disk itself."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise _store_error(self.path, error) from error
+
+    def sync_soon(self) -> None:
+        """Begin to force what was appended onto the disk, and do not wait for it.
+
+        Only a power cut could lose what is under way. A failure is told by the next call.
+        """
+        if self._syncing is not None:
+            if not self._syncing.done():
+                return  # the next one covers this
+            error = self._syncing.exception()
+            if isinstance(error, OSError):
+                raise _store_error(self.path, error) from error
+        self._syncing = _syncer.submit(os.fsync, self._descriptor)
+
+    def close(self) -> None:
+        """Stop writing and let others."""
+        if self._syncing is not None:
+            wait([self._syncing])
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            release_lock(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _begin(self, line: bytes) -> None:
+        """Write what must come before anything else, or let the log go."""
+        try:
+            self._write(line)
+        except StoreError:
+            self.close()
+            raise
+
+    def _write(self, line: bytes) -> None:
+        """Write a whole line or nothing: a line cut short by a full disk is taken back."""
+        try:
+            written = os.write(self._descriptor, line)
+            if written != len(line):
+                size = os.fstat(self._descriptor).st_size
+                os.ftruncate(self._descriptor, size - written)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise _store_error(self.path, error) from error
+
+
+def _mended(entry: AnyEntry) -> AnyEntry:
+    """Replace what no file can hold: halves of characters, as a cut or an odd file name leaves them."""
+
+    def mend(value: Json) -> Json:
+        if isinstance(value, str):
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if isinstance(value, list | tuple):
+            return [mend(item) for item in value]
+        if isinstance(value, dict):
+            return {mend(key): mend(item) for key, item in value.items()}
+        return value
+
+    mended: AnyEntry = msgspec.convert(mend(msgspec.to_builtins(entry)), AnyEntry)
+    return mended
+
+
+def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
+    """Write a whole new log of entries that have their numbers, holding none of them; count them.
+
+    It appears under its name only when it is complete: an import that is cut short leaves nothing.
+    """
+    _private_directory(path.parent)
+    partial = path.with_suffix(".partial")
+    count = 0
+    try:
+        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(_encoder.encode(header) + b"\n")
+            for entry in entries:
+                file.write(_encoder.encode(entry) + b"\n")
+                count += 1
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(partial, path)  # unlike a rename, this never replaces a log
+    except OSError as error:
+        raise error if isinstance(error, StoreError) else _store_error(path, error) from error
+    finally:
+        with suppress(OSError):  # what went wrong before is what the user must hear
+            partial.unlink(missing_ok=True)
+    return count
+
+
+def branch_log(source: Path, path: Path, session: str, *, upto: int | None = None) -> int:
+    """Copy a log under a new id, up to and including entry `upto`; count what was copied."""
+    loaded = load(source)
+    shared = [entry for entry in loaded.entries if upto is None or entry.n <= upto]
+    header = msgspec.structs.replace(
+        loaded.header,
+        holdfast=VERSION,
+        session=session,
+        created=time.time(),
+        parent=loaded.header.session,
+        parent_entry=shared[-1].n if shared else 0,
+    )
+    return write_log(path, header, shared)
+
+
+def _locked(path: Path) -> int:
+    """Take the writer's lock beside the log, or say who holds it."""
+    try:
+        return take_lock(path)
+    except LogLocked:
+        raise
+    except OSError as error:
+        raise _store_error(path.with_suffix(".lock"), error) from error
+
+
+def _private_directory(path: Path) -> None:
+    try:
+        missing = [place for place in (path, *path.parents) if not place.exists()]
+        for place in reversed(missing):  # one by one: made along the way, they would be open to all
+            place.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise _store_error(path, error) from error
+
+
+def _store_error(path: Path, error: OSError) -> StoreError:
+    """Turn the disk's word into ours, with what to do about it."""
+    advice = {
+        errno.ENOSPC: "free some space and try again; nothing written before is lost",
+        errno.EDQUOT: "free some space and try again; nothing written before is lost",
+        errno.EFBIG: "the file may not grow further; nothing written before is lost",
+        errno.EACCES: "check the permissions of the file and its directory",
+        errno.EROFS: "the disk is read-only; set HOLDFAST_HOME to a place that is not",
+        errno.EEXIST: "it exists already and is never overwritten; choose another id",
+    }.get(error.errno or 0, "see the system's message")
+    return StoreError(f"{path}: {error.strerror or error}; {advice}")

@@ -1,0 +1,93 @@
+"""A session's outbox: how work beside a conversation reaches its log, which only its writer writes.
+
+Whoever did something leaves an entry as a file of its own, written in one step; the log's writer
+takes them in at the next settle. An entry carries its moment, by which one that was taken in just
+before a crash is known again. Only entries that change no view are let through.
+"""
+
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from holdfast.log.entries import (
+    AnyEntry,
+    Dreamt,
+    Ended,
+    Failed,
+    Forked,
+    Noted,
+    Recalled,
+    Remembered,
+)
+from holdfast.settings.private import private_directory
+
+NAME = "outbox"
+UNREADABLE = ".unreadable"
+"""Put behind the name of a file that is no entry, so that it is looked at once."""
+
+LEFT = (Noted, Remembered, Recalled, Dreamt, Forked, Failed, Ended)
+"""What may be left: reports of what was done, nothing that changes what a model sees."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(AnyEntry).decode
+
+
+def leave(directory: Path, entry: AnyEntry) -> Path:
+    """Leave an entry for the log of the session whose directory this is."""
+    if not isinstance(entry, LEFT):
+        raise TypeError(f"{type(entry).__name__} is not a report; only a log's writer records it")
+    box = directory / NAME
+    private_directory(box)
+    path = box / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
+    unfinished = path.with_suffix(".unfinished")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(_encode(structs.replace(entry, at=entry.at or time.time())))
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+    return path
+
+
+def take(
+    directory: Path, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
+) -> list[AnyEntry]:
+    """Record what was left, oldest first, each once; give what was new."""
+    taken: list[AnyEntry] = []
+    for path in _waiting(directory):
+        entry = _read(path)
+        if entry is None:
+            with contextlib.suppress(OSError):
+                path.replace(path.with_suffix(UNREADABLE))
+            continue
+        if not _is_known(entry, history):
+            taken.append(record(structs.replace(entry, n=0)))
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+    return taken
+
+
+def _waiting(directory: Path) -> Iterable[Path]:
+    try:
+        return sorted(path for path in (directory / NAME).iterdir() if path.suffix == ".json")
+    except OSError:
+        return ()
+
+
+def _read(path: Path) -> AnyEntry | None:
+    try:
+        entry = _decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return entry if isinstance(entry, LEFT) and entry.at else None
+
+
+def _is_known(entry: AnyEntry, history: Sequence[AnyEntry]) -> bool:
+    """Look for an entry that was taken in before; it has kind and moment in common."""
+    return any(one.at == entry.at and type(one) is type(entry) for one in reversed(history))

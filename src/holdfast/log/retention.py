@@ -1,0 +1,67 @@
+"""Retention of what lies beside a log: bodies of results that are too old, or too many.
+
+Files come in; which of them go is decided by age first, then by what a session may hold in all,
+the oldest first. Whoever removes them gets an entry for each reason, so that a body which is gone
+is said to be gone. The log itself is never touched: it still has every result that fits into it.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from holdfast.log import Log
+from holdfast.log.entries import Swept
+from holdfast.log.results import DIRECTORY, Lying, Results
+from holdfast.settings import SpillSettings
+
+DAY_SECONDS = 86_400
+
+
+def plan_sweep(
+    files: Sequence[Lying], settings: SpillSettings, now: float
+) -> tuple[tuple[Lying, ...], tuple[Lying, ...]]:
+    """Choose what is too old, and then what is too much, the oldest first; the newest stays."""
+    days = settings.retention_days
+    expired = [file for file in files if days and file.modified < now - days * DAY_SECONDS]
+    rest = list(files[len(expired) :])
+    over_bytes = sum(file.bytes for file in rest) - settings.session_bytes
+    excess = []
+    while over_bytes > 0 and len(rest) > 1:
+        excess.append(rest.pop(0))
+        over_bytes -= excess[-1].bytes
+    return tuple(expired), tuple(excess)
+
+
+def sweep(results: Results, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
+    """Remove a session's bodies that are due, and give the entries that say so."""
+    expired, excess = plan_sweep(results.lying(), settings, now or time.time())
+    cap = f"{settings.session_bytes / 1e6:,.0f} MB"
+    swept = [
+        _removed(results, expired, f"older than {settings.retention_days} days"),
+        _removed(results, excess, f"more than {cap} in all"),
+    ]
+    return [entry for entry in swept if entry.files]
+
+
+def sweep_session(log: Path, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
+    """Sweep a session that nobody has open; its log says so and is as old as before."""
+    results = Results(log.with_suffix(""))
+    if not any(plan_sweep(results.lying(), settings, now or time.time())):
+        return []
+    before = log.stat()
+    with Log.open(log) as opened:
+        swept = sweep(results, settings, now=now)
+        for entry in swept:
+            opened.append(entry)
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+    return swept
+
+
+def _removed(results: Results, doomed: Sequence[Lying], why: str) -> Swept:
+    gone = results.remove(doomed)
+    return Swept(
+        files=tuple(f"{DIRECTORY}/{file.name}" for file in gone),
+        bytes=sum(file.bytes for file in gone),
+        why=why,
+    )

@@ -1,0 +1,186 @@
+"""Where sessions lie: one directory per project, one log per session.
+
+Finds, lists, branches and removes; what is inside a log is the log's business. Sessions
+are named by an id, of which a unique beginning is enough. Directories are private to the
+user. `Store` is the seam for other places than files.
+"""
+
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from holdfast.errors import SessionNotFound, StoreError, TranscriptError
+from holdfast.log import Header, Loaded, Log, branch_log, load, load_header, write_log
+from holdfast.log.entries import AnyEntry
+from holdfast.settings import home
+from holdfast.settings.project import project_root, slug
+
+PARTIAL_SECONDS = 86_400
+"""An unfinished import that was not touched for a day belongs to a dead process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A session on disk, without having read more of it than its first line."""
+
+    id: str
+    path: Path
+    modified: float
+    bytes: int
+    header: Header
+
+    @property
+    def directory(self) -> Path:
+        """What belongs to the session beside its log: spilled results, notes, agents."""
+        return self.path.with_suffix("")
+
+
+class Store(Protocol):
+    """Where logs are kept."""
+
+    def create(self, *, directory: Path, session: str | None = None) -> Log: ...
+    def open(self, session: str) -> Log: ...
+    def load(self, session: str) -> Loaded: ...
+    def branch(self, session: str, *, upto: int | None = None) -> Log: ...
+    def sessions(self, directory: Path | None = None) -> list[Found]: ...
+    def delete(self, session: str) -> None: ...
+
+
+class FileStore:
+    """Logs as files under the home directory."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root or home()
+
+    def create(self, *, directory: Path, session: str | None = None) -> Log:
+        """Begin a session that belongs to a working directory."""
+        id = session or new_id()
+        header = Header(session=id, created=time.time(), directory=str(directory))
+        return Log.create(self._path(directory, id), header)
+
+    def open(self, session: str) -> Log:
+        """Open a session to go on with it."""
+        return Log.open(self.find(session).path)
+
+    def load(self, session: str) -> Loaded:
+        """Read a session without becoming its writer."""
+        return load(self.find(session).path)
+
+    def branch(self, session: str, *, upto: int | None = None) -> Log:
+        """Copy a session under a new id, up to and including entry `upto`."""
+        source = self.find(session).path
+        id = new_id()
+        path = source.with_name(f"{id}.jsonl")
+        branch_log(source, path, id, upto=upto)
+        if source.with_suffix("").is_dir():
+            shutil.copytree(source.with_suffix(""), path.with_suffix(""))
+        return Log.open(path)
+
+    def add(self, header: Header, entries: Iterable[AnyEntry]) -> Path:
+        """Write a whole session that comes from elsewhere, such as an imported one."""
+        self.sweep()
+        path = self._path(Path(header.directory), header.session)
+        write_log(path, header, entries)
+        return path
+
+    def sessions(self, directory: Path | None = None) -> list[Found]:
+        """List sessions, the newest first; of one project, or of all."""
+        projects = [self._project(directory)] if directory else self._projects()
+        found = [session for project in projects for session in _sessions_in(project)]
+        return sorted(found, key=lambda session: session.modified, reverse=True)
+
+    def find(self, session: str) -> Found:
+        """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
+        known = self.sessions()
+        if session == "newest":
+            here = self.sessions(Path.cwd())
+            if here or known:
+                return (here or known)[0]
+        exact = [found for found in known if found.id == session]
+        matches = exact or [found for found in known if session and found.id.startswith(session)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            some = ", ".join(found.id for found in matches[:4])
+            raise SessionNotFound(
+                f"{session!r} is the beginning of several sessions: {some}; give more of it"
+            )
+        for project in self._projects():
+            if session and (project / f"{session}.jsonl").exists():
+                load_header(project / f"{session}.jsonl")  # says why it is not listed
+        raise SessionNotFound(f"there is no session {session!r}; `holdfast sessions` lists them")
+
+    def delete(self, session: str) -> None:
+        """Remove a session for good: its log and all that belongs to it."""
+        found = self.find(session)
+        with Log.open(
+            found.path
+        ):  # whoever is writing it is named instead, and nobody may begin to
+            shutil.rmtree(found.directory, ignore_errors=True)
+            for path in (found.path, found.path.with_suffix(".lock")):
+                path.unlink(missing_ok=True)
+
+    def sweep(self, *, now: float | None = None) -> list[Path]:
+        """Remove what killed imports left behind, and say what that was."""
+        oldest = (now or time.time()) - PARTIAL_SECONDS
+        left = [
+            path
+            for project in self._projects()
+            for path in project.glob("*.partial")
+            if path.stat().st_mtime < oldest
+        ]
+        for path in left:
+            path.unlink(missing_ok=True)
+        return left
+
+    def expired(self, retention_days: int, *, now: float | None = None) -> list[Found]:
+        """List the sessions that retention would remove."""
+        if retention_days <= 0:
+            return []
+        oldest = (now or time.time()) - retention_days * 86_400
+        return [found for found in self.sessions() if found.modified < oldest]
+
+    def _path(self, directory: Path, id: str) -> Path:
+        """Say where a session lies; an id is a name and leads nowhere else."""
+        if not re.fullmatch(r"\w[\w.-]*", id):
+            raise StoreError(
+                f"{id!r} is no name for a session; use letters, digits, dots and dashes"
+            )
+        return self._project(directory) / f"{id}.jsonl"
+
+    def _project(self, directory: Path) -> Path:
+        return self.root / "projects" / slug(project_root(directory))
+
+    def _projects(self) -> list[Path]:
+        try:
+            return sorted(path for path in (self.root / "projects").iterdir() if path.is_dir())
+        except FileNotFoundError:
+            return []
+
+
+def _sessions_in(project: Path) -> Iterator[Found]:
+    try:
+        with os.scandir(project) as listing:
+            logs = sorted(entry.path for entry in listing if entry.name.endswith(".jsonl"))
+    except FileNotFoundError:
+        return
+    for name in logs:
+        path = Path(name)
+        try:
+            header, stat = load_header(path), path.stat()
+        except (TranscriptError, OSError):
+            continue  # not a log of ours; whoever asks for it by name is told why
+        yield Found(
+            id=path.stem, path=path, modified=stat.st_mtime, bytes=stat.st_size, header=header
+        )
+
+
+def new_id() -> str:
+    """Make an id that sorts by time, so that listings need no second key."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:8]}"

@@ -1,0 +1,213 @@
+"""Blocks and messages: the values every other module speaks in.
+
+A block is frozen once it is made and keeps every field it came with: what we know by name
+is typed, the rest travels in `extra`, and a block type nobody told us about is `Opaque`.
+Foreign JSON enters through `block_from_wire` and leaves through `block_to_wire`; between
+the two, nothing is a bare dict. What an API demands of a list of messages is in `rules`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+Json: TypeAlias = Any
+"""Any JSON value. The one place where the type system is told not to look."""
+
+JsonObject: TypeAlias = dict[str, Json]
+
+Role: TypeAlias = Literal["user", "assistant"]
+
+
+class _Block(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", gc=False, weakref=False
+):
+    extra: JsonObject | None = None
+    """Fields the provider sent that we do not know; they go back as they came."""
+
+
+class Text(_Block, frozen=True, kw_only=True, tag="text"):
+    text: str
+
+
+class Thinking(_Block, frozen=True, kw_only=True, tag="thinking"):
+    thinking: str
+    signature: str = ""
+
+
+class RedactedThinking(_Block, frozen=True, kw_only=True, tag="redacted_thinking"):
+    data: str
+
+
+class Image(_Block, frozen=True, kw_only=True, tag="image"):
+    source: JsonObject
+
+
+class Document(_Block, frozen=True, kw_only=True, tag="document"):
+    source: JsonObject
+
+
+class Opaque(_Block, frozen=True, kw_only=True, tag="opaque"):
+    raw: JsonObject
+    """The whole block, untouched."""
+
+
+ResultContent: TypeAlias = str | tuple[Text | Image | Document | Opaque, ...]
+
+
+class ToolUse(_Block, frozen=True, kw_only=True, tag="tool_use"):
+    id: str
+    name: str
+    input: JsonObject
+
+
+class ToolResult(_Block, frozen=True, kw_only=True, tag="tool_result"):
+    tool_use_id: str
+    content: ResultContent = ""
+    is_error: bool = False
+
+
+Block: TypeAlias = (
+    Text | Thinking | RedactedThinking | Image | Document | ToolUse | ToolResult | Opaque
+)
+
+Content: TypeAlias = tuple[Block, ...]
+
+
+class Message(Struct, frozen=True, gc=False):
+    """One message as the API sees it."""
+
+    role: Role
+    content: Content
+
+
+_KNOWN: dict[str, type[_Block]] = {
+    "text": Text,
+    "thinking": Thinking,
+    "redacted_thinking": RedactedThinking,
+    "image": Image,
+    "document": Document,
+    "tool_use": ToolUse,
+    "tool_result": ToolResult,
+}
+_FIELDS = {tag: frozenset(kind.__struct_fields__) - {"extra"} for tag, kind in _KNOWN.items()}
+
+INVALID_INPUT = "INVALID_JSON"
+"""A tool's input must be an object; what is none is put into one under this name."""
+
+CLIENT_MARKS = frozenset({"cache_control"})
+"""Fields a client adds to steer one request; they are not content and never enter the log."""
+
+
+def block_from_wire(raw: Json) -> Block:
+    """Make a frozen block of a provider's JSON; what cannot be typed survives as `Opaque`."""
+    if isinstance(raw, str):
+        return Text(text=raw)
+    if not isinstance(raw, dict):
+        return Opaque(raw={"type": "unknown", "value": raw})
+    raw = {key: value for key, value in raw.items() if key not in CLIENT_MARKS}
+    tag = raw.get("type")
+    kind = _KNOWN.get(tag) if isinstance(tag, str) else None
+    if kind is None:
+        return Opaque(raw=raw)
+    fields = _FIELDS[raw["type"]]
+    known = {key: value for key, value in raw.items() if key in fields and value is not None}
+    extra = {key: value for key, value in raw.items() if key not in fields and key != "type"}
+    if kind is ToolUse and not isinstance(known.get("input"), dict):
+        known["input"] = {INVALID_INPUT: known["input"]} if "input" in known else {}
+    if kind is ToolResult and isinstance(known.get("content"), list):
+        known["content"] = result_content_from_wire(known["content"])
+    try:
+        return _checked(kind(**known, extra=extra or None))
+    except (TypeError, msgspec.ValidationError):
+        return Opaque(raw=raw)
+
+
+def _checked(block: _Block) -> Block:
+    """Check the field types of a block built by keyword, which msgspec itself does not."""
+    match block:
+        case Text(text=str()) | Thinking(thinking=str(), signature=str()):
+            return block
+        case RedactedThinking(data=str()) | Image(source=dict()) | Document(source=dict()):
+            return block
+        case ToolUse(id=str(), name=str(), input=dict()):
+            return block
+        case ToolResult(tool_use_id=str(), content=str() | tuple(), is_error=bool()):
+            return block
+    raise TypeError(type(block).__name__)
+
+
+def content_from_wire(raw: Json) -> Content:
+    """Make frozen content of a string, a list of blocks, or nothing."""
+    if raw is None:
+        return ()
+    if isinstance(raw, str):
+        return (Text(text=raw),)
+    if isinstance(raw, Sequence):
+        return tuple(block_from_wire(block) for block in raw)
+    return (block_from_wire(raw),)
+
+
+def result_content_from_wire(raw: Json) -> ResultContent:
+    """Make a tool result's content: a string stays a string, blocks become blocks."""
+    if raw is None:
+        return ""
+    if isinstance(raw, str):
+        return raw
+    if not isinstance(raw, Sequence):
+        return msgspec.json.encode(raw).decode()
+    blocks = (block_from_wire(item) for item in raw)
+    return tuple(
+        block
+        if isinstance(block, Text | Image | Document | Opaque)
+        else Opaque(raw=block_to_wire(block))
+        for block in blocks
+    )
+
+
+def block_to_wire(block: Block) -> JsonObject:
+    """Give back the JSON object that a provider accepts for this block."""
+    if isinstance(block, Opaque):
+        return block.raw
+    if isinstance(block, ToolResult):
+        return _result_to_wire(block)
+    wire: JsonObject = msgspec.to_builtins(block)
+    extra = wire.pop("extra", None)
+    return wire | extra if extra else wire
+
+
+def _result_to_wire(block: ToolResult) -> JsonObject:
+    content = block.content
+    wire: JsonObject = {
+        "type": "tool_result",
+        "tool_use_id": block.tool_use_id,
+        "content": content
+        if isinstance(content, str)
+        else [block_to_wire(item) for item in content],
+    }
+    if block.is_error:
+        wire["is_error"] = True
+    return wire | block.extra if block.extra else wire
+
+
+def message_to_wire(message: Message) -> JsonObject:
+    """Render one message for a request, keys in a fixed order."""
+    return {"role": message.role, "content": [block_to_wire(block) for block in message.content]}
+
+
+def text_of(content: Content | ResultContent) -> str:
+    """Join what a person could read in this content."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(block.text for block in content if isinstance(block, Text))
+
+
+def is_blank(block: Block) -> bool:
+    """Say whether the API would call this block empty."""
+    return isinstance(block, Text) and not block.text.strip()
+
+
+def is_thought(block: Block) -> bool:
+    """Say whether this block is reasoning rather than answer."""
+    return isinstance(block, Thinking | RedactedThinking)

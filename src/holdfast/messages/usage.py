@@ -1,0 +1,87 @@
+"""Usage: what one answer cost in tokens, read from and written to a provider's field names."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from holdfast.messages.blocks import Json, JsonObject
+
+
+class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What one answer cost in tokens. `input_tokens` is the uncached rest, as the provider counts it."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_write_5m_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    extra: JsonObject | None = None
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Everything the model read for this answer, cached or not."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
+    def total_tokens(self) -> int:
+        """The context's size once the answer is part of it."""
+        return self.prompt_tokens + self.output_tokens
+
+    @property
+    def written_1h_tokens(self) -> int:
+        """What was written for an hour; a split cannot hold more than was written."""
+        return min(self.cache_write_1h_tokens, self.cache_write_tokens)
+
+    @property
+    def written_5m_tokens(self) -> int:
+        """What was written for five minutes: all that is not said to be for an hour."""
+        return self.cache_write_tokens - self.written_1h_tokens
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """Add two answers up; fields we do not know belong to one answer and are left out."""
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            cache_write_5m_tokens=self.cache_write_5m_tokens + other.cache_write_5m_tokens,
+            cache_write_1h_tokens=self.cache_write_1h_tokens + other.cache_write_1h_tokens,
+        )
+
+
+def usage_from_wire(raw: Mapping[str, Json]) -> Usage:
+    """Read a provider's usage object; counts that are missing or null are zero."""
+    split = raw.get("cache_creation") or {}
+    known = {
+        "input_tokens": "input_tokens",
+        "output_tokens": "output_tokens",
+        "cache_read_input_tokens": "cache_read_tokens",
+        "cache_creation_input_tokens": "cache_write_tokens",
+    }
+    counts = {ours: int(raw.get(theirs) or 0) for theirs, ours in known.items()}
+    extra = {
+        key: value for key, value in raw.items() if key not in known and key != "cache_creation"
+    }
+    return Usage(
+        **counts,
+        cache_write_5m_tokens=int(split.get("ephemeral_5m_input_tokens") or 0),
+        cache_write_1h_tokens=int(split.get("ephemeral_1h_input_tokens") or 0),
+        extra=extra or None,
+    )
+
+
+def usage_to_wire(usage: Usage) -> JsonObject:
+    """Write usage under the names the provider gave it."""
+    wire: JsonObject = {
+        "input_tokens": usage.input_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+    if usage.cache_write_5m_tokens or usage.cache_write_1h_tokens:
+        wire["cache_creation"] = {
+            "ephemeral_5m_input_tokens": usage.cache_write_5m_tokens,
+            "ephemeral_1h_input_tokens": usage.cache_write_1h_tokens,
+        }
+    return wire | usage.extra if usage.extra else wire

@@ -1,0 +1,179 @@
+"""What fills a window, by category: the data behind `holdfast context`.
+
+A view and its gauge come in; parts with their tokens go out. Parts are estimated block by
+block; what the last usage reports beyond them is the frame, where the log does not hold it.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from holdfast.log.entries import Compacted, Replied
+from holdfast.messages import Block, Document, Image, Text, ToolUse, is_thought
+from holdfast.messages.measure import Measure, measure_block, measure_json, measure_text
+from holdfast.view import View
+from holdfast.view.items import Round, Spoken
+from holdfast.view.tokens import Gauge
+from holdfast.view.window import Level, Window
+
+UNSEEN_FRAME = "system prompt and tools, by the last usage"
+"""What the provider counted and the log does not hold."""
+OVERESTIMATED = "estimated too high, by the last usage"
+UNDERESTIMATED = "estimated too low, by the last usage"
+"""The parts are estimates; the provider's count of the whole is not."""
+
+_SPOKEN = {
+    "said": "user messages",
+    "summary": "summaries",
+    "line": "collapsed spans",
+    "restored": "restored context",
+    "late": "late results",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One category: how many things, how many tokens, and of what, if it can be told apart."""
+
+    name: str
+    tokens: int
+    count: int
+    parts: tuple["Part", ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """How full a window is, and with what."""
+
+    model: str
+    title: str
+    used_tokens: int
+    margin_tokens: int
+    """The size is below used plus margin in nineteen of twenty cases."""
+    is_reported: bool
+    """The size rests on a provider's usage, not on estimates alone, nor on one of another view."""
+    percent_left: int
+    level: Level
+    window: Window
+    parts: tuple[Part, ...]
+
+
+def describe(view: View, gauge: Gauge, window: Window) -> Context:
+    """Say what fills the window."""
+    used, margin = gauge.size_tokens(view.total), gauge.margin_tokens(view.total)
+    parts = _parts(view, gauge)
+    rest = used - sum(part.tokens for part in parts)
+    if gauge.is_anchored and rest:
+        parts.insert(0, Part(name=_rest_name(view, rest), tokens=rest, count=1))
+    return Context(
+        model=view.model,
+        title=view.title,
+        used_tokens=used,
+        margin_tokens=margin,
+        is_reported=gauge.is_anchored and _is_counted(view),
+        percent_left=window.percent_left(used),
+        level=window.level(used + margin),
+        window=window,
+        parts=tuple(parts),
+    )
+
+
+def _is_counted(view: View) -> bool:
+    """Say whether a provider has counted what is there since history was last compacted."""
+    for entry in reversed(view.history):
+        if isinstance(entry, Replied) and entry.usage is not None:
+            return True
+        if isinstance(entry, Compacted) and entry.n not in view.fate.dead:
+            return False
+    return False
+
+
+def _rest_name(view: View, rest_tokens: int) -> str:
+    """Name what the provider's count and the sum of the parts differ by."""
+    if rest_tokens < 0:
+        return OVERESTIMATED
+    has_frame = view.frame is not None and view.frame.sections
+    return UNDERESTIMATED if has_frame else UNSEEN_FRAME
+
+
+class _Tally:
+    """Measures and counts by category and, within it, by name."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, Measure]] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def add(self, category: str, measure: Measure, name: str = "") -> None:
+        group = self._found.setdefault(category, {})
+        group[name] = group[name] + measure if name in group else measure
+        self._counts[category, name] += 1
+
+    def parts(self, gauge: Gauge) -> list[Part]:
+        return [self._part(category, gauge) for category in self._found]
+
+    def _part(self, category: str, gauge: Gauge) -> Part:
+        inner = [
+            Part(
+                name=name,
+                tokens=round(gauge.calibration.weigh(measure)),
+                count=self._counts[category, name],
+            )
+            for name, measure in self._found[category].items()
+        ]
+        inner.sort(key=lambda part: part.tokens, reverse=True)
+        return Part(
+            name=category,
+            tokens=sum(part.tokens for part in inner),
+            count=sum(part.count for part in inner),
+            parts=tuple(inner) if inner[0].name else (),
+        )
+
+
+def _parts(view: View, gauge: Gauge) -> list[Part]:
+    tally = _Tally()
+    if view.frame is not None:
+        for section in view.frame.sections:
+            tally.add("system prompt", measure_text(section.text), section.name)
+        for tool in view.frame.tools:
+            tally.add("tools", measure_json(tool), str(tool.get("name")))
+        for source in view.frame.sources:
+            tally.add("instructions", source.measure, source.file)
+        if view.frame.instructions and not view.frame.sources:
+            tally.add("instructions", measure_text(view.frame.instructions))
+    for item in view.items:
+        if isinstance(item, Spoken):
+            _add_spoken(tally, item)
+        else:
+            _add_round(tally, item)
+    return sorted(tally.parts(gauge), key=lambda part: part.tokens, reverse=True)
+
+
+def _add_spoken(tally: _Tally, item: Spoken) -> None:
+    category = "reminders" if item.hidden and item.kind == "said" else _SPOKEN[item.kind]
+    for block in item.content:
+        tally.add(_medium(block) or category, measure_block(block))
+
+
+def _add_round(tally: _Tally, item: Round) -> None:
+    tools: dict[str, str] = {}
+    for block in item.content:
+        if isinstance(block, ToolUse):
+            tools[block.id] = block.name
+            tally.add("tool calls", measure_block(block), block.name)
+        elif is_thought(block):
+            if not item.hides_thinking("seen"):
+                tally.add("thinking", measure_block(block))
+        else:
+            tally.add(
+                "answers" if isinstance(block, Text) else "other blocks", measure_block(block)
+            )
+    for result in item.results:
+        name = tools.get(result.tool_use_id, "?")
+        instead = result.stand_in("seen")
+        category = "tool results"
+        if instead is not None:
+            category = "spilled results" if instead.how == "spilled" else "cleared results"
+        tally.add(category, result.seen_measure, name)
+
+
+def _medium(block: Block) -> str:
+    return "images and documents" if isinstance(block, Image | Document) else ""

@@ -1,0 +1,193 @@
+"""What a session was spent on: by model, source, kind of token and turn, and without a cache.
+
+A history comes in, a `Bill` goes out. Calls of forks count as answers do, under their source.
+Each answer is paid once (`answers`), at the prices of its day. A model
+without a price is counted in tokens and named, never priced at a guess. The day's ledger, which
+all sessions write to, is read here too.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from holdfast.log.entries import AnyEntry, Forked, Said
+from holdfast.log.spending import Spent
+from holdfast.messages import Usage, text_of
+from holdfast.models.prices import Cost, cost
+from holdfast.reports.answers import MAIN, Answer, answers_of, day_of
+
+UNFINISHED = ("", "aborted", "broken")
+"""What an answer that did not come to its end stopped for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Tokens by how they were billed."""
+
+    uncached: int = 0
+    read: int = 0
+    write_5m: int = 0
+    write_1h: int = 0
+    output: int = 0
+
+    @property
+    def prompt(self) -> int:
+        """All that was sent."""
+        return self.uncached + self.read + self.write_5m + self.write_1h
+
+    def __add__(self, other: "Tokens") -> "Tokens":
+        return Tokens(
+            uncached=self.uncached + other.uncached,
+            read=self.read + other.read,
+            write_5m=self.write_5m + other.write_5m,
+            write_1h=self.write_1h + other.write_1h,
+            output=self.output + other.output,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A sum of calls."""
+
+    name: str = ""
+    calls: int = 0
+    tokens: Tokens = field(default_factory=Tokens)
+    cost: Cost = field(default_factory=Cost)
+    bare_usd: float = 0.0
+    """The same calls if nothing had been cached."""
+    unpriced_calls: int = 0
+    unfinished_calls: int = 0
+    """Recorded in mid-stream: their output is a lower bound."""
+
+    def __add__(self, other: "Item") -> "Item":
+        return Item(
+            name=self.name,
+            calls=self.calls + other.calls,
+            tokens=self.tokens + other.tokens,
+            cost=self.cost + other.cost,
+            bare_usd=self.bare_usd + other.bare_usd,
+            unpriced_calls=self.unpriced_calls + other.unpriced_calls,
+            unfinished_calls=self.unfinished_calls + other.unfinished_calls,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnItem:
+    """What one turn cost."""
+
+    number: int
+    """Its place among the turns, from 1, as `explain` counts them."""
+    n: int
+    said: str
+    item: Item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """A whole session."""
+
+    total: Item
+    models: tuple[Item, ...]
+    """Dearest first."""
+    sources: tuple[Item, ...]
+    """Who asked: the conversation itself (`main`) and its forks; dearest first."""
+    turns: tuple[TurnItem, ...]
+    """In order; turns without a call are left out."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    number: int
+    n: int
+    said: str
+    items: list[Item] = field(default_factory=list)
+
+
+def bill(entries: Iterable[AnyEntry]) -> Bill:
+    """Add up what a history cost."""
+    history = list(entries)
+    answers = answers_of(history)
+    turns: list[_Turn] = []
+    paid: list[tuple[Item, str, _Turn]] = []
+    for at, entry in enumerate(history):
+        if not turns or (isinstance(entry, Said) and not entry.hidden):
+            said = text_of(entry.content) if isinstance(entry, Said) else ""
+            turns.append(_Turn(len(turns) + 1, entry.n, said))
+        if at in answers:
+            paid.append((_priced(answers[at], entry.at), MAIN, turns[-1]))
+        elif isinstance(entry, Forked):
+            paid.append((_priced(entry, entry.at), entry.source, turns[-1]))
+    models: dict[str, Item] = {}
+    sources: dict[str, Item] = {}
+    for item, source, turn in paid:
+        _add(models, item)
+        _add(sources, replace(item, name=source))
+        turn.items.append(item)
+    return Bill(
+        total=sum(models.values(), Item()),
+        models=_dearest_first(models),
+        sources=_dearest_first(sources),
+        turns=tuple(
+            TurnItem(number=turn.number, n=turn.n, said=turn.said, item=sum(turn.items, Item()))
+            for turn in turns
+            if turn.items
+        ),
+    )
+
+
+def _add(items: dict[str, Item], item: Item) -> None:
+    items[item.name] = items[item.name] + item if item.name in items else item
+
+
+def _dearest_first(items: dict[str, Item]) -> tuple[Item, ...]:
+    return tuple(sorted(items.values(), key=lambda item: -item.cost.total))
+
+
+def _priced(answer: Answer | Forked, at: float) -> Item:
+    day, tokens = day_of(at), _tokens(answer.usage)
+    paid = cost(
+        answer.model,
+        uncached_tokens=tokens.uncached,
+        read_tokens=tokens.read,
+        write_5m_tokens=tokens.write_5m,
+        write_1h_tokens=tokens.write_1h,
+        output_tokens=tokens.output,
+        at=day,
+    )
+    bare = cost(answer.model, uncached_tokens=tokens.prompt, output_tokens=tokens.output, at=day)
+    return Item(
+        name=answer.model or "unknown model",
+        calls=1,
+        tokens=tokens,
+        cost=paid or Cost(),
+        bare_usd=bare.total if bare else 0.0,
+        unpriced_calls=int(paid is None),
+        unfinished_calls=int(answer.stop_reason in UNFINISHED),
+    )
+
+
+def _tokens(usage: Usage) -> Tokens:
+    """Split writes by lifetime; what a provider does not split was written for five minutes."""
+    return Tokens(
+        uncached=usage.input_tokens,
+        read=usage.cache_read_tokens,
+        write_5m=usage.written_5m_tokens,
+        write_1h=usage.written_1h_tokens,
+        output=usage.output_tokens,
+    )
+
+
+def spent_by_day(ledger: Path) -> dict[str, Spent]:
+    """Sum up each day's ledger, oldest first; a line that a crash tore is passed by."""
+    days: dict[str, Spent] = {}
+    for file in sorted(ledger.glob("*.jsonl")):
+        total = Spent()
+        for line in file.read_bytes().split(b"\n"):
+            try:
+                total = total + msgspec.json.decode(line, type=Spent)
+            except msgspec.DecodeError:
+                continue
+        days[file.stem] = total
+    return days

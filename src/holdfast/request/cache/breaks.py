@@ -1,0 +1,263 @@
+"""Did the cache break between two calls, where, why, and for how much. Pure.
+
+The fingerprints and the usages of two calls come in, with the time between them and the
+entries that announced a change; a `CacheBroke` goes out, or nothing. What one call read or
+wrote, the next should read: less is a drop. Its cause is the first thing that moved, or that
+the cache had outlived its time, or a rule of the provider; where none of these holds it was
+the provider itself. An announced drop is told as well, but it is nobody's fault.
+"""
+
+from collections.abc import Collection
+from datetime import date
+from itertools import chain
+
+from holdfast.log.entries import CacheBroke
+from holdfast.messages import Json, JsonObject, Usage
+from holdfast.models.capabilities import capabilities
+from holdfast.models.prices import TOKENS_PER_PRICE, prices
+from holdfast.request.cache.fingerprint import Fingerprint, blocks_of
+from holdfast.request.cache.moves import Move, What, also, moves
+from holdfast.request.edits import deleted_tokens
+from holdfast.request.lifetime import life_of, seconds_of
+from holdfast.request.markers import LOOK_BACK_BLOCKS
+
+DROP_RATIO = 0.05
+"""Providers round and re-shard: a few percent less is no break."""
+DROP_TOKENS = 2_000
+"""Below this a break costs less than a cent on any model."""
+SLACK_SECONDS = 5.0
+"""A request travels and waits before the provider looks it up: ours is not quite its clock."""
+
+ANNOUNCED = {
+    "compacted": "compaction",
+    "cleared": "clearing",
+    "collapsed": "collapse",
+    "snipped": "snip",
+    "spilled": "spill",
+    "undone": "undo",
+    "redone": "redo",
+    "framed": "frame",
+    "switched": "model",
+}
+"""Entries that announce a drop, and what the drop is called by them."""
+
+SERVED = "served"
+"""What is expected of a call whose prompt the provider itself shortened."""
+
+_SHAPING = frozenset(ANNOUNCED) - {"framed", "switched"}
+_ANNOUNCES: dict[What, frozenset[str]] = {
+    "model": frozenset({"switched"}),
+    "message": _SHAPING | {"framed"},
+}
+"""Which entries account for which move; whatever else moves is the frame's."""
+
+
+def find_break(
+    before: Fingerprint,
+    after: Fingerprint,
+    usage_before: Usage,
+    usage_after: Usage,
+    seconds_between: float,
+    expected: Collection[str] = (),
+) -> CacheBroke | None:
+    """Say whether the later call read less than it could have, and why.
+
+    `seconds_between` runs from the start of one call to the start of the other; `expected`
+    holds the kinds of the entries between them.
+    """
+    lost = lost_tokens(usage_before, usage_after)
+    if not lost:
+        return None
+    found = _cause(before, after, seconds_between, expected)
+    usd = lost_usd(after.model, usage_after, lost)
+    return CacheBroke(
+        cause=found.cause,
+        detail=found.detail,
+        first_moved=found.first_moved,
+        lost_tokens=lost,
+        usd=round(usd, 6),
+        expected=found.expected,
+        diff=found.diff,
+    )
+
+
+def undeclared(before: Fingerprint, after: Fingerprint, expected: Collection[str]) -> Move | None:
+    """Find what moved in the prefix of a later request although no entry between says so.
+
+    Another model has a cache of its own: with it all may be different.
+    """
+    if before.model != after.model and "switched" in expected:
+        return None
+    for move in moves(before, after):
+        if move.what != "marker" and not _announcing(move.what) & set(expected):
+            return move
+    return None
+
+
+def readable_tokens(usage: Usage) -> int:
+    """Count what a call leaves in the cache for the next one.
+
+    A provider's own tools add up the reads of several prompts in one answer, so such a usage
+    says nothing about the next.
+    """
+    served = (usage.extra or {}).get("server_tool_use")
+    if isinstance(served, dict) and any(served.values()):
+        return 0
+    return usage.cache_read_tokens + usage.cache_write_tokens
+
+
+def readable_between(before: Usage, after: Usage) -> int:
+    """Count what a call could read of what the one before it left.
+
+    What edits deleted inside the cache since then is not there to be read: it was not wanted.
+    """
+    return max(0, readable_tokens(before) - deleted_between(before, after))
+
+
+def deleted_between(before: Usage, after: Usage) -> int:
+    """Count what edits took out of the cache since the call before; each answer gives the sum."""
+    return max(0, deleted_tokens(after) - deleted_tokens(before))
+
+
+def lost_tokens(before: Usage, after: Usage) -> int:
+    """Count the tokens that could have been read and were not; zero if that is no break."""
+    readable = readable_between(before, after)
+    lost = readable - after.cache_read_tokens
+    return lost if lost >= DROP_TOKENS and lost > DROP_RATIO * readable else 0
+
+
+def has_read(usage: Usage, before: Usage) -> bool:
+    """Say whether a call read what another had left, so that it lives on from then."""
+    return usage.cache_read_tokens >= (1 - DROP_RATIO) * readable_tokens(before)
+
+
+def lost_usd(model: str, usage: Usage, lost: int, at: date | None = None) -> float:
+    """Price tokens that were written or sent again instead of read; unknown prices are nothing."""
+    listed = prices(model, at)
+    if listed is None:
+        return 0.0
+    paid = listed.at_length(usage.prompt_tokens)
+    lost = min(lost, usage.cache_write_tokens + usage.input_tokens)
+    written = min(lost, usage.cache_write_tokens)
+    long_share = usage.written_1h_tokens / usage.cache_write_tokens if written else 0.0
+    write = long_share * paid.write_1h + (1 - long_share) * paid.write_5m
+    again = written * write + (lost - written) * paid.input
+    return (again - lost * paid.read) / TOKENS_PER_PRICE
+
+
+def expired(model: str, lifetimes: Collection[str], seconds: float) -> str:
+    """Name the longest lifetime that ran out, or nothing; without markers the shortest is taken."""
+    known = {life_of(model, name) for name in lifetimes or ("5m",)}
+    over = [name for name in known if seconds > seconds_of(name) - SLACK_SECONDS]
+    return max(over, key=seconds_of, default="")
+
+
+def _cause(
+    before: Fingerprint, after: Fingerprint, seconds: float, expected: Collection[str]
+) -> CacheBroke:
+    """Find the one thing that explains a drop, surest first."""
+    moved = moves(before, after)
+    first = moved[0] if moved else None
+    if first is None and SERVED in expected:
+        detail = "the provider cleared old results on its side"
+        return CacheBroke(cause="clearing", detail=detail, expected="cleared")
+    by = next((kind for kind in expected if first and kind in _announcing(first.what)), "")
+    over = expired(before.model, before.lifetimes, seconds)
+    if first is not None and (by or not over):
+        return CacheBroke(
+            cause=ANNOUNCED[by] if by else first.what,
+            detail=first.detail + also(moved[1:]),
+            first_moved=first.name,
+            expected=by,
+            diff=first.diff(),
+        )
+    if over:
+        limit = f"{over[:-1]} minutes" if over.endswith("m") else "1 hour"
+        meanwhile = also(moved).replace("; also", "; meanwhile also", 1)
+        detail = f"the cache lives for {limit} and the call came after {_span(seconds)}"
+        return CacheBroke(cause=f"lifetime_{over}", detail=detail + meanwhile)
+    return _rule(before, after)
+
+
+def _announcing(what: What) -> frozenset[str]:
+    return _ANNOUNCES.get(what, frozenset({"framed"}))
+
+
+def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
+    """Explain a drop by what the provider does with a request that only grew."""
+    fresh = list(after.messages[before.length :])
+    if _ended_turn(before, fresh):
+        detail = f"{after.model} is not shown the thinking of a turn that has ended"
+        return CacheBroke(cause="thinking", detail=detail, expected="said")
+    if _has_image(fresh) and not _has_image(before.messages):
+        detail = "the first image came in; messages with and without images are cached apart"
+        return CacheBroke(cause="image", detail=detail)
+    distance = _marker_distance(before, after)
+    if distance >= LOOK_BACK_BLOCKS:
+        detail = (
+            f"{distance} blocks came between two markers; "
+            f"the provider looks back {LOOK_BACK_BLOCKS} at most"
+        )
+        return CacheBroke(cause="lookback", detail=detail)
+    return CacheBroke(cause="provider", detail="nothing moved and the cache should have lived")
+
+
+def _ended_turn(before: Fingerprint, fresh: list[JsonObject]) -> bool:
+    """Say whether new words of the user end a turn whose thinking this model then leaves out.
+
+    Only the turn that ends counts: what was thought before it was left out already.
+    """
+    if capabilities(before.model).keeps_thinking:
+        return False
+    spoken = next((i for i, message in enumerate(fresh) if _is_spoken(message)), None)
+    if spoken is None:
+        return False
+    for message in chain(reversed(fresh[:spoken]), reversed(before.messages)):
+        if _is_spoken(message):
+            return False
+        if any(_type(block) in ("thinking", "redacted_thinking") for block in blocks_of(message)):
+            return True
+    return False
+
+
+def _is_spoken(message: JsonObject) -> bool:
+    return message["role"] == "user" and any(_type(b) != "tool_result" for b in blocks_of(message))
+
+
+def _type(block: Json) -> str:
+    return str(block.get("type", "")) if isinstance(block, dict) else ""
+
+
+def _has_image(messages: Collection[JsonObject]) -> bool:
+    """Say whether an image stands in some message or in a tool's result."""
+    for message in messages:
+        for block in blocks_of(message):
+            content = block.get("content") if _type(block) == "tool_result" else None
+            inner = content if isinstance(content, list) else []
+            if any(_type(part) == "image" for part in [block, *inner]):
+                return True
+    return False
+
+
+def _marker_distance(before: Fingerprint, after: Fingerprint) -> int:
+    """Count the blocks from the end of what was cached to the nearest marker at or behind it."""
+    if not before.marked or not after.marked:
+        return 0
+    start = before.marked[-1]
+    end = next((i for i in after.marked if i >= start), None)
+    if end is None:
+        return 0
+    between = sum(len(blocks_of(after.messages[i])) for i in range(start, end))
+    return between + _marked_block(after, end) - _marked_block(before, start)
+
+
+def _marked_block(fingerprint: Fingerprint, i: int) -> int:
+    """Find the last block of a message that carried a marker when this was sent."""
+    content = fingerprint.parts["messages"][i]["content"]
+    return max(j for j, block in enumerate(content) if block.get("cache_control"))
+
+
+def _span(seconds: float) -> str:
+    if seconds < 2 * seconds_of("1h"):
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3_600:.1f} hours"

@@ -1,0 +1,254 @@
+"""What moved between two requests, named and shown: the first part of the prefix that differs.
+
+Two fingerprints come in; moves go out, in the order in which a provider renders a prompt: the
+model, the tools, the system prompt, what steers the messages, the messages, the markers. Each
+says what it is in words a user can act on, and holds both texts for a small diff. Whether a
+move cost anything is `breaks`' to say.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import unified_diff
+from itertools import islice, zip_longest
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from holdfast.messages import Json, JsonObject
+from holdfast.request.cache.fingerprint import Fingerprint, blocks_of, system_blocks, unmarked
+
+What: TypeAlias = Literal[
+    "model", "tool", "section", "beta", "thinking", "effort", "option", "message", "marker"
+]
+
+DIFF_LINES = 200
+"""More than anybody reads; the log holds the whole of it."""
+DIFF_LINE_CHARS = 160
+"""Minified text comes in endless lines; their beginning shows enough."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One thing that is not as it was."""
+
+    what: What
+    name: str
+    """The thing itself: `tool Read`, `message 3`."""
+    detail: str
+    """What happened to it, in one sentence."""
+    before: str = ""
+    after: str = ""
+
+    def diff(self) -> str:
+        """Show both texts as a small unified diff."""
+        lines = unified_diff(
+            self.before.splitlines(), self.after.splitlines(), "before", "after", n=1, lineterm=""
+        )
+        return "\n".join(line[:DIFF_LINE_CHARS] for line in islice(lines, DIFF_LINES))
+
+
+def moves(before: Fingerprint, after: Fingerprint) -> list[Move]:
+    """Name everything that moved, the earliest in the prefix first."""
+    found = [_model(before, after), _tool(before, after), _section(before, after)]
+    found += [*_options(before, after), _betas(before, after), _message(before, after)]
+    known = [move for move in found if move is not None]
+    return known or [move for move in [_marker(before, after)] if move is not None]
+
+
+def first_moved(before: Fingerprint, after: Fingerprint) -> int | None:
+    """Find the first message of the earlier request that the later one does not hold."""
+    low, high = 0, min(before.length, after.length)
+    if before.chain is after.chain:
+        low = high
+    one, other = before.chain.links, after.chain.links
+    while low < high:
+        middle = (low + high) // 2
+        if one[middle] == other[middle]:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < before.length else None
+
+
+def _model(before: Fingerprint, after: Fingerprint) -> Move | None:
+    if before.model == after.model:
+        return None
+    return Move(
+        what="model",
+        name=f"model {after.model}",
+        detail=f"{after.model} was asked instead of {before.model}",
+        before=before.model,
+        after=after.model,
+    )
+
+
+def _tool(before: Fingerprint, after: Fingerprint) -> Move | None:
+    name, change = changed(before.tools, after.tools)
+    if not name:
+        return None
+    old, new = _tool_called(before, name), _tool_called(after, name)
+    part, text_before, text_after = "", _pretty(old), _pretty(new)
+    if change == "changed" and old and new:
+        keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+        part = "the " + ", ".join(map(str, keys)) + " of " if keys else "the order of keys in "
+        if keys == ["description"]:
+            text_before, text_after = str(old["description"]), str(new["description"])
+    return Move(
+        what="tool",
+        name=f"tool {name}",
+        detail=f"{part}tool {name} {_was(change)}",
+        before=text_before,
+        after=text_after,
+    )
+
+
+def _tool_called(fingerprint: Fingerprint, name: str) -> JsonObject:
+    tools = fingerprint.parts.get("tools") or ()
+    for called, tool in zip(fingerprint.tools, tools, strict=False):
+        if called == name:
+            return dict(unmarked(tool))
+    return {}
+
+
+def _section(before: Fingerprint, after: Fingerprint) -> Move | None:
+    name, change = changed(before.sections, after.sections)
+    if not name:
+        return None
+    return Move(
+        what="section",
+        name=f"system section {name}",
+        detail=f"system section {name} {_was(change)}",
+        before=_section_text(before, name),
+        after=_section_text(after, name),
+    )
+
+
+def _section_text(fingerprint: Fingerprint, name: str) -> str:
+    for called, block in zip(fingerprint.names, system_blocks(fingerprint.parts), strict=False):
+        if called == name:
+            return str(block.get("text", ""))
+    return ""
+
+
+def _options(before: Fingerprint, after: Fingerprint) -> Iterator[Move]:
+    for key in sorted(before.options.keys() | after.options.keys()):
+        if before.options.get(key) == after.options.get(key) or key == "cache_control":
+            continue
+        old, new = before.parts.get(key), after.parts.get(key)
+        what: What = "thinking" if key == "thinking" else "option"
+        if key == "output_config" and _effort(old) != _effort(new):
+            what, key, old, new = "effort", "effort", _effort(old), _effort(new)
+        yield Move(
+            what=what,
+            name=key if what != "option" else f"option {key}",
+            detail=f"{key} changed from {_short(old)} to {_short(new)}",
+            before=_pretty(old),
+            after=_pretty(new),
+        )
+
+
+def _effort(config: Json) -> Json:
+    return config.get("effort") if isinstance(config, dict) else None
+
+
+def _betas(before: Fingerprint, after: Fingerprint) -> Move | None:
+    came = [beta for beta in after.betas if beta not in before.betas]
+    went = [beta for beta in before.betas if beta not in after.betas]
+    if not came and not went:
+        return None
+    changes = [f"{beta} came" for beta in came] + [f"{beta} went" for beta in went]
+    return Move(
+        what="beta",
+        name=f"beta header {[*came, *went][0]}",
+        detail=f"the beta header changed: {', '.join(changes)}",
+        before="\n".join(before.betas),
+        after="\n".join(after.betas),
+    )
+
+
+def _message(before: Fingerprint, after: Fingerprint) -> Move | None:
+    i = first_moved(before, after)
+    if i is None:
+        return None
+    old, new = before.chain.messages[i], after.chain.messages[i] if i < after.length else None
+    was, now = blocks_of(old), blocks_of(new) if new is not None else []
+    is_last = i == before.length - 1
+    if new is not None and is_last and now[: len(was)] == was and old["role"] == new["role"]:
+        return None  # it was the last one and has grown at its end: all of it can still be read
+    j = next((j for j, pair in enumerate(zip(was, now, strict=False)) if pair[0] != pair[1]), None)
+    j = min(len(was), len(now)) if j is None else j
+    block = was[j] if j < len(was) else now[j] if j < len(now) else {}
+    name = f"message {i + 1}"
+    how = "changed" if j < len(was) and j < len(now) else "is gone" if j < len(was) else "is new"
+    return Move(
+        what="message",
+        name=name,
+        detail=f"{_block_name(block)} in {name} of {before.length} ({old['role']}) {how}",
+        before=_block_text(was[j]) if j < len(was) else "",
+        after=_block_text(now[j]) if j < len(now) else "",
+    )
+
+
+def _block_name(block: Json) -> str:
+    kind = str(block.get("type", "block")) if isinstance(block, dict) else "block"
+    match kind:
+        case "tool_result":
+            return f"the result of {block.get('tool_use_id')}"
+        case "tool_use":
+            return f"the call of {block.get('name')}"
+    return f"the {kind}"
+
+
+def _block_text(block: Json) -> str:
+    if isinstance(block, dict):
+        for key in ("text", "thinking", "content"):
+            if isinstance(block.get(key), str):
+                return str(block[key])
+    return _pretty(block)
+
+
+def _marker(before: Fingerprint, after: Fingerprint) -> Move | None:
+    came = [marker for marker in after.markers if marker not in before.markers]
+    went = [marker for marker in before.markers if marker not in after.markers]
+    if not went:
+        return None  # more markers than before lose nothing
+    changes = [f"{marker} went" for marker in went] + [f"{marker} came" for marker in came]
+    return Move(
+        what="marker",
+        name=f"marker on {went[0]}",
+        detail=f"the cache markers changed: {', '.join(changes)}",
+        before="\n".join(before.markers),
+        after="\n".join(after.markers),
+    )
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, str]:
+    """Find the first name, in the order sent, that is not where or what it was."""
+    for old, new in zip_longest(before, after):
+        if old == new and before[old] != after[new]:
+            return new, "changed"
+        if old != new:
+            if old is not None and old not in after:
+                return old, "gone"
+            return new, "moved" if new in before else "new"
+    return "", ""
+
+
+def _was(change: str) -> str:
+    return {"gone": "is gone", "new": "is new"}.get(change, change)
+
+
+def _pretty(value: Json) -> str:
+    if value in (None, {}):
+        return ""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _short(value: Json) -> str:
+    return "none" if value is None else msgspec.json.encode(value).decode()[:80]
+
+
+def also(found: Iterable[Move]) -> str:
+    """List what else moved, in a clause."""
+    names = [move.name for move in found]
+    return f"; also {', '.join(names)}" if names else ""

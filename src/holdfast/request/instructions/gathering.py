@@ -1,0 +1,303 @@
+"""Reads instruction files and what they import, each once, and puts them in order.
+
+Candidates come in; `Gathered` goes out: parts in the order in which they are said, what was
+left out and why, and imports that wait for the user's word. Reading goes outwards, hop by
+hop, so that a file is found by the shortest way to it and cycles end by themselves; the
+order comes afterwards: what a file imports stands before it, since its own words count more.
+"""
+
+import hashlib
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from holdfast.request.instructions.markdown import imports_in, without_comments
+from holdfast.request.instructions.places import (
+    AFTER_A_PATH,
+    Candidate,
+    Ground,
+    Kind,
+    is_users_or_roots,
+    real_path,
+    spellings,
+)
+from holdfast.request.instructions.reading import Unusable, read_text
+from holdfast.tools.globs import glob_expression
+from holdfast.tools.skills import front_matter
+
+NAMED = 5
+"""Of files that were left out: enough to see which they are."""
+TEXT_SUFFIXES = (".md", ".mdc", ".txt")
+"""A missing import is told only if it ends like this: `@someone` need not be a file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One file's instructions."""
+
+    path: Path
+    """With every link followed."""
+    kind: Kind
+    text: str
+    imported_by: Path | None = None
+    is_for_paths: bool = False
+    """It is a rule for certain files, one of which was touched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A file outside the project that one of the project's files would bring in."""
+
+    importer: Path
+    path: Path
+
+    @property
+    def fingerprint(self) -> str:
+        """What the user trusts: this file, asked for by that one."""
+        said = msgspec.json.encode(["import", str(self.importer), str(self.path)])
+        return hashlib.sha256(said).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What was found."""
+
+    parts: tuple[Part, ...] = ()
+    notices: tuple[str, ...] = ()
+    """What the user should know, a line each."""
+    waiting: tuple[Waiting, ...] = ()
+
+
+def gather(
+    candidates: Iterable[Candidate],
+    ground: Ground,
+    *,
+    trusted: frozenset[str] = frozenset(),
+    known: frozenset[Path] = frozenset(),
+    touched: Path | None = None,
+    whatever_paths: bool = False,
+) -> Gathered:
+    """Read candidates and their imports; `known` are files that need not be said again.
+
+    A rule that names `paths` counts if one of them fits `touched`, or whatever they are.
+    """
+    gatherer = _Gatherer(
+        ground=ground,
+        trusted=trusted,
+        known=known,
+        touched=touched,
+        whatever_paths=whatever_paths,
+    )
+    gatherer.start_all(list(candidates))
+    gatherer.follow()
+    gatherer.say_what_was_dropped()
+    parts = tuple(node.part for node in gatherer.in_order())
+    return Gathered(
+        parts=parts,
+        notices=(*gatherer.notices, *_on_size(parts, ground.settings.large_chars)),
+        waiting=tuple(gatherer.waiting),
+    )
+
+
+def _on_size(parts: tuple[Part, ...], large_chars: int) -> Iterator[str]:
+    for part in parts:
+        if len(part.text) > large_chars:
+            yield f"{part.path} has {len(part.text):,} characters; every call carries them"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Node:
+    part: Part
+    hops: int
+    is_users: bool
+    """The user's own file: it may import whatever the user can read."""
+    imports: list[Path] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Gatherer:
+    ground: Ground
+    trusted: frozenset[str]
+    known: frozenset[Path]
+    touched: Path | None
+    whatever_paths: bool
+    notices: list[str] = field(default_factory=list)
+    waiting: list[Waiting] = field(default_factory=list)
+    _starts: dict[Path, _Node] = field(default_factory=dict)
+    _found: dict[Path, _Node | None] = field(default_factory=dict)
+    """By path, links followed; nothing for what was looked at and left out."""
+    _dropped: list[Path] = field(default_factory=list)
+    """What there was no more room for."""
+
+    def start_all(self, candidates: list[Candidate]) -> None:
+        """Take candidates, rules last: should room run out, they are the ones that can be spared."""
+        place: dict[Path, int] = {}
+        for i in sorted(range(len(candidates)), key=lambda i: candidates[i].base is not None):
+            self.start(candidates[i])
+            place |= {path: i for path in self._starts if path not in place}
+        self._starts = dict(sorted(self._starts.items(), key=lambda item: place[item[0]]))
+
+    def start(self, candidate: Candidate) -> None:
+        """Take a candidate, if there is something at its path that may be used."""
+        if candidate.refused:
+            self.notices.append(f"{candidate.path} {candidate.refused}")
+            return
+        path = real_path(candidate.path)
+        if path is None or path in self._found or path in self.known:
+            return
+        if not self._may_start(candidate, path):
+            return
+        part = self._read(path, candidate)
+        twin = part and self._twin(part)
+        if part and not twin:
+            is_users = candidate.kind == "user"
+            self._starts[path] = self._add(_Node(part=part, hops=0, is_users=is_users))
+
+    def _may_start(self, candidate: Candidate, path: Path) -> bool:
+        if candidate.kind == "user":
+            return True
+        if candidate.is_above:
+            return is_users_or_roots(candidate.path)
+        if self.ground.is_inside(path):
+            return True
+        return self._may_leave(Waiting(importer=candidate.path, path=path), "is a link to")
+
+    def _twin(self, part: Part) -> bool:
+        """Say whether a file beside it has the same text, as one name stands for the other."""
+        return any(
+            node.part.path.parent == part.path.parent and node.part.text == part.text
+            for node in self._starts.values()
+        )
+
+    def follow(self) -> None:
+        """Read what is imported, nearest first."""
+        queue = deque(self._starts.values())
+        while queue:
+            node = queue.popleft()
+            for written in imports_in(node.part.text):
+                path = self._target(node, written)
+                if path is None:
+                    continue
+                node.imports.append(path)
+                if path not in self._found:
+                    found = self._import(node, path)
+                    queue.extend([found] if found else [])
+
+    def _target(self, node: _Node, written: str) -> Path | None:
+        """Find the file an import means, if it may be read."""
+        path = next(filter(None, map(real_path, spellings(node.part.path.parent, written))), None)
+        if path is None:
+            if written.rstrip(AFTER_A_PATH).endswith(TEXT_SUFFIXES):
+                self.notices.append(f"{node.part.path} imports {written}, which is not there")
+            return None
+        if path in self.known or path.is_dir():
+            return None
+        if node.is_users or self.ground.is_inside(path):
+            return path
+        waiting = Waiting(importer=node.part.path, path=path)
+        return path if self._may_leave(waiting, "imports") else None
+
+    def _import(self, node: _Node, path: Path) -> _Node | None:
+        hops = self.ground.settings.import_hops
+        if node.hops >= hops:
+            self._found[path] = None
+            self.notices.append(
+                f"{node.part.path} imports {path}, which is more than {hops} imports away; "
+                "it is not read"
+            )
+            return None
+        is_users = node.is_users and self.ground.is_users(path)
+        is_projects = not is_users and node.part.kind == "user" and self.ground.is_inside(path)
+        candidate = Candidate(path=path, kind="project" if is_projects else node.part.kind)
+        part = self._read(path, candidate, imported_by=node.part.path)
+        if part is None:
+            return None
+        return self._add(_Node(part=part, hops=node.hops + 1, is_users=is_users))
+
+    def _may_leave(self, waiting: Waiting, how: str) -> bool:
+        """Ask whether the user has allowed a way out of the project; if not, say so."""
+        if waiting.fingerprint in self.trusted:
+            return True
+        if waiting not in self.waiting:
+            self.waiting.append(waiting)
+            self.notices.append(
+                f"{waiting.importer} {how} {waiting.path}, outside the project; it is not read "
+                "until you trust it with `holdfast trust`"
+            )
+        return False
+
+    def _read(
+        self, path: Path, candidate: Candidate, imported_by: Path | None = None
+    ) -> Part | None:
+        """Read a file once; what cannot be used is told, unless it is merely not there."""
+        self._found[path] = None
+        if sum(node is not None for node in self._found.values()) >= self.ground.settings.max_files:
+            self._dropped.append(path)
+            return None
+        try:
+            text = read_text(path, self.ground.settings.max_file_bytes)
+        except Unusable as reason:
+            self.notices.append(f"{path} is not used as instructions: {reason}")
+            return None
+        fields, body = front_matter(text) if candidate.base else ({}, text)
+        patterns = _patterns(fields.get("paths", ""))
+        if not self._is_wanted(candidate, patterns):
+            del self._found[path]  # another file touched later may want it
+            return None
+        text = without_comments(body).strip()
+        if not text:
+            return None
+        return Part(
+            path=path,
+            kind=candidate.kind,
+            text=text,
+            imported_by=imported_by,
+            is_for_paths=bool(patterns),
+        )
+
+    def say_what_was_dropped(self) -> None:
+        """Name the files that there was no more room for."""
+        if not self._dropped:
+            return
+        named = ", ".join(map(str, self._dropped[:NAMED]))
+        more = f" and {len(self._dropped) - NAMED:,} more" if len(self._dropped) > NAMED else ""
+        most = self.ground.settings.max_files
+        self.notices.append(f"more than {most} instruction files; left out: {named}{more}")
+
+    def _is_wanted(self, candidate: Candidate, patterns: tuple[str, ...]) -> bool:
+        """Say whether a rule is for what was touched; one that names no paths is for all."""
+        if not patterns or self.whatever_paths:
+            return not candidate.only_for_paths
+        base, touched = candidate.base, self.touched
+        if base is None or touched is None or not touched.is_relative_to(base):
+            return False
+        below = str(touched.relative_to(base))
+        return any(re.fullmatch(glob_expression(p), below, re.DOTALL) for p in patterns)
+
+    def _add(self, node: _Node) -> _Node:
+        self._found[node.part.path] = node
+        return node
+
+    def in_order(self) -> Iterator[_Node]:
+        """List files in the order in which they are said, imported ones before their importer."""
+        done: set[Path] = set(self._starts)
+        for node in self._starts.values():
+            yield from self._with_imports(node, done)
+
+    def _with_imports(self, node: _Node, done: set[Path]) -> Iterator[_Node]:
+        for path in node.imports:
+            found = self._found.get(path)
+            if found is not None and path not in done:
+                done.add(path)
+                yield from self._with_imports(found, done)
+        yield node
+
+
+def _patterns(written: str) -> tuple[str, ...]:
+    """Read the `paths` of a rule: one pattern, or several with commas or as a list."""
+    parts = re.split(r"(?:^|\s)-\s+|,(?![^{]*\})", written.strip("[]"))
+    return tuple(part.strip().strip("\"'") for part in parts if part.strip())

@@ -1,0 +1,120 @@
+"""Clearing that the provider does, by edits of its cache or of the prompt: asked for once.
+
+What a session may ask of its provider is latched in its frame when it begins, because every
+later change would move the prefix. What a provider then did comes back with each answer, as
+counts only; which results it meant is inferred, oldest first, as its rule says.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from holdfast.log.entries import Framed
+from holdfast.messages import Json, JsonObject
+from holdfast.models.capabilities import Capabilities, capabilities
+from holdfast.request.edits import BETA as EDITS_BETA
+from holdfast.settings import ClearSettings
+from holdfast.tools.describe import Describe, description_of
+from holdfast.view.window import Window
+
+BETA = "context-management-2025-06-27"
+OPTION = "context_management"
+CLEAR_RESULTS = "clear_tool_uses_20250919"
+CLEAR_THINKING = "clear_thinking_20251015"
+
+
+def declared(
+    frame: Framed,
+    model: str,
+    settings: ClearSettings,
+    window: Window,
+    describe: Describe = description_of,
+) -> Framed:
+    """Write into a frame which clearing is left to the provider; what its maker chose stays."""
+    able = capabilities(model)
+    betas, options = list(frame.betas), dict(frame.options)
+    if settings.on and settings.edits and able.cache_edits:
+        betas.append(EDITS_BETA)
+    if settings.on and settings.server and able.context_management and OPTION not in options:
+        betas.append(BETA)
+        thinking = _thinking(frame, able)
+        options[OPTION] = {"edits": [*thinking, _clearing(frame, settings, window, describe)]}
+    return structs.replace(frame, betas=tuple(dict.fromkeys(betas)), options=options)
+
+
+def excluding(frame: Framed, describe: Describe = description_of) -> Framed:
+    """Tell the provider anew whose results it must leave alone, after tools were added."""
+    edits = [
+        edit | {"exclude_tools": _kept_tools(frame, describe)}
+        if edit.get("type") == CLEAR_RESULTS
+        else edit
+        for edit in edits_in(frame.options)
+    ]
+    if not edits:
+        return frame
+    return structs.replace(frame, options=frame.options | {OPTION: {"edits": edits}})
+
+
+def edits_in(options: JsonObject) -> list[JsonObject]:
+    """List the edits that a frame asks for."""
+    management = options.get(OPTION)
+    edits = management.get("edits") if isinstance(management, dict) else None
+    return [edit for edit in edits or () if isinstance(edit, dict)]
+
+
+def _clearing(
+    frame: Framed, settings: ClearSettings, window: Window, describe: Describe
+) -> JsonObject:
+    trigger = max(1, min(settings.server_trigger_tokens, window.warning_tokens))
+    least = max(0, trigger - settings.server_target_tokens)
+    return {
+        "type": CLEAR_RESULTS,
+        "trigger": {"type": "input_tokens", "value": trigger},
+        "keep": {"type": "tool_uses", "value": settings.keep_results},
+        "clear_at_least": {"type": "input_tokens", "value": least},
+        "exclude_tools": _kept_tools(frame, describe),
+    }
+
+
+def _thinking(frame: Framed, able: Capabilities) -> list[JsonObject]:
+    """Have all thinking kept, where there is any; this edit must come first."""
+    config = frame.options.get("thinking")
+    mode = config.get("type") if isinstance(config, dict) else None
+    thinks = mode not in (None, "disabled") or "disabled" not in able.thinking_modes
+    return [{"type": CLEAR_THINKING, "keep": "all"}] if thinks else []
+
+
+def _kept_tools(frame: Framed, describe: Describe) -> list[str]:
+    names = (str(tool.get("name")) for tool in frame.tools)
+    return sorted(name for name in names if not describe(name).is_clearable)
+
+
+def sendable(frame: Framed, able: Capabilities) -> tuple[JsonObject, tuple[str, ...]]:
+    """Give the options and headers of a frame that a model takes, should it have been switched."""
+    options, betas = frame.options, frame.betas
+    if not able.context_management and OPTION in options:
+        options = {key: value for key, value in options.items() if key != OPTION}
+        betas = tuple(beta for beta in betas if beta != BETA)
+    if not able.cache_edits and EDITS_BETA in betas:
+        betas = tuple(beta for beta in betas if beta != EDITS_BETA)
+    return options, betas
+
+
+def cleared_count(applied: Sequence[JsonObject]) -> int:
+    """Read how many results a provider says it cleared of a prompt."""
+    return _sum(applied, "cleared_tool_uses")
+
+
+def cleared_tokens(applied: Sequence[JsonObject]) -> int:
+    """Read how many tokens of results a provider says it cleared of a prompt."""
+    return _sum(applied, "cleared_input_tokens")
+
+
+def _sum(applied: Sequence[JsonObject], key: str) -> int:
+    counts: list[Json] = [edit.get(key) for edit in applied if edit.get("type") == CLEAR_RESULTS]
+    return sum(count for count in counts if isinstance(count, int))
+
+
+def is_shortened(applied: Sequence[JsonObject]) -> bool:
+    """Say whether a provider changed the prompt it was sent."""
+    return any(edit.get("cleared_input_tokens") for edit in applied)

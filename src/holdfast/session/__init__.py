@@ -1,0 +1,9 @@
+"""A session: what a program holds that has a loop of its own."""
+
+from holdfast.session.session import (
+    Session,
+)
+
+__all__ = [
+    "Session",
+]

@@ -1,0 +1,218 @@
+"""Compacting a list of messages: one call, for programs that want nothing else.
+
+Messages come in as one would send them to Anthropic or to a chat endpoint; a list in the same
+style goes out, shorter, with a small report. Without a client the summary is a digest, made
+without a network. System messages stay, in front; what the user said last and nobody answered
+stays, and so do the last few messages, if wished. A list that a summary would not make shorter
+comes back as it is, and one with a message that cannot be read is refused.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from holdfast.errors import ConfigError
+from holdfast.log.entries import Compacted
+from holdfast.messages import Json, JsonObject, Usage
+from holdfast.session import Session
+from holdfast.session.scratch_session import Manners, on_paper, take, tried
+from holdfast.settings import Settings
+from holdfast.stages.compact.commit import NotShorter
+from holdfast.stages.compact.compact import NothingToCompact, Wish
+from holdfast.transcripts.formats import named, read_lines
+from holdfast.transcripts.provider import provider_of
+
+Style: TypeAlias = Literal["anthropic", "openai"]
+
+SYSTEM = frozenset({"system", "developer"})
+"""Roles whose words hold for the whole conversation: no summary stands for them."""
+ROLES: dict[Style, frozenset[str]] = {
+    "anthropic": frozenset({"user", "assistant", "system"}),
+    "openai": frozenset({"user", "assistant", "tool", "function"}) | SYSTEM,
+}
+"""Who may speak; a message of anybody else's would be lost without a word."""
+
+
+WANTED = "give a list of objects with role and content"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactedMessages:
+    """A list of messages, and what was done to it."""
+
+    messages: list[JsonObject]
+    """To be sent instead; in the style they came in."""
+    by: Literal["model", "digest", "nobody"]
+    """Who wrote the summary; nobody, if the list is as it was."""
+    before_tokens: int
+    after_tokens: int
+    survived: float = 1.0
+    """The share of exact names in use lately that is still there."""
+    usage: Usage | None = None
+    """What a model's summary took."""
+
+
+async def compact(
+    messages: Sequence[Mapping[str, object]],
+    *,
+    model: str = "",
+    client: object = None,
+    focus: str = "",
+    keep: int = 0,
+    style: Style | None = None,
+    settings: Settings | None = None,
+) -> CompactedMessages:
+    """Let the history in a list of messages become a summary.
+
+    Args:
+        messages: in the style of Anthropic's Messages API or of chat completions.
+        model: who the messages are for: it tells the window, and who a client is asked for.
+        client: of Anthropic's or OpenAI's SDK, or a model; without one no model is asked.
+        focus: what a model's summary is to dwell on.
+        keep: how many of the last messages stay word for word at least.
+        style: the style, where it should not be told from the messages.
+        settings: instead of the defaults.
+
+    Raises:
+        ContextOverflow: what cannot be compacted is too much for the window by itself.
+        ConfigError: a client is given and no model, or a message cannot be read.
+    """
+    if client is not None and not (model := model or str(getattr(client, "name", ""))):
+        raise ConfigError("a client needs the name of the model to ask; give model=")
+    plain = _listed(messages)
+    if not plain:
+        return CompactedMessages(messages=[], by="nobody", before_tokens=0, after_tokens=0)
+    style = style or _style(plain)
+    _check_roles(plain, style)
+    history = list(read_lines([_request(plain, style)], style))
+    with on_paper(history, settings or Settings(), client=client, model=model) as paper:
+        before = paper.fullness().used_tokens
+        entry = await _compacted(paper, keep, focus, by_model=client is not None)
+        if entry is None:
+            return CompactedMessages(
+                messages=plain, by="nobody", before_tokens=before, after_tokens=before
+            )
+        return CompactedMessages(
+            messages=[*filter(_is_system, plain), *_written(paper, style, like=plain)],
+            by="model" if entry.by == "model" else "digest",
+            before_tokens=before,
+            after_tokens=paper.fullness().used_tokens,
+            survived=entry.survived,
+            usage=entry.usage,
+        )
+
+
+async def _compacted(paper: Session, keep: int, focus: str, *, by_model: bool) -> Compacted | None:
+    wish = _wish(paper, keep, focus, by_model=by_model)
+    if wish is None:
+        return None
+    try:
+        return await take(paper, await tried(paper, wish, Manners()), wish)
+    except (NothingToCompact, NotShorter):
+        return None
+
+
+def _wish(paper: Session, keep: int, focus: str, *, by_model: bool) -> Wish | None:
+    """Say what is to be covered; nothing if all of it is to be kept."""
+    view = paper.view
+    if keep <= 0:
+        return Wish(trigger="manual", focus=focus, by_model=by_model)
+    left, at = keep, len(view.items)
+    while at and left > 0:
+        at -= 1
+        left -= len(list(view.items[at].fragments("sent")))
+    if at < 2:
+        return None
+    pivot = view.items[at - 1].id
+    return Wish(trigger="manual", focus=focus, kind="up_to", pivot=pivot, by_model=by_model)
+
+
+def _written(paper: Session, style: Style, *, like: list[JsonObject]) -> list[JsonObject]:
+    """Write what is to be sent instead, without the system messages; strings where there were."""
+    request = msgspec.json.decode(b"".join(named(style).write(paper.view)))
+    found = [message for message in request["messages"] if not _is_system(message)]
+    return [_flat(message) for message in found] if _has_only_strings(like) else found
+
+
+def _request(messages: list[JsonObject], style: Style) -> bytes:
+    """Write the list so that its system messages are known as such, wherever they stood."""
+    system = [message for message in messages if _is_system(message)]
+    rest = [message for message in messages if not _is_system(message)]
+    if style == "openai" or not system:
+        return msgspec.json.encode([*system, *rest])
+    texts = (text for message in system for text in _texts(message.get("content")))
+    blocks = [{"type": "text", "text": text} for text in texts]
+    return msgspec.json.encode({"system": blocks, "messages": rest})
+
+
+def _texts(content: Json) -> Iterator[str]:
+    match content:
+        case str():
+            yield content
+        case list():
+            for block in content:
+                if isinstance(block, dict):
+                    yield str(block.get("text", ""))
+
+
+def _is_system(message: JsonObject) -> bool:
+    return message.get("role") in SYSTEM
+
+
+def _style(messages: list[JsonObject]) -> Style:
+    found = provider_of(msgspec.json.encode(messages))
+    if found is None:
+        raise ConfigError(f"these are no messages; {WANTED}")
+    return found
+
+
+def _check_roles(messages: list[JsonObject], style: Style) -> None:
+    """Refuse what nobody would read."""
+    for at, message in enumerate(messages):
+        if message.get("role") not in ROLES[style]:
+            known = ", ".join(sorted(ROLES[style]))
+            raise ConfigError(
+                f"message {at} has the role {message.get('role')!r}; in the style of {style} "
+                f"there are {known}"
+            )
+
+
+def _listed(messages: object) -> list[JsonObject]:
+    """Write messages as plain JSON; refuse what is no list of them."""
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        raise ConfigError(f"a {type(messages).__name__} is no list of messages; {WANTED}")
+    return [_plain(message) for message in messages]
+
+
+def _plain(value: object) -> JsonObject:
+    """Write a message as plain JSON: blocks of an SDK's answer may stand in it as they came."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"a {type(value).__name__} is no message; {WANTED}")
+    try:
+        found = msgspec.to_builtins(dict(value), enc_hook=_dumped)
+    except TypeError as error:
+        raise ConfigError(f"a message cannot be written as JSON: {error}") from error
+    assert isinstance(found, dict)
+    return found
+
+
+def _dumped(value: object) -> Json:
+    dump = getattr(value, "model_dump", None)
+    if dump is None:
+        raise TypeError(f"a {type(value).__name__} in a message")
+    dumped: Json = dump(mode="json", exclude_none=True)
+    return dumped
+
+
+def _has_only_strings(messages: list[JsonObject]) -> bool:
+    return all(isinstance(message.get("content"), str) for message in messages)
+
+
+def _flat(message: JsonObject) -> JsonObject:
+    """Write text blocks as one string, as the list that came had it."""
+    content = message.get("content")
+    if not isinstance(content, list) or any(block.get("type") != "text" for block in content):
+        return message
+    return message | {"content": "\n\n".join(block["text"] for block in content)}

@@ -1,0 +1,102 @@
+"""A compaction tried out on a history: looked at first, perhaps changed by hand, taken or left.
+
+A history comes in, of a session of ours or of somebody else's transcript. On a log that is thrown
+away it becomes a session, in which a draft is made as in any other. Nothing here touches what the
+history came from; whoever likes the draft has it recorded where it belongs.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from msgspec import structs
+
+from holdfast.log import Header, Log, write_log
+from holdfast.log.entries import AnyEntry, Compacted, Forked
+from holdfast.messages import Text
+from holdfast.session import Session
+from holdfast.settings import Settings
+from holdfast.stages.compact.commit import recorded
+from holdfast.stages.compact.compact import Wish
+from holdfast.stages.compact.compose import Composed, Manner, compose
+from holdfast.stages.compact.draft import Draft
+from holdfast.stages.compact.reread import tokens_of
+from holdfast.stages.compact.survival import check_survival, recent_names
+
+PAPER = "paper"
+"""What the log that is thrown away is called."""
+
+
+@contextmanager
+def on_paper(
+    history: Sequence[AnyEntry], settings: Settings, *, client: object = None, model: str = ""
+) -> Iterator[Session]:
+    """Make a session of a history, on a log that is thrown away; nothing is learnt from it."""
+    quiet = replace(settings, gauge=replace(settings.gauge, calibrate=False))
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as place:
+        path = Path(place) / f"{PAPER}.jsonl"
+        write_log(path, Header(session=PAPER), history)
+        session = Session(Log.open(path), quiet, client=client)
+        try:
+            if model and session.view.model != model:
+                session.switch(model, "tried out")
+            yield session
+        finally:
+            session.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """How a tried-out summary speaks of where everything lies."""
+
+    log: str = ""
+    """The session or the transcript it stands for; nothing where there is none to point at."""
+    has_history: bool = False
+
+
+def edited(draft: Draft, text: str) -> Draft:
+    """Put a person's words in the place of a summary, and see which names survive in them."""
+    if text == draft.composed.text:
+        return draft
+    material = draft.material
+    wanted = recent_names(material.segment.items, material.ledger.open_texts(), material.limits)
+    composed = Composed(
+        text=text,
+        tokens=tokens_of((Text(text=text),)),
+        survival=check_survival(text, wanted, budget_tokens=0),  # nothing is added to their words
+    )
+    return replace(draft, composed=composed, made=replace(draft.made, block=None), is_edited=True)
+
+
+async def tried(session: Session, wish: Wish, manners: Manners) -> Draft:
+    """Draft a compaction and let it point at the original rather than at the paper."""
+    stage = session.compaction
+    draft = await stage.draft(session.engine, wish)
+    manner = Manner(
+        log=manners.log,
+        has_history=manners.has_history,
+        is_auto=False,
+        masked=stage.around.masked,
+    )
+    return replace(draft, composed=compose(draft.material, draft.made.written, manner))
+
+
+async def take(session: Session, draft: Draft, wish: Wish, *, seconds: float = 0.0) -> Compacted:
+    """Record a draft in a session, with what is restored and what became of the requests.
+
+    Every draft of the same history will do, also one that was made on paper.
+    """
+    entry = recorded(session.engine, draft, wish.trigger, seconds=seconds)
+    await session.compaction.around.after(entry)
+    return entry
+
+
+def carry_over(paper: Session, session: Session, draft: Draft) -> Draft:
+    """Let a session know what was spent on a draft that was made on paper."""
+    since = len(session.view.history)
+    for entry in paper.view.history[draft.since :]:
+        if isinstance(entry, Forked):
+            session.engine.record(structs.replace(entry, n=0))
+    return replace(draft, since=since)

@@ -1,0 +1,99 @@
+"""All that the parts of a generated session share: the project, the tools, the meter, the scribe.
+
+What anyone says passes through here, so that the record, its weight in the next prompt and
+its share of the session are never counted apart.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import msgspec
+
+from holdfast.simulator.sessions.balance import Balance
+from holdfast.simulator.sessions.calls import Call, Json, Toolbox
+from holdfast.simulator.sessions.chance import Chance
+from holdfast.simulator.sessions.corpus import pictures
+from holdfast.simulator.sessions.meter import Meter, weigh_picture
+from holdfast.simulator.sessions.project import Project
+from holdfast.simulator.sessions.writer import Scribe, picture_block
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Where a session takes place."""
+
+    chance: Chance
+    project: Project
+    tools: Toolbox
+    meter: Meter
+    balance: Balance
+    scribe: Scribe
+    is_sidechain: bool
+    scale: float
+
+    @classmethod
+    def set(cls, seed: int, *, model: str, is_sidechain: bool, scale: float) -> Self:
+        """Build everything from one seed."""
+        chance = Chance(seed)
+        project = Project(chance, scale=scale)
+        return cls(
+            chance=chance,
+            project=project,
+            tools=Toolbox(project),
+            meter=Meter(chance),
+            balance=Balance(),
+            scribe=Scribe(chance, model=model, is_sidechain=is_sidechain),
+            is_sidechain=is_sidechain,
+            scale=scale,
+        )
+
+    def say(self, text: str) -> None:
+        """Let the user say something."""
+        self.scribe.user(text)
+        self.weigh_in(text)
+
+    def say_meta(self, content: str | list[Json], text: str) -> None:
+        """Let the agent say something in the user's place, hidden from the screen."""
+        self.scribe.user(content, isMeta=True)
+        self.weigh_in(text)
+
+    def show_picture(self, text: str) -> None:
+        """Let the user show a picture and say something about it."""
+        picture = self.chance.pick(pictures())
+        self.scribe.user([{"type": "text", "text": text}, picture_block(picture)])
+        self.weigh_in(text)
+        self.meter.add(weigh_picture(picture.width, picture.height))
+
+    def weigh_in(self, text: str) -> None:
+        """Count a text of the user."""
+        self.meter.add(self.meter.weigh(text))
+        self.balance.count("user", len(text))
+
+    def weigh_answer(self, blocks: list[Json]) -> int:
+        """Count an answer; return its tokens."""
+        texts = [_text_of(block) for block in blocks]
+        tokens = sum(self.meter.weigh(text) for text in texts)
+        self.meter.add(tokens)
+        self.balance.count("assistant", sum(map(len, texts)))
+        return tokens
+
+    def weigh_result(self, call: Call, tool_id: str) -> None:
+        """Count a tool's result."""
+        picture = call.picture
+        tokens = (
+            weigh_picture(picture.width, picture.height)
+            if picture
+            else self.meter.weigh(call.output)
+        )
+        self.meter.add_result(tool_id, tokens)
+        self.balance.count("result", len(call.output))
+
+
+def _text_of(block: Json) -> str:
+    match block:
+        case {"type": "thinking", "thinking": str(text)} | {"type": "text", "text": str(text)}:
+            return text
+        case {"name": str(name), "input": given}:
+            return name + msgspec.json.encode(given).decode()
+        case _:
+            raise ValueError(f"a block of unknown kind: {block!r}")

@@ -1,0 +1,108 @@
+"""What a history says about a session's calls and its cache, counted as it grows.
+
+Entries come in, each once; out come how many calls there were and how many of them cold, when
+the last one began, what has since made the whole cache void, and whether the provider acts on
+edits of its cache. All of it is in the log, so a session that is resumed knows it too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.log.entries import (
+    AnyEntry,
+    Asked,
+    Compacted,
+    Failed,
+    Forked,
+    Framed,
+    Replied,
+    Switched,
+)
+from holdfast.request.edits import deleted_tokens
+from holdfast.request.server_side import cleared_tokens
+
+EDITS_FAILED = "cache edits"
+"""What a `Failed` entry is about that says a provider did not act on edits of its cache."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """The counts so far."""
+
+    calls: int = 0
+    cold_calls: int = 0
+    began: float = 0.0
+    """When the last call began that wrote the cache or read it; an imported session tells only
+    when its answer came."""
+    began_at: int = 0
+    """The entry that says so."""
+    void_at: int = 0
+    void_by: str = ""
+    """The last entry after which nothing of a prompt is in the cache, and what it was."""
+    has_deleted: bool = False
+    """Some answer reported that edits of the cache were acted on."""
+    edits_failed: bool = False
+    last_applied: Replied | None = None
+    """The last answer to a prompt that the provider shortened."""
+    served_tokens: int = 0
+    """What it took out of that prompt and had not out of the one before."""
+    _read: int = 0
+    _model: str = ""
+    _response: str = ""
+
+    def follow(self, history: Sequence[AnyEntry], lifetime_seconds: float) -> None:
+        """Count what is new."""
+        if len(history) < self._read:
+            self.__init__()  # type: ignore[misc]
+        for entry in history[self._read :]:
+            self._count(entry, lifetime_seconds)
+        self._read = len(history)
+
+    def _count(self, entry: AnyEntry, lifetime_seconds: float) -> None:
+        match entry:
+            case Asked(at=at):
+                self._begin(entry.n, at, lifetime_seconds)
+            case Replied(at=at):
+                self._answer(entry)
+                if self.began_at == 0:
+                    self.began = at
+            case Forked(source=source) if not source.startswith("agent:"):
+                self._renew(entry)
+            case Switched(model=model):
+                if model != self._model:
+                    self.void_at, self.void_by = entry.n, "another model answers"
+                self._model = model
+            case Framed():
+                self.void_at, self.void_by = entry.n, "the prompt's frame is new"
+            case Compacted():
+                self.void_at, self.void_by = entry.n, "the history was compacted"
+            case Failed(what=what) if what == EDITS_FAILED:
+                self.edits_failed = True
+
+    def _begin(self, n: int, at: float, lifetime_seconds: float) -> None:
+        self.cold_calls += self.began > 0 and at - self.began >= lifetime_seconds
+        self.began, self.began_at = at, n
+
+    def _renew(self, entry: Forked) -> None:
+        """Count a fork that read what the conversation had left: from then on it lives anew."""
+        if entry.usage.cache_read_tokens and self.began:
+            self.began = max(self.began, entry.at - entry.seconds)
+
+    def _answer(self, entry: Replied) -> None:
+        self.calls += not entry.response_id or entry.response_id != self._response
+        self._response = entry.response_id
+        self.has_deleted = self.has_deleted or deleted_tokens(entry.usage) > 0
+        if entry.applied:
+            self._serve(entry)
+
+    def _serve(self, entry: Replied) -> None:
+        """Take in what the provider cleared; it gives the sum for each prompt."""
+        last = self.last_applied
+        if last is None or not entry.response_id or last.response_id != entry.response_id:
+            before = cleared_tokens(last.applied) if last else 0
+            self.served_tokens = max(0, cleared_tokens(entry.applied) - before)
+        self.last_applied = entry
+
+    def is_void(self) -> bool:
+        """Say whether nothing that the last call left can be read."""
+        return self.void_at > self.began_at

@@ -1,0 +1,254 @@
+"""Which results may be cleared, oldest first, kept up to date as the view grows.
+
+A view comes in before each call; out come the results of tools whose output can be had again,
+each with its weight and with what stands before it. Only what is new is looked at, unless an
+entry changed what was there. A result that no answer has followed yet is not listed: the
+model has not read it. Weights are those of one tokenizer: they say how the parts of a view
+relate, while the gauge says how large the whole is.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from operator import mul
+from typing import NamedTuple
+
+from msgspec.structs import astuple
+
+from holdfast.log.entries import (
+    AnyEntry,
+    Cleared,
+    Collapsed,
+    Compacted,
+    Pinned,
+    Redone,
+    Said,
+    Snipped,
+    Spilled,
+    Undone,
+)
+from holdfast.messages import ToolUse
+from holdfast.messages.measure import Measure
+from holdfast.models.capabilities import capabilities
+from holdfast.tools.describe import Describe, Described, description_of
+from holdfast.view import View
+from holdfast.view.items import Item, Result, Round
+from holdfast.view.tokens import CLAUDE
+
+_WEIGHTS = astuple(CLAUDE)
+_MOVES = (Cleared, Collapsed, Compacted, Pinned, Redone, Snipped, Undone)
+"""Entries after which what was listed is not what stands there."""
+
+
+def weight(measure: Measure) -> float:
+    """Weigh a part of a view against its other parts."""
+    return float(sum(map(mul, astuple(measure), _WEIGHTS)))
+
+
+class Clearable(NamedTuple):
+    """A result that could be cleared."""
+
+    result: Result
+    use: ToolUse
+    tool: Described
+    order: int
+    """The round it belongs to."""
+    weight: float
+    """What is sent of it now."""
+    before: float
+    """The weight of everything before its round, the frame left out."""
+    paths: tuple[str, ...] = ()
+    """What files the call names."""
+
+    @property
+    def id(self) -> str:
+        """The tool use it answers."""
+        return self.result.tool_use_id
+
+
+@dataclass(slots=True)
+class Batch:
+    """Results that go together, oldest first."""
+
+    results: list[Clearable] = field(default_factory=list)
+    weight: float = 0.0
+
+    def add(self, result: Clearable) -> None:
+        """Add a newer one."""
+        self.results.append(result)
+        self.weight += result.weight
+
+    def without(self, ids: AbstractSet[str]) -> "Batch":
+        """Leave some out."""
+        left = [result for result in self.results if result.id not in ids]
+        gone = len(left) < len(self.results)
+        return Batch(left, sum(result.weight for result in left)) if gone else self
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __add__(self, other: "Batch") -> "Batch":
+        both = sorted((*self.results, *other.results), key=lambda result: result.result.id)
+        return Batch(both, self.weight + other.weight)
+
+
+class Stock:
+    """What of a view could be cleared."""
+
+    def __init__(
+        self,
+        describe: Describe = description_of,
+        *,
+        smallest: float = 0.0,
+        is_kept: Callable[[str], bool] = lambda path: False,
+    ) -> None:
+        self._describe = describe
+        self._smallest = smallest
+        """A lighter result is never cleared; it only counts among the newest."""
+        self._is_kept = is_kept
+        """Says of a path that what was read there is never cleared."""
+        self._view: View | None = None
+        self._read = 0
+        self._known: dict[int, tuple[Item, float]] = {}
+        """The weight of each item, by its order; an item that changed is another one."""
+        self._forget()
+
+    def _forget(self) -> None:
+        self.newest: list[Clearable] = []
+        """All that the model has read and still sees, light ones included."""
+        self.heavy = Batch()
+        """Those of them that are worth clearing."""
+        self.edited = Batch()
+        """Deleted inside the provider's cache, and still sent."""
+        self.served = Batch()
+        """Cleared by the provider on its side, and still sent."""
+        self.unread = 0
+        """How many newer ones the model has not read."""
+        self._pointed: frozenset[str] = frozenset()
+        """What those refer to in place of saying it again."""
+        self._held: set[str] = set()
+        """What results refer to that are never cleared themselves."""
+        self.cleared_weight = 0.0
+        """What clearing has taken out."""
+        self._ids: set[str] = set()
+        self._taken = 0
+        self._weight = 0.0
+
+    def follow(self, view: View, *, is_forced: bool = False) -> None:
+        """Take in what happened since the last time; forced, what the user took back too."""
+        vetoes = frozenset[int | str]() if is_forced else view.fate.vetoes
+        if view is not self._view or is_forced:
+            self._view, self._read = None if is_forced else view, 0
+            self._forget()
+        fresh, self._read = view.history[self._read :], len(view.history)
+        if any(self._is_move(entry, view.model) for entry in fresh):
+            self._forget()
+        end = _last_round(view.items)
+        for item in view.items[self._taken : end]:
+            self._take(item, vetoes, is_pinned=view.is_pinned(item))
+        self._taken = max(self._taken, end)
+        last = view.items[end] if end < len(view.items) else None
+        self.unread = sum(1 for _ in self._answers(last)) if isinstance(last, Round) else 0
+        unread = last.results if isinstance(last, Round) else ()
+        self._pointed = frozenset(filter(None, map(pointed_at, unread)))
+
+    def batch(self, keep: int) -> Batch:
+        """Give all that is worth clearing but for the newest, of which at least one stays.
+
+        What one that stays refers to is as new as that one, however old it is itself.
+        """
+        kept = max(0, max(1, keep) - self.unread)
+        newest = self.newest[-kept:] if kept else []
+        stays = [result for result in newest if result.weight >= self._smallest]
+        count = len(self.heavy) - len(stays)
+        left = sum(result.weight for result in stays)
+        taken = Batch(self.heavy.results[:count], self.heavy.weight - left)
+        held = {*self._held, *self._pointed, *(pointed_at(one.result) for one in newest)} - {""}
+        return taken.without(held) if held else taken
+
+    def _is_move(self, entry: AnyEntry, model: str) -> bool:
+        """Say whether an entry changed items that were taken already."""
+        if isinstance(entry, Spilled):
+            return entry.tool_use_id in self._ids
+        if isinstance(entry, Said):  # models that strip thinking lose the turn's at its end
+            return not entry.hidden and not capabilities(model).keeps_thinking
+        return isinstance(entry, _MOVES)
+
+    def _take(self, item: Item, vetoes: AbstractSet[int | str], *, is_pinned: bool) -> None:
+        before = self._weight
+        self._weight += self._weigh(item)
+        if not isinstance(item, Round):
+            return
+        self._hold(item, vetoes, is_pinned=is_pinned)
+        for use, tool, result in self._answers(item):
+            self._ids.add(use.id)
+            shown = weight(sent_measure(result))
+            if result.cleared is not None and result.cleared.how == "rewritten":
+                self.cleared_weight += weight(result.measure) - shown
+                continue
+            paths = tool.paths_in(use.input)
+            if is_pinned or use.id in vetoes or any(map(self._is_kept, paths)):
+                continue
+            self._file(
+                Clearable(
+                    result=result,
+                    use=use,
+                    tool=tool,
+                    order=item.order,
+                    weight=shown,
+                    before=before,
+                    paths=paths,
+                )
+            )
+
+    def _hold(self, item: Round, vetoes: AbstractSet[int | str], *, is_pinned: bool) -> None:
+        """Note what a round refers to from results that always stay."""
+        references = [result for result in item.results if pointed_at(result)]
+        goes = {use.id for use, _, _ in self._answers(item)} if references else set()
+        for result in references:
+            if is_pinned or result.tool_use_id in vetoes or result.tool_use_id not in goes:
+                self._held.add(pointed_at(result))
+
+    def _file(self, found: Clearable) -> None:
+        """Put a result where it belongs by what was done to it."""
+        cleared = found.result.cleared
+        if cleared is not None:
+            (self.edited if cleared.how == "edited" else self.served).add(found)
+            return
+        self.newest.append(found)
+        if found.weight >= self._smallest:
+            self.heavy.add(found)
+
+    def _weigh(self, item: Item) -> float:
+        """Weigh an item, each once."""
+        known = self._known.get(item.order)
+        if known is None or known[0] is not item:
+            known = self._known[item.order] = item, weight(item.measure)
+        return known[1]
+
+    def _answers(self, item: Round) -> Iterator[tuple[ToolUse, Described, Result]]:
+        """List the results of a round that come from tools of the right kinds."""
+        results = {result.tool_use_id: result for result in item.results}
+        for use in item.tool_uses():
+            tool = self._describe(use.name)
+            if tool.is_clearable and use.id in results:
+                yield use, tool, results[use.id]
+
+
+def _last_round(items: Sequence[Item]) -> int:
+    """Find the last answer; what stands before it was read."""
+    for i in range(len(items) - 1, -1, -1):
+        if isinstance(items[i], Round):
+            return i
+    return 0
+
+
+def sent_measure(result: Result) -> Measure:
+    """Give the measure of what is sent of a result."""
+    instead = result.stand_in("sent")
+    return instead.measure if instead else result.measure
+
+
+def pointed_at(result: Result) -> str:
+    """Name the result that one refers to instead of saying the same again."""
+    return result.spilled.same_as if result.spilled and result.cleared is None else ""

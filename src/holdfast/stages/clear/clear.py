@@ -1,0 +1,188 @@
+"""Layer 2: old tool results leave the view when that is free, or when it pays.
+
+Before each call the results of tools whose output can be had again are looked at, the newest
+left out; `ways` decides. What is decided is one entry, with a line for the user and, in each
+result's place, one for the model. Clearing that the provider does on its side is only read
+back: it gives counts, so which results it meant is inferred. Cleared are batches: a cut that
+moved with every call would cost a rewrite of the cache each time.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+
+from holdfast.log.entries import AnyEntry, Cleared, Failed
+from holdfast.models.capabilities import capabilities
+from holdfast.request.cache.cache_state import LIFETIME_SECONDS
+from holdfast.request.edits import deleted_tokens, takes_edits
+from holdfast.request.server_side import OPTION
+from holdfast.stages.clear.call_stats import EDITS_FAILED, Tally
+from holdfast.stages.clear.candidates import Batch, Stock, weight
+from holdfast.stages.clear.placeholder import LONGEST_WEIGHT, Lines
+from holdfast.stages.clear.policy import Plan, Standing, plan_clearing
+from holdfast.stages.clear.server_clears import plan_served, served
+from holdfast.stages.clear.snapshot import Moment, moment
+from holdfast.stages.prefix_lock import drops_thinking, may_move
+from holdfast.tools.describe import HISTORY, Describe, describing, description_of
+from holdfast.turn.engine import Engine
+from holdfast.view import View
+
+STALE_SHARE = 0.5
+"""Edits that delete less than this share of what they should are not being acted on."""
+SURELY_LONGER = 4 * LONGEST_WEIGHT
+"""A result of this weight is longer than any line in its place, which need not be weighed."""
+ASK_AGAIN_SHARE = 1 / 16
+"""By how much a batch must have grown before its price is asked again: near its best moment
+the gain is flat, and asking takes longer than all else here."""
+
+
+def _nothing(_: str) -> None:
+    """Tell nobody."""
+
+
+class Clearing:
+    """The stage, with what it has counted so far."""
+
+    def __init__(
+        self,
+        *,
+        describe: Describe = description_of,
+        forget: Callable[[str], None] = _nothing,
+        tell: Callable[[str], None] = _nothing,
+        is_main: bool = True,
+    ) -> None:
+        """Make the stage of one session.
+
+        `forget` is given each path whose text the model no longer has before it, `tell` the
+        line for the user. Agents beside the main conversation leave the provider's cache alone.
+        """
+        self.describe = describe
+        self.forget = forget
+        self.tell = tell
+        self.is_main = is_main
+        self._stock: Stock | None = None
+        self._tally = Tally()
+        self._lines = Lines()
+        self._served = 0
+        """The last answer whose word on what the provider cleared was taken in."""
+        self._refused = 0.0
+        """What a batch weighed when clearing it was found not to pay."""
+
+    def attach(self, engine: Engine) -> None:
+        """Let it run before each of an engine's calls, after the stages that are there."""
+        engine.stages = (*engine.stages, self)
+
+    async def __call__(self, engine: Engine) -> None:
+        """Clear what is due before the next call."""
+        settings = engine.settings.clear
+        stock = self.look(engine)
+        if self._take_in_served(engine, stock):
+            stock = self.look(engine)
+        if not settings.on:
+            return
+        now = moment(engine, stock, self._tally)
+        if now.is_blocked and engine.view.fate.vetoes:
+            stock.follow(engine.view, is_forced=True)
+        standing = self._standing(engine, stock, now)
+        if standing.is_stale and not self._tally.has_deleted and not self._tally.edits_failed:
+            engine.record(Failed(what=EDITS_FAILED, error="the provider did not act on them"))
+        plan = plan_clearing(stock, now, standing, settings)
+        if plan is not None:
+            self._clear(engine, plan)
+        elif standing.asks_price and standing.can_move:
+            self._refused = stock.heavy.weight
+        self._lines.make_ready(stock.heavy.results, engine.view.history)
+
+    def look(self, engine: Engine) -> Stock:
+        """Take in what is new, and say what could be cleared."""
+        settings = engine.settings.clear
+        if self._stock is None:
+            memory = str(engine.log.path.parent / "memory")
+            self._stock = Stock(
+                describing(settings.also, lambda name: self.describe(name)),
+                smallest=max(settings.smallest_tokens, LONGEST_WEIGHT),
+                is_kept=lambda path: is_memory(path, memory),
+            )
+        tool = HISTORY if any(tool.get("name") == HISTORY for tool in engine.frame.tools) else ""
+        if self._lines.history_tool != tool:
+            self._lines = Lines(tool)
+        self._stock.follow(engine.view)
+        self._tally.follow(engine.view.history, LIFETIME_SECONDS[engine.frame.lifetime])
+        return self._stock
+
+    def _standing(self, engine: Engine, stock: Stock, now: Moment) -> Standing:
+        is_able = takes_edits(engine.frame, engine.model) and self.is_main
+        grown = abs(stock.heavy.weight - self._refused)
+        return Standing(
+            can_move=may_move(engine),
+            has_edits=is_able and not self._tally.edits_failed,
+            is_stale=not now.cold and is_stale(engine.view, stock.edited, now),
+            is_served=OPTION in engine.frame.options
+            and capabilities(engine.model).context_management,
+            asks_price=bool(now.cold) or grown >= ASK_AGAIN_SHARE * self._refused,
+        )
+
+    def _clear(self, engine: Engine, plan: Plan) -> None:
+        entry = cleared(engine, plan, self._lines)
+        if not entry.ids:
+            return
+        engine.record(entry)
+        self._refused = 0.0
+        gone = frozenset(entry.ids)
+        for result in plan.batch.results:
+            if result.id in gone and result.tool.kind == "read":
+                for path in result.paths:
+                    self.forget(path)
+        self.tell(entry.why)
+
+    def _take_in_served(self, engine: Engine, stock: Stock) -> bool:
+        """Write down what the provider says it cleared on its side, if there is any news."""
+        answer = self._tally.last_applied
+        if answer is None or answer.n <= self._served:
+            return False
+        self._served = answer.n
+        found = served(engine.view, engine.frame, answer, self.describe)
+        found = shorter(found, self._lines, engine.view.history)
+        if found:
+            now = moment(engine, stock, self._tally)
+            self._clear(engine, plan_served(found, self._tally.served_tokens, now))
+        return bool(found)
+
+
+def cleared(engine: Engine, plan: Plan, lines: Lines) -> Cleared:
+    """Make the entry of a plan, leaving out what would not become shorter by it."""
+    taken = shorter(plan.batch, lines, engine.view.history)
+    made = [lines.line(result, engine.view.history) for result in taken.results]
+    return Cleared(
+        ids=tuple(result.id for result in taken.results),
+        texts=tuple(text for text, _ in made),
+        measures=tuple(measure for _, measure in made),
+        how=plan.how,
+        inferred=plan.how == "server",
+        place=engine.view.items[-1].order if plan.how == "edited" else 0,
+        drops_thinking=plan.how == "rewritten" and drops_thinking(engine),
+        why=plan.why,
+    )
+
+
+def shorter(batch: Batch, lines: Lines, history: Sequence[AnyEntry]) -> Batch:
+    """Leave out what a line in its place would not make shorter."""
+    longer = {
+        result.id
+        for result in batch.results
+        if result.weight <= SURELY_LONGER
+        and weight(lines.line(result, history)[1]) >= result.weight
+    }
+    return batch.without(longer) if longer else batch
+
+
+def is_stale(view: View, edited: Batch, now: Moment) -> bool:
+    """Say whether the provider, told to leave results out, counted them in all the same."""
+    if not edited or not view.edits or view.anchor is None or view.anchor.n < view.edits[-1].n:
+        return False
+    return deleted_tokens(view.anchor.usage) < STALE_SHARE * edited.weight * now.scale
+
+
+def is_memory(path: str, memory: str) -> bool:
+    """Say whether a file holds what is remembered between sessions."""
+    given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
+    return given.endswith("MEMORY.md") or given.startswith((f"{memory}/", f"{memory}\\"))

@@ -1,0 +1,123 @@
+"""What stands in place of a cleared result: what it was, and how to have it again.
+
+A result and its call come in, one line goes out. It is made once, when the result could first
+be cleared, and kept in the entry, so the time in it never moves the prefix. The call itself
+stands right above it in full, so the line names only what tells calls apart: a file, a
+program, a site. No query and no argument is copied, which is where secrets would be.
+"""
+
+import re
+import time
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from holdfast.log.entries import AnyEntry
+from holdfast.messages import Image, Json, text_of
+from holdfast.messages.measure import Measure, measure_result
+from holdfast.stages.clear.candidates import Clearable
+from holdfast.stages.clear.snapshot import time_of
+
+TARGET_CHARS = 80
+"""Enough for a path; what is longer is cut at its front, where paths are alike."""
+
+LONGEST_WEIGHT = 120.0
+"""Hardly any line weighs more, so a result that is not heavier is not worth one."""
+
+_AGAIN = {
+    "read": "Read it again",
+    "search": "Search again",
+    "shell": "Run it again",
+    "fetch": "Fetch it again",
+}
+_WORD = r"""(?:"[^"]*"|'[^']*'|\\.|[^\s"'\\;&|()`])*"""
+_PROGRAM = re.compile(
+    rf"(?:\w+={_WORD}\s+|cd\s+{_WORD}\s*(?:&&|;)\s*|sudo\s+|(?:ba|da|z)?sh\s+-\w*c\s+)*"
+    r"([\w./+][\w./+-]*)"
+)
+"""What a command runs, past variables, a change of directory and the shell around it."""
+
+
+class Lines:
+    """The lines of one session, each made once and ahead of its time."""
+
+    def __init__(self, history_tool: str = "") -> None:
+        self.history_tool = history_tool
+        """The tool that opens what is gone, if the model has one."""
+        self._made: dict[str, tuple[str, Measure]] = {}
+
+    def make_ready(self, results: Sequence[Clearable], history: Sequence[AnyEntry]) -> None:
+        """Make the lines of results that are new, the newest being last."""
+        for result in reversed(results):
+            if result.id in self._made:
+                break
+            self.line(result, history)
+
+    def line(self, result: Clearable, history: Sequence[AnyEntry]) -> tuple[str, Measure]:
+        """Give a result's line and its measure; one that was shown before stays as it was."""
+        known = result.result.cleared
+        if known is not None:
+            return known.text, measure_result(known.text)
+        if result.id not in self._made:
+            came = time_of(history, result.result.id)
+            text = stand_in(result, came, self.history_tool)
+            self._made[result.id] = text, measure_result(text)
+        return self._made[result.id]
+
+
+def stand_in(cleared: Clearable, came: float, history_tool: str = "") -> str:
+    """Say in one line what was cleared and how to have it again.
+
+    `came` is when the result came, `history_tool` the name of the tool that opens what is gone.
+    """
+    use, kind = cleared.use, cleared.tool.kind
+    what = " ".join(filter(None, (use.name, _target(cleared))))
+    told = f"[{what}: {_size(cleared)}, {_when(came)}, cleared to make room."
+    ways = [_AGAIN[kind]] if kind in _AGAIN else []
+    if history_tool:
+        ways.append(f"{history_tool} #{cleared.result.id} has it")
+    ending = f" {', or '.join(ways)}.]" if ways else "]"
+    return told + ending
+
+
+def _target(cleared: Clearable) -> str:
+    """Name what a call was about, as shortly as tells it from others, on one line."""
+    if cleared.tool.kind == "shell":
+        return _program(cleared.use.input.get(cleared.tool.command_input))
+    if cleared.paths:
+        path = "".join(char if char.isprintable() else " " for char in cleared.paths[0])
+        return path if len(path) <= TARGET_CHARS else "…" + path[-TARGET_CHARS + 1 :]
+    return _site(cleared.use.input.get("url"))
+
+
+def _program(command: Json) -> str:
+    """Name the program of a command; the model may have given anything in its place."""
+    words = command if isinstance(command, list) else [command]
+    text = " ".join(word for word in words if isinstance(word, str))
+    found = _PROGRAM.match(text.strip())
+    return found[1][:TARGET_CHARS] if found else ""
+
+
+def _site(url: Json) -> str:
+    """Name host and path of an address, and nothing of one that cannot be read."""
+    if not isinstance(url, str):
+        return ""
+    try:
+        parts = urlsplit(url if "//" in url else f"//{url}")
+        return f"{parts.hostname or ''}{parts.path}"[:TARGET_CHARS]
+    except ValueError:
+        return ""
+
+
+def _size(cleared: Clearable) -> str:
+    content = cleared.result.content
+    images = 0 if isinstance(content, str) else sum(isinstance(block, Image) for block in content)
+    told = [_counted(len(text_of(content)), "character")]
+    return ", ".join([*told, _counted(images, "image")] if images else told)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _when(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(at))

@@ -1,0 +1,188 @@
+"""Which way of clearing applies before a call, and what it takes: the decision, pure.
+
+What could be cleared comes in with the moment and what may be done in it; a plan goes out, or
+none. The ways in their order: what the provider no longer leaves out is taken out by us; a
+dead cache makes clearing free; edits delete inside a living one; else a batch must pay for
+the rewrite it causes, by lower reads or by sparing a compaction.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from holdfast.log.entries import How
+from holdfast.settings import ClearSettings
+from holdfast.stages.clear.candidates import Batch, Clearable, Stock
+from holdfast.stages.clear.snapshot import NEVER_CACHED, Moment
+
+Way: TypeAlias = Literal["stale", "idle", "edits", "server", "paid", "line"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What may be done just now."""
+
+    can_move: bool = True
+    """What was sent before may change."""
+    has_edits: bool = False
+    """The provider deletes inside its cache when told to."""
+    is_stale: bool = False
+    """It was told to and did not, or does no longer."""
+    is_served: bool = False
+    """The provider clears on its side."""
+    asks_price: bool = True
+    """Enough has changed since it was last found that clearing does not pay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to clear, how, and what the user is told."""
+
+    way: Way
+    batch: Batch
+    why: str
+    how: How = "rewritten"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule by weights alone, without regard to the cache."""
+
+    keep: int
+    """The newest stay."""
+    stop_at: float
+    """Oldest first, until what is left weighs no more than this."""
+    at_least: float
+    """Nothing at all, if less than this would go."""
+
+
+def choose(results: Sequence[Clearable], rule: Rule) -> Batch:
+    """Take results by a rule of weights."""
+    left = sum(result.weight for result in results)
+    taken = Batch()
+    for result in results[: max(0, len(results) - rule.keep)]:
+        if left <= rule.stop_at:
+            break
+        taken.add(result)
+        left -= result.weight
+    return taken if taken.weight >= rule.at_least else Batch()
+
+
+def plan_clearing(
+    stock: Stock, now: Moment, standing: Standing, settings: ClearSettings
+) -> Plan | None:
+    """Decide what to clear before the next call, by the first way that applies."""
+    batch = stock.batch(settings.keep_results)
+    if standing.is_stale and standing.can_move:
+        return _stale(stock.edited, batch, now, settings)
+    if now.cold and now.cold != NEVER_CACHED and settings.idle and standing.can_move:
+        return _idle(stock.edited + stock.served, batch, now, settings)
+    if standing.is_stale:
+        return _at_line(stock.edited + batch, now, standing, settings)
+    if standing.has_edits and not now.cold:
+        active = len(stock.heavy) + stock.unread
+        is_due = active >= settings.edits_trigger_results
+        return _edits(batch, now) if is_due else _edits_at_line(batch, now, standing, settings)
+    may_pay = standing.can_move and standing.asks_price and not standing.is_served
+    by_price = _paid(batch, now, settings) if settings.paid and may_pay else None
+    return by_price or _at_line(batch, now, standing, settings)
+
+
+def _stale(edited: Batch, batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
+    """Cut from the text what was to be deleted; all behind it is written anew, so more may go."""
+    taken = _with(edited, batch, now, settings)
+    why = f"{_told(taken, now)}: its cache does not do so"
+    return Plan(way="stale", batch=taken, why=why)
+
+
+def _idle(hidden: Batch, batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
+    """Clear what is old while the cache is dead, and with it what the provider left out."""
+    taken = _with(hidden, batch, now, settings)
+    if not taken:
+        return None
+    saved = now.write_usd(now.freed_tokens(taken))
+    money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
+    return Plan(way="idle", batch=taken, why=f"{_told(taken, now)} for free, as {now.cold}{money}")
+
+
+def _with(hidden: Batch, batch: Batch, now: Moment, settings: ClearSettings) -> Batch:
+    """Add what costs nothing to clear, if it is enough to be worth the loss."""
+    is_enough = now.freed_tokens(batch) >= max(1, now.scaled(settings.idle_least_tokens))
+    return hidden + batch if is_enough else hidden
+
+
+def _edits(batch: Batch, now: Moment) -> Plan | None:
+    saved = now.read_usd(now.freed_tokens(batch))
+    money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
+    why = f"{_told(batch, now)} inside the provider's cache{money}"
+    return Plan(way="edits", batch=batch, why=why, how="edited") if batch else None
+
+
+def _edits_at_line(
+    batch: Batch, now: Moment, standing: Standing, settings: ClearSettings
+) -> Plan | None:
+    """Delete fewer than a dozen where that spares a compaction; nothing is written anew for it."""
+    found = _at_line(batch, now, standing, settings)
+    return _edits(batch, now) if found else None
+
+
+def _paid(batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
+    """Clear a batch whose absence saves more than writing anew what stands behind it costs."""
+    least = max(settings.paid_least_tokens, settings.idle_least_tokens)
+    if now.freed_tokens(batch) < max(1, now.scaled(least)):
+        return None
+    found = now.payback(batch)
+    if found is None or not found.worth_it:
+        return None
+    money = (
+        f"it costs {usd(found.cost_now_usd)} now and saves {usd(found.saved_per_call_usd)} a call"
+    )
+    if found.cost_now_usd <= 0:
+        money = f"the next call costs {usd(-found.cost_now_usd)} less"
+    return Plan(way="paid", batch=batch, why=f"{_told(batch, now)}: {money}")
+
+
+def _at_line(batch: Batch, now: Moment, standing: Standing, settings: ClearSettings) -> Plan | None:
+    """Clear rather than let the history be compacted, if that makes room for a while.
+
+    Where bound thinking is at work this does not wait: compacting would drop more of it.
+    """
+    if not batch or not (now.is_at_line or (now.is_blocked and standing.can_move)):
+        return None
+    left = now.used_tokens - now.freed_tokens(batch)
+    if left > (1 - settings.line_room) * now.window.base_tokens:
+        return None
+    found = now.payback(batch)
+    cost = max(0.0, found.cost_now_usd) if found else 0.0
+    money = f"; it costs {usd(cost)}" if cost > 0 else ""
+    why = f"{_told(batch, now)}, so that nothing needs to be compacted yet{money}"
+    return Plan(way="line", batch=batch, why=why)
+
+
+def _told(batch: Batch, now: Moment) -> str:
+    """Say what is cleared; what had been, and only leaves the text now, is told apart."""
+    fresh = Batch()
+    for result in batch.results:
+        if result.result.cleared is None:
+            fresh.add(result)
+    known = len(batch) - len(fresh)
+    parts = []
+    if fresh or not known:
+        parts.append(
+            f"cleared {counted_results(len(fresh), 'old ')}, about {max(0, now.freed_tokens(fresh)):,} tokens"
+        )
+    if known:
+        parts.append(
+            f"took {counted_results(known)} out of the text that the provider was to leave out"
+        )
+    return ", and ".join(parts)
+
+
+def counted_results(count: int, which: str = "") -> str:
+    """Write a number of results; one is one."""
+    return f"1 {which}result" if count == 1 else f"{count} {which}results"
+
+
+def usd(amount: float) -> str:
+    """Write an amount so that it is not nothing."""
+    return f"${amount:.2f}" if abs(amount) >= 0.1 else f"${amount:.4f}"

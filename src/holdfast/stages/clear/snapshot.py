@@ -1,0 +1,171 @@
+"""The moment before a call, as far as clearing depends on it: sizes, prices, the cache's warmth.
+
+The engine comes in with what the stock and the tally know; a frozen value goes out that turns
+weights into tokens and tokens into money. Nothing here decides: `clear` does.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from holdfast.log.entries import AnyEntry
+from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
+from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
+from holdfast.request.cache.cache_state import LIFETIME_SECONDS, Lifetime, Warmth
+from holdfast.request.cache.forecast import Outlook, expect
+from holdfast.request.cache.payback import Edit, Payback, payback
+from holdfast.stages.clear.call_stats import Tally
+from holdfast.stages.clear.candidates import Batch, Clearable, Stock, weight
+from holdfast.turn.engine import Engine
+from holdfast.view.window import Window
+
+NEVER_CACHED = "nothing is cached"
+"""Why a cache is cold that was turned off: it is so before every call."""
+STAND_IN_WEIGHT = 60.0
+"""About what a line in place of a result weighs, its frame included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What is known before a call."""
+
+    history: Sequence[AnyEntry]
+    used_tokens: int
+    margin_tokens: int
+    window: Window
+    scale: float
+    """Tokens per unit of weight."""
+    frame_weight: float
+    cached_tokens: int
+    """What the last call left in the cache."""
+    cold: str
+    """Why nothing of it can be read any more; empty if it can."""
+    is_readable_from: float
+    """Prefixes that ended a prompt since then are still there."""
+    lifetime: Lifetime
+    listed: Prices | None
+    outlook: Outlook
+
+    @property
+    def is_at_line(self) -> bool:
+        """Say whether the history is about to be compacted, unless room is made."""
+        return self.window.auto and self.used_tokens >= self.window.auto_tokens
+
+    @property
+    def is_blocked(self) -> bool:
+        """Say whether nothing can be sent as it is."""
+        return self.window.level(self.used_tokens + self.margin_tokens) == "blocking"
+
+    def scaled(self, tokens: int) -> int:
+        """Shrink a budget that is meant for a window of the usual size."""
+        return min(tokens, tokens * self.window.limit_tokens // PLAIN_WINDOW_TOKENS)
+
+    def freed_tokens(self, batch: Batch) -> int:
+        """Say how much shorter the prompt becomes if these are cleared."""
+        return round((batch.weight - STAND_IN_WEIGHT * len(batch)) * self.scale)
+
+    def payback(self, batch: Batch) -> Payback | None:
+        """Price clearing these; None if the model has no price."""
+        if self.listed is None or not batch.results:
+            return None
+        first, last = batch.results[0], batch.results[-1]
+        edit = Edit(
+            at_tokens=self._tokens(first.before),
+            until_tokens=self._tokens(last.before + last.weight),
+            removed_tokens=round(batch.weight * self.scale),
+            added_tokens=round(STAND_IN_WEIGHT * len(batch) * self.scale),
+        )
+        return payback(
+            edit,
+            prompt_tokens=self.used_tokens,
+            warmth=self._warmth(first),
+            model=self.listed,
+            outlook=self.outlook,
+        )
+
+    def _warmth(self, first: Clearable) -> Warmth:
+        """Say what can be read if everything from a result on changes.
+
+        Each call leaves its prompt in the cache, so what stood before a round can be read for
+        as long as a prefix lives that was used when the round was answered.
+        """
+        if self.cold:
+            return Warmth(lifetime=self.lifetime)
+        frame, before = self._tokens(0.0), self._tokens(first.before)
+        is_left = time_of(self.history, first.order) >= self.is_readable_from
+        return Warmth(
+            tokens=min(self.cached_tokens, self.used_tokens),
+            marked=(frame, before) if is_left else (frame,),
+            lifetime=self.lifetime,
+        )
+
+    def read_usd(self, tokens: int) -> float:
+        """Price reading so many tokens from the cache once; 0 where there is no price."""
+        listed = self.listed.at_length(self.used_tokens).read if self.listed else 0.0
+        return listed * tokens / TOKENS_PER_PRICE
+
+    def write_usd(self, tokens: int) -> float:
+        """Price writing so many tokens to the cache once; 0 where there is no price."""
+        if self.listed is None:
+            return 0.0
+        flat = self.listed.at_length(self.used_tokens)
+        return (
+            (flat.write_1h if self.lifetime == "1h" else flat.write_5m) * tokens / TOKENS_PER_PRICE
+        )
+
+    def _tokens(self, weight: float) -> int:
+        """Turn the weight of a beginning, the frame left out, into tokens with the frame."""
+        return round((self.frame_weight + weight) * self.scale)
+
+
+def moment(engine: Engine, stock: Stock, tally: Tally) -> Moment:
+    """Look at everything that clearing depends on."""
+    full, view, frame = engine.fullness(), engine.view, engine.frame
+    lifetime: Lifetime = frame.lifetime
+    now, total = engine.watch.clock(), weight(view.total)
+    scale = full.used_tokens / total if total > 0 else 1.0
+    frame_weight = weight(frame.measure)
+    cleared = round(stock.cleared_weight * scale)
+    return Moment(
+        history=view.history,
+        used_tokens=full.used_tokens,
+        margin_tokens=full.margin_tokens,
+        window=full.window,
+        scale=scale,
+        frame_weight=frame_weight,
+        cached_tokens=view.anchor.usage.prompt_tokens if view.anchor else 0,
+        cold=_cold(engine, tally, now - tally.began),
+        is_readable_from=now - LIFETIME_SECONDS[lifetime],
+        lifetime=lifetime,
+        listed=prices(engine.model),
+        outlook=expect(
+            calls=tally.calls,
+            cold_calls=tally.cold_calls,
+            grown_tokens=max(0, round(full.used_tokens - frame_weight * scale) + cleared),
+            removable_tokens=round(stock.heavy.weight * scale) + cleared,
+            lifetime=lifetime,
+        ),
+    )
+
+
+def _cold(engine: Engine, tally: Tally, idle_seconds: float) -> str:
+    """Say why nothing of the last prompt can be read from the cache, if that is so."""
+    lifetime: Lifetime = engine.frame.lifetime
+    if not engine.frame.cached:
+        return NEVER_CACHED
+    if tally.began == 0:
+        return "nothing was sent yet"
+    if tally.is_void():
+        return tally.void_by
+    if idle_seconds >= LIFETIME_SECONDS[lifetime]:
+        return f"the cache has died after {'5 minutes' if lifetime == '5m' else 'an hour'}"
+    return ""
+
+
+def time_of(history: Sequence[AnyEntry], n: int) -> float:
+    """Find when an entry was written; most stand where their number says."""
+    if 0 < n <= len(history) and history[n - 1].n == n:
+        return history[n - 1].at
+    i = bisect_left(history, n, key=attrgetter("n"))
+    return history[i].at if i < len(history) and history[i].n == n else 0.0

@@ -1,0 +1,1 @@
+"""Spans of finished work shown as one line each, reversibly."""

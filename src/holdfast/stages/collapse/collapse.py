@@ -1,0 +1,226 @@
+"""Collapse: spans of finished work shown as one line each, reversibly, to make room.
+
+Every finished run of tool calls is staged by itself: its line can be told at any time from what
+was called. From nine tenths of the window on, lines are committed, oldest first and enough of
+them at once, for each commit costs a rewrite of the cache. If that left the window nearly full,
+a fork writes one line for all that was done and answered between two messages of the user's.
+What the user said stays. A line is opened again by undoing its entry, and is then left alone
+until the window is full. While this is on, nothing is compacted before it must be.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+
+from holdfast.errors import HoldfastError, ModelError, NotInHistory
+from holdfast.log.entries import AnyEntry, Collapsed, Failed, Said, Undone
+from holdfast.messages.measure import Measure, measure_content
+from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
+from holdfast.settings import CollapseSettings, Settings
+from holdfast.stages.collapse.spans import Span, counted_line, framed_line, runs, stretches
+from holdfast.stages.prefix_lock import drops_thinking, may_move
+from holdfast.turn.engine import Engine
+from holdfast.turn.fork import ForkRequest
+from holdfast.view import View
+from holdfast.view.tokens import default_weights, weigh
+
+WHAT = "collapse"
+"""What failures and forks of this stage go by."""
+
+_NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a plan goes by."""
+
+    free_tokens: float
+    """How much room is to be made."""
+    least_tokens: float
+    line_chars: int
+    respects_undo: bool = True
+    """Leave alone what was opened again."""
+    drops_thinking: bool = False
+
+
+def is_collapsing(settings: Settings) -> bool:
+    """Say whether spans are folded here, so that nothing compacts of its own accord."""
+    return settings.collapse.on
+
+
+async def collapse(engine: Engine) -> None:
+    """Commit staged lines from the first line on; have better ones written from the second."""
+    limits = engine.settings.collapse
+    if not limits.on or not _is_past(engine, limits.commit_ratio) or not may_move(engine):
+        return
+    _commit(engine, plan_collapse(engine.view, _limits(engine), weigher(engine.model)))
+    if limits.write and _is_past(engine, limits.write_ratio):
+        await _write(engine)
+
+
+def drain(engine: Engine) -> bool:
+    """Commit everything staged, whatever the lines and vetoes; say whether that freed anything."""
+    if not is_collapsing(engine.settings):
+        return False
+    limits = Limits(
+        free_tokens=float("inf"),
+        least_tokens=0,
+        line_chars=engine.settings.collapse.line_chars,
+        respects_undo=False,
+        drops_thinking=drops_thinking(engine),
+    )
+    plan = plan_collapse(engine.view, limits, weigher(engine.model))
+    _commit(engine, plan)
+    return bool(plan)
+
+
+def staged(engine: Engine) -> tuple[Collapsed, ...]:
+    """List the lines that would be committed if all had to be."""
+    limits = _limits(engine, free_tokens=float("inf"))
+    return plan_collapse(engine.view, limits, weigher(engine.model))
+
+
+def open_span(engine: Engine, n: int) -> str:
+    """Show again what a collapsed line stands for, in its place; say so in one line."""
+    entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
+    if not isinstance(entry, Collapsed) or n in engine.view.fate.dead:
+        raise NotInHistory(f"#{n} is no collapsed line that is in force")
+    if not may_move(engine):
+        raise HoldfastError(
+            f"#{n} cannot be put back between two tool calls; look it up in the history instead"
+        )
+    engine.record(Undone(target=n))
+    return f"#{n} is open again: messages #{entry.first} to #{entry.last} are back in the view"
+
+
+def plan_collapse(
+    view: View, limits: Limits, weight: Callable[[Measure], float]
+) -> tuple[Collapsed, ...]:
+    """Choose runs, oldest first, until enough is freed; each becomes one line."""
+    plan: list[Collapsed] = []
+    freed = 0.0
+    for span in runs(view):
+        if freed >= limits.free_tokens:
+            break
+        line = _line(span, counted_line(span, limits.line_chars), "counted", limits)
+        saved = weight(span.measure) - weight(line.measure)
+        is_worth_it = saved > max(limits.least_tokens, weight(line.measure))
+        if is_worth_it and not _is_vetoed(view, span, limits):
+            plan.append(line)
+            freed += saved
+    return tuple(plan)
+
+
+def plan_written(
+    view: View, limits: Limits, weight: Callable[[Measure], float]
+) -> tuple[Span, ...]:
+    """Choose stretches, oldest first, for which a model should write a line."""
+    plan: list[Span] = []
+    line_tokens = weight(measure_content("word " * (limits.line_chars // 5)))
+    freed = 0.0
+    for span in stretches(view):
+        if freed >= limits.free_tokens:
+            break
+        saved = weight(span.measure) - line_tokens
+        if saved > limits.least_tokens and not span.is_told and not _is_vetoed(view, span, limits):
+            plan.append(span)
+            freed += saved
+    return tuple(plan)
+
+
+def weigher(model: str) -> Callable[[Measure], float]:
+    """Give the scales for parts of a view."""
+    weights = default_weights(model)
+    return lambda measure: weigh(measure, weights)
+
+
+def _is_past(engine: Engine, ratio: float) -> bool:
+    fullness = engine.fullness()
+    return fullness.used_tokens >= ratio * fullness.window.effective_tokens
+
+
+def _limits(engine: Engine, free_tokens: float | None = None) -> Limits:
+    """Work out what is to be freed in this window."""
+    settings: CollapseSettings = engine.settings.collapse
+    fullness = engine.fullness()
+    share = min(1.0, fullness.window.limit_tokens / PLAIN_WINDOW_TOKENS)
+    target = settings.target_ratio * fullness.window.effective_tokens
+    return Limits(
+        free_tokens=fullness.used_tokens - target if free_tokens is None else free_tokens,
+        least_tokens=settings.least_tokens * share,
+        line_chars=settings.line_chars,
+        respects_undo=not fullness.is_blocked,
+        drops_thinking=drops_thinking(engine),
+    )
+
+
+def _is_vetoed(view: View, span: Span, limits: Limits) -> bool:
+    return limits.respects_undo and span.holds_any(view.fate.vetoes)
+
+
+def _line(span: Span, text: str, how: str, limits: Limits) -> Collapsed:
+    return Collapsed(
+        first=span.first,
+        last=span.last,
+        text=text,
+        measure=measure_content(text),
+        drops_thinking=limits.drops_thinking,
+        why=f"{len(span.items)} finished items became a line ({how})",
+    )
+
+
+def _commit(engine: Engine, plan: Iterable[Collapsed]) -> None:
+    for line in plan:
+        engine.record(line)
+
+
+async def _write(engine: Engine) -> None:
+    """Have a fork write lines for whole stretches; what fails leaves a word and nothing else."""
+    limits, weight = _limits(engine), weigher(engine.model)
+    spans = plan_written(engine.view, limits, weight)
+    if not spans or engine.ask is None or _has_failed(engine.view.history):
+        return
+    try:
+        reply = await engine.ask(ForkRequest(say=asking(spans, limits.line_chars), source=WHAT))
+    except ModelError as error:
+        engine.record(Failed(what=WHAT, error=str(error)))
+        return
+    written = read_lines(reply.text, len(spans))
+    told = [
+        (span, _line(span, framed_line(span, text, limits.line_chars), "written", limits))
+        for i, span in enumerate(spans, 1)
+        if (text := written.get(i))
+    ]
+    lines = [line for span, line in told if weight(line.measure) < weight(span.measure)]
+    if not lines:
+        engine.record(Failed(what=WHAT, error="the answer held no line in the form asked for"))
+    _commit(engine, lines)
+
+
+def asking(spans: Iterable[Span], line_chars: int) -> str:
+    """Ask for one line for each stretch, known by what the user had said before it."""
+    prompt = (files("holdfast.stages.collapse") / "prompts" / "collapse.md").read_text(
+        encoding="utf-8"
+    )
+    listed = "\n".join(
+        f"{i}. after the user's message that begins: {span.asked or '(nothing was said before)'}"
+        for i, span in enumerate(spans, 1)
+    )
+    return prompt.strip().format(stretches=listed, chars=line_chars)
+
+
+def read_lines(text: str, count: int) -> dict[int, str]:
+    """Read numbered lines from an answer; what has no number in range is passed over."""
+    found = {int(number): line.strip() for number, line in _NUMBERED.findall(text)}
+    return {i: line for i, line in found.items() if 1 <= i <= count}
+
+
+def _has_failed(history: list[AnyEntry]) -> bool:
+    """Say whether this failed since the user last spoke: once for each turn is enough."""
+    for entry in reversed(history):
+        if isinstance(entry, Failed) and entry.what == WHAT:
+            return True
+        if isinstance(entry, Said) and not entry.hidden:
+            return False
+    return False

@@ -1,0 +1,164 @@
+"""What stands in the view after a compaction, put together from all who have a part in it.
+
+In this order: what the user said with its state, what a model wrote, what the log says, an index
+of exact names that would be missing, and where the rest can be found. Without a model the digest
+stands for the first three. The share of names that survived is counted on the finished text.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.log.entries import AnyEntry, Directed
+from holdfast.stages.compact.digest import (
+    LIMITS,
+    Facts,
+    Limits,
+    budget_for,
+    digest,
+    engine_part,
+    estimated_tokens,
+    gather,
+)
+from holdfast.stages.compact.digest.context import Mask
+from holdfast.stages.compact.digest.pieces import Count
+from holdfast.stages.compact.directives import Ledger, keep_ledger, tell_directives
+from holdfast.stages.compact.segment import Segment
+from holdfast.stages.compact.summary import prompt
+from holdfast.stages.compact.survival import Survival, check_survival, recent_names
+
+HEADINGS = {
+    3: "Files and code",
+    4: "Errors, from the log",
+    7: "Pending, from the log",
+    8: "Latest work, from the log",
+}
+"""What the engine adds to a model's summary; the user's words stand in the ledger."""
+DIRECTIVES_RATIO = 0.35
+"""Of the room for the whole, for the user's own words: they are what a summary must not lose."""
+WITH_HISTORY = "The History tool opens any message cited as [#n], and searches all of it by words."
+WITHOUT_HISTORY = "Read it there when exact words matter."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What a compaction is made from, gathered once for every rung that may be tried."""
+
+    segment: Segment
+    facts: Facts
+    ledger: Ledger
+    budget_tokens: int
+    limits: Limits = LIMITS
+
+
+class Judged(Protocol):
+    """What somebody who can judge wrote about a segment: a summary, or notes."""
+
+    @property
+    def states(self) -> str:
+        """What it says of the state of the user's requests, to be checked."""
+        ...
+
+    def text(self) -> str:
+        """Give it as it stands in the view."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How the text that stands for history speaks to the model."""
+
+    log: str = ""
+    """Where everything lies; nothing where it lies nowhere."""
+    has_history: bool = False
+    """The model has a tool that opens it."""
+    is_auto: bool = True
+    is_autonomous: bool = False
+    masked: Mask | None = None
+    count: Count = estimated_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """The text that stands for a segment."""
+
+    text: str
+    tokens: int
+    survival: Survival
+
+
+def gathered(
+    history: Sequence[AnyEntry],
+    segment: Segment,
+    segment_tokens: int,
+    *,
+    most_tokens: int = 0,
+    limits: Limits = LIMITS,
+) -> Material:
+    """Read from the log all that a summary of a segment needs."""
+    facts = gather(history, segment.items)
+    directed = (entry for entry in history if isinstance(entry, Directed))
+    budget = budget_for(segment_tokens, facts, limits)
+    return Material(
+        segment=segment,
+        facts=facts,
+        ledger=keep_ledger(facts.words(), directed),
+        budget_tokens=min(budget, most_tokens) if most_tokens else budget,
+        limits=limits,
+    )
+
+
+def compose(material: Material, written: Judged | None, manner: Manner) -> Composed:
+    """Put the parts together; without a model's, the digest tells all of it."""
+    body = _digested(material, manner) if written is None else _written(material, written, manner)
+    wanted = recent_names(material.segment.items, material.ledger.open_texts(), material.limits)
+    room = int(material.budget_tokens * material.limits.index_ratio)
+    survival = check_survival(body, wanted, room, manner.count)
+    index = manner.masked(survival.index) if manner.masked and survival.index else survival.index
+    text = "\n\n".join(
+        part for part in (prompt("lead"), body, index, *_end(material, manner)) if part
+    )
+    return Composed(text=text, tokens=manner.count(text), survival=survival)
+
+
+def _digested(material: Material, manner: Manner) -> str:
+    return digest(
+        material.facts,
+        material.budget_tokens,
+        limits=material.limits,
+        marks=material.ledger.marks(),
+        masked=manner.masked,
+        count=manner.count,
+        has_log=bool(manner.log),
+    ).text
+
+
+def _written(material: Material, written: Judged, manner: Manner) -> str:
+    """Directives first, then the model's part, then what the log adds within the room left."""
+    room = int(material.budget_tokens * DIRECTIVES_RATIO)
+    words = tell_directives(material.ledger, room, masked=manner.masked, count=manner.count)
+    judged = manner.masked(written.text()) if manner.masked else written.text()
+    left = max(material.budget_tokens - manner.count(words) - manner.count(judged), 0)
+    told = engine_part(
+        material.facts,
+        max(left, material.limits.least_tokens),
+        limits=material.limits,
+        marks=material.ledger.marks(),
+        masked=manner.masked,
+        count=manner.count,
+        with_messages=False,
+    )
+    facts = (f"## {n}. {name}\n{told[n]}" for n, name in HEADINGS.items() if told.get(n))
+    return "\n\n".join((*filter(None, (words, judged)), *facts))
+
+
+def _end(material: Material, manner: Manner) -> Iterable[str]:
+    if manner.log:
+        how = WITH_HISTORY if manner.has_history else WITHOUT_HISTORY
+        yield prompt("pointers").replace("{log}", manner.log).replace("{how}", how)
+    if material.segment.kept and material.segment.kind == "up_to":
+        yield prompt("kept")
+    if manner.is_autonomous:
+        yield prompt("resume_autonomous")
+    elif manner.is_auto:
+        yield prompt("resume_auto")

@@ -1,0 +1,189 @@
+"""One tool call and its result, made into a step.
+
+A tool use comes in with what came back; what happened goes out as a `Change`, `Look`,
+`Command`, `Report`, `Plan`, or as the user's `Words` where the result carries them. What a
+tool is follows from its description; what its inputs are called differs from agent to agent,
+so each purpose has a list of names. A call that fits nothing is a report like any other.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from holdfast.messages import Json, JsonObject, ToolUse, text_of
+from holdfast.stages.compact.digest import user_text as speech
+from holdfast.stages.compact.digest.facts import Change, Command, Look, Plan, Report, Step, Words
+from holdfast.stages.compact.digest.outcome import exit_status
+from holdfast.tools.describe import Described
+from holdfast.view.items import NO_RESULT, Result
+
+Describe: TypeAlias = Callable[[str], Described]
+
+TASK_CHARS = 2_000
+"""A tool that starts something says its name near the beginning."""
+
+_OLD = ("old_string", "oldText", "old_str", "old", "search")
+_NEW = ("new_string", "newText", "new_str", "new", "replace", "content", "file_text", "contents")
+_ABOUT = (
+    "description",
+    "query",
+    "url",
+    "prompt",
+    "title",
+    "subject",
+    "skill",
+    "name",
+    "id",
+    "pattern",
+)
+_LINES = ("offset", "limit")
+_PATCH = ("input", "patch", "command", "content")
+_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_TASK = re.compile(
+    r"(?:running in background with ID|Runs in the background as|agentId|task[_ ]id)[: ]+([\w-]+)",
+    re.IGNORECASE,
+)
+
+
+def steps_of(use: ToolUse, result: Result | None, id: int, described: Described) -> Iterator[Step]:
+    """Tell one call."""
+    text = text_of(result.content) if result else NO_RESULT
+    is_error = result.is_error if result else True
+    if is_error and (why := speech.refusal(text)) is not None:
+        yield Words(id=id, text=why, via="refusal", about=_call(use, described), error=text)
+        return
+    match described.kind:
+        case "write":
+            yield from _changes(use, described, id, text if is_error else "")
+        case "read":
+            for path in described.paths_in(use.input):
+                yield Look(
+                    id=id, path=path, span=_span(use.input),
+                    text="" if is_error else text, error=text if is_error else "",
+                )  # fmt: skip
+        case "search":
+            yield _search(use, described, id, text, is_error)
+        case "shell" if described.command_input:
+            yield _command(use, described, id, text, is_error)
+        case "ask":
+            yield from _asked(use, id, text, is_error)
+        case _ if not _keeps_list(use):
+            yield Report(
+                id=id, tool=use.name, about=_about(use.input), text=text,
+                is_error=is_error, task=_background(use.input, text),
+            )  # fmt: skip
+
+
+def _changes(use: ToolUse, described: Described, id: int, error: str) -> Iterator[Change]:
+    paths = described.paths_in(use.input)
+    if not paths:
+        yield from _patched(use, id, error)
+        return
+    edits = use.input.get("edits")
+    each = [edit for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else []
+    removed = "\n".join(_text(edit, _OLD) for edit in (each or [use.input]))
+    added = "\n".join(_text(edit, _NEW) for edit in (each or [use.input]))
+    action = "deleted" if "delete" in use.name.lower() else "edited" if removed else "wrote"
+    for path in paths:
+        yield Change(id=id, path=path, action=action, added=added, removed=removed, error=error)  # type: ignore[arg-type]
+
+
+def _patched(use: ToolUse, id: int, error: str) -> Iterator[Change]:
+    """Read the files out of a patch, which names them in its text."""
+    patch = _text(use.input, _PATCH)
+    parts = _PATCHED.split(patch)
+    for verb, path, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        lines = body.splitlines()
+        yield Change(
+            id=id,
+            path=path.strip(),
+            action="wrote" if verb == "Add" else "deleted" if verb == "Delete" else "edited",
+            added="\n".join(line[1:] for line in lines if line.startswith("+")),
+            removed="\n".join(line[1:] for line in lines if line.startswith("-")),
+            error=error,
+        )
+
+
+def _search(use: ToolUse, described: Described, id: int, text: str, is_error: bool) -> Look:
+    paths = described.paths_in(use.input)
+    pattern = _text(use.input, ("pattern", "query", "regex", "glob"))
+    return Look(
+        id=id,
+        path=paths[0] if paths else "",
+        kind="search",
+        pattern=pattern,
+        text="" if is_error else text,
+        error=text if is_error else "",
+    )
+
+
+def _command(use: ToolUse, described: Described, id: int, text: str, is_error: bool) -> Command:
+    given = use.input.get(described.command_input)
+    line = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
+    status = exit_status(text)
+    return Command(
+        id=id,
+        text=line.strip(),
+        purpose=_text(use.input, ("description",)),
+        status=status if status is not None else None if is_error else 0,
+        output=text,
+        is_error=is_error,
+        task=_background(use.input, text),
+    )
+
+
+def _asked(use: ToolUse, id: int, text: str, is_error: bool) -> Iterator[Step]:
+    plan = _text(use.input, ("plan",))
+    if plan or "plan" in use.name.lower():
+        yield Plan(id=id, text=plan or text, is_approved=not is_error and speech.is_approval(text))
+    else:
+        yield Words(id=id, text=speech.reply(text), via="answer", about=_questions(use.input))
+
+
+def _questions(given: JsonObject) -> str:
+    questions = given.get("questions")
+    if isinstance(questions, list):
+        asked = [str(each.get("question", "")) for each in questions if isinstance(each, dict)]
+        return " ".join(asked)
+    return _text(given, ("question", "prompt", "message"))
+
+
+def _call(use: ToolUse, described: Described) -> str:
+    """Name a call in a few words."""
+    paths = described.paths_in(use.input)
+    command = _text(use.input, (described.command_input,)) if described.command_input else ""
+    return f"{use.name} {command or ' '.join(paths) or _about(use.input)}".strip()
+
+
+def _span(given: JsonObject) -> str:
+    offset, limit = (given.get(name) for name in _LINES)
+    if not isinstance(offset, int) and not isinstance(limit, int):
+        return ""
+    return f"from line {offset or 1}" + (f", {limit} lines" if isinstance(limit, int) else "")
+
+
+def _about(given: JsonObject) -> str:
+    """Say what a call is about by the first input that says it."""
+    named = _text(given, _ABOUT)
+    return named or " ".join(f"{key}={value}" for key, value in given.items() if _is_short(value))
+
+
+def _is_short(value: Json) -> bool:
+    return isinstance(value, str | int | float) and len(str(value)) <= 80
+
+
+def _text(given: JsonObject, names: tuple[str, ...]) -> str:
+    return next((given[name] for name in names if isinstance(given.get(name), str)), "")
+
+
+def _keeps_list(use: ToolUse) -> bool:
+    """Say whether a call only keeps the list of what is to be done."""
+    return use.name in ("TaskCreate", "TaskUpdate", "TaskList", "TaskGet") or "todos" in use.input
+
+
+def _background(given: JsonObject, text: str) -> str:
+    """Name the background task that a call starts, looks at or ends."""
+    if given.get("run_in_background") is True:
+        found = _TASK.search(text[:TASK_CHARS])
+        return found[1] if found else ""
+    return _text(given, ("task_id", "shell_id", "bash_id"))

@@ -1,0 +1,177 @@
+"""Items of a view in, facts out: one pass over a segment, model-free.
+
+A message in which the user says something begins a turn; rounds add steps to it. What a
+compaction put in place of history is looked through where the log still has that history
+(`originals`) and kept as `Earlier` where it has not. Results are read as they came, whether
+or not they were cleared since: the view forgets, the log does not.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from holdfast.log.entries import AnyEntry, Collapsed, Compacted, Restored
+from holdfast.messages import Text, Thinking, text_of
+from holdfast.stages.compact.digest import user_text as speech
+from holdfast.stages.compact.digest.calls import TASK_CHARS, Describe, steps_of
+from holdfast.stages.compact.digest.facts import (
+    Answer,
+    Command,
+    Earlier,
+    Facts,
+    Interruption,
+    Report,
+    Step,
+    Task,
+    Thought,
+    Turn,
+    Words,
+)
+from holdfast.stages.compact.digest.todos import Todos
+from holdfast.tools.describe import description_of
+from holdfast.view import fold
+from holdfast.view.items import Item, Round, Spoken
+
+
+def originals(entries: Iterable[AnyEntry]) -> list[Item]:
+    """Give the conversation as it was, as if nothing of it had been compacted or collapsed."""
+    shown = fold(e for e in entries if not isinstance(e, Compacted | Collapsed | Restored))
+    return list(shown.items)
+
+
+def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
+    """Gather the facts of a segment and of all that was compacted in it before, by stated rules.
+
+    What the log still has is read again from the log, and turns are counted from its beginning.
+    A summary in the segment is carried in its own words beside that, since a model or a person
+    wrote it, unless it was a digest: that one was made of the same facts, and is made afresh.
+    """
+    if not items:
+        return Facts()
+    first, last = items[0].order, items[-1].order
+    whole = originals(history)
+    turns = sum(_begins_turn(item) for item in whole if item.order < first)
+    within = [item for item in whole if first <= item.order <= last]
+    facts = extract(within, first_turn=turns + 1)
+    shown = [item for item in items if isinstance(item, Spoken) and item.kind == "summary"]
+    made_by = {entry.n: entry.by for entry in history if isinstance(entry, Compacted)}
+    kept = (item for item in shown if made_by.get(item.id) != "digest")
+    earlier = tuple(Earlier(id=item.id, text=text_of(item.content)) for item in kept)
+    fresh = next((item.order for item in items if item not in shown), last) if shown else 0
+    return replace(facts, earlier=facts.earlier + earlier, since=fresh)
+
+
+def extract(
+    items: Sequence[Item], describe: Describe = description_of, first_turn: int = 1
+) -> Facts:
+    """Gather what is known of a segment."""
+    gathered = _Gathering(describe, first_turn)
+    for item in items:
+        gathered.take(item)
+    return gathered.facts()
+
+
+class _Gathering:
+    """The facts so far; lives for one pass."""
+
+    def __init__(self, describe: Describe, first_turn: int) -> None:
+        self._describe = describe
+        self._turns: list[Turn] = []
+        self._number = first_turn - 1
+        self._words: Words | None = None
+        self._steps: list[Step] = []
+        self._rounds: list[int] = []
+        self._earlier: list[Earlier] = []
+        self._tasks: dict[str, Task] = {}
+        self._todos = Todos()
+
+    def take(self, item: Item) -> None:
+        """Take in one item."""
+        match item:
+            case Spoken(kind="summary" | "line"):
+                self._earlier.append(Earlier(id=item.id, text=text_of(item.content)))
+            case Spoken(kind="said"):
+                self._said(item)
+            case Spoken():
+                pass
+            case Round():
+                self._round(item)
+
+    def facts(self) -> Facts:
+        """Give what was gathered."""
+        self._end_turn()
+        return Facts(
+            turns=tuple(self._turns),
+            rounds=tuple(self._rounds),
+            todos=self._todos.listed(),
+            tasks=tuple(self._tasks.values()),
+            earlier=tuple(self._earlier),
+        )
+
+    def _said(self, item: Spoken) -> None:
+        if speech.is_summary(item.content):
+            self._earlier.append(Earlier(id=item.id, text=text_of(item.content)))
+            return
+        for notice in speech.notices(item.content):
+            self._notice(notice, item.id)
+        if item.hidden:
+            return
+        if speech.is_interruption(item.content):
+            self._steps.append(Interruption(id=item.id))
+        elif own := speech.typed(item.content):
+            self._end_turn()
+            self._number += 1
+            via = "shell" if own.is_shell else "command" if own.is_command else "message"
+            self._words = Words(id=item.id, text=own.text, via=via, images=own.images)  # type: ignore[arg-type]
+
+    def _notice(self, notice: speech.Notice, id: int) -> None:
+        self._steps.append(
+            Report(id=id, tool="background task", about=notice.about, text=notice.text)
+        )
+        self._heard(Task(name=notice.task, about=notice.about, state="ended", id=id))
+
+    def _round(self, item: Round) -> None:
+        self._rounds.append(item.id)
+        for step in _steps(item, self._describe):
+            self._steps.append(step)
+            if isinstance(step, Command | Report) and step.task:
+                about = step.text if isinstance(step, Command) else step.about
+                self._heard(Task(name=step.task, about=about, state=_state(step), id=item.id))
+        for use in item.tool_uses():
+            self._todos.take(use, item.result_of(use.id), item.id)
+
+    def _heard(self, task: Task) -> None:
+        known = self._tasks.get(task.name)
+        if task.name:
+            self._tasks[task.name] = replace(task, about=known.about if known else task.about)
+
+    def _end_turn(self) -> None:
+        if self._words is not None or self._steps:
+            number = self._number if self._words is not None else max(self._number, 0)
+            self._turns.append(Turn(number=number, words=self._words, steps=tuple(self._steps)))
+        self._words, self._steps = None, []
+
+
+def _begins_turn(item: Item) -> bool:
+    if not isinstance(item, Spoken) or not item.is_asked() or speech.is_summary(item.content):
+        return False
+    return speech.typed(item.content) is not None
+
+
+def _steps(item: Round, describe: Describe) -> Iterator[Step]:
+    uses = {use.id: use for use in item.tool_uses()}
+    for block in item.content:
+        match block:
+            case Text(text=text) if text.strip():
+                yield Answer(id=item.id, text=text)
+            case Thinking(thinking=text) if text.strip():
+                yield Thought(id=item.id, text=text)
+            case _ if (use := uses.get(getattr(block, "id", ""))) is not None:
+                yield from steps_of(use, item.result_of(use.id), item.id, describe(use.name))
+
+
+def _state(step: Command | Report) -> Literal["running", "ended"]:
+    """Say whether a background task was still running when it was last looked at."""
+    text = step.output if isinstance(step, Command) else step.text
+    ended = ("<status>completed", "<status>failed", "killed", "Exit status", "had already ended")
+    return "ended" if any(word in text[:TASK_CHARS] for word in ended) else "running"

@@ -1,0 +1,180 @@
+"""Section 3, files and code: what was changed and read, by file, ordered by use.
+
+A changed file is told with how often it was changed, the definitions the edits touched and the
+names and strings they put in or took out. Files only read are listed by directory. The
+functions that work out what an edit did are shared with the account of the current work.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from holdfast.stages.compact.digest.context import Scene, cite
+from holdfast.stages.compact.digest.facts import Change, Facts, Look
+from holdfast.stages.compact.digest.names import defined_in, named_in, quoted_in, settings_in
+from holdfast.stages.compact.digest.pieces import Piece
+from holdfast.stages.compact.digest.ranks import Rank
+
+TOUCHED = 10
+"""Definitions told of one file: the ones edited most."""
+PUT_IN = 12
+"""Names and strings that edits put in."""
+SETTINGS = 6
+"""Constants with their values: the ones set last."""
+TAKEN_OUT = 5
+"""Names that edits took out: a reader must know they are gone, not what they were."""
+SEARCHES = 12
+"""Searches told: the last ones say what was being looked for."""
+
+PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc", ".org"})
+"""Files that are parted by headings, not by definitions."""
+
+_HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edits:
+    """All changes to one file."""
+
+    path: str
+    changes: tuple[tuple[int, Change], ...]
+    """With the number of the turn each was made in."""
+    reads: int = 0
+
+    @property
+    def last(self) -> Change:
+        """The newest one."""
+        return self.changes[-1][1]
+
+
+def edited(facts: Facts) -> list[Edits]:
+    """Group the changes that took place by file, the most changed first."""
+    by_path: dict[str, list[tuple[int, Change]]] = {}
+    reads = read_counts(facts)
+    for turn, step in facts.steps():
+        if isinstance(step, Change) and not step.error:
+            by_path.setdefault(step.path, []).append((turn, step))
+    listed = [Edits(path=p, changes=tuple(c), reads=reads[p]) for p, c in by_path.items()]
+    return sorted(listed, key=lambda edits: (-len(edits.changes), -edits.last.id))
+
+
+def read_counts(facts: Facts) -> Counter[str]:
+    """Count how often each file was read."""
+    return Counter(
+        step.path
+        for _, step in facts.steps()
+        if isinstance(step, Look) and step.kind == "read" and not step.error
+    )
+
+
+def touched(changes: Iterable[Change]) -> list[str]:
+    """Name the definitions, or in prose the headings, that edits touched."""
+    found: Counter[str] = Counter()
+    for change in changes:
+        text = f"{change.removed}\n{change.added}"
+        is_prose = PurePosixPath(change.path).suffix.lower() in PROSE
+        found.update(_HEADING.findall(text) if is_prose else list(defined_in(text)))
+    return [name for name, _ in found.most_common(TOUCHED)]
+
+
+def set_to(changes: Iterable[Change]) -> list[str]:
+    """Name the constants that edits set, with their last values, the newest first."""
+    found: dict[str, str] = {}
+    for change in changes:
+        before = settings_in(change.removed)
+        for name, value in settings_in(change.added).items():
+            if before.get(name) != value:
+                found.pop(name, None)
+                found[name] = value
+    return [f"{name} = {value}" for name, value in reversed(found.items())]
+
+
+def put_in(changes: Iterable[Change], known: Iterable[str] = ()) -> list[str]:
+    """Name what edits brought: strings in quotes, flags and names that were not there before."""
+    found: dict[str, None] = {}
+    for change in changes:
+        strings = [s for s in quoted_in(change.added) if s not in change.removed]
+        written = " ".join(strings)
+        names = (n for n in named_in(change.added) if n not in change.removed and n not in written)
+        found.update(dict.fromkeys((*strings, *names)))
+    told = set(known)
+    return [name for name in found if name not in told]
+
+
+def taken_out(changes: Iterable[Change]) -> list[str]:
+    """Name what edits removed."""
+    found: dict[str, None] = {}
+    for change in changes:
+        found.update(
+            dict.fromkeys(name for name in named_in(change.removed) if name not in change.added)
+        )
+    return list(found)
+
+
+def pieces(scene: Scene) -> Iterator[Piece]:
+    """Tell which files were changed and read."""
+    yield from _changed(scene)
+    yield from _read(scene)
+    yield from _searched(scene)
+
+
+def _changed(scene: Scene) -> Iterator[Piece]:
+    for i, edits in enumerate(edited(scene.facts)):
+        age = scene.staleness(edits.last.id)
+        names, more = _told(scene, edits)
+        yield Piece(
+            section=3,
+            place=(0, i),
+            forms=(_headline(scene, edits), names, more),
+            ranks=(Rank.CHANGED_FILES + age, Rank.TOUCHED + age, Rank.PUT_IN + age),
+        )
+
+
+def _headline(scene: Scene, edits: Edits) -> str:
+    actions = Counter(change.action for _, change in edits.changes)
+    done = ", ".join(f"{verb} ×{n}" if n > 1 else verb for verb, n in actions.items())
+    read = f", read ×{edits.reads}" if edits.reads else ""
+    return f"- {scene.short(edits.path)}: {done}{read}"
+
+
+def _told(scene: Scene, edits: Edits) -> tuple[str, str]:
+    changes = [change for _, change in edits.changes]
+    turns = " ".join(f"T{n}" for n in dict.fromkeys(turn for turn, _ in edits.changes))
+    head = f"{_headline(scene, edits)} in {turns} {cite(changes[-1].id)}"
+    newest_first = changes[::-1]
+    definitions, constants = touched(newest_first), set_to(changes)[:SETTINGS]
+    names = f"{head}; touched {', '.join(definitions)}" if definitions else head
+    names += f"; set {', '.join(constants)}" if constants else ""
+    brought = put_in(newest_first, definitions)[:PUT_IN]
+    gone = taken_out(changes)[:TAKEN_OUT]
+    more = names
+    more += f"; put in {', '.join(brought)}" if brought else ""
+    more += f"; took out {', '.join(gone)}" if gone else ""
+    return names, more
+
+
+def _read(scene: Scene) -> Iterator[Piece]:
+    changed = {edits.path for edits in edited(scene.facts)}
+    by_directory: dict[str, list[tuple[str, int]]] = {}
+    for path, n in read_counts(scene.facts).most_common():
+        if path not in changed:
+            where = PurePosixPath(scene.short(path))
+            by_directory.setdefault(str(where.parent), []).append((where.name, n))
+    for i, (directory, names) in enumerate(by_directory.items()):
+        listed = ", ".join(f"{name} ×{n}" if n > 1 else name for name, n in names)
+        place = "" if directory == "." else f"{directory}/: "
+        line = f"- read: {place}{listed}"
+        yield Piece(section=3, place=(1, i), forms=(line,), ranks=(Rank.READ_FILES,))
+
+
+def _searched(scene: Scene) -> Iterator[Piece]:
+    patterns = dict.fromkeys(
+        f"`{step.pattern}`"
+        for _, step in reversed(list(scene.facts.steps()))
+        if isinstance(step, Look) and step.kind == "search" and step.pattern
+    )
+    if patterns:
+        line = f"- searched for: {', '.join(list(patterns)[:SEARCHES])}"
+        yield Piece(section=3, place=(2, 0), forms=(line,), ranks=(Rank.SEARCHES,))

@@ -1,0 +1,126 @@
+"""The sentences that carry a text: what was found, decided, or asked.
+
+An answer or a thought comes in; the sentences a reader could least do without go out, in their
+order, within a length. What weighs is how a sentence speaks: one that names a cause or a choice
+before one that names things, that before one that does neither; announcements and headings last.
+A question at the end is always kept, since the user's next words answer it.
+"""
+
+import re
+
+from holdfast.stages.compact.digest.names import has_name
+from holdfast.stages.compact.digest.words import CUT, cut, one_line, sentences, without_code
+
+CONCLUSIONS = 2
+"""Sentences taken from one thought."""
+LEAST_CHARS = 40
+"""A shorter sentence concludes nothing."""
+QUESTION_CHARS = 160
+"""Of the question at the end: what is asked, without the reasons."""
+WEIGHED_SENTENCES = 60
+"""Of one text: an answer that says more is a document, and is told by how it begins."""
+
+_CONCLUDES = re.compile(
+    r"\b(?:this means|that means|therefore|in conclusion|because|so the|which is why)\b",
+    re.IGNORECASE,
+)
+_STRONG = re.compile(
+    r"root cause|turns out|\bfound (?:it|the)\b|decided?\b|\bgo with\b|\binstead of\b"
+    r"|\b(?:issue|problem|bug|reason|fix|cause|solution|mismatch|culprit|difference) (?:is|was)\b"
+    r"|\b(?:issue|problem|bug|reason|fix|cause|solution|recommendation|decision)(?:\*\*)?:(?:\*\*)?\s"
+    r"|\bthe (?:best|right|simplest|cleanest) (?:approach|way|option)|\bI(?:'d| would)? (?:recommend|suggest)",
+    re.IGNORECASE,
+)
+_PLANS = re.compile(
+    r"(?:Now |First |Next |Also |- )?(?:let me|I'll|I will|I should|I need)\b", re.IGNORECASE
+)
+"""How a sentence begins that says what comes next, not what was found."""
+_ANNOUNCES = re.compile(
+    r"(?:Now|First|Next|Then|Good|Great|Perfect|OK|Okay|Let me|Let's|I'll|I will|I need to|I see|I can see|I understand|Done|You're right)\b"
+)
+"""How a sentence begins that announces a step, which stands there anyway."""
+_EMPTY = 4
+"""The weight of a sentence that says nothing by itself."""
+_HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*:?\Z|\|?[\s|:-]+\Z|\[code ")
+
+
+def announces(sentence: str) -> bool:
+    """Say whether a sentence tells of a step that comes next."""
+    return bool(_ANNOUNCES.match(sentence))
+
+
+def is_strong(sentence: str) -> bool:
+    """Say whether a sentence names a cause or a choice."""
+    return bool(_STRONG.search(sentence))
+
+
+def conclusions(text: str, chars: int) -> list[str]:
+    """Pick the sentences of a thought that say they are a conclusion."""
+    said = [one_line(sentence).removeprefix("- ") for sentence in sentences(text)]
+    ends = [s for s in said if _concludes(s)]
+    chosen = [s for s in ends if is_strong(s)] or [s for s in ends if _CONCLUDES.search(s)]
+    return [cut(sentence, chars) for sentence in chosen[-CONCLUSIONS:]]
+
+
+def _concludes(sentence: str) -> bool:
+    is_long = len(sentence) > LEAST_CHARS
+    return is_long and sentence[-1] not in "?:" and not _PLANS.match(sentence)
+
+
+def remark(text: str, chars: int) -> str:
+    """Pick what an answer in the middle of a turn found, leaving out what it was about to do."""
+    said = [s for s in sentences(text) if not announces(s) or has_name(s)]
+    strong = [s for s in said if is_strong(s)]
+    return cut(one_line(" ".join((strong or said)[:2])), chars)
+
+
+def question(text: str) -> str:
+    """Give the question an answer ends with, if it ends with one."""
+    asked = [s for s in sentences(without_code(text))[-3:] if s.rstrip("*_) ").endswith("?")]
+    return cut(one_line(asked[-1]), QUESTION_CHARS) if asked else ""
+
+
+def gist(text: str, chars: int) -> str:
+    """Give the sentences that carry an answer, in their order, with a sign where some are missing."""
+    body = without_code(text)
+    said = [one_line(s) for s in sentences(body or text)][:WEIGHED_SENTENCES]
+    if not said or len(one_line(body)) <= chars:
+        return one_line(body)
+    asked = question(text)
+    room = chars - len(asked)
+    chosen: set[int] = set()
+    for weight, i in sorted((_weight(said, i), i) for i in range(len(said))):
+        price = len(said[i]) + 1
+        if weight < _EMPTY and price <= room:
+            chosen.add(i)
+            room -= price
+    return _joined(said, chosen, asked) if chosen else cut(one_line(body), chars)
+
+
+def _weight(said: list[str], place: int) -> int:
+    """Say how early a sentence is taken: causes, what a cause is told by, the first, names."""
+    sentence, before = said[place], said[place - 1] if place else ""
+    if _HEADING.match(sentence) or announces(sentence):
+        return _EMPTY
+    if is_strong(sentence):
+        return 0
+    if sentence.endswith(":"):
+        return _EMPTY
+    if not place or (before.endswith(":") and is_strong(before)):
+        return 1
+    return 2 if has_name(sentence) else 3
+
+
+def _joined(said: list[str], chosen: set[int], asked: str) -> str:
+    parts: list[str] = []
+    last = -1
+    for i in sorted(chosen):
+        if i != last + 1:
+            parts.append(CUT)
+        parts.append(said[i])
+        last = i
+    if last != len(said) - 1:
+        parts.append(CUT)
+    if asked and asked not in parts[-2:]:
+        parts.append(asked)
+    return " ".join(parts)

@@ -1,0 +1,253 @@
+"""The ledger of what the user asked, forbade, approved, corrected and cancelled, word for word.
+
+Everything the user said comes in, with the changes of state that the log records; directives go
+out, each with its turn and its state. Without a model every message is a directive and stays
+open until a command, or a plain phrase of the user's, says otherwise. A model may change a state
+only by citing the message it rests on. The ledger is folded from the log each time, so that no
+number of compactions can wear it down.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from holdfast.log.entries import Directed
+from holdfast.stages.compact.cancelling import ENOUGH, Cancelling, cancellings, clauses, likeness
+from holdfast.stages.compact.digest import estimated_tokens
+from holdfast.stages.compact.digest.context import Mask, cite
+from holdfast.stages.compact.digest.facts import Words
+from holdfast.stages.compact.digest.pieces import Count
+from holdfast.stages.compact.digest.words import cut, head_and_tail, one_line
+
+State: TypeAlias = Literal["open", "done", "cancelled", "replaced"]
+
+BUDGET_TOKENS = 8_000
+"""All the user's own words of every recorded session, the longest of which has 6,900 tokens."""
+PASTE_CHARS = 4_000
+"""A message longer than this is a paste: head, tail and a pointer."""
+BRIEF_CHARS = 480
+"""What is kept of an open paste when the ledger is over its budget."""
+POINTER_CHARS = 80
+"""What is kept of a finished directive then: enough to know it again and leave it."""
+
+HEADING = (
+    "What the user said, word for word. What is marked cancelled, replaced or done is not to be "
+    "taken up again."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directive:
+    """One message of the user's, and what became of it."""
+
+    message: int
+    turn: int
+    text: str
+    state: State = "open"
+    rests_on: int = 0
+    """The message that changed its state."""
+    in_part: tuple[int, ...] = ()
+    """Messages that took back some of what it asks."""
+
+    @property
+    def mark(self) -> str:
+        """Say in a word or two what became of it; nothing if it is simply open."""
+        if self.state != "open":
+            return f"{self.state} by #{self.rests_on}" if self.rests_on else self.state
+        if self.in_part:
+            return f"in part cancelled by {', '.join(f'#{n}' for n in self.in_part)}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """All directives, oldest first."""
+
+    directives: tuple[Directive, ...] = ()
+
+    def marks(self) -> Mapping[int, str]:
+        """Give what stands beside each message that is not simply open."""
+        return {each.message: each.mark for each in self.directives if each.mark}
+
+    def open_texts(self) -> list[str]:
+        """Give the words of what is still wanted."""
+        return [each.text for each in self.directives if each.state == "open"]
+
+    def find(self, message: int) -> Directive | None:
+        """Find the directive that a message holds."""
+        return next((each for each in self.directives if each.message == message), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A change of state that a model wants, and the message it says it rests on."""
+
+    message: int
+    state: State
+    rests_on: int
+
+
+def keep_ledger(said: Iterable[tuple[int, Words]], directed: Iterable[Directed] = ()) -> Ledger:
+    """Fold what the user said, and the recorded changes of state, into a ledger."""
+    changes = sorted(directed, key=lambda entry: entry.n)
+    folding = _Folding()
+    for turn, words in said:
+        if words.via == "shell" or not words.text.strip():
+            continue
+        while changes and changes[0].n < words.id:
+            folding.direct(changes.pop(0))
+        folding.hear(turn, words)
+    for change in changes:
+        folding.direct(change)
+    return Ledger(directives=tuple(folding.directives.values()))
+
+
+@dataclass(slots=True)
+class _Folding:
+    """The ledger so far."""
+
+    directives: dict[int, Directive] = field(default_factory=dict)
+
+    def hear(self, turn: int, words: Words) -> None:
+        """Take in what the user said."""
+        for cancelling in cancellings(words.text):
+            self._cancel(cancelling, words.id)
+        text = f"{words.about}: {words.text}" if words.via == "answer" else words.text
+        known = self.directives.get(words.id)
+        if known is not None:  # two answers in one round
+            text = f"{known.text}\n{text}"
+        self.directives[words.id] = Directive(message=words.id, turn=turn, text=text)
+
+    def direct(self, entry: Directed) -> None:
+        """Take in a recorded change; a model's that rests on nothing is none."""
+        known = self.directives.get(entry.message)
+        if known is not None and (entry.by != "model" or entry.rests_on):
+            self.directives[entry.message] = replace(
+                known, state=entry.state, rests_on=entry.rests_on
+            )
+
+    def _cancel(self, cancelling: Cancelling, by: int) -> None:
+        for target in self._meant(cancelling):
+            if cancelling.words and _is_part(cancelling, target.text):
+                changed = replace(target, in_part=(*target.in_part, by))
+            else:
+                state: State = "replaced" if cancelling.is_replacing else "cancelled"
+                changed = replace(target, state=state, rests_on=by)
+            self.directives[target.message] = changed
+
+    def _meant(self, cancelling: Cancelling) -> list[Directive]:
+        """Find what is taken back: the newest that is most alike.
+
+        Where two words or more name it and all are there, whatever else is known by them goes
+        too: a correction of a request falls with the request.
+        """
+        still_open = [each for each in self.directives.values() if each.state == "open"]
+        if cancelling.number:
+            return [d for d in still_open if cancelling.number in (d.message, d.turn)][:1]
+        wishes = [each for each in still_open if not _only_cancels(each.text)]
+        if not cancelling.words:
+            return wishes[-1:]
+        literal = [each for each in wishes if cancelling.phrase in each.text.lower()]
+        alike = [(likeness(cancelling, each.text), each) for each in literal or wishes]
+        best = max((share for share, _ in alike), default=0.0)
+        found = [each for share, each in alike if share == best >= ENOUGH]
+        return found if best == 1 and len(cancelling.words) > 1 else found[-1:]
+
+
+def _only_cancels(text: str) -> bool:
+    return any(cancellings(text)) and len(clauses(text)) <= 1
+
+
+def _is_part(cancelling: Cancelling, text: str) -> bool:
+    """Say whether a request asks for more than what is taken back."""
+    asked = clauses(text)
+    return len(asked) > 1 and not all(likeness(cancelling, each) for each in asked)
+
+
+_CLAIM = re.compile(
+    r"#(?P<message>\d+)\W+(?P<state>open|done|cancelled|replaced)\b[^#\n]*#(?P<rests_on>\d+)",
+    re.IGNORECASE,
+)
+
+
+def read_claims(text: str) -> Iterator[Claim]:
+    """Read changes of state out of a model's answer, one a line: `#12 done, see #40`."""
+    for line in text.splitlines():
+        if found := _CLAIM.search(line):
+            yield Claim(
+                message=int(found["message"]),
+                state=found["state"].lower(),  # type: ignore[arg-type]
+                rests_on=int(found["rests_on"]),
+            )
+
+
+def accept(
+    claims: Iterable[Claim], ledger: Ledger, *, said: Collection[int], known: Collection[int]
+) -> Iterator[Directed]:
+    """Make entries of the claims that rest on something.
+
+    The cited message must exist and come after the directive; only the user cancels, replaces
+    or opens again, so there it must be one of the user's (`said`).
+    """
+    for claim in claims:
+        directive = ledger.find(claim.message)
+        citable = known if claim.state == "done" else said
+        after = max(claim.message, directive.rests_on) if directive else 0
+        if (
+            directive is not None
+            and directive.state != claim.state
+            and claim.rests_on in citable
+            and claim.rests_on > after
+        ):
+            yield Directed(
+                message=claim.message, state=claim.state, rests_on=claim.rests_on, by="model"
+            )
+
+
+def tell_directives(
+    ledger: Ledger,
+    budget_tokens: int = BUDGET_TOKENS,
+    *,
+    masked: Mask | None = None,
+    count: Count = estimated_tokens,
+) -> str:
+    """Write the ledger out within a budget.
+
+    Over it, the oldest finished directives shrink to their first words and a pointer, then open
+    pastes to head and tail, then the oldest open ones to a pointer too.
+    """
+    if masked:  # before anything is cut: half a secret is not recognised
+        told = (replace(each, text=masked(each.text)) for each in ledger.directives)
+        ledger = Ledger(directives=tuple(told))
+    forms = {each.message: _full(each) for each in ledger.directives}
+    spent = count(HEADING) + sum(count(form) for form in forms.values())
+    for directive, shorter in _shrinkings(ledger):
+        if spent <= budget_tokens:
+            break
+        saved = count(forms[directive.message]) - count(shorter)
+        if saved > 0:
+            forms[directive.message] = shorter
+            spent -= saved
+    return "\n".join((HEADING, *forms.values())) if forms else ""
+
+
+def _shrinkings(ledger: Ledger) -> Iterator[tuple[Directive, str]]:
+    """Yield what is shortened, in order."""
+    finished = [each for each in ledger.directives if each.state != "open"]
+    wanted = [each for each in ledger.directives if each.state == "open"]
+    for each in finished:
+        yield each, _lead(each) + cut(one_line(each.text), POINTER_CHARS)
+    for each in wanted:
+        yield each, _lead(each) + head_and_tail(each.text, BRIEF_CHARS, cite(each.message))
+    for each in wanted:
+        yield each, _lead(each) + cut(one_line(each.text), POINTER_CHARS)
+
+
+def _full(directive: Directive) -> str:
+    return _lead(directive) + head_and_tail(directive.text, PASTE_CHARS, cite(directive.message))
+
+
+def _lead(directive: Directive) -> str:
+    mark = f" ({directive.mark})" if directive.mark else ""
+    return f"T{directive.turn} {cite(directive.message)}{mark}: "

@@ -1,0 +1,221 @@
+"""A compaction before it is recorded: what it covers, how long it may be, whether it helps.
+
+Pure, but for the gauge that is asked. A segment becomes `Material`, a summary of it a `Draft`,
+and a draft is made smaller until what comes of it is under the line: first with fewer files
+restored, then with a shorter summary, at last with a digest. Where not even that is enough, or
+what every request holds is over the line by itself, a `ContextOverflow` says what weighs how much.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from holdfast.errors import ContextOverflow, PromptTooLong
+from holdfast.log.entries import AnyEntry, Forked, SpokenContent
+from holdfast.messages import Opaque, Text, Usage
+from holdfast.messages.measure import NOTHING, Measure, measure_content
+from holdfast.stages.compact.compose import Composed, Manner, Material, compose, gathered
+from holdfast.stages.compact.fallbacks import Made
+from holdfast.stages.compact.floor import floor, told
+from holdfast.stages.compact.segment import Segment
+from holdfast.stages.compact.summary import ask_for_summary
+from holdfast.stages.compact.writing import SOURCE
+from holdfast.tools.recovered import is_restored_file
+from holdfast.turn.engine import Engine
+from holdfast.view.tokens import default_weights, weigh
+
+SHARES = (1.0, 0.5, 0.25, 0.1)
+"""Of its budget, that a summary is given while what comes of it is over the line."""
+ROOM_SHARE = 0.85
+"""Of the line, that what is restored may fill it to: else the next answers would reach it again."""
+LINE_SHARE = 0.3
+"""Of the line, that a summary may fill at most: the rest is for the work."""
+HIGH_FLOOR_SHARE = 0.5
+"""Of the line: above it, what a digest leaves is worked out before any model is asked."""
+OVERFLOW_SHARE = 0.8
+"""Of what is in use: what must be gone at least after an overflow whose size nobody told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A compaction that could be recorded."""
+
+    material: Material
+    made: Made
+    composed: Composed
+    restored: SpokenContent = ()
+    since: int = 0
+    """How long the log was when its making began."""
+    is_edited: bool = False
+    """A person has put other words in its place."""
+
+    @property
+    def content(self) -> SpokenContent:
+        """What stands for history: a provider's own block comes first."""
+        text = Text(text=self.composed.text)
+        return (Opaque(raw=self.made.block), text) if self.made.block else (text,)
+
+    @property
+    def by(self) -> Literal["model", "notes", "digest", "provider", "person"]:
+        """Say who wrote it; notes that nobody added to are the log's own account."""
+        if self.is_edited:
+            return "person"
+        if self.made.block is not None:
+            return "provider"
+        if self.made.written is None:
+            return "digest"
+        return "notes" if self.made.way == "notes" else "model"
+
+
+def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
+    """Say below which size a compaction must bring the context, in tokens of our gauge.
+
+    A provider that reports an overflow has counted better than we: the line is moved by as much
+    as we were wrong.
+    """
+    full = engine.fullness()
+    line, used = full.window.base_tokens, full.used_tokens
+    if error is None:
+        return line
+    needed, allowed = error.needed_tokens, error.allowed_tokens
+    if not needed or not allowed or needed <= allowed:
+        return min(line, max(1, int(used * OVERFLOW_SHARE)))
+    safe = line / full.window.limit_tokens
+    return min(line, max(1, int(allowed * safe * used / needed)))
+
+
+def material_of(engine: Engine, segment: Segment) -> Material:
+    """Gather from the log what a summary of a segment needs."""
+    scales, line = scales_of(engine), engine.fullness().window.base_tokens
+    tokens = round(sum(scales(item.measure) for item in segment.items))
+    most = max(1, int(LINE_SHARE * line))
+    return gathered(engine.view.history, segment, tokens, most_tokens=most)
+
+
+def asked_for(material: Material, focus: Sequence[str]) -> str:
+    """Write what a model is asked about a segment."""
+    segment, directives = material.segment, material.ledger.directives
+    return ask_for_summary(segment.kind, focus=focus, directives=directives, pivot=segment.pivot)
+
+
+def check_floor(engine: Engine, line: int) -> int:
+    """Say what every request holds; if that is over the line by itself, no compaction helps."""
+    weights = floor(engine.view, scales_of(engine))
+    lowest = sum(weight.tokens for weight in weights)
+    if lowest >= line:
+        raise ContextOverflow(told(weights, line))
+    return lowest
+
+
+def check_helps(
+    engine: Engine, material: Material, manner: Manner, line: int, lowest_tokens: int
+) -> None:
+    """Make sure that the shortest digest would bring the context under the line."""
+    if lowest_tokens >= HIGH_FLOOR_SHARE * line:
+        composed = compose(_smaller(material, SHARES[-1]), None, manner)
+        fitted(engine, Draft(material=material, made=Made(), composed=composed), manner, line)
+
+
+def fitted(engine: Engine, draft: Draft, manner: Manner, line: int) -> Draft:
+    """Make a draft smaller until what comes of it is under the line."""
+    whole = draft.material
+    for share in SHARES:
+        if share < 1.0:
+            material = _smaller(whole, share)
+            composed = compose(material, draft.made.written, manner)
+            draft = replace(draft, material=material, composed=composed)
+        for restored in lighter(draft.restored):
+            if after_tokens(engine, draft, restored) < (ROOM_SHARE * line if restored else line):
+                return replace(draft, restored=restored)
+        if draft.made.written is not None and share == SHARES[1]:
+            draft = replace(draft, made=Made())  # a digest can be cut further than a summary
+    bare = replace(draft, restored=())
+    if _after_by_share(engine, bare) < line:
+        return bare  # the gauge is off; the next answer puts it right
+    left = after_tokens(engine, bare, ())
+    raise ContextOverflow(told(floor(engine.view, scales_of(engine)), line, left))
+
+
+def within(engine: Engine, draft: Draft, line: int) -> Draft:
+    """Leave out of what would be restored as much as there is no room for."""
+    for restored in lighter(draft.restored):
+        if after_tokens(engine, draft, restored) < ROOM_SHARE * line:
+            return replace(draft, restored=restored)
+    return replace(draft, restored=())
+
+
+def lighter(restored: SpokenContent) -> Iterator[SpokenContent]:
+    """Yield what is restored with fewer and fewer files, the newest last to go, then nothing.
+
+    Todos, plan, skills and what hooks say weigh little and cannot be read again: they stay
+    longest. Files stand first, the newest before the others.
+    """
+    texts = [(i, block.text) for i, block in enumerate(restored) if isinstance(block, Text)]
+    starts = [i for i, text in texts if is_restored_file(text)]
+    behind = [i for i, _ in texts if i > max(starts, default=-1)]
+    rest = restored[behind[0] :] if behind else ()
+    yield restored
+    for start in reversed(starts):
+        yield (*restored[:start], *rest)
+    yield ()
+
+
+def after_tokens(engine: Engine, draft: Draft, restored: SpokenContent) -> int:
+    """Foretell how full the window is once a draft is recorded."""
+    return engine.size_tokens(_total_after(engine, draft, restored))
+
+
+def _after_by_share(engine: Engine, draft: Draft) -> float:
+    """Foretell it from the share of the view that stays, which does not rest on the last usage."""
+    return scales_of(engine)(_total_after(engine, draft, draft.restored))
+
+
+def _total_after(engine: Engine, draft: Draft, restored: SpokenContent) -> Measure:
+    gone = NOTHING
+    for item in draft.material.segment.items:
+        if not engine.view.is_pinned(item):
+            gone = gone + item.measure
+    come = measure_content((*draft.content, *restored))
+    return engine.view.total - gone + come
+
+
+def _smaller(material: Material, share: float) -> Material:
+    return replace(material, budget_tokens=int(material.budget_tokens * share))
+
+
+def scales_of(engine: Engine) -> Callable[[Measure], float]:
+    """Weigh parts of the view as the gauge weighs all of it."""
+    weights, total = default_weights(engine.model), engine.view.total
+    raw = weigh(total, weights)
+    scale = engine.fullness().used_tokens / raw if raw else 1.0
+    return lambda measure: scale * weigh(measure, weights)
+
+
+def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
+    """Add up what the calls for a summary used."""
+    calls = [e.usage for e in entries if isinstance(e, Forked) and e.source == SOURCE]
+    if not calls:
+        return None
+    return Usage(
+        input_tokens=sum(call.input_tokens for call in calls),
+        output_tokens=sum(call.output_tokens for call in calls),
+        cache_read_tokens=sum(call.cache_read_tokens for call in calls),
+        cache_write_tokens=sum(call.cache_write_tokens for call in calls),
+    )
+
+
+def told_why(draft: Draft, before: int, after: int) -> str:
+    """Say in one line what a compaction did, for the user."""
+    how = {
+        "digest": "from the log, without a model",
+        "ahead": "prepared in the background",
+        "provider": "by the provider",
+        "notes": "from the notes, without a call",
+    }
+    way = how.get(draft.made.way, f"by a model ({draft.made.way})")
+    way = "by hand" if draft.is_edited else way
+    share = draft.composed.survival.share
+    return (
+        f"compacted {len(draft.material.segment.items)} messages {way}: {before:,} tokens became "
+        f"about {after:,}; {share:.0%} of the names in use survive"
+    )

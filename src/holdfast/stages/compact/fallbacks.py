@@ -1,0 +1,170 @@
+"""The rungs on which a summary is written, from the best to the one that cannot fail.
+
+A fork on the conversation's own prefix; a direct call, which may leave out the oldest rounds; a
+call for each piece; and then no call at all: the digest is made from the log. A rung that fails
+leaves an entry and the next one is tried. After several failures in a row no model is asked any
+more, unless a person asks for it; a success makes good for all of them. Forks run no stages, so
+nothing that is asked here can come back here.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+
+from holdfast.errors import (
+    AuthenticationFailed,
+    BudgetSpent,
+    ModelError,
+    ModelUnavailable,
+    PromptTooLong,
+)
+from holdfast.log.entries import Failed
+from holdfast.messages import JsonObject, message_to_wire
+from holdfast.models.capabilities import capabilities
+from holdfast.settings import CompactSettings
+from holdfast.stages.compact.compose import Judged, Material
+from holdfast.stages.compact.segment import Segment
+from holdfast.stages.compact.summary import Written
+from holdfast.stages.compact.writing import NoSummary, Writer, truncated
+from holdfast.turn.engine import Engine
+from holdfast.turn.fork import Prefix
+from holdfast.view.items import render
+
+PIECE_CHARS_PER_TOKEN = 2
+"""Cautious: a piece of code or of another script than Latin has more tokens than prose."""
+PIECE_SHARE = 0.5
+"""Of the window for a piece; the rest is for the question, the answer and the doubt."""
+NOBODY = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
+"""Nobody answers: the other rungs would only wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A summary, or the word that none could be had and the digest has to do."""
+
+    written: Judged | None = None
+    way: str = "digest"
+    """The rung it came from."""
+    block: JsonObject | None = None
+    """What stands for history in a provider's own form; then it is no text of ours."""
+
+
+class Ladder:
+    """Climbs down the rungs, and remembers how often all of them broke."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+        """How often in a row no rung of a model's held."""
+
+    def is_broken(self, settings: CompactSettings) -> bool:
+        """Say whether models failed so often that none is asked any more by itself."""
+        return self.failures >= settings.failures
+
+    async def climb(
+        self,
+        engine: Engine,
+        material: Material,
+        asked: str,
+        *,
+        is_wished: bool = False,
+        by_model: bool = True,
+        error: PromptTooLong | None = None,
+    ) -> Made:
+        """Have the summary written by the first rung that holds.
+
+        `is_wished` says that a person asks for it; `error` that the whole conversation is
+        known to be too long, and by how much.
+        """
+        settings = engine.settings.compact
+        if engine.ask is None or not settings.model or not by_model:
+            return Made()
+        if self.is_broken(settings) and not is_wished:
+            return Made()
+        for name, way in _rungs(engine, _writer(engine, asked), material, error):
+            try:
+                async with asyncio.timeout(settings.rung_seconds):
+                    made = await way()
+            except (ModelError, NoSummary, TimeoutError) as failure:
+                said = str(failure) or f"nothing came within {settings.rung_seconds:g} seconds"
+                engine.record(Failed(what=f"compact: {name}", error=said))
+                if isinstance(failure, NOBODY):
+                    break
+            else:
+                self.failures = 0
+                return made
+        self.failures += 1
+        return Made()
+
+    async def ahead(self, engine: Engine, asked: str, prefix: Prefix) -> Made:
+        """Have the summary written on a fork of what is sent now, for later; raise if it fails."""
+        written = await replace(_writer(engine, asked), retries=None).on_fork(prefix)
+        self.failures = 0
+        return Made(written=written, way="ahead")
+
+
+def _writer(engine: Engine, asked: str) -> Writer:
+    assert engine.ask is not None
+    return Writer(
+        ask=engine.ask,
+        model=engine.model,
+        able=capabilities(engine.model),
+        asked=asked,
+        window_tokens=engine.fullness().window.limit_tokens,
+    )
+
+
+def _rungs(
+    engine: Engine, writer: Writer, material: Material, error: PromptTooLong | None
+) -> Iterator[tuple[str, Callable[[], Awaitable[Made]]]]:
+    """Yield the ways that are open, the best first."""
+    segment = material.segment
+    window = engine.fullness().window.limit_tokens
+    piece_chars = int(window * PIECE_SHARE * PIECE_CHARS_PER_TOKEN)
+
+    def told(way: str, write: Callable[[], Awaitable[Written]]) -> Callable[[], Awaitable[Made]]:
+        async def made() -> Made:
+            return Made(written=await write(), way=way)
+
+        return made
+
+    async def provided() -> Made:
+        block = await writer.by_provider(prefix_up_to(engine, segment))
+        return Made(written=Written(sections={}), way="provider", block=block)
+
+    if error is None and may_provide(engine, segment):
+        yield "provider", provided
+    if error is None:
+        is_cut = segment.kind == "up_to"
+        prefix = prefix_up_to(engine, segment) if is_cut else None
+        yield "fork", told("fork", lambda: writer.on_fork(prefix))
+    items = segment.items
+    shorter = truncated(items, error) if error is not None and len(items) > 1 else items
+    yield "direct", told("direct", lambda: writer.directly(shorter))
+    yield "pieces", told("pieces", lambda: writer.in_pieces(items, piece_chars))
+
+
+def may_provide(engine: Engine, segment: Segment) -> bool:
+    """Say whether a provider is to compact on its side, and what it gives could be sent.
+
+    Its block must come first in all messages, so nothing may stand before it.
+    """
+    return (
+        engine.settings.compact.by_provider
+        and capabilities(engine.model).compacts_on_demand
+        and segment.kind == "full"
+        and not engine.frame.instructions
+    )
+
+
+def prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
+    """Let the conversation end where a segment ends that begins it."""
+    prefix, shown = engine.prefix(), render(segment.items)
+    opening = len(prefix.messages) - len(engine.view.messages())
+    whole = prefix.messages[: opening + len(shown) - 1]
+    is_left = prefix.left is not None and prefix.left.message < len(whole)
+    return replace(
+        prefix,
+        messages=(*whole, message_to_wire(shown[-1])),
+        left=prefix.left if is_left else None,
+        before=None,  # a shorter conversation is another one
+    )

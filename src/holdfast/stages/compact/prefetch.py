@@ -1,0 +1,136 @@
+"""A summary prepared in the background, so that at the line nobody waits.
+
+From a lower line on a fork is asked for the summary while the work goes on. What it covers is
+fixed when it starts. At the line it is taken if nothing since has changed what had been sent by
+then; messages that came later stay word for word behind it. Otherwise it is thrown away, and what
+it cost is said.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from holdfast.log.entries import Failed, Framed, Redone, Shaped, Spilled, Switched, Undone
+from holdfast.stages.compact.compose import Judged
+from holdfast.stages.compact.draft import spent_in
+from holdfast.stages.compact.fallbacks import Made
+from holdfast.stages.compact.segment import Segment, segment_before
+from holdfast.stages.prefix_lock import drops_thinking, may_move
+from holdfast.turn.engine import Engine
+
+WHAT = "compact: ahead"
+"""What failures of this go by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A summary that can be used, and what it covers."""
+
+    segment: Segment
+    written: Judged
+    since: int
+    """How long the log was when it was begun."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _UnderWay:
+    task: "asyncio.Task[Made]"
+    last: int
+    """The last message it covers."""
+    since: int
+
+
+class Ahead:
+    """The summary under way, if there is one."""
+
+    def __init__(self) -> None:
+        self._under_way: _UnderWay | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Say whether one was begun and not yet taken or thrown away."""
+        return self._under_way is not None
+
+    def begin(self, engine: Engine, task: "asyncio.Task[Made]", segment: Segment) -> None:
+        """Take note of a summary that is being written."""
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._under_way = _UnderWay(task=task, last=segment.last, since=len(engine.view.history))
+
+    def waits(self, engine: Engine) -> bool:
+        """Say whether a summary is ready and only the turn's thinking is in its way."""
+        one = self._under_way
+        if one is None or not one.task.done() or one.task.cancelled() or one.task.exception():
+            return False
+        return self._covered(engine, one) is not None and not _may_keep(engine)
+
+    async def take(self, engine: Engine) -> Prepared | None:
+        """Give the summary with what it covers, if it can be used; it is gone after this."""
+        one = self._under_way
+        if one is None:
+            return None
+        segment = self._covered(engine, one)
+        if segment is None:
+            self.drop(engine, "what it covers was changed since")
+            return None
+        if segment.kept and not _may_keep(engine):
+            self.drop(engine, "the thinking behind it is still at work")
+            return None
+        self._under_way = None
+        made = await self._made(engine, one.task)
+        if made is None or made.written is None:
+            return None
+        return Prepared(segment=segment, written=made.written, since=one.since)
+
+    async def _made(self, engine: Engine, task: "asyncio.Task[Made]") -> Made | None:
+        """Wait for what is being written; whatever goes wrong there is a failure of it alone."""
+        try:
+            await asyncio.wait((task,), timeout=engine.settings.compact.rung_seconds)
+        finally:  # whoever waits was cancelled, or it took too long
+            is_late = not task.done()
+            task.cancel()
+        if is_late:
+            said = "it took too long"
+        elif task.cancelled():
+            said = "it was stopped"
+        elif (error := task.exception()) is not None:
+            said = str(error) or type(error).__name__
+        else:
+            return task.result()
+        engine.record(Failed(what=WHAT, error=said))
+        return None
+
+    def _covered(self, engine: Engine, one: _UnderWay) -> Segment | None:
+        """Give what it covers, unless an entry since has changed something up to there."""
+        since = engine.view.history[one.since :]
+        if any(_moves(entry, one.last) for entry in since):
+            return None
+        item = engine.view.item_of(one.last)
+        if item is None:
+            return None
+        return segment_before(engine.view, engine.view.items.index(item) + 1)
+
+    def drop(self, engine: Engine, why: str) -> None:
+        """Throw away what is under way, and say what it has cost."""
+        one, self._under_way = self._under_way, None
+        if one is None:
+            return
+        one.task.cancel()
+        spent = spent_in(engine.view.history[one.since :])
+        cost = f"{spent.total_tokens:,} tokens" if spent else "nothing was paid yet"
+        engine.record(Failed(what=WHAT, error=f"thrown away ({cost}): {why}"))
+
+    def close(self) -> None:
+        """Stop what is under way; the session is over."""
+        if self._under_way is not None:
+            self._under_way.task.cancel()
+            self._under_way = None
+
+
+def _moves(entry: object, last: int) -> bool:
+    """Say whether an entry can change what had been sent up to a message."""
+    if isinstance(entry, Spilled):  # of a result that came with a later message
+        return any(n <= last for n in entry.rests_on)
+    return isinstance(entry, Shaped | Framed | Switched | Undone | Redone)
+
+
+def _may_keep(engine: Engine) -> bool:
+    return not drops_thinking(engine) or may_move(engine)

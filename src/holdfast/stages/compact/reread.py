@@ -1,0 +1,142 @@
+"""Reading files again after a compaction, each within its budget and all within theirs.
+
+Files that were touched come in, newest first; texts for the model go out in the same order, with
+what the agent then knows of each file. They are read by the Read tool itself, the lines that were
+looked at last rather than the head, and cut to whole lines with the word how to go on. What
+cannot be read, or may not be, is passed over, and so is what would not fit; the next in line
+takes its place.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from holdfast.log.entries import SpokenContent
+from holdfast.messages import JsonObject, Text, text_of
+from holdfast.messages.measure import measure_content
+from holdfast.tools.context import Workplace
+from holdfast.tools.files import Files, Seen
+from holdfast.tools.protocol import Outcome
+from holdfast.tools.read import MAX_LINES, READ
+from holdfast.tools.recovered import restored_head
+from holdfast.view.tokens import CLAUDE, weigh
+
+ROUNDS = 4
+"""How often more files are looked at because some could not be read: then they are all gone."""
+END = "[End of {path}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A file to read again, and which of its lines."""
+
+    path: Path
+    first: int = 1
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How much may be shown."""
+
+    files: int
+    each_tokens: int
+    all_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """A file as it is now, ready to be shown."""
+
+    path: Path
+    content: SpokenContent
+    tokens: int
+    seen: Seen
+
+
+async def read_again(
+    wanted: Sequence[Wanted],
+    workplace: Workplace,
+    room: Room,
+    may_read: Callable[[Path], bool],
+) -> list[Again]:
+    """Read the first files that can be read and fit, together, in the order they are wanted."""
+    chosen: list[Again] = []
+    spent, rest = 0, list(wanted)
+    for _ in range(ROUNDS):
+        missing = room.files - len(chosen)
+        if missing <= 0 or not rest:
+            break
+        batch, rest = rest[:missing], rest[missing:]
+        tasks = (_read(each, workplace, room, may_read) for each in batch)
+        for again in await asyncio.gather(*tasks):
+            if again is not None and spent + again.tokens <= room.all_tokens:
+                spent += again.tokens
+                chosen.append(again)
+    return chosen
+
+
+async def _read(
+    wanted: Wanted, workplace: Workplace, room: Room, may_read: Callable[[Path], bool]
+) -> Again | None:
+    """Read one file within its budget; nothing if that cannot be."""
+    if not may_read(wanted.path):
+        return None
+    again = await _attempt(wanted, workplace, room.each_tokens)
+    if again is None and wanted.first > 1:  # it has become shorter
+        again = await _attempt(Wanted(path=wanted.path), workplace, room.each_tokens)
+    if again is None or again.tokens <= room.each_tokens:
+        return again
+    lines = _fitting(again, room.each_tokens)
+    if not lines:
+        return None
+    shorter = await _attempt(replace(wanted, limit=lines), workplace, room.each_tokens)
+    return shorter if shorter and shorter.tokens <= room.each_tokens else None
+
+
+async def _attempt(wanted: Wanted, workplace: Workplace, each_tokens: int) -> Again | None:
+    place = replace(workplace, files=Files(), is_fork=True)
+    given: JsonObject = {
+        "file_path": str(wanted.path),
+        "offset": wanted.first,
+        "limit": min(wanted.limit or MAX_LINES, MAX_LINES),
+    }
+    outcome = await READ.run(given, place)
+    seen = next(iter(place.files.newest_first()), None)
+    if outcome.is_error or seen is None:
+        return None
+    if wanted.first > 1 and not any(len(lines) for lines in seen.ranges):
+        return None
+    content = _shown(wanted.path, outcome)
+    return Again(path=wanted.path, content=content, tokens=tokens_of(content), seen=seen)
+
+
+def _shown(path: Path, outcome: Outcome) -> SpokenContent:
+    """Put a file's text between a line that says what it is and one that ends it."""
+    text = text_of(outcome.content)
+    head = f"{restored_head(path)}: {len(text):,} characters]"
+    told = Text(text=f"{head}\n{text}\n{END.format(path=path)}")
+    if isinstance(outcome.content, str):
+        return (told,)
+    return (told, *(block for block in outcome.content if not isinstance(block, Text)))
+
+
+def _fitting(again: Again, each_tokens: int) -> int:
+    """Count the lines of a text that fit, with room for what stands around them."""
+    lines = text_of(again.content).split("\n")[1:-1]
+    around = tokens_of(again.content) - tokens_of((Text(text="\n".join(lines)),))
+    low, high = 0, len(lines)
+    while low < high:
+        middle = (low + high + 1) // 2
+        text = "\n".join((*lines[:middle], lines[-1]))  # the last may say how to go on
+        if tokens_of((Text(text=text),)) + around <= each_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def tokens_of(content: SpokenContent) -> int:
+    """Estimate what content weighs, with the weights that count most."""
+    return round(weigh(measure_content(content), CLAUDE)) + 1

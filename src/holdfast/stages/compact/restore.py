@@ -1,0 +1,252 @@
+"""What is brought back after a boundary: the state that work goes on with.
+
+A summary tells what was done; what is being worked on is better shown than told. Called with the
+segment that leaves the view, `Restoring` gives, always in this order: files touched last, read
+again from disk; todos; the plan and the word that planning goes on; skills that were brought in;
+commands and agents that still run; what is announced in messages. Files of instructions, memories
+and plans come before the model by other ways, and what stands in messages that are kept is there
+already. Nothing changes until the compaction is recorded: then `settle` lets the workplace know
+which files are still before the model.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from holdfast.log.entries import Compacted, Restored, SpokenContent
+from holdfast.messages import Text
+from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
+from holdfast.request.instructions.places import LOCAL, SHARED
+from holdfast.settings import CompactSettings
+from holdfast.stages.compact.reread import Again, Room, Wanted, read_again, tokens_of
+from holdfast.stages.compact.retained import is_whole, kept_rounds, shown_paths
+from holdfast.stages.compact.segment import Segment
+from holdfast.tools.context import Todo, Workplace
+from holdfast.tools.files import Files
+from holdfast.tools.plan import EXIT_PLAN, plan_file
+from holdfast.tools.recovered import (
+    UsedSkill,
+    last_boundary,
+    last_todos,
+    recall,
+    touched_files,
+    used_skills,
+)
+from holdfast.tools.shells import Background
+from holdfast.tools.todo import TODO_WRITE
+from holdfast.view import View
+from holdfast.view.items import Round
+
+OURS = ".holdfast"
+"""A project's directory of settings, agents, skills and memories: none of them work in progress."""
+COMMAND_CHARS = 200
+"""Of a command that still runs: enough to know it again."""
+CUT = "[Cut here; {how} shows all of it.]"
+
+
+def _anything(path: Path) -> bool:
+    return True
+
+
+def _nobody() -> Iterable[str]:
+    return ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Restoring:
+    """Gathers what one session is shown again after its history was compacted."""
+
+    workplace: Workplace
+    view: Callable[[], View]
+    settings: CompactSettings
+    window_tokens: Callable[[], int] = lambda: PLAIN_WINDOW_TOKENS
+    may_read: Callable[[Path], bool] = _anything
+    """Whether a file could be read just now without asking anybody."""
+    agents: Callable[[], Iterable[str]] = _nobody
+    """A line for each agent that runs, or has ended without its answer having been taken."""
+    listings: Callable[[], Iterable[str]] = _nobody
+    """What is announced in messages rather than in the frame, whole: the old words are gone."""
+    _again: tuple[Again, ...] = field(default=(), init=False)
+    """Files that were gathered last,"""
+    _kept: tuple[Round, ...] = field(default=(), init=False)
+    """and the messages that stay word for word."""
+
+    async def __call__(self, segment: Segment) -> SpokenContent:
+        """Give what is shown again once a segment has left the view."""
+        view = self.view()
+        kept = kept_rounds(view, segment)
+        again, plan = await asyncio.gather(self._read(view, kept), self._plan())
+        self._again, self._kept = tuple(again), tuple(kept)
+        texts = (
+            *self._todos(view, kept),
+            *plan,
+            *self._skills(view, kept),
+            *running(self.workplace.shells.background.values(), self.agents()),
+            *self.listings(),
+        )
+        files = tuple(block for each in again for block in each.content)
+        return (*files, *(Text(text=text) for text in texts))
+
+    def resume(self) -> None:
+        """Know again, from the log, what an unbroken session would know of files and todos."""
+        view = self.view()
+        recall(self.workplace, view.history, last_boundary(view.history, view.fate.dead))
+
+    def settle(self, entry: Compacted) -> None:
+        """Forget which files the model had before it, but for those it still has.
+
+        What was prepared counts only as far as it was recorded: a file for which there was no
+        room is not before the model.
+        """
+        blocks = [
+            block
+            for each in self.view().history
+            if isinstance(each, Restored) and each.compaction == entry.n
+            for block in each.content
+        ]
+        shown = [each for each in self._again if all(block in blocks for block in each.content)]
+        self.workplace.files = self._known(shown, self._kept)
+        self._again = self._kept = ()
+
+    async def _read(self, view: View, kept: Sequence[Round]) -> list[Again]:
+        wanted = list(self._wanted(view, kept))
+        room = Room(
+            files=self.settings.restore_files,
+            each_tokens=self._scaled(self.settings.restore_file_tokens),
+            all_tokens=self._scaled(self.settings.restore_tokens),
+        )
+        return await read_again(wanted, self.workplace, room, self.may_read)
+
+    def _wanted(self, view: View, kept: Sequence[Round]) -> Iterator[Wanted]:
+        """Yield files worth showing, newest first: by what is known here, then by the log."""
+        touched = touched_files(view.history)
+        named = {self._real(each.path): each for each in reversed(touched)}
+        known = [seen.path for seen in self.workplace.files.newest_first()]
+        passed = {self._real(path) for path in shown_paths(kept)} | self._instructions(view)
+        for path in (*known, *(self._real(each.path) for each in touched)):
+            if path in passed or self._is_apart(path):
+                continue
+            passed.add(path)
+            look = named.get(path)
+            yield (
+                Wanted(path=path, first=look.first, limit=look.limit) if look else Wanted(path=path)
+            )
+
+    def _real(self, path: str) -> Path:
+        return self.workplace.resolve(path).resolve()
+
+    def _instructions(self, view: View) -> set[Path]:
+        frame = view.frame.sources if view.frame else ()
+        return {Path(source.file).resolve() for source in frame}
+
+    def _is_apart(self, path: Path) -> bool:
+        """Say whether a file comes before the model by other ways, or is none of the project's."""
+        if path.name in (*LOCAL, *(Path(name).name for name in SHARED)) or OURS in path.parts:
+            return True
+        home = self.workplace.home.resolve()
+        return path.is_relative_to(home) and not any(
+            path.is_relative_to(root.resolve()) for root in self.workplace.more_roots
+        )
+
+    def _known(self, again: Iterable[Again], kept: Sequence[Round]) -> Files:
+        """Work out which files are before the model afterwards: those shown again, those kept."""
+        files = Files(
+            max_files=self.workplace.files.max_files, max_bytes=self.workplace.files.max_bytes
+        )
+        still = {self._real(path) for path in shown_paths(kept)}
+        seen = [each for each in self.workplace.files.newest_first() if each.path in still]
+        for each in reversed((*(each.seen for each in again), *seen)):
+            files.record(each)
+        return files
+
+    def _todos(self, view: View, kept: Sequence[Round]) -> Iterator[str]:
+        todos = self.workplace.todos or last_todos(view.history)
+        is_there = any(use.name == TODO_WRITE.name for item in kept for use in item.tool_uses())
+        if not is_there and any(todo.status != "completed" for todo in todos):
+            yield "\n".join(("[Restored todos]", *map(_todo, todos)))
+
+    async def _plan(self) -> list[str]:
+        """Give the plan, if there is one, and the word that it is still being made."""
+        plan = self.workplace.plan
+        file = plan.file or plan_file(self.workplace)
+        text = (await asyncio.to_thread(_text_of, file)).strip()
+        told = []
+        if text:
+            most = self._scaled(self.settings.restore_tokens)
+            told.append(cut_to(f"[Restored plan, from {file}]\n{text}", most, f"reading {file}"))
+        if plan.is_on:
+            told.append(
+                f"[Planning goes on: look around, change nothing but {file}, in which the plan "
+                f"grows, and hand it over with {EXIT_PLAN.name}.]"
+            )
+        return told
+
+    def _skills(self, view: View, kept: Sequence[Round]) -> Iterator[str]:
+        there = {result.tool_use_id for item in kept for result in item.results if is_whole(result)}
+        each, room = (
+            self._scaled(self.settings.skill_tokens),
+            self._scaled(self.settings.skills_tokens),
+        )
+        for skill in used_skills(view.history):
+            if skill.tool_use_id in there:
+                continue
+            text = cut_to(_skill(skill), each, f"using the skill {skill.name} again")
+            weight = tokens_of((Text(text=text),))
+            if weight <= min(each, room):
+                room -= weight
+                yield text
+
+    def _scaled(self, tokens: int) -> int:
+        """Shrink a budget with the window, as all of them are for a plain one."""
+        return min(tokens, tokens * self.window_tokens() // PLAIN_WINDOW_TOKENS)
+
+
+def running(shells: Iterable[Background], agents: Iterable[str]) -> Iterator[str]:
+    """Tell which commands and agents run, or have ended unseen; nothing where there are none."""
+    lines = [line for line in map(_shell, shells) if line]
+    lines += agents
+    if lines:
+        yield "\n".join(("[Still there after compacting]", *lines))
+
+
+def _shell(shell: Background) -> str:
+    status = shell.running.status
+    command = " ".join(shell.command.split())
+    command = command if len(command) <= COMMAND_CHARS else f"{command[:COMMAND_CHARS]}…"
+    if status is None:
+        return f"- {shell.id} runs in the background: {command} (BashOutput shows its output)"
+    if shell.has_news() and not shell.is_stopped:
+        return f"- {shell.id} has ended and its output was not looked at: {command} (BashOutput)"
+    return ""
+
+
+def _todo(todo: Todo) -> str:
+    return f"- {todo.status.replace('_', ' ')}: {todo.content}"
+
+
+def _skill(skill: UsedSkill) -> str:
+    return f"[Restored skill {skill.name}]\n{skill.text}"
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def cut_to(text: str, most_tokens: int, how: str) -> str:
+    """Keep the head of a text within a budget, in whole lines, and say where it was cut."""
+    if tokens_of((Text(text=text),)) <= most_tokens:
+        return text
+    mark = CUT.format(how=how)
+    lines = text.split("\n")
+    low, high = 0, len(lines)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if tokens_of((Text(text="\n".join((*lines[:middle], mark))),)) <= most_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return "\n".join((*lines[:low], mark))

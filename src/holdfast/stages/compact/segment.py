@@ -1,0 +1,112 @@
+"""Which part of a view a compaction covers, and what stays beside it. Pure.
+
+A segment is a run of items; items hold an answer with its results, so every edge of one is a
+legal cut. What the user said last and nobody answered stays, and so does a round whose tools
+still run. What is pinned within a segment stays too, word for word: the view sees to that.
+"""
+
+from dataclasses import dataclass
+
+from holdfast.errors import RequestRejected
+from holdfast.log.entries import Compacted
+from holdfast.messages import text_of
+from holdfast.stages.compact.summary import Kind
+from holdfast.view import View
+from holdfast.view.items import Item, Spoken
+
+FEWEST_ITEMS = 2
+"""A single message is its own summary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A run of items to be replaced by a summary."""
+
+    items: tuple[Item, ...]
+    kind: Kind = "full"
+    kept: tuple[int, int] | None = None
+    """The first and the last message that stay word for word beside the summary."""
+    pivot: str = ""
+    """The words at which a partial compaction begins."""
+
+    @property
+    def first(self) -> int:
+        """The number of its first message."""
+        return self.items[0].id
+
+    @property
+    def last(self) -> int:
+        """The number of its last message."""
+        return self.items[-1].id
+
+
+def whole_segment(view: View, *, again: bool = False) -> Segment | None:
+    """Cover everything that may be covered; nothing if that is next to nothing.
+
+    `again` covers what is only a summary, too, so that it can be told shorter.
+    """
+    end = view.compactable()
+    if again:
+        summaries = [i for i, item in enumerate(view.items) if _is_summary(item)]
+        items = tuple(view.items[: max(end, *(i + 1 for i in summaries[-1:]), 0)])
+        return Segment(items=items) if items else None
+    items = tuple(view.items[:end])
+    if len(items) < FEWEST_ITEMS or all(_is_summary(item) for item in items):
+        return None
+    return Segment(items=items)
+
+
+def segment_before(view: View, start: int) -> Segment | None:
+    """Cover everything before item `start`; what follows is kept."""
+    end = min(start, view.compactable())
+    items = tuple(view.items[:end])
+    if not items or all(_is_summary(item) for item in items):
+        return None
+    tail = view.items[end:]
+    kept = (tail[0].id, tail[-1].id) if tail else None
+    return Segment(items=items, kind="up_to" if kept else "full", kept=kept)
+
+
+def partial_segment(view: View, kind: Kind, pivot: int) -> Segment:
+    """Cover what lies from a message on, or up to and with it.
+
+    A message that no longer shows, or one that leaves nothing to cover, is refused.
+    """
+    item = view.item_of(pivot)
+    if item is None or (item.id != pivot and _is_summary(item)):
+        raise RequestRejected(_not_there(view, pivot))
+    at = view.items.index(item)
+    end = view.compactable()
+    if kind == "up_to":
+        items, kept = view.items[: min(at + 1, end)], view.items[min(at + 1, end) :]
+    else:
+        items, kept = view.items[at:end], view.items[:at]
+    if len(items) < FEWEST_ITEMS:
+        raise RequestRejected(f"there is too little to compact at message {pivot}")
+    return Segment(
+        items=tuple(items),
+        kind=kind,
+        kept=(kept[0].id, kept[-1].id) if kept else None,
+        pivot=_words(items[0]) if kind == "from" else "",
+    )
+
+
+def _not_there(view: View, n: int) -> str:
+    """Say why a message cannot be cut at: a summary stands for it, or there is none of this number."""
+    covers = (
+        entry
+        for entry in reversed(view.history)
+        if isinstance(entry, Compacted) and entry.n not in view.fate.dead
+    )
+    by = next((entry.n for entry in covers if entry.first <= n <= entry.last), None)
+    if by is None:
+        return f"message {n} is not in the view; `explain` lists those that are"
+    return f"message {n} is in the summary #{by}; `undo {by}` takes that back, or cut at #{by}"
+
+
+def _is_summary(item: Item) -> bool:
+    return isinstance(item, Spoken) and item.kind == "summary"
+
+
+def _words(item: Item) -> str:
+    return text_of(item.content)

@@ -1,0 +1,124 @@
+"""The summary a model writes: what it is asked, and whether what came back is one.
+
+The model is asked for judgement only, in seven of nine sections; files, commands and the user's
+words are the engine's to add. What comes back is read strictly enough that an apology, an error
+or half an answer is never taken for a summary. Pure; who asks, and whom, is decided elsewhere.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Literal, TypeAlias
+
+from holdfast.stages.compact.digest.headings import parts
+from holdfast.stages.compact.digest.words import cut, one_line
+from holdfast.stages.compact.directives import Directive
+
+Kind: TypeAlias = Literal["full", "from", "up_to"]
+Fault: TypeAlias = Literal["empty", "tool_call", "cut_off", "sections", "refused"]
+"""What was wrong with an answer that is no summary."""
+
+HEADINGS = {
+    1: "Request and intent",
+    2: "Technical concepts",
+    4: "Errors and fixes",
+    5: "Problem solving",
+    7: "Pending tasks",
+    8: "Current work",
+    9: "Next step",
+}
+"""The sections a model writes."""
+NEEDED = frozenset({1, 8})
+"""Without what was wanted and where the work stands, nobody can go on."""
+ENOUGH_SECTIONS = 5
+"""One or two may be missing where there was nothing to say."""
+PIVOT_CHARS = 120
+"""Enough of a message to find it by."""
+LISTED_MESSAGES = 80
+"""The user's latest messages, whose state a model may know; older ones it said so of before."""
+LISTED_CHARS = 100
+"""Enough of each to know it again."""
+
+_SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
+_ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|(?=<summary>)|\Z)", re.DOTALL | re.IGNORECASE)
+_STATES = re.compile(r"<states>(.*?)(?:</states>|\Z)", re.DOTALL | re.IGNORECASE)
+_BLANK_LINES = re.compile(r"\n\s*\n(?:\s*\n)+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A summary as a model wrote it, by section."""
+
+    sections: dict[int, str]
+    states: str = ""
+    """What it says of the state of the user's requests, to be checked."""
+
+    def text(self) -> str:
+        """Give the sections under their headings."""
+        return "\n\n".join(
+            f"## {number}. {HEADINGS[number]}\n{told}" for number, told in self.sections.items()
+        )
+
+
+def prompt(name: str) -> str:
+    """Read one of the texts this package sends to models."""
+    return (files("holdfast.stages.compact") / "prompts" / f"{name}.md").read_text("utf-8").strip()
+
+
+def ask_for_summary(
+    kind: Kind = "full",
+    *,
+    focus: Iterable[str] = (),
+    directives: Iterable[Directive] = (),
+    pivot: str = "",
+) -> str:
+    """Write what a model is asked; `focus` is the user's wish, then whatever hooks add."""
+    scope, work, next_step = prompt(kind).split("\n---\n")
+    scope = scope.replace("{pivot}", cut(one_line(pivot), PIVOT_CHARS))
+    asked = prompt("summary").replace("{scope}", scope)
+    parts = [asked.replace("{work}", work).replace("{next}", next_step)]
+    wishes = [wish.strip() for wish in focus if wish.strip()]
+    if wishes:
+        parts.append(prompt("focus").replace("{focus}", "\n\n".join(wishes)))
+    listed = [
+        f"#{each.message}: {cut(one_line(each.text), LISTED_CHARS)}"
+        for each in directives
+        if each.state == "open"
+    ]
+    if listed:
+        parts.append(prompt("states").replace("{messages}", "\n".join(listed[-LISTED_MESSAGES:])))
+    return "\n\n".join(parts)
+
+
+def read_summary(text: str, stop_reason: str) -> Written | Fault:
+    """Take an answer apart, or say why it is no summary."""
+    match stop_reason:
+        case "max_tokens" | "model_context_window_exceeded":
+            return "cut_off"
+        case "refusal":
+            return "refused"
+        case "tool_use":
+            return "tool_call"
+    if not text.strip():
+        return "empty"
+    found = _SUMMARY.search(text)
+    body = found[1] if found else _STATES.sub("", _ANALYSIS.sub("", text))
+    sections = dict(_sections(body))
+    if not sections.keys() >= NEEDED or len(sections) < ENOUGH_SECTIONS:
+        return "sections"
+    states = _STATES.search(text)
+    return Written(sections=sections, states=states[1].strip() if states else "")
+
+
+def _sections(body: str) -> Iterable[tuple[int, str]]:
+    """Part a text at its numbered headings; a number that was not asked for is left out."""
+    for part in parts(body, _named)[1]:
+        if part.number in HEADINGS and part.text:
+            yield part.number, _BLANK_LINES.sub("\n\n", part.text)
+
+
+def _named(number: int, title: str) -> str:
+    """Know a heading by how it begins: models write them in their own manner."""
+    wanted = HEADINGS.get(number, "")
+    return wanted if wanted and title.lower().startswith(wanted[:8].lower()) else ""

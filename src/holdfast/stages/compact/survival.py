@@ -1,0 +1,174 @@
+"""Whether the exact names that were in use survive a compaction; those that do not are listed.
+
+The items that are compacted and the text that stands for them come in. Names in what was said
+lately (prompts, answers and the inputs of tools) and in what the user still wants are looked
+for in the text, letter for letter; the missing ones go out as an index, grouped by kind and
+within a budget, with the share that survived before and after it. Names seen only in tool
+results are counted apart: they can be had again by running the tool again.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.messages import Json, Text, text_of
+from holdfast.stages.compact.digest import LIMITS, Limits, estimated_tokens
+from holdfast.stages.compact.digest.names import Kind, named_in
+from holdfast.stages.compact.digest.pieces import Count
+from holdfast.view.items import Item, Round, Spoken
+
+HEADING = "Names in use lately that are not above:"
+
+_ORDER: tuple[Kind, ...] = ("path", "id", "address", "flag", "name", "number")
+"""The order of the index: what cannot be guessed comes first, bare numbers last."""
+
+_PLURAL: dict[Kind, str] = {
+    "path": "paths",
+    "id": "ids",
+    "address": "addresses",
+    "flag": "flags",
+    "name": "names",
+    "number": "numbers",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Names by use: those in words before those only in tools' inputs, then the most used first."""
+
+    said: dict[str, Kind]
+    seen: dict[str, Kind]
+    """In tool results only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survival:
+    """How the names fared."""
+
+    names: int
+    missing: int
+    """Not in the text itself."""
+    index: str
+    """Lists the missing ones, as far as the budget goes; empty if there are none."""
+    listed: int
+    seen: int
+    seen_missing: int
+
+    @property
+    def share(self) -> float:
+        """The share of names in the text and its index together."""
+        return 1 - (self.missing - self.listed) / self.names if self.names else 1.0
+
+    @property
+    def share_without_index(self) -> float:
+        """The share of names in the text alone."""
+        return 1 - self.missing / self.names if self.names else 1.0
+
+
+def recent_names(
+    items: Sequence[Item], directives: Iterable[str] = (), limits: Limits = LIMITS
+) -> Names:
+    """Gather the names that were in use at the end of a segment, and in what the user wants."""
+    rounds = [item for item in items if isinstance(item, Round)][-limits.current_rounds :]
+    asked = [item for item in items if isinstance(item, Spoken) and item.is_asked()]
+    texts = [text_of(item.content) for item in asked[-limits.current_messages :]]
+    spoken = _counted((*texts, *directives, *(t for r in rounds for t in _spoken(r))))
+    given = _counted(t for r in rounds for t in _given(r))
+    said = spoken | {name: kind for name, kind in given.items() if name not in spoken}
+    seen: dict[str, Kind] = {}
+    for result in (result for r in rounds for result in r.results):
+        seen.update(named_in(text_of(result.content)))
+    return Names(
+        said=said,
+        seen={name: kind for name, kind in seen.items() if name not in said},
+    )
+
+
+def check_survival(
+    text: str, names: Names, budget_tokens: int, count: Count = estimated_tokens
+) -> Survival:
+    """Look for the names in a text and list the missing ones."""
+    missing = {name: kind for name, kind in names.said.items() if name not in text}
+    index, listed = _index(_ordered(missing, text), budget_tokens, count)
+    return Survival(
+        names=len(names.said),
+        missing=len(missing),
+        index=index,
+        listed=listed,
+        seen=len(names.seen),
+        seen_missing=sum(name not in text for name in names.seen),
+    )
+
+
+def _counted(texts: Iterable[str]) -> dict[str, Kind]:
+    """Gather the names of texts, those in most texts first."""
+    times: Counter[str] = Counter()
+    kinds: dict[str, Kind] = {}
+    for text in texts:
+        found = named_in(text)
+        times.update(found.keys())
+        kinds.update(found)
+    return {name: kinds[name] for name, _ in times.most_common()}
+
+
+def _spoken(item: Round) -> Iterator[str]:
+    return (block.text for block in item.content if isinstance(block, Text))
+
+
+def _given(item: Round) -> Iterator[str]:
+    for use in item.tool_uses():
+        yield from _strings(use.input)
+
+
+def _strings(value: Json) -> Iterator[str]:
+    """Yield every value of a tool's input as text."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _strings(inner)
+        case list():
+            for inner in value:
+                yield from _strings(inner)
+        case int() | float() if not isinstance(value, bool):
+            yield str(value)
+
+
+def _ordered(missing: dict[str, Kind], text: str) -> list[tuple[str, Kind]]:
+    """Put what could not be guessed first; a path the text names, or that may be none, after names."""
+    paths = [name for name, kind in missing.items() if kind == "path"]
+    known = {path for path in paths if _file(path) in text or not _FILE.search(path)}
+    return [
+        *((name, k) for kind in _ORDER[:-1] for name, k in missing.items() if k == kind and name not in known),
+        *((name, k) for name, k in missing.items() if name in known),
+        *((name, k) for name, k in missing.items() if k == _ORDER[-1]),
+    ]  # fmt: skip
+
+
+_FILE = re.compile(r"\.\w+$|^[/~.]")
+"""What a path has that is none of two words with a stroke between them: an ending, or a root."""
+
+
+def _file(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _index(missing: list[tuple[str, Kind]], budget_tokens: int, count: Count) -> tuple[str, int]:
+    """List names by kind while they fit; one that another listed name holds is there already."""
+    chosen: dict[Kind, list[str]] = {}
+    spent = count(HEADING)
+    listed = 0
+    for name, kind in missing:
+        if any(name in other for others in chosen.values() for other in others):
+            listed += 1
+            continue
+        price = count(name) + 1
+        if spent + price > budget_tokens:
+            continue
+        spent += price
+        listed += 1
+        chosen.setdefault(kind, []).append(name)
+    lines = [f"- {_PLURAL[kind]}: {', '.join(chosen[kind])}" for kind in _ORDER if kind in chosen]
+    return ("\n".join([HEADING, *lines]) if lines else ""), listed

@@ -1,0 +1,199 @@
+"""The guard against compacting over and over: something refills the window, and it has a name.
+
+A window that is full again after a few answers, several times in a row, is not helped by one
+more summary. The log knows what came in since the last one, and what every request holds: the
+heaviest is named, and whatever can be acted on is. If that was not enough once, no model is
+asked for a summary any more; if it was not enough twice, the work stops, with the reason.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.errors import ContextOverflow
+from holdfast.log.entries import AnyEntry, Cleared, Compacted, Failed, Replied, Said
+from holdfast.messages.measure import Measure
+from holdfast.settings import CompactSettings
+from holdfast.stages.compact.digest.words import cut, one_line
+from holdfast.stages.compact.draft import scales_of
+from holdfast.stages.compact.floor import LISTED, floor
+from holdfast.stages.prefix_lock import drops_thinking
+from holdfast.turn.engine import Engine
+from holdfast.view import View
+from holdfast.view.items import Result, Round, Spoken
+
+WHAT = "thrash"
+"""What the entry that ends a streak goes by."""
+WITHOUT_MODELS = 2
+"""So many streaks, and no more summaries are paid for: they do not help."""
+ENOUGH = 3
+"""So many, and nothing helps: a person has to see to it."""
+ADVICE = "Ask for less at a time, begin a new session, or use a model with a larger window"
+CLEARED = "This result filled the window again and again, and was cleared."
+ABOUT_CHARS = 80
+"""Of a call's input: enough to know which file or command it was."""
+HEAVY_SHARE = 0.1
+"""Of the line: a single thing this heavy is worth acting on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Culprit:
+    """What refilled the window."""
+
+    said: str
+    """In words for the user."""
+    tokens: int
+    ids: tuple[str, ...] = ()
+    """Results that can be cleared."""
+    is_restored: bool = False
+    """It is what was brought back after the last compaction."""
+
+    @property
+    def told(self) -> str:
+        """Name it with its weight."""
+        return f"{self.said} ({self.tokens:,} tokens)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """What was done against it."""
+
+    said: str
+    has_room: bool
+    """The window is under the line now: nothing has to be compacted."""
+
+
+class Guard:
+    """One session's guard: sees that the window is refilled, and acts on what refills it."""
+
+    def __init__(self) -> None:
+        self.restores = True
+        """Whether files and plans are shown again after a compaction."""
+
+    def stop(self, engine: Engine) -> Stopped:
+        """Find what refills the window, act on it and say what was done; raise if nothing helps."""
+        line = engine.fullness().window.auto_tokens
+        culprits = find_culprits(engine.view, scales_of(engine), line)
+        by = culprits[0].told if culprits else "many small things"
+        why = f"the window was refilled again and again, by {by}"
+        times = times_stopped(engine.view.history) + 1
+        done = [*self._acted(engine, culprits, line, why)]
+        has_room = engine.fullness().used_tokens < line
+        if times >= ENOUGH and not has_room:
+            engine.record(Failed(what=WHAT, error=f"{why}; nothing more can be done about it"))
+            raise ContextOverflow(
+                f"{why}, and compacting does not help. In the window: "
+                f"{filling(engine.view, scales_of(engine))}. {ADVICE}"
+            )
+        if times >= WITHOUT_MODELS:
+            done.append("no model is asked for a summary any more unless you ask for one")
+        said = f"{why}; {', '.join(done) or 'this summary is made from the log, at no cost'}"
+        engine.record(Failed(what=WHAT, error=said))
+        return Stopped(said=said, has_room=has_room)
+
+    def _acted(self, engine: Engine, culprits: list[Culprit], line: int, why: str) -> Iterator[str]:
+        """Act on the heaviest first, until there is room; say what was done."""
+        for culprit in culprits:
+            if culprit.is_restored and self.restores:
+                self.restores = False
+                yield "files are no longer shown again after a compaction"
+            elif culprit.ids and engine.fullness().used_tokens >= line:
+                text = f"{CLEARED} It was {culprit.said}; ask for less of it at a time."
+                drops = drops_thinking(engine)
+                cleared = Cleared(ids=culprit.ids, texts=(text,), why=why, drops_thinking=drops)
+                engine.record(cleared)
+                yield f"{culprit.said} was cleared"
+
+
+def times_stopped(history: Sequence[AnyEntry]) -> int:
+    """Count the streaks that were ended."""
+    return sum(isinstance(entry, Failed) and entry.what == WHAT for entry in history)
+
+
+def may_ask_models(history: Sequence[AnyEntry]) -> bool:
+    """Say whether a summary by a model may still help."""
+    return times_stopped(history) < WITHOUT_MODELS
+
+
+def is_thrashing(view: View, settings: CompactSettings) -> bool:
+    """Say whether the window was refilled within a few answers, several times in a row.
+
+    A compaction that was taken back does not count: its history came back with it.
+    """
+    streak, answers = 0, None
+    for entry in view.history:
+        match entry:
+            case Replied(usage=usage) if usage is not None and answers is not None:
+                answers += 1
+            case Compacted(trigger="auto" | "reactive") if entry.n not in view.fate.dead:
+                is_quick = answers is not None and answers <= settings.thrash_turns
+                streak, answers = streak + 1 if is_quick else 0, 0
+            case Failed(what=what) if what == WHAT:
+                streak, answers = 0, None
+    is_quick = answers is not None and answers <= settings.thrash_turns
+    return is_quick and streak + 1 >= settings.thrash_times
+
+
+def find_culprits(view: View, weigh: Callable[[Measure], float], line: int) -> list[Culprit]:
+    """Name the heavy things that came in since the last compaction or are always there."""
+    found = sorted((*_came(view, weigh), *_held(view, weigh)), key=lambda each: -each.tokens)
+    return [each for each in found if each.tokens >= HEAVY_SHARE * line]
+
+
+def filling(view: View, weigh: Callable[[Measure], float]) -> str:
+    """Itemise what the window holds: by tool, by who said it, and by kind of what is always sent."""
+    sizes: Counter[str] = Counter()
+    for weight in floor(view, weigh):
+        if weight.kind in ("instructions", "tools", "system"):
+            sizes[weight.kind] += weight.tokens
+    for item in view.items:
+        if isinstance(item, Spoken):
+            name = {"said": "messages", "restored": "restored files"}.get(item.kind, "summaries")
+            sizes[name] += round(weigh(item.measure))
+            continue
+        tools = {use.id: use.name for use in item.tool_uses()}
+        results = 0
+        for result in item.results:
+            tokens = round(weigh(result.seen_measure))
+            sizes[f"results of {tools.get(result.tool_use_id, 'tools')}"] += tokens
+            results += tokens
+        sizes["answers"] += max(0, round(weigh(item.measure)) - results)
+    return ", ".join(f"{name} {tokens:,}" for name, tokens in sizes.most_common(LISTED))
+
+
+def _held(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
+    """Yield what every request holds, by kind: it leaves too little room for the work."""
+    weights = floor(view, weigh)
+    names = {"instructions": "the instructions", "tools": "the tools", "system": "the prompt"}
+    for kind, name in names.items():
+        tokens = sum(weight.tokens for weight in weights if weight.kind == kind)
+        yield Culprit(said=f"{name} in every request", tokens=tokens)
+
+
+def _came(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
+    rules = {e.n: e.sources for e in view.history if isinstance(e, Said) and e.sources}
+    for item in view.items:
+        match item:
+            case Spoken(kind="restored"):
+                said = "what is brought back after each compaction"
+                yield Culprit(said=said, tokens=round(weigh(item.measure)), is_restored=True)
+            case Spoken(kind="said"):
+                files = ", ".join(source.file for source in rules.get(item.id, ()))
+                said = f"the rules of {files}" if files else f"message #{item.id}"
+                yield Culprit(said=said, tokens=round(weigh(item.measure)))
+            case Round():
+                for result in item.results:
+                    yield Culprit(
+                        said=f"the result of {_called(item, result)}",
+                        tokens=round(weigh(result.seen_measure)),
+                        ids=(result.tool_use_id,) if result.cleared is None else (),
+                    )
+
+
+def _called(item: Round, result: Result) -> str:
+    """Say which call a result is of: the tool and what it was about."""
+    use = next((use for use in item.tool_uses() if use.id == result.tool_use_id), None)
+    if use is None:
+        return result.tool_use_id
+    about = next((value for value in use.input.values() if isinstance(value, str) and value), "")
+    return f"{use.name} {cut(one_line(about), ABOUT_CHARS)}".strip()

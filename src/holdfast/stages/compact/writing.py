@@ -1,0 +1,277 @@
+"""Having a summary written by a model: on a fork, by itself, with less of it, or in pieces.
+
+Each way takes what it needs and gives back a `Written`, or raises: `NoSummary` for an answer that
+is none, a `ModelError` for a call that failed. They come in the order of their price. A fork
+reads the conversation from the cache and is asked with images and all, so that nothing moves; a
+direct call has a short prompt of its own, no tools, no pictures and as little thinking as the
+model accepts; what is too long for it loses its oldest rounds, and at last is read in pieces.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from msgspec import structs
+
+from holdfast.errors import Aborted, HoldfastError, PromptTooLong
+from holdfast.log.entries import Framed, Section
+from holdfast.messages import (
+    Block,
+    Document,
+    Image,
+    JsonObject,
+    Message,
+    Opaque,
+    Text,
+    ToolResult,
+    ToolUse,
+    is_thought,
+    message_to_wire,
+)
+from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS, Capabilities
+from holdfast.models.retry import Retries
+from holdfast.stages.compact.digest.words import head_and_tail
+from holdfast.stages.compact.summary import Fault, Written, prompt, read_summary
+from holdfast.turn.fork import Ask, ForkReply, ForkRequest, Prefix
+from holdfast.view.items import Item, Spoken, render
+
+SOURCE = "compact"
+OUTPUT_TOKENS = 20_000
+"""99.99 % of summaries are shorter than 17,400."""
+OUTPUT_SHARE = 0.2
+"""Of the window: in a small one the conversation needs the room."""
+SOON = Retries(attempts=2, obey_seconds=3.0)
+"""While somebody waits at the line: one more try for a hiccup; the digest is there in no time."""
+ON_DEMAND_BETA = "compact-2026-09-04"
+"""Lets a provider compact when asked to."""
+COMPACTION = "compaction"
+"""The block that then stands for history; only the provider can read all of it."""
+TRUNCATIONS = 3
+"""How often the oldest part is left out before another way is taken."""
+TRUNCATED_SHARE = 0.2
+"""Of the rounds, where the provider does not say by how much the prompt is too long."""
+PIECES = 12
+"""More would cost more than the session they summarise is worth; a digest reads all of it."""
+PIECE_RESULT_CHARS = 2_000
+"""Of a tool's result in a piece: enough to see what came of the call."""
+
+
+class NoSummary(HoldfastError):
+    """An answer came, and it is no summary."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        super().__init__(f"the answer is no summary: {_SAID[fault]}")
+
+
+_SAID: dict[Fault, str] = {
+    "empty": "it has no text",
+    "tool_call": "a tool was called instead",
+    "cut_off": "it was cut off at the output limit",
+    "sections": "sections are missing",
+    "refused": "the model declined",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """What every way of asking needs."""
+
+    ask: Ask
+    model: str
+    able: Capabilities
+    asked: str
+    """The words that ask for the summary."""
+    window_tokens: int = PLAIN_WINDOW_TOKENS
+    retries: Retries | None = SOON
+    """Nothing where nobody waits: then as often as the conversation itself."""
+
+    async def on_fork(self, prefix: Prefix | None = None) -> Written:
+        """Ask on the conversation's own prefix: as it stands when asked, or as given."""
+        return await self._summary(ForkRequest(say=self.asked, source=SOURCE, prefix=prefix))
+
+    async def by_provider(self, prefix: Prefix) -> JsonObject:
+        """Have the provider compact a conversation on its side; what it gives is a signed block."""
+        options = {k: v for k, v in prefix.frame.options.items() if k != "context_management"}
+        frame = structs.replace(
+            prefix.frame,
+            options=options | {"compaction": {"type": "summarize"}},
+            betas=(*prefix.frame.betas, ON_DEMAND_BETA),
+        )
+        request = ForkRequest(say="", source=SOURCE, prefix=replace(prefix, frame=frame))
+        reply = await self._reply(request)
+        for block in reply.content:
+            if isinstance(block, Opaque) and block.raw.get("type") == COMPACTION:
+                return block.raw
+        raise NoSummary("empty")
+
+    async def directly(self, items: Sequence[Item]) -> Written:
+        """Ask in a call of its own, leaving out the oldest rounds while it is too long."""
+        left = tuple(items)
+        for _ in range(TRUNCATIONS):
+            try:
+                return await self._direct(bare_messages(left), self.asked)
+            except PromptTooLong as error:
+                left = truncated(left, error)
+        return await self._direct(bare_messages(left), self.asked)
+
+    async def in_pieces(self, items: Sequence[Item], piece_chars: int) -> Written:
+        """Have notes taken of each piece, then the summary written from the notes."""
+        texts = pieces(items, piece_chars)
+        if len(texts) > PIECES:
+            raise PromptTooLong(f"{len(texts)} pieces are more than {PIECES}")
+        notes = []
+        for number, text in enumerate(texts, 1):
+            head = prompt("chunk").replace("{number}", str(number))
+            asked = head.replace("{total}", str(len(texts)))
+            notes.append(await self._text((Message("user", (Text(text=text),)),), asked))
+        joined = "\n\n".join(
+            f"Part {i} of {len(notes)}:\n{note}" for i, note in enumerate(notes, 1)
+        )
+        return await self._direct((Message("user", (Text(text=joined),)),), self.asked)
+
+    async def _direct(self, messages: Sequence[Message], asked: str) -> Written:
+        return await self._summary(self._request(messages, asked))
+
+    async def _text(self, messages: Sequence[Message], asked: str) -> str:
+        reply = await self._reply(self._request(messages, asked))
+        if not reply.text.strip():
+            raise NoSummary("empty")
+        return reply.text
+
+    async def _reply(self, request: ForkRequest) -> ForkReply:
+        """Ask; a fork that was stopped is no answer, and nobody wants another."""
+        reply = await self.ask(replace(request, retries=self.retries))
+        if reply.reason == "aborted":
+            raise Aborted("the summary was stopped; nothing was changed")
+        return reply
+
+    async def _summary(self, request: ForkRequest) -> Written:
+        reply = await self._reply(request)
+        found = read_summary(
+            reply.text, "tool_use" if _called(reply.content) else reply.stop_reason
+        )
+        if isinstance(found, str):
+            raise NoSummary(found)
+        return found
+
+    def _request(self, messages: Sequence[Message], asked: str) -> ForkRequest:
+        frame = Framed(
+            sections=(Section(name="summary", text=prompt("direct")),),
+            options=least_thinking(self.able),
+        )
+        prefix = Prefix(
+            frame=frame,
+            messages=tuple(message_to_wire(message) for message in messages),
+            model=self.model,
+            max_output_tokens=min(
+                OUTPUT_TOKENS,
+                self.able.max_output_tokens,
+                max(1, int(OUTPUT_SHARE * self.window_tokens)),
+            ),
+            is_cached=False,
+        )
+        return ForkRequest(say=asked, source=SOURCE, prefix=prefix)
+
+
+def _called(content: Iterable[Block]) -> bool:
+    return any(isinstance(block, ToolUse) for block in content)
+
+
+def least_thinking(able: Capabilities) -> JsonObject:
+    """Say in a request's own words that little thinking is needed."""
+    if able.family not in ("anthropic", "simulator"):
+        return {}
+    for mode in ("disabled", "between_tools"):
+        if mode in able.thinking_modes:
+            return {"thinking": {"type": mode}}
+    return {"output_config": {"effort": "low"}}
+
+
+def bare_messages(items: Iterable[Item]) -> list[Message]:
+    """Render items for a reader without tools: as text, without pictures, thinking and reminders."""
+    shown = (item for item in items if not (isinstance(item, Spoken) and item.kind == "restored"))
+    bare: list[Message] = []
+    for message in render(shown):
+        content = tuple(_bare(block) for block in message.content if not is_thought(block))
+        if content:
+            bare.append(Message(message.role, content))
+    return bare
+
+
+def _bare(block: Block) -> Block:
+    match block:
+        case Text():
+            return block
+        case ToolUse(name=name, input=given):
+            return Text(text=f"[called {name} with {given}]")
+        case ToolResult(content=content):
+            parts = content if isinstance(content, tuple) else (Text(text=content),)
+            text = "\n".join(_shown(part) for part in parts)
+            return Text(text=f"[result] {text}")
+    return Text(text=_shown(block))
+
+
+def _shown(block: Block) -> str:
+    match block:
+        case Text(text=text):
+            return text
+        case Image():
+            return "[image]"
+        case Document():
+            return "[document]"
+        case Opaque(raw={"type": "compaction", "content": str(text)}):
+            return text
+    return "[something that is not text]"
+
+
+def truncated(items: Sequence[Item], error: PromptTooLong) -> tuple[Item, ...]:
+    """Leave out the oldest items: as many as the error says, or a fifth of them; one always stays."""
+    if len(items) < 2:
+        raise error
+    if error.needed_tokens and error.allowed_tokens and error.needed_tokens > error.allowed_tokens:
+        share = 1 - error.allowed_tokens / error.needed_tokens
+        gone = _covering(items, share)
+    else:
+        gone = max(1, int(len(items) * TRUNCATED_SHARE))
+    return tuple(items[min(gone, len(items) - 1) :])
+
+
+def _covering(items: Sequence[Item], share: float) -> int:
+    """Count the leading items that make up a share of all by their length."""
+    sizes = [len(str(item.content)) + _results_chars(item) for item in items]
+    wanted, covered = share * sum(sizes), 0
+    for count, size in enumerate(sizes, 1):
+        covered += size
+        if covered >= wanted:
+            return count
+    return len(items)
+
+
+def _results_chars(item: Item) -> int:
+    if isinstance(item, Spoken):
+        return 0
+    return sum(len(str(result.block("sent").content)) for result in item.results)
+
+
+def pieces(items: Iterable[Item], piece_chars: int) -> list[str]:
+    """Write items out as text, in pieces of at most this length, parted between messages."""
+    made: list[str] = []
+    for text in _told(items, piece_chars):
+        if made and len(made[-1]) + len(text) + 2 <= piece_chars:
+            made[-1] = f"{made[-1]}\n\n{text}"
+        else:
+            made.append(text)
+    return made
+
+
+def _told(items: Iterable[Item], most_chars: int) -> Iterator[str]:
+    for message in bare_messages(items):
+        who = "User" if message.role == "user" else "Agent"
+        parts = (
+            head_and_tail(block.text, PIECE_RESULT_CHARS, "the log")
+            if block.text.startswith("[result]")
+            else block.text
+            for block in message.content
+            if isinstance(block, Text)
+        )
+        yield head_and_tail(f"{who}: " + "\n".join(parts), most_chars, "the log")

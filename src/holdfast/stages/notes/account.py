@@ -1,0 +1,259 @@
+"""What the engine itself can say of a session: counted as it goes, told by section. No model.
+
+Items come in as they are done, each once, so that keeping the account costs what is new. Facts
+are those of the digest, with secrets masked before anything is cut. Out go lines for the sections
+of the notes, within a budget each: the most used or the newest first, by what a section is for.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from holdfast.log.entries import AnyEntry
+from holdfast.log.secrets import masked
+from holdfast.stages.compact.digest.errors import has_error
+from holdfast.stages.compact.digest.extract import extract, originals
+from holdfast.stages.compact.digest.facts import (
+    Answer,
+    Change,
+    Command,
+    Facts,
+    Interruption,
+    Look,
+    Plan,
+    Report,
+    Step,
+    Task,
+    Thought,
+    Todo,
+    Turn,
+    Words,
+)
+from holdfast.stages.compact.digest.files import touched
+from holdfast.stages.compact.digest.gist import conclusions
+from holdfast.stages.compact.digest.outcome import commits_in, only_looks, telling
+from holdfast.stages.compact.digest.todos import Todos
+from holdfast.stages.compact.digest.words import cut, one_line
+from holdfast.view.items import Item, Round
+
+_Key = TypeVar("_Key")
+_Known = TypeVar("_Known")
+
+COMMANDS = 60
+"""Different commands remembered: the latest; a workflow has fewer."""
+ERRORS = 40
+"""Errors remembered: the latest."""
+LEARNT = 40
+"""Conclusions remembered: the latest."""
+OUTCOME_CHARS = 160
+"""Of how a command ended."""
+THOUGHT_CHARS = 240
+"""Of one conclusion."""
+COMMAND_CHARS = 200
+"""By so much of it a command is known."""
+
+
+@dataclass(slots=True, kw_only=True)
+class File:
+    """One file, and what was done to it."""
+
+    path: str
+    changes: int = 0
+    reads: int = 0
+    names: Counter[str] = field(default_factory=Counter)
+    """Definitions that edits touched."""
+    last: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Ran:
+    """One command line, however often it was run."""
+
+    text: str
+    times: int = 0
+    failed: int = 0
+    outcome: str = ""
+    is_failing: bool = False
+    last: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mistake:
+    """Something that went wrong, or was refused."""
+
+    id: int
+    what: str
+    error: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Deeds:
+    """What was done in one turn."""
+
+    number: int
+    words: Words | None = None
+    changed: Counter[str] = field(default_factory=Counter)
+    read: int = 0
+    commands: int = 0
+    answer: Answer | None = None
+    is_interrupted: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Account:
+    """Everything counted so far."""
+
+    mask: Callable[[str], str] = masked
+    turns: list[Deeds] = field(default_factory=list)
+    files: dict[str, File] = field(default_factory=dict)
+    commands: dict[str, Ran] = field(default_factory=dict)
+    mistakes: dict[tuple[str, str], Mistake] = field(default_factory=dict)
+    learnt: dict[str, int] = field(default_factory=dict)
+    commits: dict[str, int] = field(default_factory=dict)
+    plans: list[Plan] = field(default_factory=list)
+    tasks: dict[str, Task] = field(default_factory=dict)
+    recent: list[Change] = field(default_factory=list)
+    upto: int = 0
+    """The place of the last item that was counted."""
+    _todos: Todos = field(default_factory=Todos)
+    _said: int = 0
+
+    @classmethod
+    def of(cls, history: Iterable[AnyEntry], mask: Callable[[str], str] = masked) -> "Account":
+        """Count a whole log, whatever was compacted in it."""
+        account = cls(mask=mask)
+        account.follow(originals(history))
+        return account
+
+    def follow(self, items: Sequence[Item]) -> None:
+        """Count what is new among items, up to a last round whose tools still run."""
+        new: list[Item] = []
+        for item in reversed(items):
+            if item.order <= self.upto:
+                break
+            new.append(item)
+        new.reverse()
+        rounds = [i for i, item in enumerate(new) if isinstance(item, Round)]
+        if rounds and isinstance(last := new[rounds[-1]], Round) and last.missing():
+            new = new[: rounds[-1]]  # one before it that lacks a result was interrupted
+        self._take(new)
+
+    @property
+    def todos(self) -> tuple[Todo, ...]:
+        """The list of what is to be done, in its last state."""
+        return tuple(
+            Todo(text=self.mask(todo.text), state=todo.state, id=todo.id)
+            for todo in self._todos.listed()
+        )
+
+    def _take(self, items: Sequence[Item]) -> None:
+        if not items:
+            return
+        facts: Facts = extract(items, first_turn=self._said + 1).masked(self.mask)
+        for turn in facts.turns:
+            self._turn(turn)
+        for task in facts.tasks:
+            self.tasks[task.name] = task
+        for item in items:
+            if isinstance(item, Round):
+                for use in item.tool_uses():
+                    self._todos.take(use, item.result_of(use.id), item.id)
+        self.upto = max(self.upto, items[-1].order)
+
+    def _turn(self, turn: Turn) -> None:
+        if turn.words is not None or not self.turns:
+            self.turns.append(Deeds(number=turn.number, words=turn.words))
+            self._said = max(self._said, turn.number)
+        for step in turn.steps:
+            self._step(self.turns[-1], step)
+
+    def _step(self, deeds: Deeds, step: Step) -> None:
+        match step:
+            case Answer():
+                deeds.answer = step
+            case Thought(id=id, text=text):
+                self._learn(text, id)
+            case Change():
+                self._change(deeds, step)
+            case Look(kind="read", path=path, error="", id=id):
+                deeds.read += 1
+                file = self._file(path, id)
+                file.reads += 1
+            case Command():
+                self._command(deeds, step)
+            case Look(id=id, error=error) | Words(id=id, error=error) if error:
+                self._mistake(id, _subject(step), error)
+            case Report(id=id, is_error=True, text=text):
+                self._mistake(id, f"{step.tool} {step.about}", text)
+            case Words(id=id, via="refusal", text=text, about=about):
+                self._mistake(id, f"the user refused {about}", text)
+            case Plan(is_approved=True):
+                self.plans.append(step)
+            case Interruption():
+                deeds.is_interrupted = True
+
+    def _file(self, path: str, id: int) -> File:
+        file = self.files.setdefault(path, File(path=path))
+        file.last = id
+        return file
+
+    def _change(self, deeds: Deeds, step: Change) -> None:
+        if step.error:
+            self._mistake(step.id, _subject(step), step.error)
+            return
+        deeds.changed[step.path] += 1
+        file = self._file(step.path, step.id)
+        file.changes += 1
+        file.names.update(touched([step]))
+        self.recent = [*self.recent[-9:], step]
+
+    def _command(self, deeds: Deeds, step: Command) -> None:
+        deeds.commands += 1
+        self.commits.update(
+            (f"{c.hash} on {c.branch}: {c.subject}", step.id) for c in commits_in(step.output)
+        )
+        is_failing = has_error(step)
+        if is_failing:
+            self._mistake(step.id, step.text, step.output)
+        if only_looks(step.text):
+            return
+        text = cut(one_line(step.text), COMMAND_CHARS)
+        ran = self.commands.pop(text, Ran(text=text))
+        self.commands[text] = ran  # the newest stands last
+        ran.times += 1
+        ran.failed += is_failing
+        ran.is_failing, ran.last = is_failing, step.id
+        ran.outcome = telling(step.output, OUTCOME_CHARS)
+        _forget(self.commands, COMMANDS)
+
+    def _mistake(self, id: int, what: str, error: str) -> None:
+        what, error = cut(one_line(what), COMMAND_CHARS), one_line(error)[:400]
+        self.mistakes.pop((what, error), None)
+        self.mistakes[what, error] = Mistake(id=id, what=what, error=error)
+        _forget(self.mistakes, ERRORS)
+
+    def _learn(self, thought: str, id: int) -> None:
+        for told in conclusions(thought, THOUGHT_CHARS):
+            self.learnt.pop(told, None)
+            self.learnt[told] = id
+        _forget(self.learnt, LEARNT)
+
+
+def _forget(known: dict[_Key, _Known], most: int) -> None:
+    """Let the oldest go."""
+    while len(known) > most:
+        del known[next(iter(known))]
+
+
+def _subject(step: Step) -> str:
+    match step:
+        case Change(path=path):
+            return f"change {path}"
+        case Look(kind="read", path=path):
+            return f"read {path}"
+        case Look(pattern=pattern):
+            return f"search {pattern}"
+        case Words(about=about):
+            return about
+    return ""

@@ -1,0 +1,64 @@
+"""What a model is asked when notes are brought up to date; template and words can be the user's own.
+
+`~/.holdfast/notes/template.md` replaces the sections, `prompt.md` the words, in which `{path}`
+and `{notes}` stand for where the notes lie and what is in them. What is too long by now is named,
+with what to keep when it is shortened.
+"""
+
+from importlib.resources import files
+from pathlib import Path
+
+from holdfast.settings import NotesSettings
+from holdfast.stages.compact.digest import estimated_tokens
+from holdfast.stages.notes.page import Page, read_template
+
+FAVOURED = '"Current state" and "Errors and corrections"'
+"""What a reader misses first."""
+
+
+def template(home: Path) -> Page:
+    """Read the sections of the notes: the user's, or ours."""
+    return read_template(_own(home, "template.md") or _ours("template"))
+
+
+def ask_for_update(page: Page, file: Path, settings: NotesSettings, home: Path) -> str:
+    """Write what a model is asked, with the notes as they are."""
+    words = _own(home, "prompt.md") or _ours("update")
+    values = {
+        "path": str(file),
+        "section_tokens": f"{settings.section_tokens:,}",
+        "reminders": "\n".join(reminders(page, settings)),
+        "notes": page.as_written().render().strip(),  # last: nothing in it is replaced
+    }
+    for name, value in values.items():
+        words = words.replace(f"{{{name}}}", value)
+    return words.strip()
+
+
+def reminders(page: Page, settings: NotesSettings) -> list[str]:
+    """Say which sections, or whether all of it, must be condensed."""
+    sizes = {heading: estimated_tokens(text) for heading, text in page.written().items() if text}
+    said = [
+        f'- "{heading}" has about {tokens:,} tokens. Condense it: join what belongs together, drop what is settled.'
+        for heading, tokens in sizes.items()
+        if tokens > settings.section_tokens
+    ]
+    total = sum(sizes.values())
+    if total > settings.total_tokens:
+        said.append(
+            f"- All of it has about {total:,} tokens and may have {settings.total_tokens:,}. "
+            f"Shorten it hard now; what is in {FAVOURED} goes last."
+        )
+    return said
+
+
+def _own(home: Path, name: str) -> str:
+    """Read a text of the user's, if there is one."""
+    try:
+        return (home / "notes" / name).read_text(encoding="utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _ours(name: str) -> str:
+    return (files("holdfast.stages.notes") / "prompts" / f"{name}.md").read_text("utf-8").strip()

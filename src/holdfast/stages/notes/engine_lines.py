@@ -1,0 +1,206 @@
+"""The engine's lines for each section of the notes, from an account of the session. Pure.
+
+Each section has a budget. Lines come in the order of their worth, are taken while there is room,
+and are shown in the order that reads best. `[#n]` is message n of the log, which has all of it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePosixPath
+
+from holdfast.stages.compact.digest import estimated_tokens
+from holdfast.stages.compact.digest.context import cite
+from holdfast.stages.compact.digest.files import PROSE
+from holdfast.stages.compact.digest.words import (
+    cut,
+    head_and_tail,
+    one_line,
+    outline,
+    sentences,
+    tight,
+)
+from holdfast.stages.notes.account import Account, Deeds, File
+
+TITLE_CHARS = 72
+"""A title has one line in a list."""
+MESSAGE_CHARS = 1_200
+"""Of one message of the user's; a longer one is a paste."""
+QUOTE_CHARS = 300
+"""Of what either side said last."""
+ANSWER_CHARS = 600
+"""Of an answer that ended a turn."""
+ANSWERS = 5
+"""Turns whose answers are results somebody may come back to."""
+WORDS_CHARS = 90
+"""Of the user's words in a line of the worklog."""
+SAID_CHARS = 110
+"""Of the answer in it."""
+NAMES = 8
+"""Definitions named of one file."""
+RECENT = 5
+"""Changes that say what is being worked on."""
+OUTLINE_CHARS = 800
+"""Of an approved plan."""
+
+
+def told(account: Account, section_tokens: int) -> dict[str, str]:
+    """Tell every section that the engine has something to say in, within a budget each."""
+    tellers: dict[str, Callable[[Account], Iterable[str]]] = {
+        "Title": _title,
+        "Current state": _state,
+        "Task": _task,
+        "Files and functions": _files,
+        "Workflow": _workflow,
+        "Errors and corrections": _errors,
+        "System documentation": _documents,
+        "Learnings": _learnt,
+        "Key results": _results,
+        "Worklog": _worklog,
+    }
+    return {
+        heading: text
+        for heading, teller in tellers.items()
+        if (text := _fitted(teller(account), section_tokens, heading in NEWEST_LAST))
+    }
+
+
+NEWEST_LAST = frozenset({"Task", "Errors and corrections", "Learnings", "Key results", "Worklog"})
+"""Sections that read in the order of time; the oldest go first where there is no room."""
+
+
+def _fitted(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
+    """Take lines while there is room; `lines` has the ones worth most first."""
+    taken: list[str] = []
+    left = budget_tokens
+    for line in lines:
+        price = estimated_tokens(line)
+        if price <= left:
+            taken.append(line)
+            left -= price
+    return "\n".join(reversed(taken) if newest_last else taken)
+
+
+def _title(account: Account) -> Iterator[str]:
+    for deeds in account.turns:
+        if deeds.words is not None and deeds.words.via != "shell":
+            yield cut(
+                one_line(sentences(deeds.words.text)[0] if deeds.words.text.strip() else ""),
+                TITLE_CHARS,
+            )
+            return
+
+
+def _state(account: Account) -> Iterator[str]:
+    for todo in account.todos:
+        if todo.state != "completed":
+            yield f"- [{todo.state.replace('_', ' ')}] {one_line(todo.text)}"
+    for task in account.tasks.values():
+        if task.state == "running":
+            about = cut(one_line(task.about), QUOTE_CHARS)
+            yield f"- still running: {task.name} {cite(task.id)} {about}"
+    spoken = [deeds for deeds in account.turns if deeds.words is not None]
+    if spoken and (words := spoken[-1].words) is not None:
+        yield f"- the user last said {cite(words.id)}: {cut(one_line(words.text), QUOTE_CHARS)}"
+    answers = [deeds.answer for deeds in account.turns if deeds.answer is not None]
+    if answers:
+        last = " ".join(sentences(tight(answers[-1].text))[-2:])
+        yield f"- the agent last said {cite(answers[-1].id)}: {cut(one_line(last), QUOTE_CHARS)}"
+    for change in reversed(account.recent[-RECENT:]):
+        yield f"- {change.action} {change.path} {cite(change.id)}"
+
+
+def _task(account: Account) -> Iterator[str]:
+    """Tell what the user said: the last words and the first, then the others, newest first."""
+    said = [deeds for deeds in account.turns if deeds.words and deeds.words.text.strip()]
+    first = said[:1] if len(said) > 1 else []
+    for deeds in (*reversed(said[1:] if first else said), *first):
+        assert deeds.words is not None
+        text = head_and_tail(deeds.words.text, MESSAGE_CHARS, cite(deeds.words.id))
+        yield f"- T{deeds.number} {cite(deeds.words.id)}: {_indented(text)}"
+
+
+def _files(account: Account) -> Iterator[str]:
+    changed = [file for file in account.files.values() if file.changes]
+    for file in sorted(changed, key=lambda file: (-file.changes, -file.last)):
+        yield _file(file)
+    read = [file for file in account.files.values() if not file.changes]
+    for file in sorted(read, key=lambda file: (-file.reads, -file.last)):
+        yield f"- {file.path}: read{_times(file.reads)}"
+
+
+def _file(file: File) -> str:
+    read = f", read{_times(file.reads)}" if file.reads else ""
+    names = ", ".join(name for name, _ in file.names.most_common(NAMES))
+    about = f"; {names}" if names else ""
+    return f"- {file.path}: changed{_times(file.changes)}{read} {cite(file.last)}{about}"
+
+
+def _workflow(account: Account) -> Iterator[str]:
+    for ran in sorted(account.commands.values(), key=lambda ran: (-ran.times, -ran.last)):
+        failed = f", failed{_times(ran.failed)}" if ran.failed else ""
+        ended = "failed" if ran.is_failing else (ran.outcome or "ok")
+        yield f"- `{ran.text}`{_times(ran.times)}{failed}, last {cite(ran.last)}: {ended}"
+
+
+def _errors(account: Account) -> Iterator[str]:
+    for mistake in reversed(account.mistakes.values()):
+        ran = account.commands.get(mistake.what)
+        mended = f" Works since {cite(ran.last)}." if ran and not ran.is_failing else ""
+        what = f"`{mistake.what}`: " if mistake.what else ""
+        yield f"- {cite(mistake.id)} {what}{cut(mistake.error, QUOTE_CHARS)}{mended}"
+
+
+def _documents(account: Account) -> Iterator[str]:
+    for plan in reversed(account.plans):
+        yield f"- approved plan {cite(plan.id)}:\n  {_indented(outline(plan.text, OUTLINE_CHARS))}"
+    for file in account.files.values():
+        if file.reads and PurePosixPath(file.path).suffix.lower() in PROSE:
+            yield f"- {file.path} was read {cite(file.last)}"
+
+
+def _learnt(account: Account) -> Iterator[str]:
+    for text, id in reversed(account.learnt.items()):
+        yield f"- {text} {cite(id)}"
+
+
+def _results(account: Account) -> Iterator[str]:
+    answered = [deeds for deeds in account.turns if deeds.answer is not None]
+    for deeds in reversed(answered[-ANSWERS:]):
+        assert deeds.answer is not None
+        text = cut(tight(deeds.answer.text), ANSWER_CHARS)
+        yield f"- T{deeds.number} {cite(deeds.answer.id)}: {_indented(text)}"
+    for commit, id in reversed(account.commits.items()):
+        yield f"- commit {commit} {cite(id)}"
+
+
+def _worklog(account: Account) -> Iterator[str]:
+    for deeds in reversed(account.turns):
+        yield _line(deeds)
+
+
+def _line(deeds: Deeds) -> str:
+    """Tell a turn in one line."""
+    words = deeds.words
+    asked = f'{cite(words.id)} "{cut(one_line(words.text), WORDS_CHARS)}"' if words else ""
+    done = []
+    if deeds.changed:
+        names = (f"{PurePosixPath(p).name}{_times(n)}" for p, n in deeds.changed.items())
+        done.append(f"changed {', '.join(names)}")
+    if deeds.read:
+        done.append(f"read {deeds.read}")
+    if deeds.commands:
+        done.append(f"ran {deeds.commands}")
+    if deeds.is_interrupted:
+        done.append("interrupted")
+    if deeds.answer is not None:
+        said = sentences(tight(deeds.answer.text))[:1]
+        done.append(f"said: {cut(one_line(' '.join(said)), SAID_CHARS)}")
+    return f"- T{deeds.number} {asked}: {'; '.join(done)}".rstrip(": ").replace("  ", " ")
+
+
+def _times(n: int) -> str:
+    return f" ×{n}" if n > 1 else ""
+
+
+def _indented(text: str) -> str:
+    """Keep the lines of a longer text under the one they belong to."""
+    return text.strip().replace("\n", "\n  ")

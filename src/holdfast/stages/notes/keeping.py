@@ -1,0 +1,94 @@
+"""What stays word for word when notes stand for history, and how long each section may be. Pure.
+
+Kept is what the notes do not cover yet, moved back until enough of the latest talk is there to
+go on from. The upper limit holds for the moving back only: what follows the notes always stays.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from holdfast.messages import Text
+from holdfast.messages.measure import Measure
+from holdfast.stages.compact.digest.words import cut
+from holdfast.stages.notes.page import Page
+from holdfast.view.items import Item, Round, Spoken
+
+SECTION_CHARS_PER_TOKEN = 4
+"""Of prose; a section cut at compaction is cut by its length in characters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enough:
+    """How much of the latest talk is enough."""
+
+    tokens: int
+    messages: int
+    """That have text."""
+    most_tokens: int
+
+
+def kept_from(
+    items: Sequence[Item], start: int, weigh: Callable[[Measure], float], enough: Enough
+) -> int:
+    """Say from which item on everything is kept; `start` is the first the notes do not cover."""
+    first = _after_boundary(items)
+    start = max(start, first)
+    tokens = sum(weigh(item.measure) for item in items[start:])
+    texts = sum(has_text(item) for item in items[start:])
+    while start > first:
+        if tokens >= enough.most_tokens:
+            break
+        if tokens >= enough.tokens and texts >= enough.messages:
+            break
+        start -= 1
+        tokens += weigh(items[start].measure)
+        texts += has_text(items[start])
+    return start
+
+
+def has_text(item: Item) -> bool:
+    """Say whether somebody says something in it."""
+    if isinstance(item, Spoken):
+        return item.kind == "said" and not item.hidden
+    return any(isinstance(block, Text) and block.text.strip() for block in item.content)
+
+
+def _after_boundary(items: Sequence[Item]) -> int:
+    """Find the first item behind the last boundary and what was brought back with it."""
+    for i in range(len(items) - 1, -1, -1):
+        item = items[i]
+        if isinstance(item, Spoken) and item.kind in ("summary", "restored"):
+            return i + 1
+    return 0
+
+
+def last_whole(items: Sequence[Item]) -> Item | None:
+    """Find the last item that can be noted without leaving a result behind."""
+    for item in reversed(items):
+        if not (isinstance(item, Round) and item.missing()):
+            return item
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What a model and people wrote, as it stands in for history."""
+
+    page: Page
+    file: str
+    """Where all of it lies."""
+    section_tokens: int
+    states: str = ""
+
+    def text(self) -> str:
+        """Give every section that says something, cut to size."""
+        told = ((each.heading, each.written()) for each in self.page.sections)
+        parts = [f"## {heading}\n{self._cut(text)}" for heading, text in told if text]
+        lead = ["Notes taken while the work went on:", *filter(None, (self.page.lead,))]
+        return "\n\n".join((*lead, *parts)) if parts or self.page.lead else ""
+
+    def _cut(self, text: str) -> str:
+        chars = self.section_tokens * SECTION_CHARS_PER_TOKEN
+        if len(text) <= chars:
+            return text
+        return f"{cut(text, chars)}\n[Cut here; all of it is in {self.file}]"

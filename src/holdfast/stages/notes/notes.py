@@ -1,0 +1,305 @@
+"""Layer 3: notes kept while the session runs, in the background, after answers.
+
+The engine offers every whole answer; when enough has happened the page is brought up to date: by
+the engine from the log, and, where a model can be asked, by a fork that works on a draft. A draft
+becomes the page in one step, joined with whatever somebody wrote into the page meanwhile. One
+update at a time; of those that come up while one runs, the newest wins. What goes wrong leaves an
+entry and nothing else.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from holdfast.errors import HoldfastError, StoreError
+from holdfast.log.entries import AnyEntry, Failed, Noted, Replied
+from holdfast.log.secrets import masked
+from holdfast.messages import ToolUse, Usage
+from holdfast.settings import home
+from holdfast.settings.atomic import Overtaken
+from holdfast.stages.compact.digest import estimated_tokens
+from holdfast.stages.notes.account import Account
+from holdfast.stages.notes.asking import ask_for_update, template
+from holdfast.stages.notes.due import Progress, is_due
+from holdfast.stages.notes.engine_lines import told
+from holdfast.stages.notes.file import NotesFile
+from holdfast.stages.notes.keeping import last_whole
+from holdfast.stages.notes.merge import merged
+from holdfast.stages.notes.only import TOOLS, only
+from holdfast.stages.notes.page import Page
+from holdfast.turn.background import Job
+from holdfast.turn.engine import Engine
+from holdfast.turn.fork import ForkReply, ForkRequest, Prefix
+from holdfast.view.items import Round
+
+SOURCE = "notes"
+WHAT = "notes"
+"""What failures of this go by."""
+TAIL_TOKENS = 5_000
+"""Said since the parent's last marker: more than this is read by each of several answers, so a fork
+leaves it in the cache, where the parent's next call finds it as well."""
+TROUBLE = (HoldfastError, OSError, ValueError, Overtaken)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """The conversation as it was when an update came up."""
+
+    cursor: int
+    """The last message that notes of it can cover."""
+    used_tokens: int
+    prefix: Prefix | None = None
+    """What a fork would share; None where no model is asked."""
+
+
+async def _nothing(engine: Engine) -> None:
+    """Do nothing after an update."""
+
+
+class Noting:
+    """The notes of one session, and who is at work on them."""
+
+    def __init__(self) -> None:
+        self.can_edit = False
+        """The session's own tools can be run by a fork; a program's own loop runs its itself."""
+        self.updated: Callable[[Engine], Awaitable[None]] = _nothing
+        """Told after each update."""
+        self._engine: Engine | None = None
+        self._account: Account | None = None
+        self._told: Mapping[str, str] = {}
+        """What the engine last wrote, by heading."""
+        self._file: NotesFile | None = None
+        self._before: Noted | None = None
+        self._baseline_tokens: int | None = None
+        self._calls = 0
+        self._seen = 0
+        """How many entries were looked at."""
+        self._job = Job(WHAT)
+        self._began = 0.0
+        self._asks = False
+        """What is under way asks a model."""
+
+    def attach(self, engine: Engine) -> None:
+        """Be offered an engine's answers."""
+        self._engine = engine
+        engine.offers = (*engine.offers, self.offered)
+
+    def file(self, engine: Engine) -> NotesFile:
+        """Give the file of a session's notes."""
+        if self._file is None:
+            self._file = NotesFile(engine.log.path.with_suffix(""), template(home()))
+        return self._file
+
+    @property
+    def is_running(self) -> bool:
+        """Say whether the page is being brought up to date."""
+        return self._job.is_busy
+
+    @property
+    def is_asking(self) -> bool:
+        """Say whether a model is at work on the page."""
+        return self.is_running and self._asks
+
+    def offered(self, engine: Engine) -> None:
+        """Look at an answer, and begin an update if it is time."""
+        if not engine.settings.notes.on or not _is_main(engine):
+            return
+        full = engine.fullness()
+        self._follow(engine.view.history)
+        if self._baseline_tokens is not None:
+            self._baseline_tokens = min(self._baseline_tokens, full.used_tokens)
+        progress = Progress(
+            used_tokens=full.used_tokens,
+            before_tokens=self._baseline_tokens,
+            calls=self._calls,
+            is_at_rest=_is_at_rest(engine),
+        )
+        if not is_due(progress, engine.settings.notes, full.window.limit_tokens):
+            return
+        if (moment := self._moment(engine, full.used_tokens)) is not None:
+            self._begin(engine, moment)
+
+    async def wait(self, seconds: float, stale_seconds: float) -> None:
+        """Wait for an update under way, unless it has run for so long that it hangs."""
+        if self.is_running and time.monotonic() - self._began < stale_seconds:
+            await self._job.wait(seconds)
+
+    async def update(self, engine: Engine) -> None:
+        """Bring the page up to date now, whether or not it is time."""
+        await self.wait(engine.settings.notes.wait_seconds, engine.settings.notes.stale_seconds)
+        self._follow(engine.view.history)
+        if (moment := self._moment(engine, engine.fullness().used_tokens)) is not None:
+            await self._guarded(engine, moment)
+
+    def close(self) -> None:
+        """Stop what is under way; what the log says is still written down."""
+        self._job.cancel()
+        engine = self._engine
+        if engine is None or self._before is None or not engine.settings.notes.on:
+            return
+        last = last_whole(engine.view.items)
+        if last is None or last.id == self._before.cursor:
+            return
+        used_tokens = engine.fullness().used_tokens
+        try:
+            self._note(engine, Moment(cursor=last.id, used_tokens=used_tokens), None)
+        except TROUBLE as error:
+            _tell(engine, error)
+
+    def _follow(self, history: Sequence[AnyEntry]) -> None:
+        """Take note of updates and tool calls since the last look."""
+        if self._seen > len(history):
+            self._seen = 0
+        for entry in history[self._seen :]:
+            match entry:
+                case Noted(by="engine" | "model"):
+                    self._before, self._baseline_tokens = entry, entry.context_tokens
+                    self._calls = 0
+                case Replied(content=content):
+                    self._calls += sum(isinstance(block, ToolUse) for block in content)
+        self._seen = len(history)
+
+    def _moment(self, engine: Engine, used_tokens: int) -> Moment | None:
+        item = last_whole(engine.view.items)
+        if item is None:
+            return None
+        asks = self.can_edit and engine.ask is not None and engine.settings.notes.model
+        listed = {str(tool.get("name")) for tool in engine.frame.tools}
+        prefix = engine.prefix() if asks and listed.issuperset(TOOLS) else None
+        return Moment(cursor=item.id, used_tokens=used_tokens, prefix=prefix)
+
+    def _begin(self, engine: Engine, moment: Moment) -> None:
+        """Start an update, or let it be the next one."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return  # nobody could wait for it; the log tells the same later
+        if not self.is_running:
+            self._baseline_tokens, self._calls = moment.used_tokens, 0
+            self._began, self._asks = time.monotonic(), moment.prefix is not None
+        self._job.begin(lambda: self._guarded(engine, moment))
+
+    async def _guarded(self, engine: Engine, moment: Moment) -> None:
+        """Bring the page up to date; let nothing that goes wrong reach the conversation."""
+        self._began, self._asks = time.monotonic(), moment.prefix is not None
+        try:
+            usage = await self._ask(engine, moment) if moment.prefix is not None else None
+            self._note(engine, moment, usage)
+            await self.updated(engine)
+        except TROUBLE as error:
+            _tell(engine, error)
+
+    async def _ask(self, engine: Engine, moment: Moment) -> Usage | None:
+        """Let a fork work on a draft, and take what it made of it; none if it made nothing."""
+        assert engine.ask is not None
+        file, settings = self.file(engine), engine.settings.notes
+        base = self._settled(engine, file.read().page)
+        seen = file.begin_draft(base)
+        request = ForkRequest(
+            say=ask_for_update(base, file.draft, settings, home()),
+            source=SOURCE,
+            turns=settings.turns,
+            permit=only(file.draft),
+            knows=(seen,),
+            writes_cache=moment.prefix is not None and _unsent(moment.prefix) > TAIL_TOKENS,
+            prefix=moment.prefix,
+        )
+        try:
+            reply = await engine.ask(request)
+        except HoldfastError as error:
+            file.drop_draft()
+            _tell(engine, error)
+            return None
+        except BaseException:
+            file.drop_draft()
+            raise
+        return self._take(engine, base, reply)
+
+    def _take(self, engine: Engine, base: Page, reply: ForkReply) -> Usage | None:
+        """Join what a fork made with what was written meanwhile; nothing of one that was stopped."""
+        file = self.file(engine)
+        if reply.reason == "aborted":
+            file.drop_draft()
+            return None
+        mine = {h: masked(text) for h, text in file.end_draft().written().items()}
+        before = base.written()
+        if mine == before:
+            return reply.usage if reply.reason == "completed" else None
+        file.change(lambda found: _joined(self._settled(engine, found.page), before, mine))
+        return reply.usage
+
+    def _settled(self, engine: Engine, page: Page) -> Page:
+        """Part what somebody wrote between the engine's lines from those lines."""
+        is_edited = any(each.is_edited for each in page.sections)
+        return page.with_logs(self._lines(engine), self._told) if is_edited else page
+
+    def _note(self, engine: Engine, moment: Moment, usage: Usage | None) -> None:
+        """Write down what the log says, and that the page is up to date."""
+        sha256, tokens = self._write_log(engine)
+        noted = Noted(
+            cursor=moment.cursor,
+            by="model" if usage is not None else "engine",
+            tokens=tokens,
+            context_tokens=moment.used_tokens,
+            sha256=sha256,
+            usage=usage,
+        )
+        engine.record(noted)
+        self._follow(engine.view.history)
+
+    def _write_log(self, engine: Engine) -> tuple[str, int]:
+        """Put the engine's own lines into the page; say what it is known by and how long it is."""
+        lines, before = self._lines(engine), self._told
+        page, sha256 = self.file(engine).change(lambda found: found.page.with_logs(lines, before))
+        self._told = lines
+        return sha256, page.tokens
+
+    def _lines(self, engine: Engine) -> Mapping[str, str]:
+        """Tell what the log knows by now, by heading."""
+        if self._account is None:
+            self._account = Account.of(engine.view.history)
+        self._account.follow(engine.view.items)
+        return told(self._account, engine.settings.notes.log_tokens)
+
+
+def _joined(page: Page, before: Mapping[str, str], mine: Mapping[str, str]) -> Page:
+    """Put what a fork made of the notes into a page that others may have changed meanwhile."""
+    return page.with_written(merged(before, mine, page.written()))
+
+
+def judged_upto(history: Sequence[AnyEntry]) -> int:
+    """Find the last message that a model's notes cover; 0 if a model wrote none."""
+    return next(
+        (e.cursor for e in reversed(history) if isinstance(e, Noted) and e.by == "model"), 0
+    )
+
+
+def _unsent(prefix: Prefix) -> int:
+    """Estimate how many tokens no call has left in the cache; where none was made, a fork marks it."""
+    if prefix.left is None:
+        return 0
+    tail = prefix.messages[prefix.left.message + 1 :]
+    return estimated_tokens(msgspec.json.encode(tail).decode())
+
+
+def _is_main(engine: Engine) -> bool:
+    """Say whether this is the conversation itself, not an agent that it started."""
+    asked = engine.view.asked
+    return asked is None or asked.source == "main"
+
+
+def _is_at_rest(engine: Engine) -> bool:
+    rounds = (item for item in reversed(engine.view.items) if isinstance(item, Round))
+    last = next(rounds, None)
+    return last is not None and not last.tool_uses()
+
+
+def _tell(engine: Engine, error: BaseException) -> None:
+    """Leave an entry; a session that is closed takes no more."""
+    try:
+        engine.record(Failed(what=WHAT, error=str(error) or type(error).__name__))
+    except StoreError:
+        return

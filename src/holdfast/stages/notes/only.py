@@ -1,0 +1,58 @@
+"""The one file that a fork may change while it brings notes up to date, and nothing beside it.
+
+A call passes if it is Edit or Write and names that file, letter for letter once dots are taken
+out of the path, and if what lies there is a plain file of its own: no link to anything, and no
+second name for something else. The path that then goes to the tool is ours, not the model's.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from holdfast.messages import ToolUse
+from holdfast.tools.protocol import Tool
+from holdfast.turn.fork import Permit
+from holdfast.turn.round import Denial, Pass
+
+TOOLS = ("Edit", "Write")
+PATH = "file_path"
+
+
+def only(file: Path) -> Permit:
+    """Permit changes to one file."""
+    refusal = f"Only Edit and Write on {file} are possible here. Change that file, or stop."
+
+    async def permit(use: ToolUse, tool: Tool) -> Pass | Denial:
+        given = use.input.get(PATH)
+        is_meant = (
+            use.name == tool.name
+            and tool.name in TOOLS
+            and tool.kind == "write"
+            and isinstance(given, str)
+            and _names(given, file)
+        )
+        if not is_meant:
+            return Denial(reason=refusal)
+        if not is_plain(file):
+            return Denial(reason=f"{file} is not the file it was. Stop here.")
+        return Pass(input={**use.input, PATH: str(file)})
+
+    return permit
+
+
+def _names(path: str, file: Path) -> bool:
+    """Say whether a path is that file's, but for dots in it."""
+    return Path(path).is_absolute() and os.path.normpath(path) == str(file)
+
+
+def is_plain(file: Path) -> bool:
+    """Say whether a path leads, by no link, to a file that has no other name."""
+    try:
+        found = file.lstat()
+        return (
+            stat.S_ISREG(found.st_mode)
+            and found.st_nlink == 1
+            and file.parent.resolve() / file.name == file.resolve()
+        )
+    except OSError:
+        return False

@@ -1,0 +1,215 @@
+"""A page of notes: its sections, how it is read from Markdown and written back. Pure.
+
+A section has a heading, a fixed line that says what belongs there, what a model or a person
+wrote, and what the engine wrote from the log. The engine's part stands between two comments, of
+which the first carries a checksum: a part that somebody edited no longer fits it, and what they
+wrote is kept as theirs. Headings that the template does not have are kept where they stand.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import zip_longest
+
+from holdfast.stages.compact.digest import estimated_tokens
+
+MARK_CHARS = 8
+"""Of a checksum: enough to see an edit by."""
+EDITED = "0"
+"""Fits nothing: what stands there is not as the engine wrote it."""
+
+_HEADING = re.compile(r"^## +(.+?)\s*$", re.MULTILINE)
+_LOG = re.compile(
+    r"^<!-- from the log ([0-9a-f]+) -->\n?(.*?)(?:^<!-- to here -->[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_ITALIC = re.compile(r"([_*])[^\n]+\1")
+_BLANK_LINES = re.compile(r"\n{3,}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One section of the notes."""
+
+    heading: str
+    description: str = ""
+    text: str = ""
+    """What a model or a person wrote."""
+    log: str = ""
+    """What the engine wrote."""
+    is_edited: bool = False
+    """Somebody changed what the engine wrote."""
+
+    def with_log(self, log: str, before: str = "") -> "Section":
+        """Put in what the engine says now; what somebody wrote between its lines stays.
+
+        `before` is what it said last, where that is known: those lines are nobody else's either.
+        """
+        fresh = _harmless(log)
+        text = self.text
+        if self.is_edited:
+            known = {*fresh.splitlines(), *_harmless(before).splitlines()}
+            kept = [line for line in self.log.splitlines() if line not in known]
+            text = "\n".join(filter(None, (text, "\n".join(kept).strip())))
+        return replace(self, text=text, log=fresh, is_edited=False)
+
+    def written(self) -> str:
+        """Give what a model or a person wrote, edits between the engine's lines included."""
+        return "\n".join(filter(None, (self.text, self.log))) if self.is_edited else self.text
+
+    def render(self) -> str:
+        """Write the section as Markdown."""
+        body = [self.text] if self.text else []
+        if self.log:
+            mark = EDITED if self.is_edited else _mark(self.log)
+            body.append(f"<!-- from the log {mark} -->\n{self.log}\n<!-- to here -->")
+        head = f"## {self.heading}" + (f"\n{self.description}" if self.description else "")
+        return "\n\n".join((head, *body))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """All sections, in their order."""
+
+    sections: tuple[Section, ...] = ()
+    lead: str = ""
+    """What stands before the first heading."""
+
+    def section(self, heading: str) -> Section | None:
+        """Find a section by its heading."""
+        return next((each for each in self.sections if _same(each.heading, heading)), None)
+
+    def written(self) -> dict[str, str]:
+        """Give what a model or a person wrote, by heading."""
+        return {each.heading: each.written() for each in self.sections}
+
+    @property
+    def is_judged(self) -> bool:
+        """Say whether anybody but the engine wrote something."""
+        return bool(self.lead) or any(self.written().values())
+
+    def with_logs(self, told: Mapping[str, str], before: Mapping[str, str] | None = None) -> "Page":
+        """Put in what the engine says now, by heading; `before` is what it said last."""
+        was = before or {}
+        sections = (
+            each.with_log(told.get(each.heading, ""), was.get(each.heading, ""))
+            for each in self.sections
+        )
+        return replace(self, sections=tuple(sections))
+
+    def with_written(self, written: Mapping[str, str]) -> "Page":
+        """Put in what a model or a person wrote, by heading; others stay.
+
+        What somebody wrote between the engine's lines is part of it, so it is not kept there too.
+        """
+        sections = [
+            replace(
+                each,
+                text=written.get(each.heading, each.written()).strip("\n"),
+                log="" if each.is_edited else each.log,
+                is_edited=False,
+            )
+            for each in self.sections
+        ]
+        known = {each.heading for each in self.sections}
+        new = (Section(heading=h, text=t.strip("\n")) for h, t in written.items() if h not in known)
+        return replace(self, sections=(*sections, *new))
+
+    def as_written(self) -> "Page":
+        """Leave out what the engine wrote, but for what somebody wrote into it."""
+        kept = (replace(e, text=e.written(), log="", is_edited=False) for e in self.sections)
+        return replace(self, sections=tuple(kept))
+
+    def render(self) -> str:
+        """Write the page as Markdown."""
+        parts = (*filter(None, (self.lead,)), *(each.render() for each in self.sections))
+        return "\n\n".join(parts) + "\n"
+
+    @property
+    def tokens(self) -> int:
+        """How long it is, as estimated."""
+        return estimated_tokens(self.render())
+
+
+def read_template(text: str) -> Page:
+    """Read a template: headings, each with its line in italics."""
+    return read_page(text, Page())
+
+
+def read_page(text: str, template: Page) -> Page:
+    """Read notes; sections of the template that are missing are put back in their place."""
+    text = text.replace("\r\n", "\n")
+    heads = list(_HEADING.finditer(text))
+    lead = text[: heads[0].start()] if heads else text
+    sections: list[Section] = []
+    for head, after in zip_longest(heads, heads[1:]):
+        known = template.section(head[1])
+        body = text[head.end() : after.start() if after else len(text)]
+        _add(sections, _section(head[1], body, known))
+    return Page(sections=tuple(_in_place(sections, template)), lead=lead.strip())
+
+
+def _section(heading: str, body: str, known: Section | None) -> Section:
+    found = _LOG.search(body)
+    mark, log = (found[1], found[2].strip("\n")) if found else ("", "")
+    own = (body[: found.start()] + _LOG.sub("", body[found.end() :]) if found else body).strip("\n")
+    first, _, rest = own.partition("\n")
+    description = known.description if known else ""
+    if first.strip() == description or (not known and _ITALIC.fullmatch(first.strip())):
+        description, own = first.strip(), rest
+    return Section(
+        heading=known.heading if known else heading,
+        description=description,
+        text=_BLANK_LINES.sub("\n\n", own).strip("\n"),
+        log=log,
+        is_edited=bool(log) and mark != _mark(log),
+    )
+
+
+def _add(sections: list[Section], new: Section) -> None:
+    """Add a section; one that is there already takes up what the second one says."""
+    for i, each in enumerate(sections):
+        if _same(each.heading, new.heading):
+            text = "\n\n".join(filter(None, (each.written(), new.written())))
+            log = "" if each.is_edited else each.log
+            sections[i] = replace(each, text=text, log=log, is_edited=False)
+            return
+    sections.append(new)
+
+
+def _in_place(sections: list[Section], template: Page) -> Iterator[Section]:
+    """Yield the sections in their order, those missing from the template behind their forerunners."""
+    have = [each.heading for each in sections]
+    waiting = list(template.sections)
+    for each in sections:
+        if template.section(each.heading):
+            yield from _missing_before(waiting, each.heading, have)
+        yield each
+    yield from (each for each in waiting if each.heading not in have)
+
+
+def _missing_before(waiting: list[Section], heading: str, have: Iterable[str]) -> Iterator[Section]:
+    """Take from the template what comes before a heading, and yield what the page has not."""
+    have = set(have)
+    if not any(each.heading == heading for each in waiting):
+        return
+    while waiting:
+        first = waiting.pop(0)
+        if first.heading == heading:
+            return
+        if first.heading not in have:
+            yield first
+
+
+def _same(one: str, other: str) -> bool:
+    return one.strip().lower() == other.strip().lower()
+
+
+def _mark(log: str) -> str:
+    return sha256(log.encode("utf-8", "replace")).hexdigest()[:MARK_CHARS]
+
+
+def _harmless(log: str) -> str:
+    """Keep what is quoted from passing for the page's own headings and comments."""
+    return _HEADING.sub(r" ## \1", log.replace("<!--", "<! --")).strip("\n")

@@ -1,0 +1,59 @@
+"""The notes of sessions that nobody is working on: shown, rebuilt from the log, edited.
+
+A session's log and its file come in. What a model or a person wrote is only ever taken from the
+file; what the engine says is told again from the log, so a page can be had of any session, also
+one that never kept notes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from holdfast.log.entries import AnyEntry, Noted
+from holdfast.settings import NotesSettings
+from holdfast.stages.notes.account import Account
+from holdfast.stages.notes.engine_lines import told
+from holdfast.stages.notes.file import Found, NotesFile
+from holdfast.stages.notes.merge import merged
+from holdfast.stages.notes.page import Page
+
+
+def rebuilt(found: Found, history: Iterable[AnyEntry], settings: NotesSettings) -> Page:
+    """Tell the engine's part of a page again from the log."""
+    return found.page.with_logs(told(Account.of(history), settings.log_tokens))
+
+
+def shown(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings) -> Page:
+    """Give the page as it lies there, or, where there is none, as the log tells it."""
+    found = file.read()
+    return found.page if found.text else rebuilt(found, history, settings)
+
+
+def together(found: Found, before: Found, base: Page, theirs: Page) -> Page:
+    """Join what a person made of a page with what was written to the file meanwhile."""
+    if found.text == before.text:
+        return theirs
+    settled = theirs.with_logs(_logs(found.page), _logs(base))
+    written = merged(base.written(), found.page.written(), settled.written())
+    lead = found.page.lead if theirs.lead == base.lead else theirs.lead
+    return replace(found.page.with_written(written), lead=lead)
+
+
+def _logs(page: Page) -> dict[str, str]:
+    """Give the engine's lines that nobody edited, by heading."""
+    return {each.heading: each.log for each in page.sections if not each.is_edited}
+
+
+def edited(found: Found, page: Page, last: Noted | None) -> Noted:
+    """Say that a person brought the page up to date; what it covers is as before."""
+    return Noted(
+        cursor=last.cursor if last else 0,
+        by="person",
+        tokens=page.tokens,
+        context_tokens=last.context_tokens if last else 0,
+        sha256=found.sha256,
+    )
+
+
+def last_noted(history: Iterable[AnyEntry]) -> Noted | None:
+    """Find the last time a page was brought up to date."""
+    return next((e for e in reversed(list(history)) if isinstance(e, Noted)), None)

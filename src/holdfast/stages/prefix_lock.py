@@ -1,0 +1,43 @@
+"""When the prefix may move: between turns at any time, inside a tool loop with care.
+
+Some models bind their thinking to the exact prefix it was produced under. An entry that
+changes an earlier message drops all later thinking there, and in the middle of a run of tool
+calls that thinking is still at work. So such entries wait for the end of the turn; only a
+window that is full does not let them. Every stage that changes what was sent asks here.
+"""
+
+from itertools import islice
+
+from holdfast.messages import is_thought
+from holdfast.models.capabilities import capabilities
+from holdfast.turn.engine import Engine
+from holdfast.view import View
+from holdfast.view.items import Round
+
+THOUGHTFUL_ROUNDS = 64
+"""A loop whose newest rounds, this many, hold no thought has none to lose that matters."""
+
+
+def drops_thinking(engine: Engine) -> bool:
+    """Say whether an entry that changes an earlier message must drop the thinking after it."""
+    return capabilities(engine.model).binds_thinking
+
+
+def may_move(engine: Engine) -> bool:
+    """Say whether an entry may change now what was sent before."""
+    if not drops_thinking(engine) or not is_thinking_in_loop(engine.view):
+        return True
+    return engine.fullness().is_blocked
+
+
+def is_thinking_in_loop(view: View) -> bool:
+    """Say whether the model is between two of its tool calls, with thinking that led there."""
+    for item in islice(reversed(view.items), THOUGHTFUL_ROUNDS):
+        if isinstance(item, Round):
+            if not item.tool_uses():
+                return False
+            if not item.drops_thinking and any(map(is_thought, item.content)):
+                return True
+        elif item.is_asked():
+            return False
+    return False

@@ -1,0 +1,1 @@
+"""Layer 1: results over their budget go to disk, and a preview stays."""

@@ -1,0 +1,150 @@
+"""How long a result may be, and which of one message's results go when together they are too long.
+
+A tool's name, what the tool says of itself, the settings and the model's window come in; limits
+and choices go out. Limits are for a 200K window and shrink with smaller ones. Everything here is
+pure: what becomes of a result that is over its limit is `spill`'s business.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from holdfast.messages import text_of
+from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
+from holdfast.settings import SpillSettings
+from holdfast.stages.spill.pending_results import Arrived, last_round, tool_of, unsent
+from holdfast.stages.spill.preview import Room
+from holdfast.tools.describe import MCP_CHARS, description_of
+from holdfast.view import View
+
+SMALLEST_LIMIT_CHARS = 1_000
+"""However small the window: shorter results are no longer than what would stand in for them."""
+SMALLEST_PREVIEW_BYTES = 300
+"""Less of a result does not tell what it is."""
+MCP = "mcp__"
+"""How the names of tool servers' tools begin; these have a limit of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """A result of one message: how long it is as shown, and whether it may still be spilled."""
+
+    tool_use_id: str
+    chars: int
+    is_free: bool
+    """It was never sent, is not spilled yet, and its tool has a limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgets:
+    """The limits that hold for one model."""
+
+    settings: SpillSettings
+    window_tokens: int
+    declared: Mapping[str, int | None]
+    """What tools say of themselves, by name."""
+
+    def limit_chars(self, tool: str) -> int | None:
+        """Say how long a tool's result may be; None is as long as it likes."""
+        wanted = self._wanted(tool)
+        return None if wanted is None else self.scaled(wanted, SMALLEST_LIMIT_CHARS)
+
+    def limit_of(self, arrived: Arrived) -> int | None:
+        """Say how long this result may be: less for a command that failed."""
+        limit = self.limit_chars(arrived.tool)
+        if limit is None or not arrived.has_failed:
+            return limit
+        return min(limit, self.scaled(self.settings.failed_chars, SMALLEST_LIMIT_CHARS))
+
+    @property
+    def message_chars(self) -> int:
+        """Say how long all results of one message may be together."""
+        return self.scaled(self.settings.message_chars, SMALLEST_LIMIT_CHARS)
+
+    def room(self, *, has_failed: bool) -> Room:
+        """Say how much of a spilled result is shown."""
+        wanted = self.settings.failed_preview_bytes if has_failed else self.settings.preview_bytes
+        errors = self.settings.error_bytes
+        return Room(
+            preview_bytes=self.scaled(wanted, SMALLEST_PREVIEW_BYTES),
+            error_bytes=self.scaled(errors, min(errors, SMALLEST_PREVIEW_BYTES)),
+        )
+
+    def scaled(self, constant: int, least: int) -> int:
+        """Shrink a budget with the window."""
+        return max(least, min(constant, constant * self.window_tokens // PLAIN_WINDOW_TOKENS))
+
+    def _wanted(self, tool: str) -> int | None:
+        """Choose a tool's limit: its own never, the user's word, what it says, what its name says.
+
+        What is known by name only as a reader has no limit but the ceiling: a foreign reader
+        need not show a file in parts as ours does.
+        """
+        settings = self.settings
+        is_declared = tool in self.declared
+        own = self.declared[tool] if is_declared else description_of(tool).limit_chars
+        if own is None:
+            return None if is_declared else settings.ceiling_chars
+        for pattern, chars in overrides(settings.tools):
+            if fnmatchcase(tool, pattern):
+                return min(chars, settings.ceiling_chars)
+        if tool.startswith(MCP):
+            return min(own if is_declared else MCP_CHARS, settings.ceiling_chars)
+        return min(own, settings.result_chars)
+
+
+def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
+    """Choose unsent results that are over their own limit, and say why they go."""
+    owner = last_round(view)
+    waiting = unsent(view, owner) if owner else {}
+    limits = [(arrived, budgets.limit_of(arrived)) for arrived in waiting.values()]
+    return [
+        (arrived, f"over its {limit:,} characters")
+        for arrived, limit in limits
+        if limit is not None and len(arrived.text) > limit
+    ]
+
+
+def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
+    """Choose unsent results of a message that is too long as a whole, and say why they go."""
+    owner = last_round(view)
+    waiting = unsent(view, owner) if owner else {}
+    if owner is None or not waiting:
+        return []
+    weighed = [
+        Weighed(
+            tool_use_id=result.tool_use_id,
+            chars=len(text_of(result.block("sent").content)),
+            is_free=result.tool_use_id in waiting,
+        )
+        for result in owner.results
+        if budgets.limit_chars(tool_of(owner, result.tool_use_id)) is not None
+    ]
+    limit = budgets.message_chars
+    total = sum(one.chars for one in weighed)
+    why = f"and one message's results came to {total:,} characters, over {limit:,}"
+    return [(waiting[id], why) for id in plan_message(weighed, limit)]
+
+
+def plan_message(results: Sequence[Weighed], limit_chars: int) -> tuple[str, ...]:
+    """Choose which results of a message go, the longest first, until the rest is within the limit.
+
+    What was sent stays as it was sent; if that alone is too much, it is accepted.
+    """
+    total = sum(result.chars for result in results)
+    chosen = []
+    free = [result for result in results if result.is_free]
+    for result in sorted(free, key=lambda result: -result.chars):
+        if total <= limit_chars:
+            break
+        chosen.append(result.tool_use_id)
+        total -= result.chars
+    return tuple(chosen)
+
+
+@lru_cache(maxsize=8)
+def overrides(text: str) -> tuple[tuple[str, int], ...]:
+    """Read limits by tool, as `spill.tools` has them; the first that fits a name counts."""
+    pairs = (pair.partition("=") for pair in text.split(",") if pair.strip())
+    return tuple((name.strip(), int(chars)) for name, _, chars in pairs)

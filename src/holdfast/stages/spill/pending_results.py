@@ -1,0 +1,81 @@
+"""Results that have come and were not sent yet, each with what its call tells about it.
+
+A view comes in; `Arrived` values go out. A result is sent once a request went out after it came,
+or the model has answered since: from then on it stays as it was sent, for ever.
+"""
+
+from dataclasses import dataclass
+
+from holdfast.log.entries import Asked, Ran
+from holdfast.messages import text_of
+from holdfast.stages.spill.exit_status import exit_status_in
+from holdfast.tools.describe import description_of
+from holdfast.view import View
+from holdfast.view.items import Round
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrived:
+    """A result and what is known of its call."""
+
+    ran: Ran
+    tool: str
+    text: str
+    is_command: bool
+    exit_status: int | None
+
+    @property
+    def id(self) -> str:
+        """The tool use it answers."""
+        return self.ran.tool_use_id
+
+    @property
+    def has_failed(self) -> bool:
+        """Say whether this is the output of a command that failed."""
+        return self.is_command and (self.ran.is_error or bool(self.exit_status))
+
+
+def arrived_in(view: View, ran: Ran) -> Arrived | None:
+    """Find out what is known of a result; nothing of one that nobody asked for."""
+    owner = view.round_of(ran.tool_use_id)
+    if owner is None:
+        return None
+    text, tool = text_of(ran.content), tool_of(owner, ran.tool_use_id)
+    is_command = description_of(tool).kind == "shell"
+    status = ran.exit_status
+    if status is None and is_command:
+        status = exit_status_in(text)
+    return Arrived(ran=ran, tool=tool, text=text, is_command=is_command, exit_status=status)
+
+
+def tool_of(owner: Round, tool_use_id: str) -> str:
+    """Name the tool that a round called under this id."""
+    return next((use.name for use in owner.tool_uses() if use.id == tool_use_id), "")
+
+
+def last_round(view: View) -> Round | None:
+    """Give the newest answer; only its results can still be unsent."""
+    return next((item for item in reversed(view.items) if isinstance(item, Round)), None)
+
+
+def unsent(view: View, owner: Round) -> dict[str, Arrived]:
+    """List the results of the newest answer that were not sent and are shown whole, by id.
+
+    Costs time in what came since the last request. What the user undid is left alone.
+    """
+    shown = {
+        result.id for result in owner.results if result.spilled is None and result.cleared is None
+    }
+    found: dict[str, Arrived] = {}
+    for entry in reversed(view.history):
+        if entry.n <= owner.order or (isinstance(entry, Asked) and entry.source == "main"):
+            break
+        if (
+            isinstance(entry, Ran)
+            and entry.n in shown
+            and entry.tool_use_id not in view.fate.vetoes
+        ):
+            arrived = arrived_in(view, entry)
+            if arrived is not None:
+                found[entry.tool_use_id] = arrived
+    return found

@@ -1,0 +1,67 @@
+"""Which result was there before: an index over what the view shows, kept up to date.
+
+A result comes in; the tool use that brought the same content first goes out, as long as that is
+still shown in full or as a preview. The index holds hashes and ids, never a text: whether two
+results are the same is decided by comparing them.
+"""
+
+from dataclasses import dataclass, field
+
+from holdfast.log.entries import Ran
+from holdfast.messages import ResultContent, Text
+from holdfast.view import View
+from holdfast.view.items import Result, Round
+
+
+@dataclass(slots=True)
+class Repeats:
+    """The first result of each content in one view."""
+
+    _first: dict[int, str] = field(default_factory=dict)
+    """By the content's hash: the tool use that brought it."""
+    _is_built: bool = False
+
+    def first_of(self, view: View, ran: Ran) -> Result | None:
+        """Find a shown result that a new one repeats; the new one is remembered if there is none."""
+        if not self._is_built:
+            self._build(view)
+        key = key_of(ran.content)
+        if key is None:
+            return None
+        known = _shown(view, self._first.get(key, ""))
+        if known is None:
+            self._first[key] = ran.tool_use_id
+            return None
+        is_same = known.content == ran.content and known.is_error == ran.is_error
+        return known if is_same and known.tool_use_id != ran.tool_use_id else None
+
+    def _build(self, view: View) -> None:
+        """Take in what is there already, once after a session is opened."""
+        self._is_built = True
+        for item in view.items:
+            for result in item.results if isinstance(item, Round) else ():
+                key = key_of(result.content)
+                if key is not None:
+                    self._first.setdefault(key, result.tool_use_id)
+
+
+def key_of(content: ResultContent) -> int | None:
+    """Give a key that equal contents share; none for what is not only text."""
+    if isinstance(content, str):
+        return hash(content)
+    if not all(isinstance(block, Text) for block in content):
+        return None
+    return hash(tuple(block.text for block in content if isinstance(block, Text)))
+
+
+def _shown(view: View, tool_use_id: str) -> Result | None:
+    """Find a result unless it left the view, was cleared, or is itself a repetition."""
+    owner = view.round_of(tool_use_id)
+    result = owner.result_of(tool_use_id) if owner else None
+    if result is None or result.cleared is not None or _repeats(result):
+        return None
+    return result
+
+
+def _repeats(result: Result) -> bool:
+    return result.spilled is not None and bool(result.spilled.same_as)

@@ -1,0 +1,238 @@
+"""Layer 1: a tool's result that is over its budget goes to disk, and a preview stays.
+
+`arrive` takes every result the moment it comes, before it is ever sent; `stage` looks before each
+call at the results of one message together, and at what a crash left undone. What was sent stays
+for ever as it was sent. Each decision is an entry, so a session resumed, forked or opened with
+other settings shows the same bytes. If the disk says no, the whole result stays and that is said.
+"""
+
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from holdfast.errors import StoreError
+from holdfast.log.entries import AnyEntry, Failed, Ran, Spilled
+from holdfast.log.results import Body, headed, is_over
+from holdfast.log.retention import sweep
+from holdfast.log.secrets import masked
+from holdfast.messages import ResultContent, Text
+from holdfast.messages.measure import Measure, measure_content
+from holdfast.stages.spill.budget import Budgets, plan_alone, plan_together
+from holdfast.stages.spill.pending_results import Arrived, arrived_in
+from holdfast.stages.spill.preview import Long, human_size, preview, repetition
+from holdfast.stages.spill.repeats import Repeats
+from holdfast.tools.describe import HISTORY, description_of
+from holdfast.turn.engine import Engine, take_bounded
+from holdfast.view.items import wordless
+from holdfast.view.tokens import default_weights, weigh
+from holdfast.view.window import window_for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spilling:
+    """What is to become of one result: a body on disk and the entry that says so."""
+
+    body: Body
+    is_only_copy: bool
+    """The body is too large for the log, too."""
+    entry: Spilled
+
+
+@dataclass(slots=True)
+class Spill:
+    """Layer 1 of one session; `attach` puts it to work."""
+
+    _repeats: Repeats = field(default_factory=Repeats)
+    _refused: set[str] = field(default_factory=set)
+    """Results that the disk would not take; they are not tried again."""
+    _lying_bytes: int | None = None
+    """What lies on disk by now; unknown until it was looked at."""
+
+    def attach(self, engine: Engine) -> None:
+        """Let an engine's results pass here as they come, and its messages before they go."""
+        engine.arrival = self.arrive
+        engine.stages = (self.stage, *engine.stages)
+
+    def arrive(self, engine: Engine, ran: Ran) -> AnyEntry:
+        """Let a result in, within its budget."""
+        arrived = arrived_in(engine.view, ran)
+        if arrived is None or not engine.settings.spill.on or _is_known(engine, ran):
+            return take_bounded(engine, ran)
+        if repeated := self._repeated(engine, arrived):
+            return _write_with(engine, ran, repeated)
+        budgets = budgets_of(engine)
+        limit = budgets.limit_of(arrived)
+        if limit is None or len(arrived.text) <= limit:
+            return take_bounded(engine, ran)
+        spilling = plan_spill(engine, arrived, budgets, f"over its {limit:,} characters")
+        if spilling is None:
+            return take_bounded(engine, ran)
+        if not self._keep(engine, arrived, spilling):
+            return engine.write(ran)
+        if spilling.is_only_copy:
+            ran = headed(ran, spilling.body, engine.settings.log.body_limit_bytes)
+        return _write_with(engine, ran, spilling.entry)
+
+    async def stage(self, engine: Engine) -> None:
+        """Bring the message that goes out next within its budget: each result, then all together."""
+        self._sweep(engine)
+        if not engine.settings.spill.on:
+            return
+        budgets = budgets_of(engine)
+        for plan in (plan_alone, plan_together):
+            for arrived, why in plan(engine.view, budgets):
+                self._spill_again(engine, arrived, budgets, why)
+
+    def _spill_again(self, engine: Engine, arrived: Arrived, budgets: Budgets, why: str) -> None:
+        """Spill a result that is in the log already."""
+        if arrived.id in self._refused:
+            return
+        ran = arrived.ran
+        if ran.file:  # a crash came between the result and its preview
+            try:
+                content = engine.results.read(ran.file.rpartition("/")[2])
+            except StoreError as error:
+                self._refuse(engine, arrived, error)
+                return
+            whole = structs.replace(ran, content=content)
+            arrived = arrived_in(engine.view, whole) or arrived
+        spilling = plan_spill(engine, arrived, budgets, why)
+        if spilling is not None and self._keep(engine, arrived, spilling):
+            engine.write(structs.replace(spilling.entry, rests_on=(ran.n,)))
+
+    def _repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
+        """Name the shown result that this one repeats, where naming it is shorter.
+
+        The first may leave the view one day, so there must be a way back to this one: the
+        history, or the same call again.
+        """
+        ran, settings = arrived.ran, engine.settings
+        size = len(arrived.text.encode("utf-8", "replace"))
+        if not settings.spill.repeat_bytes <= size <= settings.log.body_limit_bytes:
+            return None
+        if not description_of(arrived.tool).is_repeatable and HISTORY not in readers_of(engine):
+            return None
+        first = self._repeats.first_of(engine.view, ran)
+        if first is None:
+            return None
+        text = repetition(ran.tool_use_id, first.tool_use_id, size, readers_of(engine))
+        if not _is_lighter(engine, measure_content(text), ran.content):
+            return None
+        same = f"the same {human_size(size)} as {first.tool_use_id}"
+        return Spilled(
+            tool_use_id=ran.tool_use_id,
+            text=text,
+            same_as=first.tool_use_id,
+            bytes=size,
+            why=f"{arrived.tool} gave {same}: not shown twice",
+        )
+
+    def _keep(self, engine: Engine, arrived: Arrived, spilling: Spilling) -> bool:
+        """Write a body; if the disk says no, say so."""
+        try:
+            engine.results.keep(spilling.body, is_only_copy=spilling.is_only_copy)
+        except StoreError as error:
+            self._refuse(engine, arrived, error)
+            return False
+        if self._lying_bytes is not None:
+            self._lying_bytes += len(spilling.body.data)
+        return True
+
+    def _refuse(self, engine: Engine, arrived: Arrived, error: StoreError) -> None:
+        self._refused.add(arrived.id)
+        size = human_size(len(arrived.text.encode("utf-8", "replace")))
+        what = "what the log has of" if arrived.ran.file else "the whole result of"
+        stays = f"{what} {arrived.tool} ({size}) stays in the context"
+        engine.write(
+            Failed(what="spill", error=f"{error}; {stays}", detail={"tool_use_id": arrived.id})
+        )
+
+    def _sweep(self, engine: Engine) -> None:
+        """Remove bodies that are too old or too many, when that may be due."""
+        cap_bytes = engine.settings.spill.session_bytes
+        if self._lying_bytes is None or self._lying_bytes > cap_bytes:
+            for swept in sweep(engine.results, engine.settings.spill):
+                engine.write(swept)
+            self._lying_bytes = sum(file.bytes for file in engine.results.lying())
+
+
+def plan_spill(engine: Engine, arrived: Arrived, budgets: Budgets, why: str) -> Spilling | None:
+    """Work out a result's body and preview; nothing where the preview would weigh more."""
+    ran, settings = arrived.ran, engine.settings
+    cap_bytes = settings.spill.file_bytes
+    body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)
+    long = Long(
+        tool=arrived.tool,
+        tool_use_id=arrived.id,
+        text=arrived.text,
+        bytes=body.bytes,
+        file=body.file,
+        is_whole=body.is_whole,
+        is_command=arrived.is_command,
+        exit_status=arrived.exit_status,
+        readers=readers_of(engine),
+    )
+    text = preview(long, budgets.room(has_failed=arrived.has_failed), masked)
+    measure = _weight(text, ran.content)
+    if not _is_lighter(engine, measure, ran.content):
+        return None
+    shown = human_size(len(text.encode("utf-8", "replace")))
+    entry = Spilled(
+        tool_use_id=arrived.id,
+        text=text,
+        file=str(body.file),
+        bytes=body.bytes,
+        sha256=body.sha256,
+        measure=measure,
+        why=f"{arrived.tool} gave {human_size(body.bytes)}, {why}: {shown} of it are shown",
+    )
+    is_only_copy = is_over(ran.content, settings.log.body_limit_bytes)
+    return Spilling(body=body, is_only_copy=is_only_copy, entry=entry)
+
+
+def budgets_of(engine: Engine) -> Budgets:
+    """Give the limits that hold for the model that answers."""
+    return Budgets(
+        settings=engine.settings.spill,
+        window_tokens=window_for(engine.model, engine.settings.window).limit_tokens,
+        declared=engine.limits_chars,
+    )
+
+
+def readers_of(engine: Engine) -> tuple[str, ...]:
+    """Name the tools by which this session's model can read on: one for files, and the history."""
+    names = [str(tool.get("name", "")) for tool in engine.frame.tools]
+    files = [name for name in names if description_of(name).kind == "read"]
+    return (*files[:1], *(name for name in names if name == HISTORY))
+
+
+def _write_with(engine: Engine, ran: Ran, entry: Spilled) -> AnyEntry:
+    """Write a result, then what was decided about it."""
+    written = engine.write(ran)
+    engine.write(structs.replace(entry, rests_on=(written.n,)))
+    return written
+
+
+def _is_known(engine: Engine, ran: Ran) -> bool:
+    """Say whether this very result has come before; then all is decided."""
+    owner = engine.view.round_of(ran.tool_use_id)
+    known = owner.result_of(ran.tool_use_id) if owner else None
+    if known is None:
+        return False
+    limit = engine.settings.log.body_limit_bytes
+    if is_over(ran.content, limit):
+        cap_bytes = engine.settings.spill.file_bytes
+        body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)
+        ran = headed(ran, body, limit)
+    return known.content == ran.content
+
+
+def _weight(text: str, content: ResultContent) -> Measure:
+    """Weigh a preview with the pictures that stay beside it."""
+    stays = wordless(content)
+    return measure_content((Text(text=text), *stays)) if stays else measure_content(text)
+
+
+def _is_lighter(engine: Engine, instead: Measure, content: ResultContent) -> bool:
+    weights = default_weights(engine.model)
+    return weigh(instead, weights) < weigh(measure_content(content), weights)

@@ -1,0 +1,109 @@
+"""What the tools of one session share: where they work and what they know.
+
+One mutable object per session, made of plain data and handed to every run. It knows the
+working directory that `cd` moves, the files that were read, the todos, the plan, and the
+commands that still run. A fork works on a copy. Closing it ends every command.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from holdfast.messages.measure import measure_text
+from holdfast.tools.files import Files
+from holdfast.tools.shells import Shells
+from holdfast.view.tokens import CLAUDE, weigh
+
+
+class Todo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One thing to do."""
+
+    content: str
+    status: Literal["pending", "in_progress", "completed"]
+    activeForm: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Whether the agent only plans, and where the plan lies."""
+
+    is_on: bool = False
+    file: Path | None = None
+
+
+def _say_nothing(_line: str) -> None:
+    """Drop progress nobody asked for."""
+
+
+def estimated_tokens(text: str) -> int:
+    """Estimate tokens without knowing the model, with the weights that count most."""
+    return round(weigh(measure_text(text), CLAUDE))
+
+
+@dataclass(slots=True, kw_only=True)
+class Workplace:
+    """What the tools of one session share."""
+
+    root: Path
+    """Where the session was started; `cd` comes back here when it went astray."""
+    home: Path
+    """Where plans and the user's skills lie."""
+    scratch: Path
+    """Where tools may leave output; made when it is needed, private to the user."""
+    session: str = "session"
+    directory: Path = field(default_factory=Path)
+    """Where relative paths start and commands run; the root until a `cd`."""
+    more_roots: tuple[Path, ...] = ()
+    """Directories beside the root in which the agent works."""
+    files: Files = field(default_factory=Files)
+    todos: tuple[Todo, ...] = ()
+    plan: Plan = field(default_factory=Plan)
+    shells: Shells = field(default_factory=Shells)
+    variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    """The environment of commands."""
+    report: Callable[[str], None] = _say_nothing
+    """Told one line now and then while a tool runs."""
+    clock: Callable[[], float] = time.time
+    count_tokens: Callable[[str], int] = estimated_tokens
+    is_fork: bool = False
+
+    def __post_init__(self) -> None:
+        self.root = self.root.resolve()
+        if self.directory == Path():
+            self.directory = self.root
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The directories in which the agent works."""
+        return (self.root, *self.more_roots)
+
+    def resolve(self, path: str) -> Path:
+        """Make a path absolute, as the agent means it; links stay as they are."""
+        given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
+        return Path(os.path.normpath(self.directory / given))
+
+    def shown(self, path: Path) -> str:
+        """Write a path as short as the agent can use it."""
+        return str(path.relative_to(self.directory)) if self.is_below(path) else str(path)
+
+    def is_below(self, path: Path) -> bool:
+        """Say whether a path lies in the working directory."""
+        return path != self.directory and path.is_relative_to(self.directory)
+
+    def is_within(self, path: Path) -> bool:
+        """Say whether a path, links followed, lies where the agent works."""
+        real = path.resolve()
+        return any(real.is_relative_to(root.resolve()) for root in (*self.roots, self.scratch))
+
+    def fork(self) -> "Workplace":
+        """Make a copy that can go its own way; it knows the files but owns no commands."""
+        return replace(self, files=self.files.copy(), shells=Shells(), is_fork=True)
+
+    async def close(self) -> None:
+        """End every command that still runs."""
+        await self.shells.stop_all()

@@ -1,0 +1,142 @@
+"""Who is who in a history: calls, their results, the files they name, and what stands for what.
+
+Entries come in one by one, each once; questions by number, tool use and file are answered from
+tables. An answer is a list of numbers: what an entry says is read from the entry itself.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from holdfast.log.entries import (
+    AnyEntry,
+    Cleared,
+    Collapsed,
+    Compacted,
+    Ran,
+    Replied,
+    Snipped,
+    Spilled,
+    Swept,
+)
+from holdfast.messages import ToolUse
+from holdfast.tools.describe import description_of
+
+TARGET_CHARS = 120
+"""A command or a path that says what a call was about; the rest is in its record."""
+
+_NUMBER = re.compile(r"\s*#?(\d{1,12})\s*")
+"""No log is so long that its numbers are longer."""
+_SPAN = re.compile(r"#?(\d{1,12})\s*(?:-|–|\.\.|to)\s*#?(\d{1,12})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool that was called."""
+
+    n: int
+    """The answer that called it."""
+    use: ToolUse
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files it names."""
+        return description_of(self.use.name).paths_in(self.use.input)
+
+    @property
+    def target(self) -> str:
+        """What it was about: the path, the command, or the beginning of its first input."""
+        known = description_of(self.use.name)
+        keys = (*known.path_inputs, *filter(None, [known.command_input]))
+        values = [self.use.input.get(key) for key in keys] + list(self.use.input.values())
+        text = next((str(value) for value in values if value), "")
+        return " ".join(text.split())[:TARGET_CHARS]
+
+
+@dataclass(slots=True, kw_only=True)
+class Catalogue:
+    """The tables; `take` keeps them up to date."""
+
+    calls: dict[str, Call] = field(default_factory=dict)
+    """By tool use id; the newest, where an id was used twice."""
+    results: dict[str, list[int]] = field(default_factory=dict)
+    """Entries that brought a tool use's result: one, as a rule."""
+    files: dict[str, list[int]] = field(default_factory=dict)
+    """Entries by the path they name: results, and answers that were never followed by one."""
+    swept: dict[str, str] = field(default_factory=dict)
+    """Bodies that were removed, and why."""
+
+    def take(self, entry: AnyEntry) -> None:
+        """Take one more entry in."""
+        match entry:
+            case Replied(content=content):
+                for block in content:
+                    if isinstance(block, ToolUse):
+                        self.calls[block.id] = Call(n=entry.n, use=block)
+            case Ran(tool_use_id=id):
+                self.results.setdefault(id, []).append(entry.n)
+                call = self.calls.get(id)
+                self._name(call.paths if call else (), entry.n)
+                self._name([entry.file] if entry.file else (), entry.n)
+            case Spilled(tool_use_id=id, file=file) if file and id in self.results:
+                self._name([file], self.results[id][-1])
+            case Swept(files=files, why=why):
+                self.swept |= {name.rpartition("/")[2]: why or "it was removed" for name in files}
+
+    def _name(self, paths: Iterable[str], n: int) -> None:
+        for path in paths:
+            known = self.files.setdefault(path, [])
+            if n not in known[-1:]:
+                known.append(n)
+
+    def call_of(self, entry: AnyEntry | None) -> Call | None:
+        """Find the call that an entry is the result of."""
+        return self.calls.get(entry.tool_use_id) if isinstance(entry, Ran) else None
+
+    def touching(self, path: str) -> list[int]:
+        """List what names a file: by its whole path, or by the end of it."""
+        wanted = path.strip().removeprefix("./")
+        found = {
+            n
+            for known, numbers in self.files.items()
+            if known == wanted or known.endswith(f"/{wanted.lstrip('/')}") or _is_end(wanted, known)
+            for n in numbers
+        }
+        return sorted(found)
+
+    def numbers(self, id: str) -> range | list[int] | None:
+        """Read an id: a tool use's, `123`, `#123`, or a span such as `#41-#57`."""
+        id = id.strip()
+        if id in self.results:
+            return self.results[id]
+        if id in self.calls:
+            return [self.calls[id].n]
+        if (n := number_in(id)) is not None:
+            return [n]
+        span = _SPAN.fullmatch(id)
+        return range(int(span[1]), int(span[2]) + 1) if span else None
+
+    def behind(self, entry: AnyEntry) -> list[range]:
+        """List the numbers of what an entry stands for or took out of the view."""
+        match entry:
+            case Collapsed(first=first, last=last) | Compacted(first=first, last=last):
+                return [range(first, last + 1)]
+            case Snipped(targets=targets):
+                return [range(n, n + 1) for n in sorted(targets)]
+            case Cleared(ids=ids):
+                found = sorted(n for id in ids for n in self.results.get(id, ()))
+                return [range(n, n + 1) for n in found]
+            case Spilled(tool_use_id=id):
+                return [range(n, n + 1) for n in self.results.get(id, ())]
+        return []
+
+
+def number_in(id: str) -> int | None:
+    """Read the number of an entry: `123` or `#123`."""
+    found = _NUMBER.fullmatch(id)
+    return int(found[1]) if found else None
+
+
+def _is_end(path: str, known: str) -> bool:
+    """Say whether what was recorded is itself the end of a whole path that is asked for."""
+    return path.startswith("/") and path.endswith(f"/{known.removeprefix('./')}")

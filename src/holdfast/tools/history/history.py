@@ -1,0 +1,261 @@
+"""A session's whole past, answered from the log: search it, open any of it, exactly.
+
+A callable that gives the entries comes in, for they grow while the session runs; each question
+first takes in what is new and costs that. Found are records, with what they are and where the
+words stand; opened is one record, a tool's result, or a span of them, page by page. Bodies on
+disk are read from the session's own directory. Nothing is changed but a private index.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from threading import Lock
+
+from msgspec import structs
+
+from holdfast.errors import NotInHistory
+from holdfast.log.entries import AnyEntry, Ran
+from holdfast.settings import HistorySettings
+from holdfast.tools.history.catalogue import Call, Catalogue
+from holdfast.tools.history.found import Found, Hit, Opened
+from holdfast.tools.history.pages import Lines, NoSuchRange, page
+from holdfast.tools.history.records import Media, Record, record_of
+from holdfast.tools.history.shelf import Missing, Shelf
+from holdfast.tools.history.snippets import find_words, snippet
+from holdfast.tools.history.words import Words
+
+Entries = Sequence[AnyEntry]
+
+ID_CHARS = 80
+"""Of an id that is not known, in what is said about it."""
+
+_n = attrgetter("n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Whole:
+    """What an id means, put together."""
+
+    key: tuple[int, ...]
+    """The entries it is made of."""
+    title: str
+    lines: Lines
+    media: Media
+    trouble: str
+
+
+class History:
+    """The past of one session. May be asked from several threads."""
+
+    def __init__(
+        self,
+        entries: Callable[[], Entries],
+        *,
+        directory: Path | None = None,
+        session: str = "",
+        settings: HistorySettings | None = None,
+        shows: Callable[[int], bool] = lambda n: False,
+    ) -> None:
+        self._entries = entries
+        self.settings = settings or HistorySettings()
+        self._shows = shows
+        self._shelf = Shelf(directory)
+        self._catalogue = Catalogue()
+        self._catalogued = 0
+        self._words = Words(
+            directory,
+            session,
+            catalogue=self._catalogue,
+            tell=lambda entry: self._record(entry)[0],
+            limit_chars=self.settings.index_limit_chars,
+        )
+        self._last: _Whole | None = None
+        """What was opened last, so that turning its pages reads nothing again."""
+        self._lock = Lock()
+
+    def search(self, query: str = "", *, file: str = "", skip: int = 0, limit: int = 0) -> Found:
+        """Find records by words, by the file they touch, or by both, and list some of them."""
+        numbers = self.find(query, file=file)
+        return self.listing(numbers, query=query, shown=self.shown(numbers), skip=skip, limit=limit)
+
+    def find(self, query: str = "", *, file: str = "") -> list[int]:
+        """Find records; by words the best come first, by file alone the newest."""
+        with self._lock:
+            entries = self._caught_up()
+            touching = self._catalogue.touching(file) if file else []
+            if not query.strip():
+                return touching[::-1]
+            wanted = set(touching)
+            return [
+                n
+                for n in self._words.find(entries, query)
+                if (n in wanted or not file) and _entry(entries, n) is not None
+            ]
+
+    def shown(self, numbers: Iterable[int]) -> frozenset[int]:
+        """Say which of these the model has before it; ask on the thread that changes the view."""
+        return frozenset(filter(self._shows, numbers))
+
+    def listing(
+        self,
+        numbers: Sequence[int],
+        *,
+        query: str = "",
+        shown: AbstractSet[int] = frozenset(),
+        skip: int = 0,
+        limit: int = 0,
+    ) -> Found:
+        """Describe some of the records found; of those found by words, what left the view first."""
+        ranked = sorted(numbers, key=shown.__contains__) if query.strip() else numbers
+        chosen = ranked[skip : skip + (limit or self.settings.hits)]
+        with self._lock:
+            entries = self._caught_up()
+            hits = tuple(self._hit(entries, n, query, is_shown=n in shown) for n in chosen)
+        return Found(hits=hits, total=len(numbers))
+
+    def open(self, id: str, *, lines: str = "", chars: str = "", limit_chars: int = 0) -> Opened:
+        """Show a record, a tool use's result or a span of records, a page of it."""
+        with self._lock:
+            whole = self._whole(id)
+        try:
+            shown = page(whole.lines, lines=lines, chars=chars, limit_chars=limit_chars)
+        except NoSuchRange as error:
+            raise NotInHistory(f"{whole.title}: {error}") from None
+        is_first = shown.chars[0] <= 1
+        return Opened(
+            title=whole.title,
+            page=shown,
+            media=whole.media if is_first else (),
+            trouble=whole.trouble,
+        )
+
+    def close(self) -> None:
+        """Let the index go."""
+        with self._lock:
+            self._words.close()
+
+    def _caught_up(self) -> Entries:
+        """Take in what is new since the last question."""
+        entries = self._entries()
+        for entry in entries[self._catalogued :]:
+            self._catalogue.take(entry)
+        self._catalogued = len(entries)
+        return entries
+
+    def _hit(self, entries: Entries, n: int, query: str, *, is_shown: bool) -> Hit:
+        entry = _entry(entries, n)
+        assert entry is not None, "only entries are found"
+        record, _ = self._record(entry)
+        assert record is not None, "only what has something to say is found"
+        call = self._catalogue.call_of(entry)
+        whole = Lines(record.text)
+        place = find_words(record.text, query) if query else None
+        return Hit(
+            n=n,
+            kind=record.kind,
+            at=entry.at,
+            tool=call.use.name if call else "",
+            tool_use_id=call.use.id if call else "",
+            target=call.target if call else "",
+            is_error=isinstance(entry, Ran) and entry.is_error,
+            is_shown=is_shown,
+            chars=len(record.text),
+            lines=len(whole.ends),
+            line=whole.line_at(place) if place is not None else 0,
+            snippet=snippet(record.text, place or 0, self.settings.snippet_chars),
+        )
+
+    def _whole(self, id: str) -> _Whole:
+        """Put together what an id means, or take it as it was put together last."""
+        entries = self._caught_up()
+        chosen = [entry for span in self._spans(entries, id) for entry in _within(entries, span)]
+        key = (*(entry.n for entry in chosen), -len(self._catalogue.swept))
+        if self._last is None or self._last.key != key:
+            self._last = self._put_together(key, id, chosen)
+        return self._last
+
+    def _spans(self, entries: Entries, id: str) -> list[range]:
+        """Say which numbers an id means; one that stands for others means those too."""
+        numbers = self._catalogue.numbers(id)
+        if numbers is None:
+            raise NotInHistory(f"{_named(id)} is no message or tool use here; search for its words")
+        if isinstance(numbers, range):
+            _check_span(entries, numbers)
+            return [numbers]
+        entry = _entry(entries, numbers[0])
+        if entry is None:
+            raise NotInHistory(f"there is no #{numbers[0]}; {_extent(entries)}")
+        return [range(n, n + 1) for n in numbers] + self._catalogue.behind(entry)
+
+    def _put_together(self, key: tuple[int, ...], id: str, chosen: Entries) -> _Whole:
+        told = [(record, trouble) for record, trouble in map(self._record, chosen) if record]
+        if not told:
+            raise NotInHistory(f"{_named(id)} holds no text; search for the words it should hold")
+        records = [record for record, _ in told]
+        text = records[0].text if len(records) == 1 else "".join(map(_chapter, records))
+        return _Whole(
+            key=key,
+            title=_title(records, self._catalogue.call_of(chosen[0])),
+            lines=Lines(text),
+            media=tuple(block for record in records for block in record.media),
+            trouble="; ".join(trouble for _, trouble in told if trouble),
+        )
+
+    def _record(self, entry: AnyEntry) -> tuple[Record | None, str]:
+        """Tell an entry, with its body from the disk where it lies there."""
+        record = record_of(entry)
+        if record is None or not isinstance(entry, Ran) or not entry.file:
+            return record, ""
+        try:
+            body = self._shelf.read(entry.file, entry.sha256)
+            return record_of(structs.replace(entry, content=body)), ""
+        except Missing as reason:
+            name = entry.file.rpartition("/")[2]
+            why = self._catalogue.swept.get(name, "")
+            told = f"{reason}{f' ({why})' if why else ''}"
+            return record, f"only the beginning of #{entry.n} is left, from the log: {told}"
+
+
+def _named(id: str) -> str:
+    """Quote an id that somebody made up."""
+    return repr(id if len(id) <= ID_CHARS else f"{id[:ID_CHARS]}…")
+
+
+def _check_span(entries: Entries, span: range) -> None:
+    """Refuse a span that is none, or has nothing in it."""
+    first, last = span.start, span.stop - 1
+    if not span:
+        raise NotInHistory(f"#{first}-#{last} ends before it begins; ask for #{last}-#{first}")
+    if not _within(entries, span):
+        raise NotInHistory(f"there is no #{first} to #{last}; {_extent(entries)}")
+
+
+def _extent(entries: Entries) -> str:
+    """Say how far a history reaches."""
+    if not entries:
+        return "nothing has happened yet"
+    return f"the history reaches from #{entries[0].n} to #{entries[-1].n}"
+
+
+def _entry(entries: Entries, n: int) -> AnyEntry | None:
+    i = bisect_left(entries, n, key=_n)
+    return entries[i] if i < len(entries) and entries[i].n == n else None
+
+
+def _within(entries: Entries, span: range) -> Entries:
+    lo = bisect_left(entries, span.start, key=_n)
+    return entries[lo : bisect_left(entries, span.stop, key=_n)]
+
+
+def _chapter(record: Record) -> str:
+    return f"[#{record.n} {record.kind}]\n{record.text}\n"
+
+
+def _title(records: list[Record], call: Call | None) -> str:
+    if len(records) > 1:
+        return f"#{records[0].n} to #{max(record.n for record in records)}"
+    title = f"#{records[0].n} {records[0].kind}"
+    return f"{title} of {call.use.name} {call.use.id}" if call else title

@@ -1,0 +1,43 @@
+"""Who may do what: rules, modes, and the question in between.
+
+`Gate` stands before every tool; `decide` is the pure judgement behind it; a strict reading
+of shell commands (`is_read_only_command`) is the ground both stand on.
+"""
+
+from holdfast.tools.permissions.call import Call, Described, examine
+from holdfast.tools.permissions.decide import Decision, Mode, decide, narrower
+from holdfast.tools.permissions.gate import Answer, Ask, Denial, Gate, Question, combine
+from holdfast.tools.permissions.load import Permissions, load_permissions
+from holdfast.tools.permissions.places import Places
+from holdfast.tools.permissions.readonly import is_read_only_command
+from holdfast.tools.permissions.rules import Rule, Rules, parse_rule, parse_rules
+from holdfast.tools.permissions.sources import Section, read_sections, trust, trusted, vouch
+
+__all__ = [
+    "Answer",
+    "Ask",
+    "Call",
+    "Decision",
+    "Denial",
+    "Described",
+    "Gate",
+    "Mode",
+    "Permissions",
+    "Places",
+    "Question",
+    "Rule",
+    "Rules",
+    "Section",
+    "combine",
+    "decide",
+    "examine",
+    "is_read_only_command",
+    "load_permissions",
+    "narrower",
+    "parse_rule",
+    "parse_rules",
+    "read_sections",
+    "trust",
+    "trusted",
+    "vouch",
+]

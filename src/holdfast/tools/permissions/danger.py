@@ -1,0 +1,246 @@
+"""Recognises commands that no general permission should cover.
+
+A script comes in, the worst thing found in it goes out, or nothing. *Ruin* is what cannot
+be taken back on this machine: its roots, its disks, all its processes; it is asked about in
+every mode. *Risk* is what reaches past the project or destroys work: it needs a permission
+that names exactly this command. A list like this is never complete; it is a second net
+under the rules, not the fence.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.tools.permissions.inner import every_command, program
+from holdfast.tools.permissions.script import Command, Script, Word, names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Danger:
+    """One dangerous thing a command would do."""
+
+    level: Literal["ruin", "risk"]
+    reason: str
+
+
+_DISK = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|md\d|dm-|loop|mem$|kmem$)")
+_FORK_BOMB = re.compile(r"([\w:.]{1,40})\(\)[{(].{0,200}\1\|\1.{0,200}&")
+_HOMES = ("~", "$HOME", "${HOME}")
+_SHELLS = names("sh bash dash zsh ksh fish python python3 perl ruby node php")
+_AS_OTHERS = names("sudo su doas pkexec run0 runuser")
+_FORMATTERS = names("fdisk sfdisk cfdisk parted sgdisk gdisk wipefs mkswap blkdiscard hdparm")
+_OPEN_MODE = names("777 0777 a+w a+rw a+rwx ugo+rwx o+w o+rwx +w")
+_STOPPERS = names("shutdown reboot halt poweroff killall pkill crontab iptables nft visudo passwd")
+_OUTWARD = {
+    "kubectl": names("delete drain"),
+    "terraform": names("destroy apply"),
+    "npm": names("publish unpublish"),
+    "cargo": names("publish yank"),
+    "twine": names("upload"),
+    "docker": names("prune"),
+    "systemctl": names("poweroff reboot halt disable mask stop"),
+    "gh": names("delete merge"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GitCase:
+    """Git commands that lose work or rewrite what others have, and what gives them away."""
+
+    verbs: frozenset[str]
+    reason: str
+    words: frozenset[str] = frozenset()
+    letters: frozenset[str] = frozenset()
+    long: tuple[str, ...] = ()
+    is_always: bool = False
+
+
+_GIT_CASES = (
+    _GitCase(
+        verbs=names("push send-pack"),
+        reason="rewrites or removes what others have fetched",
+        letters=frozenset("fd"),
+        long=("--force", "--force-with-lease", "--mirror", "--delete", "--prune"),
+    ),
+    _GitCase(
+        verbs=names("filter-branch filter-repo rebase replace update-ref fast-import"),
+        reason="rewrites history",
+        is_always=True,
+    ),
+    _GitCase(verbs=names("commit"), reason="rewrites the last commit", long=("--amend",)),
+    _GitCase(
+        verbs=names("reset"),
+        reason="throws away uncommitted work",
+        long=("--hard", "--merge", "--keep"),
+    ),
+    _GitCase(verbs=names("clean prune"), reason="removes files for good", is_always=True),
+    _GitCase(
+        verbs=names("checkout restore switch"),
+        reason="throws away uncommitted work",
+        words=names("-- ."),
+        letters=frozenset("f"),
+        long=("--force", "--discard-changes"),
+    ),
+    _GitCase(
+        verbs=names("branch tag"),
+        reason="removes a branch or a tag",
+        letters=frozenset("dDM"),
+        long=("--delete",),
+    ),
+    _GitCase(
+        verbs=names("stash reflog"),
+        reason="removes the way back",
+        words=names("drop clear expire delete"),
+    ),
+    _GitCase(verbs=names("gc"), reason="removes the way back", long=("--prune",)),
+    _GitCase(verbs=names("config"), reason="changes what git itself would run", is_always=True),
+    _GitCase(
+        verbs=names("worktree remote submodule"),
+        reason="changes where the repository's parts lie",
+        words=names("remove rm set-url deinit foreach"),
+    ),
+)
+
+
+def find_danger(script: Script, text: str) -> Danger | None:
+    """Give the worst danger in a command line, or None."""
+    found = list(_dangers(script, text))
+    return next((danger for danger in found if danger.level == "ruin"), found[0] if found else None)
+
+
+def _dangers(script: Script, text: str) -> Iterator[Danger]:
+    if _FORK_BOMB.search(re.sub(r"\s+", "", text)):
+        yield Danger(level="ruin", reason="a process that multiplies without end")
+    for command in every_command(script):
+        for redirect in command.redirects:
+            if ">" in redirect.operator and _DISK.match(_normal(redirect.target.text)):
+                yield Danger(level="ruin", reason=f"writes to the disk {redirect.target.text}")
+            if redirect.target.text.startswith(("/dev/tcp/", "/dev/udp/")):
+                yield Danger(level="risk", reason="opens a network connection")
+        if not command.words:
+            continue
+        for check in _CHECKS:
+            danger = check(program(command.name), command)
+            if danger is not None:
+                yield danger
+
+
+def _normal(path: str) -> str:
+    return posixpath.normpath("/" + path.lstrip("/")) if path.startswith("/") else path
+
+
+def _is_root(word: Word) -> bool:
+    """Say whether a word names the root, a directory right below it, or somebody's home."""
+    text = word.text
+    for home in _HOMES:
+        if text == home or text.startswith((home + "/", home + "*")):
+            return posixpath.normpath(text[len(home) :].strip("/*") or ".") in (".", "..")
+    if text.startswith("~"):
+        return "/" not in text.rstrip("/*")
+    if not text.startswith("/"):
+        return False
+    parts = [part for part in _normal(text).split("/") if part and part not in ("*", ".*")]
+    return len(parts) < 2 or (len(parts) == 2 and parts[0] in ("home", "Users"))
+
+
+def _letters(command: Command) -> str:
+    return "".join(a[1:] for a in command.arguments if re.match(r"-[A-Za-z]", a))
+
+
+def _has_long(command: Command, *wanted: str) -> bool:
+    """Say whether a long option is there, also cut short or with a value."""
+    given = (a.partition("=")[0] for a in command.arguments if a.startswith("--") and len(a) > 4)
+    return any(name.startswith(option) for option in given for name in wanted)
+
+
+def _is_recursive(command: Command) -> bool:
+    return bool(set(_letters(command)) & set("rR")) or _has_long(command, "--recursive")
+
+
+def _removal(name: str, command: Command) -> Danger | None:
+    operands = [word for word in command.words[1:] if not word.text.startswith("-")]
+    if name in ("rm", "rmdir", "unlink", "shred", "mv", "chmod", "chown", "chgrp", "truncate"):
+        deep = name in ("mv", "shred") or _is_recursive(command)
+        if _has_long(command, "--no-preserve-root"):
+            return Danger(level="ruin", reason=f"{name} told not to spare the root")
+        if deep and any(_is_root(word) for word in operands):
+            return Danger(level="ruin", reason=f"{name} on a root or home directory")
+        if name == "rm" and deep and any(not word.is_literal for word in operands):
+            return Danger(level="risk", reason="removes what only the shell will know")
+        if name == "rm" and deep and any(_is_everything(word.text) for word in operands):
+            return Danger(level="risk", reason="removes everything in a directory")
+        if name == "chmod" and deep and _OPEN_MODE & set(command.arguments):
+            return Danger(level="risk", reason="opens a whole tree to everyone")
+    if name == "find" and "-delete" in command.arguments:
+        deep_root = any(_is_root(word) for word in operands)
+        return Danger(level="ruin" if deep_root else "risk", reason="find deletes what it finds")
+    return None
+
+
+def _is_everything(text: str) -> bool:
+    return posixpath.normpath(text.rstrip("*") or ".") in (".", "..") and (
+        "*" in text or "." in text
+    )
+
+
+def _disk(name: str, command: Command) -> Danger | None:
+    targets = [a.partition("=")[2] if a.startswith("of=") else a for a in command.arguments]
+    writes = name in ("cp", "tee", "shred", "cat", "mv", "install") or name == "dd"
+    if name.startswith("mkfs") or name in _FORMATTERS:
+        return Danger(level="ruin", reason=f"{name} changes a disk")
+    if writes and any(_DISK.match(_normal(t)) for t in targets if not t.startswith("if=")):
+        return Danger(level="ruin", reason=f"{name} writes to a disk")
+    return None
+
+
+def _process(name: str, command: Command) -> Danger | None:
+    if name == "kill" and "-1" in command.arguments[1:]:
+        return Danger(level="ruin", reason="ends every process")
+    if name in _STOPPERS or (name == "init" and command.arguments[:1] in (("0",), ("6",))):
+        return Danger(level="risk", reason=f"{name} reaches past this project")
+    if name in _AS_OTHERS:
+        return Danger(level="risk", reason=f"{name} runs with another user's rights")
+    if program(name) in _OUTWARD and _OUTWARD[name] & set(command.arguments):
+        return Danger(level="risk", reason=f"{name} changes things outside this machine or project")
+    return None
+
+
+def _fed_shell(name: str, command: Command) -> Danger | None:
+    """A program whose text comes from a pipe, a substitution or an expansion."""
+    if name in ("eval", "source", ".") and not all(word.is_literal for word in command.words):
+        return Danger(level="risk", reason="runs text that only the shell will know")
+    if name not in _SHELLS:
+        return None
+    operands = [word for word in command.words[1:] if not word.text.startswith("-")]
+    if command.reads_pipe and (not operands or "-s" in command.arguments):
+        return Danger(level="risk", reason=f"feeds what it was sent to {name}")
+    if any(word.text.startswith(("<(", "$(", "`", "/dev/stdin")) for word in operands):
+        return Danger(level="risk", reason=f"feeds what it was sent to {name}")
+    return None
+
+
+def _git(name: str, command: Command) -> Danger | None:
+    if name != "git":
+        return None
+    if command.arguments[:1] and re.match(r"(-c|--config-env|--exec-path)", command.arguments[0]):
+        return Danger(level="risk", reason="changes what git itself would run")
+    words, letters = set(command.arguments), set(_letters(command))
+    for case in _GIT_CASES:
+        if not case.verbs & words:
+            continue
+        marked = case.words & words or case.letters & letters or _has_long(command, *case.long)
+        refspec = "push" in case.verbs and any(a[0] in "+:" for a in command.arguments if a)
+        if case.is_always or marked or refspec:
+            return Danger(level="risk", reason=case.reason)
+    return None
+
+
+_CHECKS: tuple[Callable[[str, Command], Danger | None], ...] = (
+    _removal,
+    _disk,
+    _process,
+    _fed_shell,
+    _git,
+)

@@ -1,0 +1,266 @@
+"""Decides whether a tool may run: allow, deny or ask, each with its reason.
+
+Pure: a call that was looked at comes in and is compared with the rules and the mode. Deny
+rules win over everything, in every mode. What cannot be proved harmless and is not named by
+a rule is asked about. Who is asked, and how, is left to `gate`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from holdfast.tools.permissions.call import Call, ShellCall
+from holdfast.tools.permissions.inner import every_command
+from holdfast.tools.permissions.places import Located, Places
+from holdfast.tools.permissions.readonly import has_safe_redirects, is_read_only
+from holdfast.tools.permissions.rules import (
+    Rule,
+    Rules,
+    allows_command,
+    allows_path,
+    allows_url,
+    denies_command,
+    denies_path,
+    denies_url,
+    names_tool,
+)
+from holdfast.tools.permissions.script import Command
+
+SESSIONS_OWN = frozenset(
+    {
+        "Agent", "AgentStop", "EnterPlan", "SendMessage", "Skill", "TaskClaim", "TaskCreate",
+        "TaskGet", "TaskList", "TaskUpdate", "TodoWrite", "ToolSearch", "memory",
+    }
+)  # fmt: skip
+"""Tools that change only what the session and its agents keep for themselves."""
+NEEDS_APPROVAL = frozenset({"ExitPlan"})
+"""Their very purpose is that a person says yes."""
+
+Mode: TypeAlias = Literal["ask", "accept_edits", "plan", "bypass"]
+
+_WIDTH: dict[Mode, int] = {"plan": 0, "ask": 1, "accept_edits": 2, "bypass": 3}
+"""How much goes through without a question, less first."""
+
+
+def narrower(one: Mode, other: Mode) -> Mode:
+    """Give the mode of the two that lets less through."""
+    return min(one, other, key=_WIDTH.__getitem__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What becomes of a call, and why."""
+
+    outcome: Literal["allow", "deny", "ask"]
+    reason: str
+
+
+def decide(call: Call, rules: Rules, mode: Mode, places: Places) -> Decision:
+    """Compare a call with the rules and the mode."""
+    denied = next((rule for rule in rules.deny if _denies(rule, call, places)), None)
+    if denied is not None:
+        return Decision(outcome="deny", reason=f"the rule {denied} forbids it")
+    if any(located.where == "impossible" for located in call.paths):
+        return Decision(outcome="deny", reason="that is no path")
+    shell = call.shell
+    if shell and shell.danger and shell.danger.level == "ruin" and mode != "plan":
+        return Decision(outcome="ask", reason=shell.danger.reason)
+    if shell and "too long" in shell.script.doubts and mode != "plan":
+        return Decision(outcome="ask", reason="the command is too long to be checked")
+    if shell and shell.is_opaque and any(rule.tool == call.tool for rule in rules.deny):
+        return Decision(outcome="ask", reason="what it runs cannot be compared with the deny rules")
+    if mode == "bypass":
+        return Decision(outcome="allow", reason="nothing is asked in this mode")
+    return _decide_by_kind(call, rules, mode, places)
+
+
+def _decide_by_kind(call: Call, rules: Rules, mode: Mode, places: Places) -> Decision:
+    # a server's tool may be declared a reading one for clearing; that proves nothing here
+    match "other" if call.tool.startswith("mcp__") else call.kind:
+        case "read" | "search":
+            return _decide_reading(call, rules, places)
+        case "write":
+            return _decide_writing(call, rules, mode, places)
+        case "shell":
+            return _decide_shell(call, rules, mode, places)
+        case "ask" if call.tool in NEEDS_APPROVAL:
+            return Decision(outcome="ask", reason="it needs the user's approval")
+        case "ask":
+            return Decision(outcome="allow", reason="it only asks the user")
+        case "fetch" | "other":
+            return _decide_other(call, rules, mode)
+
+
+def _decide_reading(call: Call, rules: Rules, places: Places) -> Decision:
+    outside = _first_unreadable(call.paths, call.tool, rules, places)
+    if outside is not None:
+        return Decision(outcome="ask", reason=_outside(outside))
+    return Decision(outcome="allow", reason="it reads inside the working directories")
+
+
+def _first_unreadable(
+    paths: tuple[Located, ...], tool: str, rules: Rules, places: Places
+) -> Located | None:
+    wanted = tuple(rule for rule in rules.allow if names_tool(rule, tool))
+    return next(
+        (
+            located
+            for located in paths
+            if located.where not in ("inside", "readable", "own")
+            and not (
+                located.where == "outside"
+                and any(allows_path(rule, located, places) for rule in wanted)
+            )
+        ),
+        None,
+    )
+
+
+def _decide_writing(call: Call, rules: Rules, mode: Mode, places: Places) -> Decision:
+    if call.paths and all(located.where == "own" for located in call.paths):
+        return Decision(outcome="allow", reason="the file is the session's own")
+    if mode == "plan":
+        return Decision(outcome="deny", reason="nothing is changed while planning")
+    if not call.paths:
+        return Decision(outcome="ask", reason="it does not say what it writes")
+    blocked = next(
+        (at for at in call.paths if not _may_write(at, call.tool, rules, mode, places)), None
+    )
+    if blocked is None:
+        return Decision(outcome="allow", reason="edits here are allowed")
+    if blocked.is_protected:
+        return Decision(outcome="ask", reason=f"{blocked.text} can make other programs run things")
+    if blocked.where != "inside":
+        return Decision(outcome="ask", reason=_outside(blocked))
+    return Decision(outcome="ask", reason=f"it changes {blocked.text}")
+
+
+def _may_write(located: Located, tool: str, rules: Rules, mode: Mode, places: Places) -> bool:
+    named = tuple(rule for rule in rules.allow if names_tool(rule, tool))
+    if any(rule.is_exact and allows_path(rule, located, places) for rule in named):
+        return located.where in ("inside", "outside")
+    if located.is_protected:
+        return False
+    if any(rule.content and allows_path(rule, located, places) for rule in named):
+        return located.where in ("inside", "outside")
+    is_open = mode == "accept_edits" or any(not rule.content for rule in named)
+    return is_open and located.where == "inside"
+
+
+def _decide_shell(call: Call, rules: Rules, mode: Mode, places: Places) -> Decision:
+    shell = call.shell
+    if shell is None and not call.has_command:
+        return Decision(outcome="allow", reason="it looks after a command that was allowed")
+    if shell is None:
+        return Decision(outcome="ask", reason="it has no command to judge")
+    named = tuple(rule for rule in rules.allow if names_tool(rule, call.tool))
+    if (
+        any(rule.is_exact and rule.content == shell.text.strip() for rule in named)
+        and mode != "plan"
+    ):
+        return Decision(outcome="allow", reason="a rule allows exactly this command")
+    if mode == "plan" and not shell.is_read_only:
+        return Decision(outcome="deny", reason="nothing is changed while planning")
+    if shell.danger is not None and not shell.is_read_only:
+        return Decision(outcome="ask", reason=shell.danger.reason)
+    if shell.reach.is_unseen:
+        return Decision(outcome="ask", reason=_unproved(shell))
+    outside = _first_unreadable(shell.reach.touched, "Read", rules, places)
+    if outside is not None:
+        return Decision(outcome="ask", reason=_outside(outside))
+    if shell.is_read_only:
+        return Decision(outcome="allow", reason="the command changes nothing")
+    return _decide_changing(shell, named, rules, mode, places)
+
+
+def _decide_changing(
+    shell: ShellCall, named: tuple[Rule, ...], rules: Rules, mode: Mode, places: Places
+) -> Decision:
+    """Judge a readable command without known danger that changes something."""
+    for located in shell.reach.touched:
+        if located.is_protected or located.where != "inside":
+            return Decision(outcome="ask", reason=f"it may change {located.text}")
+    for located in shell.reach.written:
+        if not _may_write(located, "Edit", rules, mode, places):
+            return Decision(outcome="ask", reason=f"it writes {located.text}")
+    for command in shell.script.commands:
+        if not _is_covered(command, named):
+            return Decision(outcome="ask", reason=f"no rule allows {command.name or 'this'}")
+    return Decision(outcome="allow", reason="rules allow every part of it")
+
+
+def _is_covered(command: Command, named: tuple[Rule, ...]) -> bool:
+    if is_read_only(command):
+        return True
+    if command.assignments or not command.words:
+        return False
+    # where redirections may write was settled before; only streams and files are left here
+    plain = has_safe_redirects(command) or all(r.target.is_literal for r in command.redirects)
+    if command.name == "cd" or (plain and is_read_only(_without_redirects(command))):
+        return plain
+    return plain and any(allows_command(rule, command) for rule in named)
+
+
+def _without_redirects(command: Command) -> Command:
+    return Command(words=command.words, reads_pipe=command.reads_pipe)
+
+
+def _decide_other(call: Call, rules: Rules, mode: Mode) -> Decision:
+    if call.tool in SESSIONS_OWN and not call.to.startswith("session:"):
+        return Decision(outcome="allow", reason="it changes only what the session keeps")
+    if mode == "plan" and call.kind == "other" and not call.is_read_only:
+        return Decision(outcome="ask", reason="it may change something, and this is planning")
+    for rule in rules.allow:
+        if not names_tool(rule, call.tool):
+            continue
+        if not rule.content or (call.kind == "fetch" and allows_url(rule, call.url)):
+            return Decision(outcome="allow", reason=f"the rule {rule} allows it")
+    if call.kind == "other" and call.is_read_only:
+        return Decision(outcome="allow", reason="it changes nothing")
+    what = f"it opens {call.url}" if call.url else f"no rule allows {call.tool}"
+    if call.tool in SESSIONS_OWN:
+        what = f"it writes to another session, {call.to.removeprefix('session:')!r}"
+    return Decision(outcome="ask", reason=what)
+
+
+def _denies(rule: Rule, call: Call, places: Places) -> bool:
+    if call.shell is not None:
+        return _denies_shell(rule, call.tool, call.shell, places)
+    if not names_tool(rule, call.tool):
+        return False
+    if not rule.content:
+        return True
+    match call.kind:
+        case "fetch":
+            return denies_url(rule, call.url)
+        case "read" | "search" | "write":
+            return any(denies_path(rule, located, places) for located in call.paths)
+        case "shell" | "ask" | "other":
+            return True
+
+
+def _denies_shell(rule: Rule, tool: str, shell: ShellCall, places: Places) -> bool:
+    """Hold a command line against rules for commands, and those for paths it names."""
+    if names_tool(rule, tool):
+        return rule.content in ("", shell.text.strip()) or any(
+            denies_command(rule, command) for command in every_command(shell.script)
+        )
+    reach = shell.reach
+    if not rule.content:
+        return False
+    if names_tool(rule, "Read"):
+        return any(denies_path(rule, at, places) for at in (*reach.touched, *reach.written))
+    if names_tool(rule, "Edit"):
+        at_risk = reach.written if shell.is_read_only else (*reach.touched, *reach.written)
+        return any(denies_path(rule, at, places) for at in at_risk)
+    return False
+
+
+def _outside(located: Located) -> str:
+    if located.where == "outside":
+        return f"{located.text} lies outside the working directories"
+    return f"it is unclear where {located.text!r} leads"
+
+
+def _unproved(shell: ShellCall) -> str:
+    doubts = ", ".join(sorted(shell.script.doubts)) or "names that come from elsewhere"
+    return f"the command cannot be checked beforehand ({doubts})"

@@ -1,0 +1,166 @@
+"""Stands before every tool: decides, asks whom it was told to ask, and remembers.
+
+A call comes in, an allow or a deny goes out. An answer may hold for this call, or become a
+rule for the rest of the session; a denial is remembered, so that the same call is not asked
+about twice. Where nobody can be asked, asking is denying. Writing rules to a settings file
+is left to the command line.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from holdfast.messages import JsonObject
+from holdfast.tools.permissions.call import Call, Described, examine
+from holdfast.tools.permissions.decide import Decision, Mode, decide, narrower
+from holdfast.tools.permissions.places import Places
+from holdfast.tools.permissions.rules import Rule, Rules, plain_host
+from holdfast.tools.permissions.script import names
+
+_HAS_VERBS = names("git npm pnpm yarn cargo go docker kubectl make uv pip poetry gh dotnet bundle")
+"""Programs whose second word says what they do, so that a rule should name it too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What the user is asked."""
+
+    tool: str
+    given: JsonObject
+    reason: str
+    suggestion: Rule | None
+    """The rule that a lasting yes would add."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the user said."""
+
+    choice: Literal["once", "always", "no"]
+    reason: str = ""
+    """Told to the model with a no."""
+
+
+Ask: TypeAlias = Callable[[Question], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Denial:
+    """One call that was turned down."""
+
+    tool: str
+    given: JsonObject
+    reason: str
+
+
+class Gate:
+    """The permissions of one session; the one place here that changes."""
+
+    def __init__(
+        self,
+        *,
+        rules: Rules,
+        mode: Mode = "ask",
+        ask: Ask | None = None,
+        above: "Gate | None" = None,
+    ) -> None:
+        self.rules = rules
+        self.mode: Mode = mode
+        self._ask = ask
+        self._above = above
+        """Whose agent this one is: it never lets more through than that gate would now."""
+        self._denials: dict[bytes, Denial] = {}
+
+    @property
+    def denials(self) -> tuple[Denial, ...]:
+        """What was turned down so far, oldest first."""
+        return tuple(self._denials.values())
+
+    @property
+    def in_force(self) -> Mode:
+        """The mode that counts just now: one's own, unless somebody above works in a narrower one."""
+        return self.mode if self._above is None else narrower(self.mode, self._above.in_force)
+
+    def judge(self, tool: Described, given: JsonObject, places: Places) -> Decision:
+        """Decide without asking anyone."""
+        return decide(examine(tool, given, places), self.rules, self.in_force, places)
+
+    async def check(
+        self, tool: Described, given: JsonObject, places: Places, *, hook: Decision | None = None
+    ) -> Decision:
+        """Decide, asking if need be; the answer is allow or deny. A hook may have spoken first."""
+        call = examine(tool, given, places)
+        decision = combine(decide(call, self.rules, self.in_force, places), hook)
+        key = _key(tool.name, given)
+        if decision.outcome == "ask":
+            decision = self._remembered(key) or await self._asked(call, given, decision)
+        if decision.outcome == "deny":
+            self._denials[key] = Denial(tool=tool.name, given=given, reason=decision.reason)
+        return decision
+
+    def forget_denials(self) -> None:
+        """Let everything be asked again, after the user has spoken anew."""
+        self._denials.clear()
+
+    def _remembered(self, key: bytes) -> Decision | None:
+        before = self._denials.get(key)
+        if before is None:
+            return None
+        return Decision(outcome="deny", reason=f"this was turned down before: {before.reason}")
+
+    async def _asked(self, call: Call, given: JsonObject, decision: Decision) -> Decision:
+        if self._ask is None:
+            return Decision(
+                outcome="deny", reason=f"nobody is there to be asked, and {decision.reason}"
+            )
+        suggestion = suggest_rule(call)
+        question = Question(
+            tool=call.tool, given=given, reason=decision.reason, suggestion=suggestion
+        )
+        answer = await self._ask(question)
+        if answer.choice == "no":
+            return Decision(outcome="deny", reason=answer.reason or "the user said no")
+        if answer.choice == "always" and suggestion is not None:
+            self.rules = replace(self.rules, allow=(*self.rules.allow, suggestion))
+        return Decision(outcome="allow", reason="the user said yes")
+
+
+def combine(decision: Decision, hook: Decision | None) -> Decision:
+    """Join our decision with a hook's: a deny from either wins, then what the hook said."""
+    if hook is None or decision.outcome == "deny":
+        return decision
+    return hook
+
+
+def suggest_rule(call: Call) -> Rule | None:
+    """Give the narrowest rule that would spare the next question of this sort."""
+    match call.kind:
+        case "shell":
+            return _suggest_command(call)
+        case "fetch":
+            host = plain_host(call.url)
+            return Rule(tool=call.tool, content=f"domain:{host}") if host else None
+        case "read" | "search" | "write":
+            path = call.paths[0].path if call.paths else None
+            tool = "Edit" if call.kind == "write" else "Read"
+            return Rule(tool=tool, content=str(path)) if path else None
+        case "ask" | "other":
+            return Rule(tool=call.tool)
+
+
+def _suggest_command(call: Call) -> Rule | None:
+    shell = call.shell
+    if shell is None:
+        return None
+    words = shell.script.commands[0].words if len(shell.script.commands) == 1 else ()
+    simple = bool(words) and not shell.script.doubts and shell.danger is None
+    if simple and words[0].text in _HAS_VERBS and len(words) > 1 and words[1].text.isidentifier():
+        return Rule(tool=call.tool, content=f"{words[0].text} {words[1].text}:*")
+    text = shell.text.strip()
+    return Rule(tool=call.tool, content=text) if "*" not in text else None
+
+
+def _key(tool: str, given: JsonObject) -> bytes:
+    return msgspec.json.encode([tool, given], order="deterministic")

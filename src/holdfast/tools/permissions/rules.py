@@ -1,0 +1,190 @@
+"""Rules: what a user allows or forbids beforehand, in one line each.
+
+`Bash(git status:*)`, `Edit(src/**)`, `WebFetch(domain:example.org)`, a bare tool name. The
+same words are read in two ways: to allow, a rule must cover exactly what would happen; to
+deny, it is enough that what would happen may be covered. Rules hold no state and decide
+nothing; `decide` asks them.
+"""
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from holdfast.errors import ConfigError
+from holdfast.tools.permissions import globs
+from holdfast.tools.permissions.inner import program
+from holdfast.tools.permissions.places import Located, Places
+from holdfast.tools.permissions.script import Command
+from holdfast.tools.permissions.shell import read_script
+
+_SHAPE = re.compile(r"([A-Za-z_][\w.*-]*)(?:\((.*)\))?", re.S)
+
+READERS = frozenset({"Read", "Grep", "Glob"})
+"""A rule for one way of reading a path holds for all; the same goes for writing."""
+WRITERS = frozenset({"Edit", "Write", "NotebookEdit"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One line of a rule list."""
+
+    tool: str
+    content: str = ""
+    """What stands in the brackets; nothing is every call."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the rule names one command and no family of them."""
+        return bool(self.content) and "*" not in self.content
+
+    def __str__(self) -> str:
+        return f"{self.tool}({self.content})" if self.content else self.tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What is allowed and what is forbidden beforehand."""
+
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+
+
+def parse_rule(text: str) -> Rule:
+    """Read one rule; what is no rule is an error that says how one looks."""
+    found = _SHAPE.fullmatch(text.strip())
+    if found is None:
+        raise ConfigError(f"{text!r} is no permission rule; write Tool or Tool(pattern)")
+    content = (found[2] or "").strip()
+    rule = Rule(tool=found[1], content="" if content in ("*", ":*") else content)
+    if rule.tool == "Bash" and rule.content and not rule.is_exact and not _wanted(rule.content)[0]:
+        raise ConfigError(f"{rule} is no family of commands; write Bash(name word:*)")
+    return rule
+
+
+def parse_rules(*, allow: tuple[str, ...] = (), deny: tuple[str, ...] = ()) -> Rules:
+    """Read two lists of rules."""
+    return Rules(
+        allow=tuple(parse_rule(text) for text in allow),
+        deny=tuple(parse_rule(text) for text in deny),
+    )
+
+
+def names_tool(rule: Rule, tool: str) -> bool:
+    """Say whether a rule is about this tool: by name, by family, or by MCP server."""
+    if rule.tool.startswith("mcp__"):
+        return fnmatchcase(tool, rule.tool) or tool.startswith(rule.tool + "__")
+    same_family = any({rule.tool, tool} <= family for family in (READERS, WRITERS))
+    return rule.tool == tool or (bool(rule.content) and same_family)
+
+
+def allows_command(rule: Rule, command: Command) -> bool:
+    """Say whether a rule covers one simple command, word by word from its name on."""
+    if not rule.content:
+        return True
+    wanted, is_open = _wanted(rule.content)
+    given = tuple(word.text for word in command.words)
+    if not wanted or len(given) < len(wanted) or (len(given) > len(wanted) and not is_open):
+        return False
+    return all(_matches(word, pattern) for word, pattern in zip(given, wanted, strict=False))
+
+
+def denies_command(rule: Rule, command: Command) -> bool:
+    """Say whether a rule may cover a command: wherever the program lies, whatever options lead."""
+    if not rule.content:
+        return True
+    wanted, is_open = _wanted(rule.content)
+    given = [word.text for word in command.words]
+    if not wanted or not given or not _same_word(program(given[0]), program(wanted[0])):
+        return False
+    return _follows(given[1:], list(wanted[1:]), is_open)
+
+
+def _follows(given: list[str], wanted: list[str], is_open: bool) -> bool:
+    """Match the wanted words in front, stepping over options and what may be their values."""
+    reached = _past_options(given, {0})
+    for pattern in wanted:
+        matched = {at + 1 for at in reached if at < len(given) and _same_word(given[at], pattern)}
+        reached = _past_options(given, matched)
+    return bool(reached) and (is_open or len(given) in reached)
+
+
+def _past_options(given: list[str], starts: set[int]) -> set[int]:
+    """Add every position that is reached by taking words for options or their values."""
+    reached = set(starts)
+    for at, word in enumerate(given):
+        if at in reached and word.startswith("-"):
+            reached |= {at + 1, min(at + 2, len(given))}
+    return reached
+
+
+def _same_word(given: str, pattern: str) -> bool:
+    return _matches(given.casefold(), pattern.casefold())
+
+
+def _matches(word: str, pattern: str) -> bool:
+    """Match a word; in a command the star is the only wildcard."""
+    return fnmatchcase(word, pattern.replace("[", "[[]").replace("?", "[?]"))
+
+
+def _wanted(content: str) -> tuple[tuple[str, ...], bool]:
+    """Split a command rule into words, and say whether more words may follow."""
+    is_open = content.endswith((":*", " *"))
+    head = content[:-2] if is_open else content
+    commands = read_script(head).commands
+    return tuple(word.text for word in commands[0].words) if len(commands) == 1 else (), is_open
+
+
+def allows_path(rule: Rule, located: Located, places: Places) -> bool:
+    """Say whether a rule covers where a path really leads."""
+    if not rule.content:
+        return False
+    roots = tuple(root.resolve() for root in places.roots)
+    return located.path is not None and globs.matches(
+        rule.content, located.path, roots, places.home
+    )
+
+
+def denies_path(rule: Rule, located: Located, places: Places) -> bool:
+    """Say whether a rule covers a path as written or as it is, in any case of letters."""
+    if not rule.content:
+        return True
+    roots = tuple(Path(str(root.resolve()).casefold()) for root in places.roots)
+    spelled = tuple(Path(str(root).casefold()) for root in places.roots)
+    home = Path(str(places.home).casefold())
+    return any(
+        globs.matches(rule.content.casefold(), Path(str(path).casefold()), roots + spelled, home)
+        for path in (located.path, located.spelled)
+        if path is not None
+    )
+
+
+def allows_url(rule: Rule, url: str) -> bool:
+    """Say whether a rule covers an address whose host is beyond doubt."""
+    host = plain_host(url)
+    if not rule.content:
+        return bool(host)
+    wanted = rule.content.removeprefix("domain:").casefold()
+    return bool(host) and rule.content.startswith("domain:") and fnmatchcase(host, wanted)
+
+
+def denies_url(rule: Rule, url: str) -> bool:
+    """Say whether a rule may cover an address; one that cannot be read may be any."""
+    host = plain_host(url)
+    wanted = rule.content.removeprefix("domain:").casefold()
+    return not rule.content or not host or fnmatchcase(host, wanted) or host.endswith("." + wanted)
+
+
+def plain_host(url: str) -> str:
+    """Give the host of an ordinary web address, or nothing if parsers could disagree on it."""
+    if not url.isascii() or not url.isprintable() or any(c in url for c in "\\ \"'<>^`{|}"):
+        return ""
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").rstrip(".").casefold()
+        _ = parts.port
+    except ValueError:
+        return ""
+    well_formed = parts.scheme in ("http", "https") and "@" not in parts.netloc and "%" not in host
+    return host if well_formed else ""

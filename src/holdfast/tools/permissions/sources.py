@@ -1,0 +1,166 @@
+"""Reads sections of settings files, and says which of them the user has vouched for.
+
+The name of a section comes in (`hooks`, `permissions`, `mcpServers`); one `Section` per file
+that has it goes out. Files in the user's home are the user's own. Files of a project came
+with the project, so what they would run or allow counts only once the user has trusted
+exactly this content: the hash covers the section and the project's own files that its
+commands name. Scripts that those scripts call are not covered.
+"""
+
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from holdfast.errors import ConfigError
+from holdfast.messages import Json, JsonObject
+from holdfast.settings import home
+from holdfast.tools.permissions.shell import read_script
+
+_USER_FILES = ("settings.toml", "settings.json", "hooks.json")
+_PROJECT_FILES = (
+    ".holdfast/settings.toml",
+    ".holdfast/settings.json",
+    ".holdfast/hooks.json",
+    ".claude/settings.json",
+    ".mcp.json",
+)
+_PROJECT_VARIABLES = ("$HOLDFAST_PROJECT_DIR", "$CLAUDE_PROJECT_DIR")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One section of one settings file."""
+
+    file: Path
+    value: JsonObject
+    is_projects: bool
+    fingerprint: str
+    is_trusted: bool
+
+
+def read_sections(
+    name: str, project: Path | None, *, at: Path | None = None
+) -> tuple[Section, ...]:
+    """Read a section from every settings file that has it, the user's files first."""
+    base = at or home()
+    known = trusted(at=base)
+    return tuple(
+        section
+        for file, is_projects in _files(base, project)
+        if (section := _section(name, file, project if is_projects else None, known)) is not None
+    )
+
+
+def as_section(
+    name: str, file: Path, value: JsonObject, project: Path | None, *, at: Path | None = None
+) -> Section:
+    """Hold what another file says, such as an agent's definition, against what is trusted."""
+    return _made(name, file, value, project, trusted(at=at))
+
+
+def trusted(*, at: Path | None = None) -> frozenset[str]:
+    """Give the fingerprints the user has vouched for."""
+    file = (at or home()) / "trusted.json"
+    try:
+        return frozenset(msgspec.json.decode(file.read_bytes(), type=list[str]))
+    except FileNotFoundError:
+        return frozenset()
+    except (msgspec.DecodeError, OSError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}; mend or remove it") from error
+
+
+def trust(section: Section, *, at: Path | None = None) -> None:
+    """Vouch for a section as it stands now; a change to it asks anew."""
+    vouch(section.fingerprint, at=at)
+
+
+def vouch(fingerprint: str, *, at: Path | None = None) -> None:
+    """Remember that the user trusts what this fingerprint stands for."""
+    base = at or home()
+    base.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = base / "trusted.json"
+    fresh = file.with_name(f"trusted.json.{os.getpid()}")
+    fresh.write_bytes(msgspec.json.encode(sorted(trusted(at=base) | {fingerprint})))
+    fresh.chmod(0o600)
+    fresh.replace(file)
+
+
+def _files(base: Path, project: Path | None) -> Iterator[tuple[Path, bool]]:
+    for name in _USER_FILES:
+        yield base / name, False
+    for name in _PROJECT_FILES if project is not None else ():
+        assert project is not None
+        yield project / name, True
+
+
+def _section(name: str, file: Path, project: Path | None, known: frozenset[str]) -> Section | None:
+    value = _parsed(file).get(name) if file.is_file() else None
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{file}: {name} must be an object, not {value!r}")
+    return _made(name, file, value, project, known)
+
+
+def _made(
+    name: str, file: Path, value: JsonObject, project: Path | None, known: frozenset[str]
+) -> Section:
+    mark = _fingerprint(name, file, value, project) if project is not None else ""
+    return Section(
+        file=file,
+        value=value,
+        is_projects=project is not None,
+        fingerprint=mark,
+        is_trusted=project is None or mark in known,
+    )
+
+
+def _parsed(file: Path) -> JsonObject:
+    try:
+        text = file.read_text(encoding="utf-8")
+        content: Json = tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
+    except (ValueError, OSError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}; mend or remove it") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file}: must hold an object, not {type(content).__name__}")
+    return content
+
+
+def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str:
+    """Hash a section together with where it lies and the project's files it would run."""
+    digest = hashlib.sha256()
+    digest.update(msgspec.json.encode([name, str(file.resolve()), value], order="deterministic"))
+    for path in sorted(set(_own_files(value, project))):
+        digest.update(str(path).encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _own_files(value: Json, project: Path) -> Iterator[Path]:
+    """Find the project's files that any text in a section names."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from _own_files(inner, project)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _own_files(inner, project)
+    elif isinstance(value, str):
+        for command in read_script(value).commands:
+            for word in command.words:
+                path = _below(word.text, project)
+                if path is not None and path.is_file():
+                    yield path
+
+
+def _below(text: str, project: Path) -> Path | None:
+    for variable in _PROJECT_VARIABLES:
+        text = text.replace(variable, str(project)).replace(f"${{{variable[1:]}}}", str(project))
+    if "\0" in text:
+        return None
+    path = (project / text).resolve()
+    return path if path.is_relative_to(project.resolve()) else None

@@ -1,0 +1,123 @@
+"""The scribe: what every importer writes with.
+
+An importer walks a foreign transcript and tells the scribe what it finds; the scribe makes
+entries of it, numbered, dated and measured, and keeps the account of what was skipped,
+malformed or mended. Entries leave one by one, so that a file of any size can be imported.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypedDict, TypeVar, Unpack
+
+import msgspec
+
+from holdfast.log.entries import AnyEntry, Imported, Ran, Replied, Said
+from holdfast.messages import (
+    Block,
+    Content,
+    Json,
+    JsonObject,
+    Usage,
+    usage_from_wire,
+)
+from holdfast.messages.measure import measure_content
+from holdfast.view.block_roles import answerable, speakable
+
+_AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
+
+
+@dataclass(slots=True)
+class Account:
+    """What an import met that has no place in a view, and what it mended."""
+
+    records: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    malformed: list[tuple[int, str]] = field(default_factory=list)
+    repaired: Counter[str] = field(default_factory=Counter)
+
+    def usage(self, raw: Json) -> Usage | None:
+        """Read what an answer cost; a report that cannot be read is counted, not kept."""
+        if not isinstance(raw, dict):
+            return None
+        try:
+            usage = usage_from_wire(raw)
+        except (TypeError, ValueError, AttributeError):
+            self.repaired["usage that cannot be read"] += 1
+            return None
+        return usage if usage.total_tokens else None
+
+
+class OfAnswer(TypedDict, total=False):
+    """What else a transcript may tell of an answer."""
+
+    at: float
+    model: str
+    stop_reason: str
+    usage: Usage | None
+    origin: str
+
+
+class OfResult(TypedDict, total=False):
+    """What else a transcript may tell of a tool's result."""
+
+    at: float
+    is_error: bool
+    extra: JsonObject | None
+    origin: str
+
+
+class Scribe:
+    """Makes numbered entries and keeps the account."""
+
+    def __init__(self) -> None:
+        self.account = Account()
+        self._n = 0
+
+    @property
+    def last(self) -> int:
+        """The number of the entry written last."""
+        return self._n
+
+    def write(self, entry: _AnyEntry, at: float = 0.0) -> _AnyEntry:
+        """Number an entry and date it."""
+        self._n += 1
+        return msgspec.structs.replace(entry, n=self._n, at=at or entry.at)
+
+    def said(
+        self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
+    ) -> Said:
+        """Write what came in on the user's side."""
+        kept = speakable(content)
+        entry = Said(content=kept, hidden=hidden, origin=origin, measure=measure_content(kept))
+        return self.write(entry, at)
+
+    def replied(self, response_id: str, content: Content, **more: Unpack[OfAnswer]) -> Replied:
+        """Write an answer of the model, or a piece of one."""
+        kept = answerable(content)
+        entry = Replied(
+            response_id=response_id, content=kept, measure=measure_content(kept), **more
+        )
+        return self.write(entry)
+
+    def ran(
+        self, tool_use_id: str, content: str | Iterable[Block], **more: Unpack[OfResult]
+    ) -> Ran:
+        """Write a tool's result."""
+        kept = content if isinstance(content, str) else speakable(content)
+        entry = Ran(tool_use_id=tool_use_id, content=kept, measure=measure_content(kept), **more)
+        return self.write(entry)
+
+    def imported(self, format: str, source: str) -> Imported:
+        """Close the account: the last entry of every import."""
+        account = self.account
+        return self.write(
+            Imported(
+                format=format,
+                source=source,
+                records=account.records,
+                skipped=dict(account.skipped),
+                malformed=tuple(account.malformed),
+                repaired=dict(account.repaired),
+            )
+        )

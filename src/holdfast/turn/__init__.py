@@ -1,0 +1,1 @@
+"""The path of a turn: engine, round, loop, and the forks beside them."""

@@ -1,0 +1,304 @@
+"""The path of a turn: `prepare` before the call, `settle` after it. Read this first.
+
+The engine owns the log and the view folded from it; whatever happens goes through `record`,
+which writes first and folds then. `prepare` lets every stage look at the view and append what
+it decides, then builds the request. Stages are plain functions in a tuple; which model answers
+and who runs the tools is somebody else's business.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
+from holdfast.log import Log
+from holdfast.log.entries import AnyEntry, Failed, Framed, Ran, Replied, Said, Snipped, Switched
+from holdfast.log.results import Results, headed, is_over
+from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
+from holdfast.messages.measure import Measure
+from holdfast.models.capabilities import capabilities
+from holdfast.models.protocol import Reply, Request
+from holdfast.request.build import Caching, Wire, build, free_slots, opening
+from holdfast.request.cache.advice import window_at_cost
+from holdfast.request.cache.monitor import Watch, keep_diff
+from holdfast.request.cache.prior_cache import left_behind
+from holdfast.request.edits import EditedWire, placed, takes_edits
+from holdfast.request.markers import Markers
+from holdfast.settings import Settings
+from holdfast.turn.fork import Ask, Prefix
+from holdfast.view import View, fold
+from holdfast.view.block_roles import answerable, speakable
+from holdfast.view.gauge import Follower, load_calibration, save_calibration
+from holdfast.view.items import Round
+from holdfast.view.window import Window
+
+NOT_RUN = "The tool was not run: the session ended before it began."
+INTERRUPTED = "The tool was interrupted: the session ended while it ran. It was not run again."
+
+STOPS = (Aborted, ContextOverflow, PrefixMoved, StoreError)
+"""What a stage raises on purpose: no later one can help, or nothing can be written down."""
+
+Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
+"""Looks at the engine's view and records what it decides."""
+Offer: TypeAlias = Callable[["Engine"], None]
+"""Told of every answer that is whole; may begin work in the background, and never raises."""
+Arrival: TypeAlias = Callable[["Engine", Ran], AnyEntry]
+"""Lets a result in the moment it comes: writes it, and what is decided about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fullness:
+    """How full the context is, and how full it may be."""
+
+    used_tokens: int
+    margin_tokens: int
+    window: Window
+
+    @property
+    def is_blocked(self) -> bool:
+        """Say whether nothing more may be sent before room is made."""
+        return self.window.level(self.used_tokens + self.margin_tokens) == "blocking"
+
+
+class Engine:
+    """A session's log, its view, and the path between them."""
+
+    def __init__(self, log: Log, settings: Settings, stages: Sequence[Stage] = ()) -> None:
+        self.log = log
+        self.settings = settings
+        self.stages = tuple(stages)
+        self.can_make_room = False
+        """Some stage frees space when the window fills; without one, a full window is the end."""
+        self.view: View = fold(log.entries)
+        log.entries.clear()  # the view's history holds them
+        self.results = Results(log.path.with_suffix(""))
+        self.arrival: Arrival = take_bounded
+        self.limits_chars: dict[str, int | None] = {}
+        """How long each tool says its results may be; of a tool not here its name tells."""
+        self._follower = Follower(load_calibration, learns=settings.gauge.calibrate)
+        self._wire = Wire()
+        self._edited = EditedWire()
+        self._markers = Markers()
+        self.watch = Watch()
+        self.offers: tuple[Offer, ...] = ()
+        self.ask: Ask | None = None
+        """Puts a question to the model on a fork; without one only what needs no model is done."""
+        self._asked_as = "main"
+        self._max_output_tokens = 0
+
+    @property
+    def model(self) -> str:
+        """The model that answers from here on."""
+        return self.view.model
+
+    @property
+    def frame(self) -> Framed:
+        """What every request begins with."""
+        return self.view.frame or Framed()
+
+    def record(self, entry: AnyEntry) -> AnyEntry:
+        """Write an entry to the log, then take it into the view; a result passes its budget first."""
+        return self.arrival(self, entry) if isinstance(entry, Ran) else self.write(entry)
+
+    def write(self, entry: AnyEntry) -> AnyEntry:
+        """Write an entry as it is, then take it into the view."""
+        written = self.log.append(entry)
+        self.log.entries.clear()
+        self.view.apply(written)
+        return written
+
+    def say(self, content: str | Content, *, hidden: bool = False) -> AnyEntry:
+        """Take in what the user says, before anything is sent."""
+        blocks = (Text(text=content),) if isinstance(content, str) else content
+        return self.record(Said(content=speakable(blocks), hidden=hidden))
+
+    def take_result(
+        self,
+        tool_use_id: str,
+        content: ResultContent,
+        *,
+        is_error: bool = False,
+        seconds: float = 0.0,
+    ) -> AnyEntry:
+        """Take in a tool's result."""
+        return self.record(
+            Ran(
+                tool_use_id=tool_use_id,
+                content=content,
+                is_error=is_error,
+                seconds=seconds,
+            )
+        )
+
+    def repair(self) -> list[ToolUse]:
+        """Answer the tool uses that a dead process left open; none is run again."""
+        last = self.view.open_round()
+        missing = last.missing() if last else []
+        began = {use.id for use in self.view.interrupted()}
+        for use in missing:
+            text = INTERRUPTED if use.id in began else NOT_RUN
+            self.take_result(use.id, text, is_error=True)
+        return missing
+
+    def is_answered(self) -> bool:
+        """Say whether the model has had the last word, so that there is nothing to send."""
+        last = self.view.items[-1] if self.view.items else None
+        return last is None or (isinstance(last, Round) and not last.tool_uses())
+
+    def fullness(self) -> Fullness:
+        """Measure the context against the model's window."""
+        gauge, total = self._follower.follow(self.view), self.view.total
+        return Fullness(
+            used_tokens=gauge.size_tokens(total),
+            margin_tokens=gauge.margin_tokens(total),
+            window=window_at_cost(self.model, self.settings.window, self.frame.lifetime),
+        )
+
+    def size_tokens(self, total: Measure) -> int:
+        """Foretell how full the context would be if all of the view weighed this."""
+        return self._follower.follow(self.view).size_tokens(total)
+
+    def switch(self, model: str, reason: str) -> Fullness:
+        """Let another model answer from here on; say how full its window is then."""
+        self.record(Switched(model=model, reason=reason))
+        return self.fullness()
+
+    def retract(self, numbers: Sequence[int], why: str) -> None:
+        """Take messages out of the view, with the reason."""
+        self.record(Snipped(targets=tuple(numbers), why=why))
+
+    async def prepare(self, *, max_output_tokens: int, source: str = "main") -> Request:
+        """Run every stage, build the request and note that it goes out."""
+        for stage in self.stages:
+            await self._run(stage)
+        self._asked_as, self._max_output_tokens = source, max_output_tokens
+        request = self._request(max_output_tokens)
+        names = [section.name for section in self.frame.sections]
+        self.record(self.watch.sending(request, self.view.history, source=source, names=names))
+        return request
+
+    async def _run(self, stage: Stage) -> None:
+        """Let a stage look at the view; one that fails says so, and the next one runs."""
+        try:
+            await stage(self)
+        except STOPS:
+            raise
+        except Exception as error:  # noqa: BLE001 - no bug of one layer may end a session
+            said = f"{type(error).__name__}: {error}"
+            self.record(Failed(what=f"stage {_name_of(stage)}", error=said))
+
+    def _request(self, max_output_tokens: int) -> Request:
+        """Build the request for the view as it is, with markers where they pay."""
+        messages, unmoved = self._messages()
+        is_on = self.frame.cached
+        places = self._markers.place(
+            messages, unmoved, slots=free_slots(self.frame) if is_on else 0
+        )
+        return build(
+            self.frame,
+            messages,
+            model=self.model,
+            max_output_tokens=max_output_tokens,
+            caching=Caching(
+                places=places,
+                is_on=is_on,
+                key=self.log.header.session,
+                previous_id=self.view.response_id,
+            ),
+        )
+
+    def _messages(self) -> tuple[list[JsonObject], int]:
+        """Give all messages as they are sent, and how many are as when last asked for."""
+        first = opening(self.frame)
+        sent, unmoved = self._wire.messages(self.view.messages()), self._wire.unmoved
+        if takes_edits(self.frame, self.model):
+            sent = self._edited.messages(sent, placed(self.view))
+            unmoved = min(unmoved, self._edited.unmoved)
+        elif self._edited.leave():
+            unmoved = 0  # references that the model before was sent are gone
+        messages = first + sent
+        if self._markers.left is None and (found := left_behind(self.view, messages)):
+            self._markers.remember(found.left, found.unmoved)
+            return messages, len(messages)
+        return messages, len(first) + unmoved
+
+    def prefix(self) -> Prefix:
+        """Give what a fork shares: the conversation as it would be sent now."""
+        messages, unmoved = self._messages()
+        last = self.view.open_round()
+        loop, able = self.settings.loop, capabilities(self.model)
+        return Prefix(
+            frame=self.frame,
+            messages=tuple(messages),
+            model=self.model,
+            max_output_tokens=self._max_output_tokens
+            or min(loop.output_tokens, able.max_output_tokens),
+            left=self._markers.left_in(messages, unmoved),
+            before=self.watch.last(self._asked_as),
+            is_whole=last is None or bool(last.stop_reason),
+            is_cached=self.frame.cached,
+            key=self.log.header.session,
+            previous_id=self.view.response_id,
+        )
+
+    def settle(self, reply: Reply) -> AnyEntry:
+        """Write down a whole answer, and do what follows every answer; the same one only once."""
+        last = self.view.items[-1] if self.view.items else None
+        if isinstance(last, Round) and reply.response_id and last.response_id == reply.response_id:
+            return self.view.history[-1]
+        entry = self.record(
+            Replied(
+                response_id=reply.response_id,
+                model=reply.model,
+                content=answerable(reply.content),
+                stop_reason=reply.stop_reason,
+                usage=reply.usage,
+                applied=reply.applied,
+            )
+        )
+        self.settled(reply.diagnostics)
+        return entry
+
+    def settled(self, diagnostics: JsonObject | None = None) -> None:
+        """Take note of the last answer, if that was not done yet, and make the turn safe."""
+        self.answered(diagnostics)
+        self.log.sync_soon()
+        for offer in self.offers:
+            offer(self)
+
+    def answered(self, diagnostics: JsonObject | None = None) -> None:
+        """Learn from the last answer's usage, and say if the cache broke."""
+        self._follower.follow(self.view)
+        self._markers.answered()
+        source = self.view.asked.source if self.view.asked else "main"
+        broke = self.watch.answered(self.view.history, source=source, diagnostics=diagnostics)
+        if broke is not None:
+            self.record(keep_diff(broke, self.log.path.with_suffix("")))
+
+    def close(self) -> None:
+        """Keep what was learnt and let the log go."""
+        if self.settings.gauge.calibrate:
+            for calibration in self._follower.calibrations.values():
+                save_calibration(calibration)
+        self.log.close()
+
+
+def _name_of(stage: Stage) -> str:
+    """Name a stage: a function by its own name, an object by its class."""
+    return str(getattr(stage, "__qualname__", type(stage).__name__))
+
+
+def take_bounded(engine: Engine, ran: Ran) -> AnyEntry:
+    """Let a result in; a body too large for the log goes to a file, and its head stays."""
+    limit = engine.settings.log.body_limit_bytes
+    if not is_over(ran.content, limit):
+        return engine.write(ran)
+    cap = engine.settings.spill.file_bytes
+    body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap)
+    try:
+        engine.results.keep(body, is_only_copy=True)
+    except StoreError as error:
+        written = engine.write(ran)
+        engine.write(Failed(what="spill", error=f"{error}; the whole result stays in the log"))
+        return written
+    return engine.write(headed(ran, body, limit))

@@ -1,0 +1,114 @@
+"""What is asked of a fork, and what comes of it: the values stages and jobs speak in.
+
+Whoever needs a model makes a `ForkRequest` and awaits `engine.ask`; a failure is a `ModelError`,
+cancelling the one who waits aborts the fork. Which tools may run is the request's `permit`: by
+default none. The list of tools that the model sees never changes, for it is part of the prefix.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from holdfast.errors import RequestRejected
+from holdfast.messages import Content, Text, ToolUse, Usage
+from holdfast.models.retry import Retries
+from holdfast.tools.context import Workplace
+from holdfast.tools.files import Seen
+from holdfast.tools.protocol import Tool
+from holdfast.turn.fork.prefix import Prefix
+from holdfast.turn.round import Denial, Gate, Pass, RoundEvent
+
+NO_TOOLS = "No tool may be used here. Answer now, in text, from what you already know."
+
+Permit: TypeAlias = Gate
+"""Given a call and its tool, lets it pass with an input or denies it; the model reads why."""
+
+ForkEnd: TypeAlias = Literal["completed", "max_turns", "aborted", "denied", "refused", "cut_off"]
+"""Why a fork stopped."""
+
+
+async def deny_all(use: ToolUse, tool: Tool) -> Pass | Denial:
+    """Let no tool run."""
+    return Denial(reason=NO_TOOLS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkRequest:
+    """What a fork is to do."""
+
+    say: str | Content
+    """Its own words, on the user's side, behind everything its parent has."""
+    source: str
+    """Who asks: compact, notes, memory, dream, progress, agent:<id>."""
+    turns: int = 1
+    """How many answers it may give; a denied tool is read in the next."""
+    permit: Permit = deny_all
+    instead: Mapping[str, Tool] = field(default_factory=dict)
+    """Tools that run in place of the parent's of the same name; what the model sees stays."""
+    writes_cache: bool = False
+    """Leave what it adds in the cache: for forks of many turns."""
+    keeps_log: Path | None = None
+    """Where its own transcript goes; none is kept by default. One that is there is gone on with."""
+    mail: str = ""
+    """If its words are mail: which mailbox, and how far it is read with this."""
+    on_event: Callable[[RoundEvent], None] | None = None
+    """Told everything as it happens."""
+    knows: tuple[Seen, ...] = ()
+    """Files whose text is in its words: it may change them without reading them first."""
+    retries: Retries | None = None
+    """Try no more often and wait no longer than this: somebody waits, and can do without."""
+    prefix: Prefix | None = None
+    """Fork this rather than the conversation as it stands when asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkReply:
+    """What came of a fork."""
+
+    text: str
+    """The last answer, as far as it is text."""
+    content: Content
+    stop_reason: str
+    """The model's, of its last answer."""
+    reason: ForkEnd
+    turns: int
+    calls: tuple[Usage, ...]
+    """What each call cost, failed attempts that were begun included."""
+    seconds: float
+
+    @property
+    def usage(self) -> Usage:
+        """All calls together; for prices that depend on a prompt's length take them one by one."""
+        return Usage(
+            input_tokens=sum(call.input_tokens for call in self.calls),
+            output_tokens=sum(call.output_tokens for call in self.calls),
+            cache_read_tokens=sum(call.cache_read_tokens for call in self.calls),
+            cache_write_tokens=sum(call.cache_write_tokens for call in self.calls),
+            cache_write_5m_tokens=sum(call.cache_write_5m_tokens for call in self.calls),
+            cache_write_1h_tokens=sum(call.cache_write_1h_tokens for call in self.calls),
+        )
+
+
+Ask: TypeAlias = Callable[[ForkRequest], Awaitable[ForkReply]]
+"""How stages and jobs reach a model: through a fork."""
+
+
+def check_says_something(request: ForkRequest) -> None:
+    """Refuse a request without words: providers do, and only after the whole prompt was sent.
+
+    One whose frame asks the provider to compact needs none.
+    """
+    said = request.say
+    if request.prefix is not None and "compaction" in request.prefix.frame.options:
+        return
+    texts = [said] if isinstance(said, str) else [b.text for b in said if isinstance(b, Text)]
+    is_more = not isinstance(said, str) and len(texts) < len(said)
+    if not is_more and not any(text.strip() for text in texts):
+        raise RequestRejected("a fork has to be told something; give it words to say")
+
+
+def check_may_fork(workplace: Workplace) -> None:
+    """Refuse a fork of a fork: its prefix is nobody's, and forks would multiply."""
+    if workplace.is_fork:
+        raise RequestRejected("a fork may not fork; do the work here or report what is left")

@@ -1,0 +1,133 @@
+"""What a fork shares with its parent, and how its own messages are put behind that. Pure.
+
+A prefix is the parent's next request without the parent's next words: frame, model, limit and
+messages, the very values the parent sends, never changed. What was decided about them (spilled,
+cleared, summarised) is in their bytes, so a fork takes over all decisions by taking the values.
+Where markers stand is chosen here: a fork that leaves nothing behind marks only the place up to
+which its parent's last answered call can be read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.errors import RequestRejected
+from holdfast.log.entries import Framed
+from holdfast.messages import JsonObject
+from holdfast.models.protocol import Request
+from holdfast.request.build import Caching, build, free_slots
+from holdfast.request.cache.breaks import SLACK_SECONDS
+from holdfast.request.cache.fingerprint import Fingerprint, digest
+from holdfast.request.cache.monitor import Call
+from holdfast.request.cache.moves import moves
+from holdfast.request.lifetime import life_of, seconds_of
+from holdfast.request.markers import Left, Place, last_place, places
+
+STARTED = "This was handed to a fork of the conversation, which works on it now."
+"""Answers every tool use of the answer at which the conversation forked, the same in each fork."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefix:
+    """A conversation as it would be sent now."""
+
+    frame: Framed
+    messages: tuple[JsonObject, ...] = ()
+    """As they go over the wire, those of the frame's opening included; shared, never changed."""
+    model: str
+    max_output_tokens: int
+    """The parent's: another one could change how much a model may think, and with it the prefix."""
+    left: Place | None = None
+    """Up to here the parent's last answered call can be read from the cache."""
+    before: Call | None = None
+    """That call, to compare the forks' with; none for what no conversation has sent."""
+    is_whole: bool = True
+    """The parent's last answer has come to its end."""
+    is_cached: bool = True
+    key: str = ""
+    previous_id: str = ""
+
+    def forked(
+        self, own: Sequence[JsonObject] = (), where: Sequence[Place] | None = None
+    ) -> Request:
+        """Build the request of a fork with these messages of its own."""
+        marked = self.shared_places() if where is None else tuple(where)
+        caching = Caching(
+            places=marked if self.is_cached else (),
+            is_on=self.is_cached,
+            key=self.key,
+            previous_id=self.previous_id,
+        )
+        return build(
+            self.frame,
+            joined(self.messages, own),
+            model=self.model,
+            max_output_tokens=self.max_output_tokens,
+            caching=caching,
+        )
+
+    def shared_places(self) -> tuple[Place, ...]:
+        """Mark what the parent left; where it left nothing, the end, so that siblings share it."""
+        place = self.left or last_place(self.messages)
+        return (place,) if place and free_slots(self.frame) else ()
+
+    def growing_places(self, own: Sequence[JsonObject], left: Left | None) -> tuple[Place, ...]:
+        """Mark for a fork that writes: first the end of what siblings share, then its own end."""
+        if left is None and self.left is not None:
+            left = Left(place=self.left, message=self.messages[self.left.message])
+        messages = joined(self.messages, own)
+        return places(messages, left, len(messages), slots=free_slots(self.frame))
+
+    def at_answer(self, placeholder: str = STARTED) -> "Prefix":
+        """Let the conversation end at its last answer, each of its tool uses answered alike."""
+        messages = tuple(answered_alike(self.messages, placeholder))
+        is_left = self.left is not None and self.left.message < len(messages) - 1
+        return replace(self, messages=messages, left=self.left if is_left else None)
+
+    @property
+    def lives_seconds(self) -> float:
+        """How long a provider keeps what is read or written of it."""
+        return seconds_of(life_of(self.model, self.frame.lifetime))
+
+    def warm_seconds(self, call: Call, where: Sequence[Place]) -> float:
+        """Say for how long a call that marks these places finds all of it in the cache already."""
+        if self.before is None or self.left is None or tuple(where[-1:]) != (self.left,):
+            return 0.0
+        if moves(self.before.sent, call.sent):
+            return 0.0
+        return self.lives_seconds - SLACK_SECONDS - (call.at - self.before.at)
+
+    def shared_key(self, where: Sequence[Place], sent: Fingerprint) -> str:
+        """Name what siblings share up to the last marked place, given the fingerprint of one."""
+        if not where or where[-1].message >= len(self.messages):
+            return ""
+        at, block = where[-1]
+        head = sent.chain.links[at - 1] if at else ""
+        frame = [sent.model, sent.betas, sent.tools, sent.sections, sent.options]
+        return digest([*frame, head, self.messages[at]["content"][: block + 1]])
+
+
+def joined(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> list[JsonObject]:
+    """Put a fork's messages behind its parent's; two of one side become one, the parent's first."""
+    if not prefix or not own or prefix[-1]["role"] != own[0]["role"]:
+        return [*prefix, *own]
+    last = prefix[-1] | {"content": [*prefix[-1]["content"], *own[0]["content"]]}
+    return [*prefix[:-1], last, *own[1:]]
+
+
+def answered_alike(messages: Sequence[JsonObject], placeholder: str) -> list[JsonObject]:
+    """End a conversation at its last answer, with the same words as the result of each tool use.
+
+    Results that have come by now are left out: whenever a fork starts, and for whichever tool
+    use, the bytes are the same up to what is said to it.
+    """
+    end = len(messages)
+    while end and messages[end - 1]["role"] != "assistant":
+        end -= 1
+    answer = messages[end - 1]["content"] if end else []
+    uses = [block for block in answer if block["type"] == "tool_use"]
+    if not uses:
+        raise RequestRejected("there is no answer with a tool use to fork at; fork as it stands")
+    results = [
+        {"type": "tool_result", "tool_use_id": use["id"], "content": placeholder} for use in uses
+    ]
+    return [*messages[:end], {"role": "user", "content": results}]

@@ -1,0 +1,310 @@
+"""Running a fork: its calls one after another, its tools, its own transcript, and who pays.
+
+`Forks` belongs to one conversation and makes its forks; a `Fork` is one of them, from its first
+call to its last. Each call is recorded with the parent as it ends, and paid from its purse, also
+one that broke or was aborted after the provider had begun. Forks of the same prefix that start
+together wait for the first byte of the one that goes ahead.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from holdfast.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreError
+from holdfast.log import Header, Log
+from holdfast.log.entries import AnyEntry, Forked, Said, Switched
+from holdfast.log.spending import Purse
+from holdfast.messages import Text, Usage, text_of
+from holdfast.models.protocol import Model, Reply, Request, Restarted, Started
+from holdfast.models.retry import RETRIES, Retries, stream_with_retries
+from holdfast.models.steady import PATIENCE, Patience
+from holdfast.request.cache.monitor import Call, Watch, keep_diff
+from holdfast.request.cache.prefix_leader import Vanguard
+from holdfast.request.markers import Left, Place
+from holdfast.turn.fork.asking import (
+    ForkEnd,
+    ForkReply,
+    ForkRequest,
+    check_may_fork,
+    check_says_something,
+)
+from holdfast.turn.fork.own import Own
+from holdfast.turn.fork.prefix import Prefix, joined
+from holdfast.turn.fork.tools import bounded
+from holdfast.turn.round import Played, RoundEvent, Toolbox, play, until
+from holdfast.view import View
+from holdfast.view.block_roles import speakable
+
+
+class Parent(Protocol):
+    """What forks need of the conversation they leave: an engine."""
+
+    log: Log
+    view: View
+    watch: Watch
+
+    def prefix(self) -> Prefix: ...
+    def record(self, entry: AnyEntry) -> AnyEntry: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Forks:
+    """Makes the forks of one conversation."""
+
+    parent: Parent
+    model: Callable[[], Model]
+    """Gives the model that answers just now."""
+    toolbox: Callable[[], Toolbox]
+    """Gives the tools the conversation has just now; gate and workplace are the fork's own."""
+    abort: asyncio.Event = field(default_factory=asyncio.Event)
+    """The parent's: what stops it stops its forks."""
+    purse: Purse | None = None
+    retries: Retries = RETRIES
+    patience: Patience = PATIENCE
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    vanguard: Vanguard = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.vanguard = Vanguard(lambda: self.parent.watch.clock())
+
+    async def ask(self, request: ForkRequest) -> ForkReply:
+        """Run a fork to its end. A failure is a `ModelError`; cancelling this aborts the fork."""
+        toolbox = self.toolbox()
+        check_may_fork(toolbox.workplace)
+        check_says_something(request)
+        if not self.parent.log.is_open:
+            raise RequestRejected("the session is closed: what a fork costs could not be recorded")
+        prefix = request.prefix or self.parent.prefix()
+        workplace = toolbox.workplace.fork()
+        for seen in request.knows:
+            workplace.files.record(seen)
+        known = {name: request.instead.get(name, tool) for name, tool in toolbox.tools.items()}
+        mine = replace(
+            toolbox, tools=known, workplace=workplace, gate=request.permit, after=bounded
+        )
+        own = Own(self._log(request.keeps_log))
+        try:
+            return await Fork(self, prefix, request, mine, own).run()
+        finally:
+            own.close()
+            await workplace.close()
+
+    def check_may_spend(self) -> None:
+        """Refuse a call that no money is left for."""
+        if self.purse is not None and (spent := self.purse.exhausted()):
+            raise BudgetSpent(f"no call was made: {spent}; raise the limit to go on")
+
+    def _log(self, path: Path | None) -> Log | None:
+        if path is None:
+            return None
+        if path.exists():
+            return Log.open(path)
+        parent = self.parent.log.header
+        last = self.parent.view.history[-1:]
+        header = Header(
+            session=path.stem,
+            created=time.time(),
+            directory=parent.directory,
+            parent=parent.session,
+            parent_entry=last[0].n if last else 0,
+        )
+        return Log.create(path, header)
+
+
+class Fork:
+    """One fork, from its first call to its last."""
+
+    def __init__(
+        self, forks: Forks, prefix: Prefix, request: ForkRequest, toolbox: Toolbox, own: Own
+    ) -> None:
+        self._forks = forks
+        self._prefix = prefix
+        self._request = request
+        self._toolbox = toolbox
+        self._own = own
+        self._began = time.monotonic()
+        self._calls: list[Usage] = []
+        self._turn = 0
+        self._before = prefix.before
+        """The call whose prefix the next one shares."""
+        self._left: Left | None = None
+        """What a fork that writes has left in the cache itself."""
+        self._open: Started | None = None
+        """The attempt that is being answered and not paid yet."""
+        self._called = 0.0
+        """When that attempt went out."""
+        self._reply: Reply | None = None
+
+    async def run(self) -> ForkReply:
+        """Speak, and play rounds until there is a reason to stop."""
+        say = self._request.say
+        words = (Text(text=say),) if isinstance(say, str) else say
+        reason = f"forked for {self._request.source}"
+        self._own.record(Switched(model=self._prefix.model, reason=reason))
+        self._own.record(Said(content=speakable(words), mail=self._request.mail))
+        while self._turn < self._request.turns:
+            if self._forks.abort.is_set():
+                return self._replied("aborted")
+            self._forks.check_may_spend()
+            self._turn += 1
+            end = self._ending(await self._play())
+            if end is not None:
+                return self._replied(end)
+        return self._replied("max_turns")
+
+    async def _play(self) -> Played | None:
+        """Make one call and run its tools; None if that was aborted."""
+        where = self._places()
+        request = self._prefix.forked(self._own.messages(), where)
+        parent = self._forks.parent
+        names = [section.name for section in self._prefix.frame.sections]
+        call = parent.watch.beside(request, parent.view.history, before=self._before, names=names)
+        key = self._prefix.shared_key(where, call.sent) if self._turn == 1 else ""
+        if key and (lives := self._prefix.warm_seconds(call, where)) > 0:
+            self._forks.vanguard.began(key, lives)
+        played: Played | None = None
+        events = until(self._forks.abort, self._events(request, key))
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    self._take(event)
+                    if isinstance(event, Played):
+                        played = event
+        finally:
+            self._settle(call, where, played)
+        return played
+
+    def _places(self) -> tuple[Place, ...]:
+        if not self._request.writes_cache:
+            return self._prefix.shared_places()
+        own = self._own.messages() if self._turn > 1 else []
+        return self._prefix.growing_places(own, self._left)
+
+    async def _events(self, request: Request, key: str) -> AsyncGenerator[RoundEvent, None]:
+        """Wait for a sibling that goes ahead, then pass on what happens."""
+        forks = self._forks
+        ahead = await forks.vanguard.wait(key) if key else None
+        self._called = time.monotonic()
+        answer = stream_with_retries(
+            forks.model(),
+            request,
+            retries=self._retries(),
+            patience=forks.patience,
+            sleep=forks.sleep,
+        )
+        try:
+            async with aclosing(play(answer, self._toolbox, self._own.record)) as events:
+                async for event in events:
+                    if isinstance(event, Started) and key:
+                        forks.vanguard.began(key, self._prefix.lives_seconds)
+                    if isinstance(event, Restarted) and ahead is not None:
+                        forks.vanguard.gave_up(key, ahead)
+                    yield event
+        finally:
+            if ahead is not None:
+                forks.vanguard.gave_up(key, ahead)
+
+    def _retries(self) -> Retries:
+        """Try as often as the conversation does, or as seldom as whoever asks wants it."""
+        own, wanted = self._forks.retries, self._request.retries
+        if wanted is None:
+            return own
+        return replace(
+            own,
+            attempts=min(own.attempts, wanted.attempts),
+            obey_seconds=min(own.obey_seconds, wanted.obey_seconds),
+        )
+
+    def _take(self, event: RoundEvent) -> None:
+        if isinstance(event, Started):
+            self._open = event
+        if isinstance(event, Restarted):
+            self._pay_unfinished("broken")
+            self._called = time.monotonic()
+        if self._request.on_event is not None:
+            self._request.on_event(event)
+
+    def _settle(self, call: Call, where: Sequence[Place], played: Played | None) -> None:
+        """Pay for a call, compare it with the one it shares, and go on from there."""
+        reply = played.reply if played else None
+        if reply is None:
+            self._pay_unfinished("broken" if played else "aborted")
+            return
+        self._reply = reply
+        self._pay(reply.model, reply.usage, reply.stop_reason)
+        parent = self._forks.parent
+        done = replace(call, usage=reply.usage)
+        broke = parent.watch.answered_beside(
+            done,
+            parent.view.history,
+            before=self._before,
+            source=self._request.source,
+            diagnostics=reply.diagnostics,
+        )
+        if broke is not None:
+            parent.record(keep_diff(broke, parent.log.path.with_suffix("")))
+        self._before = done
+        if where:
+            messages = joined(self._prefix.messages, self._own.messages())
+            self._left = Left(place=where[-1], message=messages[where[-1].message])
+
+    def _pay(self, model: str, usage: Usage, stop_reason: str) -> None:
+        """Record what a call cost, and count it."""
+        self._open = None
+        self._calls.append(usage)
+        if self._forks.purse is not None:
+            self._forks.purse.pay(model, usage)
+        self._forks.parent.record(
+            Forked(
+                source=self._request.source,
+                model=model,
+                usage=usage,
+                turn=self._turn,
+                stop_reason=stop_reason,
+                seconds=round(time.monotonic() - self._called, 3),
+            )
+        )
+
+    def _pay_unfinished(self, stop_reason: str) -> None:
+        """Pay for the prompt of an answer that will not come to its end, if one had begun."""
+        if self._open is None:
+            return
+        started = self._open
+        with suppress(StoreError):  # a session that is closed takes no more entries
+            self._pay(started.model, started.usage or Usage(), stop_reason)
+
+    def _ending(self, played: Played | None) -> ForkEnd | None:
+        """Say why to stop after a round, or nothing to go on."""
+        if played is None:
+            return "aborted"
+        if played.ends_turn:
+            return "denied"
+        if played.error is not None and self._turn == self._request.turns:
+            raise played.error
+        reply = played.reply
+        if played.results or reply is None or reply.stop_reason == "pause_turn":
+            return None
+        match reply.stop_reason:
+            case "model_context_window_exceeded":
+                raise PromptTooLong("the answer of a fork filled the window")
+            case "refusal":
+                return "refused"
+            case "max_tokens":
+                return "cut_off"
+        return "completed"
+
+    def _replied(self, reason: ForkEnd) -> ForkReply:
+        last = self._reply
+        return ForkReply(
+            text=text_of(last.content) if last else "",
+            content=last.content if last else (),
+            stop_reason=last.stop_reason if last else "",
+            reason=reason,
+            turns=self._turn,
+            calls=tuple(self._calls),
+            seconds=round(time.monotonic() - self._began, 3),
+        )

@@ -1,0 +1,397 @@
+"""Rounds until the work is done: the agent's loop, as one stream of events.
+
+Each pass builds a request, plays a round, and then either continues or stops, always for a
+stated reason. What is carried from pass to pass is one frozen value, replaced whole. Errors
+that can be recovered from are withheld until it is known whether they were. Every way to
+continue has a limit, so no script of answers keeps the loop going for ever.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias, TypeVar
+
+from holdfast.errors import (
+    Aborted,
+    ContextOverflow,
+    ModelError,
+    ModelUnavailable,
+    PromptTooLong,
+)
+from holdfast.log.entries import Failed
+from holdfast.log.spending import Purse
+from holdfast.messages import is_blank, is_thought, text_of
+from holdfast.models.protocol import Finished, Model, Reply
+from holdfast.models.retry import RETRIES, Retries, stream_with_retries
+from holdfast.models.steady import PATIENCE, Patience
+from holdfast.settings import LoopSettings
+from holdfast.turn.engine import Engine
+from holdfast.turn.round import Played, RoundEvent, ToolBegan, Toolbox, play, until
+
+Reason: TypeAlias = Literal[
+    "next_turn",
+    "output_escalated",
+    "output_resumed",
+    "overflow_recovered",
+    "model_switched",
+    "stop_hook",
+    "budget",
+]
+"""Why the loop goes on."""
+
+End: TypeAlias = Literal[
+    "completed",
+    "aborted_streaming",
+    "aborted_tools",
+    "denied",
+    "refused",
+    "cut_off",
+    "empty",
+    "hook_stopped",
+    "max_turns",
+    "prompt_too_long",
+    "context_overflow",
+    "model_error",
+    "blocking_limit",
+    "budget_spent",
+]
+"""Why it stops."""
+
+GO_ON = (
+    "Your answer was cut off at the output limit. Continue from exactly where it stopped, without "
+    "apology or recap, and do what remains in smaller pieces."
+)
+EMPTY = "Your answer was empty. Go on with the task, or say what you did and what is left."
+MORE_BUDGET = "Most of the token budget for this task is left. Keep working until the task is done."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continued:
+    reason: Reason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    reason: End
+    text: str = ""
+    """The last answer's text."""
+    detail: str = ""
+
+
+T = TypeVar("T")
+
+LoopEvent: TypeAlias = RoundEvent | Continued | Stopped
+Recover: TypeAlias = Callable[[ModelError], Awaitable[bool]]
+StopHook: TypeAlias = Callable[[str, bool], Awaitable["Verdict"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What stop hooks say: go on for these reasons, or end here whatever they are."""
+
+    blocks: tuple[str, ...] = ()
+    prevents: str = ""
+
+
+async def never_recovers(error: ModelError) -> bool:
+    """Have no way to make room."""
+    return False
+
+
+async def no_stop_hooks(text: str, is_active: bool) -> Verdict:
+    """Let the loop stop."""
+    return Verdict()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What one pass hands to the next."""
+
+    turn: int = 1
+    max_output_tokens: int
+    recoveries: int = 0
+    overflow_tried: bool = False
+    stop_blocks: int = 0
+    output_tokens: int = 0
+    deltas: tuple[int, ...] = ()
+    """Output tokens of the last answers, for the token budget."""
+    continuations: int = 0
+    has_switched: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Loop:
+    """The agent's loop with everything it needs, each thing replaceable."""
+
+    engine: Engine
+    model: Model
+    toolbox: Toolbox
+    settings: LoopSettings
+    purse: Purse
+    fallback: Model | None = None
+    recover: Recover = never_recovers
+    on_stop: StopHook = no_stop_hooks
+    retries: Retries = RETRIES
+    patience: Patience = PATIENCE
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    budget_tokens: int = 0
+    """Keep working until about this many output tokens are used; 0 is until done."""
+    abort: asyncio.Event = field(default_factory=asyncio.Event)
+    source: str = "main"
+    """Who asks: calls are counted and compared under this name."""
+
+    async def run(self) -> AsyncGenerator[LoopEvent, None]:
+        """Play rounds until there is a reason to stop."""
+        state = State(max_output_tokens=self._output_limit())
+        while True:
+            refusal = self._refusal(state)
+            if refusal is not None:
+                yield refusal
+                return
+            played: Played | None = None
+            failure: ModelError | None = None
+            has_tools = False
+            rounds = self._round(state)
+            try:
+                async for event in rounds:
+                    has_tools = has_tools or isinstance(event, ToolBegan)
+                    if isinstance(event, Played):
+                        played = event
+                    else:
+                        yield event
+            except ModelError as error:
+                failure = error
+            except ContextOverflow as overflow:
+                yield self._overflown(overflow)
+                return
+            finally:
+                await rounds.aclose()
+            if self.abort.is_set():
+                yield Stopped(reason="aborted_tools" if has_tools else "aborted_streaming")
+                return
+            step = (
+                await self._after_failure(state, failure)
+                if failure
+                else await self._after(state, played)
+            )
+            if isinstance(step, Stopped):
+                yield step
+                return
+            state, continued = step
+            yield continued
+
+    def _output_limit(self) -> int:
+        return min(self.settings.output_tokens, self.model.capabilities.max_output_tokens)
+
+    def _refusal(self, state: State) -> Stopped | None:
+        """Say why the next call must not be made, if it must not."""
+        if self.abort.is_set():
+            return Stopped(reason="aborted_streaming")
+        if self.settings.max_turns and state.turn > self.settings.max_turns:
+            return Stopped(reason="max_turns", detail=f"{self.settings.max_turns} turns were made")
+        if spent := self.purse.exhausted():
+            return Stopped(reason="budget_spent", detail=spent)
+        full = self.engine.fullness()
+        if full.is_blocked and not self.engine.can_make_room:
+            detail = f"{full.used_tokens:,} of {full.window.limit_tokens:,} tokens are used"
+            return Stopped(reason="blocking_limit", detail=detail)
+        return None
+
+    async def _round(self, state: State) -> AsyncGenerator[RoundEvent, None]:
+        preparing = self.engine.prepare(
+            max_output_tokens=state.max_output_tokens, source=self.source
+        )
+        request = await unless(self.abort, preparing)
+        if request is None:
+            return
+        answer = stream_with_retries(
+            self.model, request, retries=self.retries, patience=self.patience, sleep=self.sleep
+        )
+        rounds = play(answer, self.toolbox, self.engine.record)
+        async with aclosing(until(self.abort, rounds)) as events:
+            async for event in events:
+                match event:
+                    case Finished(reply=reply):  # its tools may still run, and fork from here
+                        self.purse.pay(reply.model, reply.usage)
+                        self.engine.answered(reply.diagnostics)
+                    case Played():
+                        self.engine.settled()
+                yield event
+
+    async def _after(
+        self, state: State, played: Played | None
+    ) -> "Stopped | tuple[State, Continued]":
+        assert played is not None, "a round ends with Played"
+        if played.error is not None:
+            self.engine.record(Failed(what="stream", error=str(played.error)))
+        if played.ends_turn:
+            return Stopped(reason="denied", text=_text(played.reply))
+        state = _counted(state, played.reply)
+        if played.results:
+            return self._next_turn(state)
+        reply = played.reply
+        assert reply is not None, "without tools a broken stream raises"
+        if reply.stop_reason == "refusal":
+            return Stopped(
+                reason="refused", text=_text(reply), detail="the model declined to answer"
+            )
+        if reply.stop_reason == "model_context_window_exceeded":
+            return await self._after_failure(state, PromptTooLong("the answer filled the window"))
+        if reply.stop_reason == "pause_turn" and state.recoveries < self.settings.output_recoveries:
+            return replace(state, recoveries=state.recoveries + 1), Continued(
+                reason="output_resumed"
+            )
+        if reply.stop_reason == "max_tokens":
+            return self._cut_off(state, played)
+        if not any(not is_thought(block) and not is_blank(block) for block in reply.content):
+            return self._empty(state)
+        return await self._at_rest(state, reply)
+
+    def _next_turn(self, state: State) -> tuple[State, Continued]:
+        fresh = replace(
+            state,
+            turn=state.turn + 1,
+            max_output_tokens=self._output_limit(),
+            recoveries=0,
+            overflow_tried=False,
+        )
+        return fresh, Continued(reason="next_turn")
+
+    def _cut_off(self, state: State, played: Played) -> "Stopped | tuple[State, Continued]":
+        """Ask again with more room, then let the model go on where it was cut, then give up."""
+        most = min(self.settings.escalated_output_tokens, self.model.capabilities.max_output_tokens)
+        if state.max_output_tokens < most:
+            why = (
+                f"the answer was cut off at {state.max_output_tokens:,} tokens and asked for again"
+            )
+            self.engine.retract(played.entries, why)
+            return replace(state, max_output_tokens=most), Continued(
+                reason="output_escalated", detail=why
+            )
+        if state.recoveries < self.settings.output_recoveries:
+            self.engine.say(GO_ON, hidden=True)
+            return replace(state, recoveries=state.recoveries + 1), Continued(
+                reason="output_resumed"
+            )
+        detail = "the answer was cut off at the output limit"
+        return Stopped(reason="cut_off", text=_text(played.reply), detail=detail)
+
+    def _empty(self, state: State) -> "Stopped | tuple[State, Continued]":
+        """Ask for an answer where none came; some models end their turn without a word."""
+        if state.recoveries < self.settings.output_recoveries:
+            self.engine.say(EMPTY, hidden=True)
+            return replace(state, recoveries=state.recoveries + 1), Continued(
+                reason="output_resumed"
+            )
+        return Stopped(reason="empty", detail="the model gave no answer, although asked again")
+
+    async def _at_rest(self, state: State, reply: Reply) -> "Stopped | tuple[State, Continued]":
+        """Nothing more to run: ask the stop hooks, then the token budget, then stop."""
+        verdict = await self.on_stop(text_of(reply.content), state.stop_blocks > 0)
+        if verdict.prevents:
+            return Stopped(reason="hook_stopped", text=_text(reply), detail=verdict.prevents)
+        if verdict.blocks and state.stop_blocks < self.settings.stop_blocks:
+            self.engine.say("\n".join(verdict.blocks), hidden=True)
+            return replace(state, stop_blocks=state.stop_blocks + 1), Continued(reason="stop_hook")
+        if self._wants_more(state):
+            self.engine.say(MORE_BUDGET, hidden=True)
+            again = replace(
+                state,
+                recoveries=0,
+                overflow_tried=False,
+                stop_blocks=0,
+                continuations=state.continuations + 1,
+            )
+            return again, Continued(reason="budget")
+        return Stopped(reason="completed", text=_text(reply))
+
+    def _wants_more(self, state: State) -> bool:
+        """Say whether a token budget is left and the last answers still brought something."""
+        if not self.budget_tokens or state.output_tokens >= 0.9 * self.budget_tokens:
+            return False
+        is_fading = state.continuations >= 3 and all(delta < 500 for delta in state.deltas[-2:])
+        return not is_fading and state.continuations < self.settings.budget_continuations
+
+    async def _after_failure(
+        self, state: State, error: ModelError
+    ) -> "Stopped | tuple[State, Continued]":
+        """Recover from an error if that can be done, and only then say nothing about it."""
+        self.engine.record(Failed(what="model", error=str(error)))
+        if isinstance(error, PromptTooLong):
+            return await self._after_overflow(state, error)
+        if isinstance(error, ModelUnavailable) and self.fallback and not state.has_switched:
+            return self._fall_back(state, error)
+        return Stopped(reason="model_error", detail=str(error))
+
+    async def _after_overflow(
+        self, state: State, error: PromptTooLong
+    ) -> "Stopped | tuple[State, Continued]":
+        """Make room, once for each turn, and ask again."""
+        try:
+            is_tried = state.overflow_tried
+            made_room = None if is_tried else await unless(self.abort, self.recover(error))
+        except ContextOverflow as overflow:
+            return self._overflown(overflow)
+        if self.abort.is_set():
+            return Stopped(reason="aborted_streaming")
+        if made_room:
+            return replace(state, overflow_tried=True), Continued(reason="overflow_recovered")
+        return Stopped(reason="prompt_too_long", detail=str(error))
+
+    def _overflown(self, overflow: ContextOverflow) -> Stopped:
+        """Stop because not even the least that must be sent fits, and say what it consists of."""
+        self.engine.record(Failed(what="compact", error=str(overflow)))
+        return Stopped(reason="context_overflow", detail=str(overflow))
+
+    def _fall_back(self, state: State, error: ModelError) -> tuple[State, Continued]:
+        assert self.fallback is not None
+        self.model = self.fallback
+        self.engine.switch(self.model.name, f"fallback: {error}")
+        detail = f"{self.model.name} answers from here on: {error}"
+        fresh = replace(state, has_switched=True, max_output_tokens=self._output_limit())
+        return fresh, Continued(reason="model_switched", detail=detail)
+
+
+async def unless(abort: asyncio.Event, work: Awaitable[T]) -> T | None:
+    """Wait for something to be done; an abort ends it first, and it then gave nothing."""
+    doing, aborted = asyncio.ensure_future(work), asyncio.create_task(abort.wait())
+    try:
+        await asyncio.wait({doing, aborted}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        aborted.cancel()
+        if not doing.done():
+            doing.cancel()
+            await asyncio.wait({doing})
+    try:
+        return None if doing.cancelled() else doing.result()
+    except Aborted:
+        return None
+
+
+def _text(reply: Reply | None) -> str:
+    return text_of(reply.content) if reply else ""
+
+
+def _counted(state: State, reply: Reply | None) -> State:
+    used = reply.usage.output_tokens if reply else 0
+    return replace(
+        state, output_tokens=state.output_tokens + used, deltas=(*state.deltas[-9:], used)
+    )
+
+
+_BUDGET = re.compile(
+    r"^\s*\+(\d+(?:\.\d+)?)([kmb])\b|\b(?:use|spend)\s+(\d+(?:\.\d+)?)\s*([kmb])\s+tokens\b",
+    re.IGNORECASE,
+)
+
+
+def budget_in(text: str) -> int:
+    """Read a token budget out of what the user says: `+500k …`, or "use 2M tokens"."""
+    found = _BUDGET.search(text)
+    if not found:
+        return 0
+    number, unit = found[1] or found[3], (found[2] or found[4]).lower()
+    return int(float(number) * {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000}[unit])

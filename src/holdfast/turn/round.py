@@ -1,0 +1,375 @@
+"""One round: a call of the model and the tools it asks for.
+
+The answer is written down as it comes: up to each tool call before that tool may begin, the
+rest when the answer ends, so that a killed process never leaves a tool that ran and a log that
+does not know it. Tools start as soon as their call is complete: those that change nothing side
+by side, any other alone, in the order of the calls. Who may run is the gate's to decide.
+"""
+
+import asyncio
+import functools
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+from msgspec import structs
+
+from holdfast.errors import ModelError, StoreError
+from holdfast.log.entries import AnyEntry, Began, Ran, Replied
+from holdfast.messages import Block, JsonObject, Text, ToolUse
+from holdfast.models.protocol import (
+    BlockFinished,
+    Event,
+    Finished,
+    Reply,
+    Restarted,
+    Started,
+    TextDelta,
+)
+from holdfast.tools.context import Workplace
+from holdfast.tools.protocol import Outcome, Tool
+from holdfast.view.block_roles import answerable
+
+PARALLEL_TOOLS = 10
+"""More at once gain little: the disk is the bottleneck by then."""
+STOPPED = "The tool was stopped before it finished."
+SIBLING_FAILED = "The tool was not finished: a command that ran beside it failed."
+
+Record: TypeAlias = Callable[[AnyEntry], AnyEntry]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """A tool may run, with this input."""
+
+    input: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Denial:
+    """A tool may not run; the model reads why, and the turn may end there."""
+
+    reason: str
+    ends_turn: bool = False
+
+
+Gate: TypeAlias = Callable[[ToolUse, Tool], Awaitable[Pass | Denial]]
+After: TypeAlias = Callable[[ToolUse, Outcome, float], Awaitable[Outcome]]
+"""Given the call as it ran, what came of it, and how many seconds it took."""
+
+
+async def let_pass(use: ToolUse, tool: Tool) -> Pass | Denial:
+    """Let every tool run as it was called."""
+    return Pass(input=use.input)
+
+
+async def as_is(use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
+    """Leave an outcome as it is."""
+    return outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolbox:
+    """The tools of a session, where they work, and who watches over them."""
+
+    tools: Mapping[str, Tool]
+    workplace: Workplace
+    gate: Gate = let_pass
+    after: After = as_is
+    parallel: int = PARALLEL_TOOLS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolBegan:
+    use: ToolUse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRan:
+    use: ToolUse
+    outcome: Outcome
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """The round is over."""
+
+    reply: Reply | None
+    """The whole answer, or None if the stream broke after tools had begun."""
+    entries: tuple[int, ...]
+    """The numbers of the entries that hold the answer."""
+    results: int
+    ends_turn: bool = False
+    """A denial says that the turn is over."""
+    error: ModelError | None = None
+
+
+RoundEvent: TypeAlias = Event | ToolBegan | ToolRan | Played
+
+
+async def play(
+    events: AsyncIterator[Event], toolbox: Toolbox, record: Record
+) -> AsyncGenerator[RoundEvent, None]:
+    """Take an answer as it comes, run its tools, and end with `Played`.
+
+    A model's error before any tool call is raised; after one, the round ends with what came.
+    """
+    written = _Written(record)
+    runner = _Runner(toolbox, record)
+    error: ModelError | None = None
+    try:
+        try:
+            async for event in events:
+                use = written.take(event)
+                if use is not None:
+                    runner.submit(use)
+                yield event
+                while runner.events:
+                    yield runner.events.popleft()
+        except ModelError as failure:
+            if not runner.count:
+                raise
+            error = failure
+            written.close("broken")
+        async for done in runner.finish():
+            yield done
+    except (asyncio.CancelledError, GeneratorExit):
+        written.close("aborted")
+        raise
+    finally:
+        await runner.stop()
+    yield Played(
+        reply=written.reply,
+        entries=tuple(written.numbers),
+        results=runner.count,
+        ends_turn=runner.ends_turn,
+        error=error,
+    )
+
+
+async def until(
+    abort: asyncio.Event, events: AsyncIterator[RoundEvent]
+) -> AsyncGenerator[RoundEvent, None]:
+    """Pass events on until the user aborts; whatever ran is then stopped and answered."""
+    aborted = asyncio.create_task(abort.wait())
+    try:
+        while True:
+            coming = asyncio.ensure_future(anext(events, None))
+            try:
+                await asyncio.wait({coming, aborted}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not coming.done():
+                    coming.cancel()
+                    await asyncio.wait({coming})
+            if coming.cancelled():
+                return
+            event = coming.result()
+            if event is None:
+                return
+            yield event
+    finally:
+        aborted.cancel()
+        await cast(AsyncGenerator[RoundEvent, None], events).aclose()
+
+
+class _Written:
+    """The answer so far: what is in the log, and what waits for its next piece."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._waiting: list[Block] = []
+        self._half = ""
+        """What has come of the text block that is not complete yet."""
+        self._id = ""
+        self._model = ""
+        self.reply: Reply | None = None
+        self.numbers: list[int] = []
+
+    def take(self, event: Event) -> ToolUse | None:
+        """Take one event; give the tool call that may now begin, if it completed one."""
+        match event:
+            case Started(response_id=id, model=model):
+                self._id, self._model = id, model
+            case Restarted():
+                self._waiting.clear()
+                self._half = ""
+            case TextDelta(text=text):
+                self._half += text
+            case BlockFinished(block=block):
+                self._half = ""
+                self._waiting.append(block)
+                if isinstance(block, ToolUse):
+                    self._write()
+                    return block
+            case Finished(reply=reply):
+                self.reply = reply
+                self._id, self._model = reply.response_id, reply.model
+                self._write(reply)
+        return None
+
+    def close(self, stop_reason: str) -> None:
+        """Write what came of an answer that will not come to its end."""
+        if self._half and stop_reason == "aborted":
+            self._waiting.append(Text(text=self._half))
+        if self._waiting:
+            self._write(stop_reason=stop_reason)
+
+    def _write(self, reply: Reply | None = None, stop_reason: str = "") -> None:
+        content = tuple(self._waiting)
+        self._waiting.clear()
+        entry = Replied(
+            response_id=self._id,
+            model=self._model,
+            content=answerable(content),
+            stop_reason=reply.stop_reason if reply else stop_reason,
+            usage=reply.usage if reply else None,
+            applied=reply.applied if reply else (),
+        )
+        self.numbers.append(self._record(entry).n)
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    use: ToolUse
+    tool: Tool | None
+    is_safe: bool
+    began: float = 0.0
+    task: "asyncio.Task[Outcome] | None" = None
+    stopped_because: str = STOPPED
+
+
+@dataclass(slots=True)
+class _Runner:
+    """Runs tool calls in order: safe ones together, others alone. Every call gets its one result."""
+
+    toolbox: Toolbox
+    record: Record
+    events: "deque[ToolBegan | ToolRan]" = field(default_factory=deque)
+    count: int = 0
+    ends_turn: bool = False
+    _waiting: "deque[_Job]" = field(default_factory=deque)
+    _running: "list[_Job]" = field(default_factory=list)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_spoiled: bool = False
+    """A command failed: what was asked for beside it is pointless."""
+    _failure: StoreError | None = None
+    """A result could not be written down: the round cannot go on."""
+
+    def submit(self, use: ToolUse) -> None:
+        """Queue a call, and start it if nothing stands against it."""
+        tool = self.toolbox.tools.get(use.name)
+        is_safe = tool is None or tool.is_read_only(use.input)
+        self.count += 1
+        job = _Job(use, tool, is_safe)
+        if self._is_spoiled:
+            self._finish(job, SIBLING_FAILED)
+            return
+        self._waiting.append(job)
+        self._start_ready()
+
+    async def finish(self) -> AsyncIterator[ToolBegan | ToolRan]:
+        """Wait for all calls, telling what happens."""
+        while True:
+            while self.events:
+                yield self.events.popleft()
+            if self._failure is not None:
+                raise self._failure
+            if not self._running and not self._waiting:
+                return
+            await self._changed.wait()
+            self._changed.clear()
+
+    async def stop(self) -> None:
+        """Stop whatever runs and answer whatever waits; nothing is left without a result."""
+        self._is_spoiled = True
+        while self._waiting:
+            self._finish(self._waiting.popleft(), STOPPED)
+        tasks = [job.task for job in self._running if job.task]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _start_ready(self) -> None:
+        while self._waiting and len(self._running) < self.toolbox.parallel:
+            job = self._waiting[0]
+            if self._running and not (
+                job.is_safe and all(other.is_safe for other in self._running)
+            ):
+                return
+            self._waiting.popleft()
+            self._running.append(job)
+            job.began = time.monotonic()
+            job.task = asyncio.create_task(self._outcome(job))
+            job.task.add_done_callback(functools.partial(self._ended, job))
+
+    def _ended(self, job: _Job, task: "asyncio.Task[Outcome]") -> None:
+        """Take a call's result, however its task came to its end; even one that never began."""
+        self._running.remove(job)
+        error = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            self._finish(job, job.stopped_because)
+        elif isinstance(error, StoreError):
+            self._failure = error
+        elif error is not None:
+            self._finish(job, f"{job.use.name} failed: {error!r}.")
+        else:
+            self._finish(job, task.result())
+            self._heed(job, task.result())
+        self._start_ready()
+        self._changed.set()
+
+    async def _outcome(self, job: _Job) -> Outcome:
+        use, tool = job.use, job.tool
+        if tool is None:
+            known = ", ".join(sorted(self.toolbox.tools))
+            return Outcome(
+                content=f"There is no tool {use.name!r}; there are {known}.", is_error=True
+            )
+        verdict = await self.toolbox.gate(use, tool)
+        if isinstance(verdict, Denial):
+            self.ends_turn = self.ends_turn or verdict.ends_turn
+            return Outcome(content=verdict.reason, is_error=True)
+        self.record(Began(tool_use_id=use.id, tool=use.name))
+        self.events.append(ToolBegan(use=use))
+        self._changed.set()
+        began = time.monotonic()
+        outcome = await tool.run(verdict.input, self.toolbox.workplace)
+        ran = structs.replace(use, input=verdict.input)
+        return await self.toolbox.after(ran, outcome, time.monotonic() - began)
+
+    def _heed(self, job: _Job, outcome: Outcome) -> None:
+        """Stop what was asked for beside a command that ran and failed."""
+        is_command = job.tool is not None and job.tool.kind == "shell"
+        if not (is_command and outcome.is_error and outcome.exit_status is not None):
+            return
+        self._is_spoiled = True
+        for other in self._running:
+            other.stopped_because = SIBLING_FAILED
+            assert other.task is not None
+            other.task.cancel()
+        while self._waiting:
+            self._finish(self._waiting.popleft(), SIBLING_FAILED)
+
+    def _finish(self, job: _Job, outcome: Outcome | str) -> None:
+        """Write a result down; one that cannot be written ends the round."""
+        if isinstance(outcome, str):
+            outcome = Outcome(content=outcome, is_error=True)
+        seconds = time.monotonic() - job.began if job.began else 0.0
+        try:
+            self.record(
+                Ran(
+                    tool_use_id=job.use.id,
+                    content=outcome.content,
+                    is_error=outcome.is_error,
+                    exit_status=outcome.exit_status,
+                    seconds=round(seconds, 3),
+                )
+            )
+        except StoreError as error:
+            self._failure = self._failure or error
+            return
+        self.events.append(ToolRan(use=job.use, outcome=outcome, seconds=seconds))

@@ -1,0 +1,75 @@
+"""Taking a change of the view back, and taking that back.
+
+Undo is an entry: the view is folded as if the change had never been, with everything that rests
+on it, the frame that was made anew for it included. The change stays in the log, so redo is an
+entry, too. Both act on what is named by its number, or on the newest there is.
+"""
+
+from collections.abc import Iterator
+
+from holdfast.errors import NotInHistory
+from holdfast.log.entries import Cleared, Collapsed, Compacted, Redone, Shaped, Snipped, Undone
+from holdfast.turn.engine import Engine
+
+UNDOABLE = (Cleared, Collapsed, Compacted, Snipped)
+"""What undo takes back unnamed; anything that shaped the view can be named."""
+
+
+def undo(engine: Engine, n: int = 0) -> str:
+    """Take back an entry, by default the newest that took history out of the view; say so."""
+    fate = engine.view.fate
+    found = _find(engine, n) if n else next(_newest(engine, is_dead=False), None)
+    if found is None:
+        raise NotInHistory("nothing has left the view that could be taken back")
+    if found.n in fate.dead:
+        raise NotInHistory(f"#{found.n} is not in force; `/redo {found.n}` brings it back")
+    if _is_elsewhere(found):
+        raise NotInHistory(
+            f"#{found.n} was done by the provider on its side; without `clear.server` it would not be"
+        )
+    engine.record(Undone(target=found.n))
+    return f"#{found.n} was taken back: {found.why or 'the view is as before it'}"
+
+
+def redo(engine: Engine, n: int = 0) -> str:
+    """Bring back an entry that was taken back, by default the newest; say so."""
+    found = _find(engine, n) if n else next(_newest(engine, is_dead=True), None)
+    if found is None or found.n not in engine.view.fate.dead:
+        raise NotInHistory("nothing was taken back that could be brought back")
+    engine.record(Redone(target=found.n))
+    if found.n in engine.view.fate.dead:
+        raise NotInHistory(f"#{found.n} rests on what is taken back itself; bring that back first")
+    return f"#{found.n} is in force again: {found.why or 'the view is as after it'}"
+
+
+def _newest(engine: Engine, *, is_dead: bool) -> Iterator[Shaped]:
+    undone = _undone(engine) if is_dead else frozenset()
+    for entry in reversed(engine.view.history):
+        if not isinstance(entry, UNDOABLE) or _is_elsewhere(entry):
+            continue
+        if entry.n in undone if is_dead else entry.n not in engine.view.fate.dead:
+            yield entry
+
+
+def _is_elsewhere(entry: Shaped) -> bool:
+    """Say whether a change was made by the provider, so that no entry of ours takes it back."""
+    return isinstance(entry, Cleared) and entry.how == "server"
+
+
+def _undone(engine: Engine) -> frozenset[int]:
+    """List what was taken back by name, not with something else."""
+    undone: set[int] = set()
+    for entry in engine.view.history:
+        match entry:
+            case Undone(target=target):
+                undone.add(target)
+            case Redone(target=target):
+                undone.discard(target)
+    return frozenset(undone)
+
+
+def _find(engine: Engine, n: int) -> Shaped:
+    entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
+    if not isinstance(entry, Shaped):
+        raise NotInHistory(f"#{n} is no change of the view; `holdfast explain` lists those")
+    return entry

@@ -1,0 +1,55 @@
+"""What may stand on which side of a conversation: the user's, and the model's.
+
+Blocks come in from a caller, a provider or a transcript; content that an entry can hold and an
+API accepts goes out. What would be refused where it stands is written out as text, so that it is
+neither lost nor sent in vain.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from holdfast.log.entries import AnswerContent, SpokenContent
+from holdfast.messages import (
+    Block,
+    Document,
+    Image,
+    Opaque,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    block_to_wire,
+)
+from holdfast.messages.rules import is_malformed, taken_at_its_word
+
+
+def speakable(content: Iterable[Block]) -> SpokenContent:
+    """Make content for the user's side; what an API would refuse there is written out as text."""
+    return tuple(map(_speakable, content))
+
+
+def answerable(content: Iterable[Block]) -> AnswerContent:
+    """Make content for the model's side; what an API would refuse there is written out as text."""
+    return tuple(map(_answerable, content))
+
+
+def _speakable(block: Block) -> Text | Image | Document | Opaque:
+    meant = taken_at_its_word(block)
+    if isinstance(meant, Text | Image | Document | Opaque) and not is_malformed(meant):
+        return meant
+    return _written_out(meant)
+
+
+def _answerable(block: Block) -> Text | Thinking | RedactedThinking | ToolUse | Opaque:
+    meant = taken_at_its_word(block)
+    if isinstance(meant, Image | Document):
+        return Opaque(raw=block_to_wire(meant))
+    if isinstance(meant, ToolResult) or is_malformed(meant):
+        return _written_out(meant)
+    return meant
+
+
+def _written_out(block: Block) -> Text:
+    return Text(text=msgspec.json.encode(block_to_wire(block)).decode())

@@ -1,0 +1,107 @@
+"""The gauge of a view: its size by the last usage it holds, and what its answers teach.
+
+A `Follower` goes along with a view and learns from every answer that carries usage; `replay`
+does so over a history. What was learnt is kept per model under the home directory, so that
+the next session starts with it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from holdfast.log.entries import AnyEntry, Replied
+from holdfast.messages.measure import NOTHING
+from holdfast.settings import home
+from holdfast.settings.project import slug
+from holdfast.view import View, folding
+from holdfast.view.items import Round
+from holdfast.view.tokens import Anchor, Calibration, Gauge
+
+LESSONS = 1_000
+"""Answers to learn from: the weights have settled long before, and each takes a tenth of a ms."""
+
+
+class Follower:
+    """A gauge that goes along with a living view: ask it after each change."""
+
+    def __init__(
+        self, recall: Callable[[str], Calibration] = Calibration.fresh, *, learns: bool = True
+    ) -> None:
+        self._recall = recall
+        """Gives what is known about a model when its first answer comes."""
+        self._learns = learns
+        self.calibrations: dict[str, Calibration] = {}
+        """What was learnt here, by model."""
+        self._anchor: Anchor | None = None
+        self._before: Gauge | None = None
+        """The gauge before the last answer: while that comes in pieces, each is judged anew."""
+        self._gauge: Gauge | None = None
+
+    def follow(self, view: View) -> Gauge:
+        """Learn from the view's last answer and give the gauge."""
+        anchor = view.anchor
+        if anchor is None:
+            return self._gauge or Gauge(calibration=self._calibration(view.model))
+        if anchor is not self._anchor or self._gauge is None:
+            if self._anchor is None or anchor.n != self._anchor.n:
+                self._before = self._gauge
+            self._anchor = anchor
+            self._gauge = self._answered(self._before, anchor, view)
+            self.calibrations[anchor.model] = self._gauge.calibration
+        return self._gauge
+
+    def _answered(self, gauge: Gauge | None, anchor: Anchor, view: View) -> Gauge:
+        """Tell the gauge what an answer reported."""
+        if gauge is None:
+            gauge = Gauge(calibration=self._calibration(anchor.model))
+        elif gauge.calibration.model != anchor.model:
+            gauge = gauge.switched(self._calibration(anchor.model))
+        item = view.item_of(anchor.n)
+        answer = item if isinstance(item, Round) else None
+        after = gauge.answered(
+            prompt_tokens=anchor.usage.prompt_tokens,
+            before=anchor.then,
+            reply=answer.answer_measure if answer else NOTHING,
+            output_tokens=anchor.usage.output_tokens if answer else 0,
+            is_final=bool(answer and answer.stop_reason),
+        )
+        return after if self._learns else replace(after, calibration=gauge.calibration)
+
+    def _calibration(self, model: str) -> Calibration:
+        return self.calibrations.get(model) or self._recall(model)
+
+
+def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tuple[View, Gauge]:
+    """Fold a history and learn from its answers on the way, the last ones of a long one."""
+    history, follower = list(entries), follower or Follower()
+    answers = [entry.n for entry in history if isinstance(entry, Replied)]
+    first = answers[-LESSONS] if len(answers) > LESSONS else 0
+    view = View()
+    for entry, view in zip(history, folding(history), strict=True):
+        if isinstance(entry, Replied) and entry.n >= first:
+            follower.follow(view)
+    return view, follower.follow(view)
+
+
+def load_calibration(model: str) -> Calibration:
+    """Read what was learnt about a model; anything unreadable or outdated counts as nothing."""
+    try:
+        found = msgspec.json.decode(_place(model).read_bytes(), type=Calibration)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return Calibration.fresh(model)
+    return found if found.model == model and found.is_current() else Calibration.fresh(model)
+
+
+def save_calibration(calibration: Calibration) -> None:
+    """Keep what was learnt, whole or not at all."""
+    place = _place(calibration.model)
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = place.with_suffix(".partial")
+    partial.write_bytes(msgspec.json.encode(calibration))
+    partial.replace(place)
+
+
+def _place(model: str) -> Path:
+    return home() / "calibration" / f"{slug(Path(model))}.json"

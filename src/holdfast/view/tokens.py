@@ -1,0 +1,295 @@
+"""The gauge: how full the context is, and how sure that is.
+
+Measures and the usage of answers come in; a size in tokens and a margin go out. The size is
+the last one a provider reported plus the weight of what came after. What a unit weighs
+starts from defaults fitted on recorded sessions and is calibrated, per model, by every
+answer: a small Kalman filter over one factor per class, deaf to outliers and bounded.
+All values are frozen; keeping a calibration on disk is left to whoever owns the session.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from operator import mul
+
+from msgspec import Struct, structs
+from msgspec.structs import asdict, astuple
+
+from holdfast.messages import Usage
+from holdfast.messages.measure import NOTHING, Measure
+from holdfast.models.capabilities import capabilities
+
+CLASSES = Measure.__struct_fields__
+Row = tuple[float, ...]
+
+
+class Weights(Struct, frozen=True, array_like=True, gc=False):
+    """Tokens per unit of each class of `Measure`, in its order."""
+
+    spaced: float
+    joined: float
+    letters: float
+    humps: float
+    digits: float
+    numbers: float
+    marks: float
+    gaps: float
+    lines: float
+    wide: float
+    foreign: float
+    symbols: float
+    unseen: float
+    blocks: float
+    calls: float
+    results: float
+    media_tokens: float
+
+
+CLAUDE = Weights(
+    spaced=0.25,
+    joined=0.75,
+    letters=0.15,
+    humps=0.97,
+    digits=0.48,
+    numbers=0.65,
+    marks=0.69,
+    gaps=0.66,
+    lines=1.87,
+    wide=1.0,
+    foreign=0.35,
+    symbols=0.6,
+    unseen=0.32,
+    blocks=8.0,
+    calls=72.0,
+    results=19.5,
+    media_tokens=1.0,
+)
+"""Fitted on recorded sessions of the 4.5 and 4.6 models; `wide` and `foreign` are guesses."""
+
+O200K = Weights(
+    spaced=0.71,
+    joined=0.91,
+    letters=0.06,
+    humps=0.7,
+    digits=0.22,
+    numbers=1.03,
+    marks=0.63,
+    gaps=0.56,
+    lines=0.96,
+    wide=0.68,
+    foreign=0.2,
+    symbols=1.7,
+    unseen=0.25,
+    blocks=4.0,
+    calls=12.0,
+    results=8.0,
+    media_tokens=1.0,
+)
+"""Fitted on the o200k tokenizer's counts of code, prose and tool output; the frames are guesses."""
+
+FITTED_DOUBT = 0.06  # sessions differ by about this much from weights fitted on other sessions
+GUESSED_DOUBT = 0.25  # tokenizers nobody measured are up to a half apart
+CLASS_DOUBT_SHARE = 0.5  # classes stray from the common factor by half of what that may be off
+NOISE_RATIO = 0.03  # what remains of a growth after fitting, as a share of it
+NOISE_TOKENS = 25.0  # and whatever its size
+SURPRISE = 2.0  # deviations past which a growth teaches ever less: something unlogged was in it
+FACTOR_MIN, FACTOR_MAX = 0.4, 2.5  # no tokenizer in use is further from the defaults
+DRIFT = 1e-5  # variance added per lesson, so that a calibration never stops listening
+SMALLEST_LESSON_TOKENS = 100.0  # below, frames and rounding say more than the text
+
+MARGIN_RATIO = 0.05  # the margin's shape: a share of what is estimated
+MARGIN_TOKENS = 50.0  # plus what hidden reminders cost, whatever the size
+BOUND = 0.95  # the share of growths that should stay below estimate plus margin
+BOUND_DEVIATIONS = 1.65  # the same for a normal error
+FIRST_SPREAD = 2.5  # the margin, in units of its shape, that held for 95 % of recorded growths
+SPREAD_STEP = 0.1  # one growth past the margin widens it by a tenth, twenty within take that back
+SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # a margin never vanishes, and no session ruins the next
+
+
+def default_weights(model: str) -> Weights:
+    """Give the weights to start from for a model."""
+    able = capabilities(model)
+    fitted = CLAUDE if able.family == "anthropic" else O200K
+    scaled = {name: weight * able.tokenizer_scale for name, weight in asdict(fitted).items()}
+    return Weights(**scaled | {"media_tokens": fitted.media_tokens})
+
+
+def weigh(measure: Measure, weights: Weights) -> float:
+    """Estimate the tokens of what was measured."""
+    return _dot(astuple(measure), astuple(weights))
+
+
+class Calibration(Struct, frozen=True, kw_only=True):
+    """What one model's answers have taught; plain JSON on disk."""
+
+    model: str
+    defaults: Weights
+    """The weights that the factors multiply."""
+    factors: Row
+    covariance: tuple[Row, ...]
+    """How unsure each factor is, and how the doubts hang together."""
+    spread: float = FIRST_SPREAD
+    """The margin in units of its shape; it follows the errors seen."""
+    lessons: int = 0
+
+    @classmethod
+    def fresh(cls, model: str) -> "Calibration":
+        """Start from the defaults, with a doubt that fits how they were found."""
+        able = capabilities(model)
+        is_fitted = able.family in ("anthropic", "openai") and able.tokenizer_scale == 1.0
+        common = (FITTED_DOUBT if is_fitted else GUESSED_DOUBT) ** 2
+        own = common * CLASS_DOUBT_SHARE**2
+        size = range(len(CLASSES))
+        return cls(
+            model=model,
+            defaults=default_weights(model),
+            factors=(1.0,) * len(CLASSES),
+            covariance=tuple(tuple(common + own * (i == j) for j in size) for i in size),
+        )
+
+    def is_current(self) -> bool:
+        """Say whether it rests on today's classes and defaults; if not, start afresh."""
+        return self.defaults == default_weights(self.model) and len(self.factors) == len(CLASSES)
+
+    def weigh(self, measure: Measure) -> float:
+        """Estimate tokens with what was learnt."""
+        return _dot(self._parts(measure), self.factors)
+
+    def margin_tokens(self, measure: Measure) -> float:
+        """Say by how much the truth may exceed the estimate, in nineteen of twenty cases."""
+        parts = self._parts(measure)
+        doubt = BOUND_DEVIATIONS * math.sqrt(max(0.0, _dot(parts, self._reach(parts))))
+        return math.hypot(self.spread * _shape(_dot(parts, self.factors)), doubt)
+
+    def observe(self, measure: Measure, tokens: float) -> "Calibration":
+        """Learn from a growth that a provider counted, and from how far off we were."""
+        expected = self.weigh(measure)
+        if expected < SMALLEST_LESSON_TOKENS or tokens <= 0:
+            return self
+        is_past = tokens - expected > self.spread * _shape(expected)
+        spread = self.spread * math.exp(SPREAD_STEP * (is_past - (1 - BOUND)))
+        return structs.replace(
+            self.learn(measure, tokens), spread=_clamp(spread, SPREAD_MIN, SPREAD_MAX)
+        )
+
+    def learn(self, measure: Measure, tokens: float) -> "Calibration":
+        """Move the factors towards what a provider counted: one step of a Kalman filter.
+
+        Past `SURPRISE` deviations the pull shrinks with the distance, so an outlier moves
+        little, and a tokenizer that really is different still gets through in time.
+        """
+        parts = self._parts(measure)
+        expected = _dot(parts, self.factors)
+        if expected < SMALLEST_LESSON_TOKENS or tokens <= 0:
+            return self
+        reach = self._reach(parts)
+        variance = _dot(parts, reach) + (NOISE_RATIO * expected + NOISE_TOKENS) ** 2
+        error = tokens - expected
+        trust = min(1.0, SURPRISE**2 * variance / (error * error)) if error else 1.0
+        pull = trust * error / variance
+        calm = trust / variance
+        return structs.replace(
+            self,
+            factors=tuple(
+                _clamp(factor + pull * r, FACTOR_MIN, FACTOR_MAX)
+                for factor, r in zip(self.factors, reach, strict=True)
+            ),
+            covariance=tuple(
+                tuple(p + DRIFT - calm * r * q for p, q in zip(row, reach, strict=True))
+                for row, r in zip(self.covariance, reach, strict=True)
+            ),
+            lessons=self.lessons + 1,
+        )
+
+    def _parts(self, measure: Measure) -> Row:
+        """Give the tokens of each class by the defaults."""
+        return tuple(map(mul, astuple(measure), astuple(self.defaults)))
+
+    def _reach(self, parts: Row) -> Row:
+        """Say how the doubt in each factor hangs together with the doubt in this estimate."""
+        return tuple(_dot(row, parts) for row in self.covariance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauge:
+    """The size of a view: a reported one, and the weight of what the view gained since."""
+
+    calibration: Calibration
+    anchor_tokens: float = 0.0
+    """The last known size; nothing is known as long as no answer came."""
+    then: Measure = NOTHING
+    """The view's measure at that size."""
+    is_anchored: bool = False
+
+    @classmethod
+    def fresh(cls, model: str) -> "Gauge":
+        """Start without any usage: everything is estimated."""
+        return cls(calibration=Calibration.fresh(model))
+
+    def size_tokens(self, total: Measure) -> int:
+        """Give the size of a view that measures `total`."""
+        return max(0, round(self.anchor_tokens + self.calibration.weigh(total - self.then)))
+
+    def margin_tokens(self, total: Measure) -> int:
+        """Say by how much the size may be too small, in nineteen of twenty cases."""
+        return math.ceil(self.calibration.margin_tokens(total - self.then))
+
+    def answered(
+        self,
+        *,
+        prompt_tokens: int,
+        before: Measure,
+        reply: Measure = NOTHING,
+        output_tokens: int = 0,
+        is_final: bool = False,
+    ) -> "Gauge":
+        """Learn from an answer's usage and anchor at it.
+
+        `before` is the view's measure without any piece of the answer, `reply` the whole
+        answer's. Output tokens count for the reply only once they are final; those of a
+        piece stored in mid-stream are a lower bound.
+        """
+        calibration = self.calibration
+        if self.is_anchored:
+            calibration = calibration.observe(
+                before - self.then, prompt_tokens - self.anchor_tokens
+            )
+        if is_final and output_tokens:
+            calibration = calibration.learn(reply, output_tokens)
+            known_tokens, then = float(prompt_tokens + output_tokens), before + reply
+        else:
+            overhang = max(0.0, output_tokens - calibration.weigh(reply))
+            known_tokens, then = prompt_tokens + overhang, before
+        return Gauge(
+            calibration=calibration, anchor_tokens=known_tokens, then=then, is_anchored=True
+        )
+
+    def switched(self, calibration: Calibration) -> "Gauge":
+        """Go on with another model, whose tokenizer sees the same text at another size."""
+        old, new = self.calibration.weigh(self.then), calibration.weigh(self.then)
+        scale = new / old if old > 0 else 1.0
+        return replace(self, calibration=calibration, anchor_tokens=self.anchor_tokens * scale)
+
+
+def _shape(tokens: float) -> float:
+    """Give the unit of margins for an estimate of this size."""
+    return MARGIN_RATIO * abs(tokens) + MARGIN_TOKENS
+
+
+def _dot(one: Iterable[float], other: Iterable[float]) -> float:
+    return float(sum(map(mul, one, other)))
+
+
+def _clamp(value: float, low: float, high: float) -> float:
+    return min(max(value, low), high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """The last size a provider reported, and what the view weighed when it was asked."""
+
+    n: int
+    model: str
+    usage: Usage
+    then: Measure
+    """The view's measure before the answer that carried the usage."""

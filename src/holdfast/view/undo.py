@@ -1,0 +1,77 @@
+"""Which entries are in force: what undo and redo have left of a log.
+
+Undoing an entry takes with it whatever rests on it. It is also a veto: stages do not act
+on the same targets again of their own accord. And a size that a provider reported between
+an entry and its undo was that of another view, so the gauge must not trust it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from holdfast.log.entries import AnyEntry, Framed, Redone, Shaped, Undone, references, targets
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """The entries not in force, and what follows from that."""
+
+    dead: frozenset[int] = frozenset()
+    """Numbers of entries that were undone or rest on one that was."""
+    vetoes: frozenset[int | str] = frozenset()
+    """Message numbers and tool use ids that undone entries acted on."""
+    spans: tuple[tuple[int, int], ...] = ()
+    """From an entry to its undo or redo, in order and apart from one another."""
+
+    def distrusts(self, n: int) -> bool:
+        """Say whether the size reported at entry `n` was that of a view that is no more."""
+        i = bisect_left(self.spans, (n,)) - 1
+        return i >= 0 and n < self.spans[i][1]
+
+    def joined_by(self, entry: Shaped) -> "Fate":
+        """Take in a new entry: one that rests on a dead one is dead from the start."""
+        if _rests_on_any(entry, self.dead):
+            return replace(self, dead=self.dead | {entry.n})
+        return self
+
+
+def fate(entries: Iterable[AnyEntry]) -> Fate:
+    """Work out which entries undo and redo have left in force."""
+    shaped: dict[int, Shaped] = {}
+    frames: list[Framed] = []
+    undone: set[int] = set()
+    spans: list[tuple[int, int]] = []
+    for entry in entries:
+        if isinstance(entry, Shaped):
+            shaped[entry.n] = entry
+        elif isinstance(entry, Undone | Redone) and entry.target in shaped:
+            (undone.add if isinstance(entry, Undone) else undone.discard)(entry.target)
+            spans.append((entry.target, entry.n))
+        elif isinstance(entry, Framed) and entry.rests_on:
+            frames.append(entry)
+    if not spans:
+        return Fate()
+    dead = set(undone)
+    for n, shaping in shaped.items():
+        if _rests_on_any(shaping, dead):
+            dead.add(n)
+    dead.update(frame.n for frame in frames if not dead.isdisjoint(frame.rests_on))
+    vetoes = frozenset(target for n in undone for target in targets(shaped[n]))
+    return Fate(dead=frozenset(dead), vetoes=vetoes, spans=_joined(spans))
+
+
+def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Join spans that overlap, so that a number is found in one of them by halving."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if joined and first < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return tuple(joined)
+
+
+def _rests_on_any(entry: Shaped, dead: AbstractSet[int]) -> bool:
+    """Say whether an entry rests on one of these; only what came before can carry it."""
+    return any(n in dead and n < entry.n for n in references(entry))

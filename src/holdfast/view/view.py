@@ -1,0 +1,399 @@
+"""The view: what the model sees, folded from the log entry by entry.
+
+`fold(entries)` gives a view; `view.apply(entry)` keeps it up to date in time that depends
+on what the entry touches, not on how long the history is. Here is decided what each kind
+of entry does to the row of items; the row does it. Undo folds again without the undone
+entries and what rests on them: the one case where the whole log is walked.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from msgspec import structs
+
+from holdfast.log.entries import (
+    AnyEntry,
+    Asked,
+    Began,
+    Cleared,
+    Collapsed,
+    Compacted,
+    Framed,
+    Pinned,
+    Ran,
+    Redone,
+    Replied,
+    Restored,
+    Said,
+    Shaped,
+    Snipped,
+    Spilled,
+    SpokenContent,
+    Switched,
+    Titled,
+    Undone,
+)
+from holdfast.messages import Content, Message, Text, ToolUse
+from holdfast.messages.measure import NOTHING, Measure
+from holdfast.models.capabilities import capabilities
+from holdfast.view.item_list import Row
+from holdfast.view.items import Item, Result, Round, Spoken, StandIn, late, render, shortened
+from holdfast.view.tokens import Anchor
+from holdfast.view.undo import Fate, fate
+
+
+class View:
+    """The items the model sees, in order. Read it; only `apply` changes it."""
+
+    def __init__(self, history: list[AnyEntry] | None = None, fate: Fate | None = None) -> None:
+        self.frame: Framed | None = None
+        self.model: str = ""
+        self.title: str = ""
+        self.anchor: Anchor | None = None
+        self.asked: Asked | None = None
+        self.answered: Asked | None = None
+        """The last request whose answer told what its prompt cost: it is in the provider's cache."""
+        self.edits: tuple[Cleared, ...] = ()
+        """Deletions in the provider's cache, oldest first."""
+        self.history: list[AnyEntry] = history if history is not None else []
+        """Every entry this view was folded from."""
+        self.fate: Fate = fate or Fate()
+        self._row = Row()
+        self._began: set[str] = set()
+        self._pins: set[int] = set()
+        self._is_chosen = False
+        """The model was chosen by an entry; what answers call themselves does not change it."""
+        self._last_round = 0
+        self._before_round: Measure = NOTHING
+        """What the view weighed before the last round began."""
+        self._turn_end = 0
+        """The order of the last item whose thinking is behind us."""
+        self._sealed = 0
+        """The last round that was sent while some of its results were missing."""
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """What the view consists of, oldest first."""
+        return self._row.items
+
+    @property
+    def total(self) -> Measure:
+        """What everything the model sees weighs, the frame included."""
+        return self._row.measure + self.frame.measure if self.frame else self._row.measure
+
+    def messages(self) -> list[Message]:
+        """Give the messages to send, rendering only what changed since the last time."""
+        return self._row.messages()
+
+    def message_from(self, order: int) -> int:
+        """Say in which of the messages to send the first item from this order on ends."""
+        self.messages()
+        return self._row.message_from(order)
+
+    def seen(self) -> list[Message]:
+        """Give the messages as the model reads them."""
+        return render(self.items, "seen")
+
+    def item_of(self, n: int) -> Item | None:
+        """Find the item that shows entry `n`, unless it left the view."""
+        return self._row.item_of(n)
+
+    def round_of(self, tool_use_id: str) -> Round | None:
+        """Find the visible round that called this tool use."""
+        return self._row.round_of(tool_use_id)
+
+    def is_pinned(self, item: Item) -> bool:
+        """Say whether compactions keep this item verbatim."""
+        return item.order in self._pins
+
+    def open_round(self) -> Round | None:
+        """Give the last round if some of its tools have no result yet."""
+        item = self.item_of(self._last_round)
+        return item if isinstance(item, Round) and item.missing() else None
+
+    def interrupted(self) -> list[ToolUse]:
+        """List tool uses that began and never gave a result: interrupted, not to be rerun."""
+        last = self.open_round()
+        return [use for use in last.missing() if use.id in self._began] if last else []
+
+    @property
+    def response_id(self) -> str:
+        """The id of the last answer, as its provider gave it."""
+        last = self.item_of(self._last_round)
+        return last.response_id if isinstance(last, Round) else ""
+
+    def compactable(self) -> int:
+        """Count the leading items that a full compaction may cover.
+
+        What the user said last and nobody answered stays, and so does an open round.
+        """
+        end = len(self.items)
+        while end and isinstance(self.items[end - 1], Spoken):
+            end -= 1
+        last = self.items[end - 1] if end else None
+        if isinstance(last, Round) and last.missing():
+            return end - 1
+        tail = self.items[end:]
+        is_waiting = any(isinstance(item, Spoken) and item.is_asked() for item in tail)
+        return end if is_waiting else len(self.items)
+
+    def apply(self, entry: AnyEntry) -> None:
+        """Take one more entry into account."""
+        self.history.append(entry)
+        if isinstance(entry, Undone | Redone):
+            self.__dict__.update(fold(self.history).__dict__)
+            return
+        if isinstance(entry, Shaped):
+            self.fate = self.fate.joined_by(entry)
+        self._take(entry)
+
+    def _take(self, entry: AnyEntry) -> None:
+        act = _ACTS.get(type(entry))
+        if act is not None and entry.n not in self.fate.dead:
+            act(self, entry)
+
+    def _said(self, entry: Said) -> None:
+        is_hidden = entry.hidden or entry.role == "system"
+        if not is_hidden and not capabilities(self.model).keeps_thinking:
+            self._end_turn()
+        self._speak(entry, entry.content, "said", hidden=is_hidden)
+
+    def _end_turn(self) -> None:
+        """Put the thinking of the turn that ends behind us: this model is not shown it again."""
+        ended = self._turn_end
+        for i in range(len(self.items) - 1, -1, -1):
+            item = self.items[i]
+            if item.order <= ended:
+                break
+            self._turn_end = max(self._turn_end, item.order)
+            if isinstance(item, Round) and not item.is_past:
+                self._row.put(i, structs.replace(item.without_thinking(), is_past=True))
+
+    def _restored(self, entry: Restored) -> None:
+        self._speak(entry, entry.content, "restored", hidden=True)
+
+    def _speak(
+        self,
+        entry: Said | Restored,
+        content: SpokenContent,
+        kind: Literal["said", "restored"],
+        *,
+        hidden: bool,
+    ) -> None:
+        self._row.append(
+            Spoken(
+                id=entry.n,
+                order=entry.n,
+                content=content,
+                kind=kind,
+                hidden=hidden,
+                measure=entry.measure,
+            )
+        )
+
+    def _replied(self, entry: Replied) -> None:
+        if not self._is_chosen:
+            self.model = entry.model or self.model
+        if entry.usage and entry.usage.prompt_tokens:
+            self.answered = self.asked
+        last = self.item_of(self._last_round)
+        if (
+            isinstance(last, Round)
+            and entry.response_id
+            and last.response_id == entry.response_id
+            and last.order != self._sealed
+        ):
+            self._continue_round(last, entry)
+        else:
+            self._begin_round(entry)
+
+    def _begin_round(self, entry: Replied) -> None:
+        self._last_round = entry.n
+        self._before_round = self.total
+        self._anchor_at(entry)
+        begun = Round(
+            id=entry.n,
+            order=entry.n,
+            response_id=entry.response_id,
+            content=self._claim(entry, entry.n),
+            model=entry.model,
+            stop_reason=entry.stop_reason,
+            usage=entry.usage,
+            answer_measure=entry.measure,
+            drops_thinking=self._is_unbound(entry),
+        )
+        self._row.append(begun.without_thinking() if begun.drops_thinking else begun)
+
+    def _is_unbound(self, entry: Replied) -> bool:
+        """Say whether its thinking was bound to a prefix that an undo has taken away since."""
+        return self.fate.distrusts(entry.n) and capabilities(entry.model).binds_thinking
+
+    def _continue_round(self, last: Round, entry: Replied) -> None:
+        self._anchor_at(entry)
+        self._row.home[entry.n] = last.order
+        grown = structs.replace(
+            last,
+            content=last.content + self._claim(entry, last.order),
+            stop_reason=entry.stop_reason or last.stop_reason,
+            usage=entry.usage or last.usage,
+            answer_measure=last.answer_measure + entry.measure,
+        )
+        self._row.replace(grown.without_thinking() if grown.hides_thinking("seen") else grown)
+
+    def _anchor_at(self, entry: Replied) -> None:
+        """Take the size an answer reports, as that of the view before its first piece."""
+        usage = entry.usage
+        if usage and usage.prompt_tokens and not self.fate.distrusts(self._last_round):
+            self.anchor = Anchor(
+                n=self._last_round, model=entry.model, usage=usage, then=self._before_round
+            )
+
+    def _claim(self, entry: Replied, order: int) -> Content:
+        """Register the tool uses of an answer, leaving out those whose id is taken already."""
+        fresh = []
+        for block in entry.content:
+            if isinstance(block, ToolUse):
+                if self.round_of(block.id) is not None or self._row.uses.get(block.id) == order:
+                    continue
+                self._row.uses[block.id] = order
+            fresh.append(block)
+        return tuple(fresh)
+
+    def _began_tool(self, entry: Began) -> None:
+        self._began.add(entry.tool_use_id)
+
+    def _ran(self, entry: Ran) -> None:
+        """Answer a tool use; too late for that, the result is told instead: the past stays as sent."""
+        owner = self.round_of(entry.tool_use_id)
+        if owner is None:
+            return
+        known = owner.result_of(entry.tool_use_id)
+        if known is not None and known.content == entry.content:
+            return
+        if known is not None or owner.order != self._last_round or owner.order == self._sealed:
+            self._row.append(late(entry))
+            return
+        self._row.home[entry.n] = owner.order
+        self._row.replace(owner.with_result(Result.of(entry)))
+
+    def _spilled(self, entry: Spilled) -> None:
+        told = self.item_of(entry.rests_on[0]) if entry.rests_on else None
+        if isinstance(told, Spoken) and told.kind == "late":
+            at = self._row.replace(shortened(told, entry.text, entry.measure))
+            self._drop_thinking(entry, at)
+            return
+        shown = StandIn(
+            text=entry.text, how="spilled", measure=entry.measure, same_as=entry.same_as
+        )
+        i = self._row.change_result(entry.tool_use_id, lambda result: result.spill(shown))
+        self._drop_thinking(entry, i)
+
+    def _cleared(self, entry: Cleared) -> None:
+        before, first = self._row.measure, self._row.clear(entry)
+        if entry.how == "edited":
+            self.edits = (*self.edits, entry)
+        elif entry.how == "server":  # the prompt that the last usage is of was already without it
+            self._before_round = self._before_round + (self._row.measure - before)
+            if self.anchor is not None and self.anchor.n == self._last_round:
+                self.anchor = replace(self.anchor, then=self._before_round)
+        self._drop_thinking(entry, first)
+
+    def _snipped(self, entry: Snipped) -> None:
+        still_open = self.open_round()
+        touched = []
+        for n in entry.targets:
+            i = self._row.index_of(n)
+            if i is not None and self.items[i] is not still_open:
+                self._row.splice(i, i + 1, ())
+                touched.append(i)
+        self._drop_thinking(entry, min(touched) - 1 if touched else None)
+
+    def _collapsed(self, entry: Collapsed) -> None:
+        self._stand_for_span(entry, (Text(text=entry.text),), "line")
+
+    def _compacted(self, entry: Compacted) -> None:
+        self._stand_for_span(entry, entry.summary, "summary")
+
+    def _stand_for_span(
+        self, entry: Collapsed | Compacted, content: SpokenContent, kind: Literal["line", "summary"]
+    ) -> None:
+        """Put one item in place of a span; what is pinned stays, and so does an open round and after."""
+        lo, hi = self._row.span(entry.first, entry.last)
+        while lo < hi and self.is_pinned(self.items[lo]):
+            lo += 1
+        still_open = self.open_round()
+        if still_open is not None:
+            hi = min(hi, self._row.span(still_open.id, still_open.id)[0])
+        if lo >= hi:
+            return
+        kept = [item for item in self.items[lo:hi] if self.is_pinned(item)]
+        order = self.items[lo].order
+        shown = Spoken(id=entry.n, order=order, content=content, kind=kind, measure=entry.measure)
+        self._row.home[entry.n] = order
+        self._row.splice(lo, hi, [shown, *kept])
+        self._drop_thinking(entry, lo)
+
+    def _pinned(self, entry: Pinned) -> None:
+        orders = {item.order for n in entry.targets if (item := self.item_of(n))}
+        self._pins = self._pins | orders if entry.on else self._pins - orders
+
+    def _framed(self, entry: Framed) -> None:
+        self.frame = entry
+
+    def _switched(self, entry: Switched) -> None:
+        self.model = entry.model
+        self._is_chosen = True
+
+    def _titled(self, entry: Titled) -> None:
+        self.title = entry.title
+
+    def _asked(self, entry: Asked) -> None:
+        self.asked = entry
+        if entry.source == "main" and self.open_round():
+            self._sealed = self._last_round
+
+    def _drop_thinking(self, entry: Shaped, changed: int | None) -> None:
+        """Drop the thinking of every round after the changed item, where the entry says so."""
+        if not entry.drops_thinking or changed is None:
+            return
+        for item in self.items[changed + 1 :]:
+            if isinstance(item, Round) and not item.drops_thinking:
+                self._row.replace(structs.replace(item.without_thinking(), drops_thinking=True))
+
+
+def fold(entries: Iterable[AnyEntry]) -> View:
+    """Fold a log into a view."""
+    view = View()
+    for view in folding(entries):  # noqa: B007 - the last one is the whole
+        pass
+    return view
+
+
+def folding(entries: Iterable[AnyEntry]) -> Iterator[View]:
+    """Fold a log entry by entry, knowing from the start what will be undone; the view grows."""
+    history = list(entries)
+    view = View(history, fate(history))
+    for entry in history:
+        view._take(entry)
+        yield view
+
+
+_ACTS: dict[type, Callable[[View, Any], None]] = {
+    Said: View._said,
+    Replied: View._replied,
+    Began: View._began_tool,
+    Ran: View._ran,
+    Spilled: View._spilled,
+    Cleared: View._cleared,
+    Snipped: View._snipped,
+    Collapsed: View._collapsed,
+    Compacted: View._compacted,
+    Restored: View._restored,
+    Pinned: View._pinned,
+    Framed: View._framed,
+    Switched: View._switched,
+    Titled: View._titled,
+    Asked: View._asked,
+}
+"""What each kind of entry does to a view; kinds that are not here leave it as it is."""

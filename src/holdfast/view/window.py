@@ -1,0 +1,120 @@
+"""How much a model can take, and the lines within it.
+
+        0 ─────────────── warning ── auto ───── blocking ── effective ── limit
+                          20K before  13K before  3K before   less the reserve
+
+A model's name and the settings come in; a `Window` with its lines goes out. Every distance
+is for a 200K window and shrinks in proportion for smaller ones, so that 8K works too.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.errors import ConfigError
+from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS, capabilities
+from holdfast.settings import WindowSettings
+
+Level = Literal["ok", "warning", "error", "auto", "blocking"]
+
+
+COST = "cost"
+"""An auto line that is placed where compacting costs least; prices are known elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A model's window and the lines that matter, all in tokens from the start."""
+
+    limit_tokens: int
+    reserve_tokens: int
+    effective_tokens: int
+    """What may be filled: the limit less the room for a summary."""
+    auto_tokens: int
+    """From here on room is made without being asked, if `auto` is on."""
+    warning_tokens: int
+    error_tokens: int
+    blocking_tokens: int
+    """From here on nothing is sent until room is made."""
+    auto: bool = True
+
+    @property
+    def base_tokens(self) -> int:
+        """What counts as full: the auto line, or all of it when auto is off."""
+        return self.auto_tokens if self.auto else self.effective_tokens
+
+    def percent_left(self, used_tokens: float) -> int:
+        """Say how much of the base is free, as a whole percentage."""
+        base = self.base_tokens
+        return max(0, round((base - used_tokens) / base * 100)) if base > 0 else 0
+
+    def level(self, used_tokens: float) -> Level:
+        """Say which line has been reached."""
+        if used_tokens >= self.blocking_tokens:
+            return "blocking"
+        if self.auto and used_tokens >= self.auto_tokens:
+            return "auto"
+        if used_tokens >= self.error_tokens > self.warning_tokens:
+            return "error"
+        return "warning" if used_tokens >= self.warning_tokens else "ok"
+
+
+def window_for(model: str, settings: WindowSettings | None = None) -> Window:
+    """Work out the window and the lines for a model."""
+    settings = settings or WindowSettings()
+    known = capabilities(model)
+    limit = settings.limit_tokens or known.window_tokens
+    if not settings.allow_long:
+        limit = min(limit, PLAIN_WINDOW_TOKENS)
+    return lines(limit, settings, max_output_tokens=known.max_output_tokens)
+
+
+def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int) -> Window:
+    """Place the lines in a window of this size."""
+    if limit_tokens < 1:
+        raise ConfigError(f"a window of {limit_tokens} tokens holds nothing; give at least 1")
+
+    def scaled(tokens: int) -> int:
+        return min(tokens, tokens * limit_tokens // PLAIN_WINDOW_TOKENS)
+
+    reserve = min(max_output_tokens, scaled(settings.reserve_tokens))
+    effective = limit_tokens - reserve
+    proactive = min(limit_tokens, settings.auto_window_tokens or limit_tokens) - reserve
+    auto = _auto_line(settings.auto_line, proactive, scaled(settings.auto_buffer_tokens))
+    base = auto if settings.auto else effective
+    return Window(
+        limit_tokens=limit_tokens,
+        reserve_tokens=reserve,
+        effective_tokens=effective,
+        auto_tokens=auto,
+        warning_tokens=max(1, base - scaled(settings.warning_buffer_tokens)),
+        error_tokens=max(1, base - scaled(settings.error_buffer_tokens)),
+        blocking_tokens=max(1, effective - scaled(settings.blocking_buffer_tokens)),
+        auto=settings.auto,
+    )
+
+
+def _auto_line(wish: str, effective_tokens: int, buffer_tokens: int) -> int:
+    """Place the auto line where the user wants it, but never past the window's own."""
+    own = max(1, effective_tokens - buffer_tokens)
+    text = wish.strip().replace("_", "").replace(",", "")
+    if text in ("", COST):
+        return own
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        raise _bad_line(wish) from None
+    if text.endswith("%"):
+        if not 0 < number <= 100:
+            raise _bad_line(wish)
+        return min(own, max(1, math.floor(effective_tokens * number / 100)))
+    if not number >= 1:
+        raise _bad_line(wish)
+    return int(min(own, number))
+
+
+def _bad_line(wish: str) -> ConfigError:
+    return ConfigError(
+        f"window.auto_line is {wish!r}; give a number of tokens such as '150000', "
+        "a share such as '80%', 'cost', or '' for the window's own line"
+    )

@@ -1,0 +1,171 @@
+"""What an agent is, and what it comes to in the hands of a parent."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.agent.subagents.definition import (
+    Definition,
+    granted,
+    mode_for,
+    read_definition,
+    tools_for,
+)
+from holdfast.errors import ConfigError
+from holdfast.tools.front_matter import Unreadable
+from holdfast.tools.permissions.sources import Section
+
+MODES = ("plan", "ask", "accept_edits", "bypass")
+AVAILABLE = ("Bash", "Edit", "Glob", "Read", "mcp__git__log", "mcp__git__push", "mcp__web__get")
+
+
+def _read(text, source="user"):
+    return read_definition(text, Path("/x/reviewer.md"), source)
+
+
+def test_every_field_is_read():
+    """In the words of the files people already have."""
+    draft = _read(
+        "---\nname: reviewer\ndescription: Reviews\n  code.\ntools: Read, Grep\n"
+        "disallowedTools: [Bash]\nmodel: claude-haiku-4-5\npermissionMode: acceptEdits\n"
+        "maxTurns: 12\nskills: [style]\nmcpServers: [github]\nmemory: project\n"
+        "background: true\nisolation: worktree\ncolor: red\n---\nReview it."
+    )
+    assert draft.definition == Definition(
+        name="reviewer",
+        description="Reviews code.",
+        prompt="Review it.",
+        source="user",
+        file=Path("/x/reviewer.md"),
+        tools=("Read", "Grep"),
+        disallowed=("Bash",),
+        model="claude-haiku-4-5",
+        mode="accept_edits",
+        turns=12,
+        skills=("style",),
+        servers=("github",),
+        memory="project",
+        is_background=True,
+        isolation="worktree",
+    )
+    assert draft.demands.keys() == {"model", "sha256"}
+
+
+def test_what_is_not_said_is_the_parents():
+    """Tools, model and mode; the name is the file's."""
+    definition = _read("---\ndescription: d\nmodel: inherit\n---\np").definition
+    assert (definition.name, definition.tools, definition.model, definition.mode) == (
+        "reviewer",
+        None,
+        "",
+        None,
+    )
+
+
+@pytest.mark.parametrize("name", ["../x", "user", "a b", '"a\\nb"', "system"])
+def test_a_name_that_is_none_makes_no_definition(name):
+    """Nobody is called like the user, and nothing leads elsewhere."""
+    with pytest.raises(ConfigError):
+        _read(f"---\nname: {name}\ndescription: d\n---\np")
+
+
+@pytest.mark.parametrize("text", ["---\nname: x\n---\np", "---\ndescription: d\n---\n", "words"])
+def test_without_description_or_prompt_it_is_none(text):
+    """Nothing could be done with it."""
+    with pytest.raises(Unreadable):
+        _read(text)
+
+
+@pytest.mark.parametrize(
+    ("tools", "disallowed", "left"),
+    [
+        (None, (), AVAILABLE),
+        (("Read", "Glob", "Agent"), (), ("Glob", "Read")),
+        (("*",), ("mcp__*",), ("Bash", "Edit", "Glob", "Read")),
+        (("mcp__git__*",), ("mcp__git__push",), ("mcp__git__log",)),
+        (("Bash(git log:*)",), (), ()),
+        (None, ("Bash(rm:*)", "mcp__*", "Edit"), ("Glob", "Read")),
+        ((), (), ()),
+    ],
+)
+def test_tools_only_become_fewer(tools, disallowed, left):
+    """A tool allowed in part is not given, one forbidden in part is not given either."""
+    definition = Definition(
+        name="x", description="d", prompt="p", tools=tools, disallowed=disallowed
+    )
+    assert tools_for(definition, AVAILABLE) == left
+
+
+@given(
+    available=st.lists(st.sampled_from(AVAILABLE), unique=True),
+    tools=st.none() | st.lists(st.text(max_size=8)).map(tuple),
+    disallowed=st.lists(st.text(max_size=8)).map(tuple),
+)
+def test_no_pattern_adds_a_tool(available, tools, disallowed):
+    """Whatever a file says."""
+    definition = Definition(
+        name="x", description="d", prompt="p", tools=tools, disallowed=disallowed
+    )
+    assert set(tools_for(definition, available)) <= set(available)
+
+
+@pytest.mark.parametrize("parent", MODES)
+@pytest.mark.parametrize("wanted", [None, *MODES])
+def test_nobody_widens_the_mode(parent, wanted):
+    """Narrower is always granted."""
+    definition = Definition(name="x", description="d", prompt="p", mode=wanted)
+    got = mode_for(definition, parent)
+    assert MODES.index(got) <= MODES.index(parent)
+    if wanted and MODES.index(wanted) < MODES.index(parent):
+        assert got == wanted
+
+
+@pytest.mark.parametrize("wanted", MODES)
+def test_planning_stays_planning(wanted):
+    """An agent started while a plan is made changes nothing either, whoever wrote it."""
+    definition = Definition(name="x", description="d", prompt="p", mode=wanted)
+    assert mode_for(definition, "plan") == "plan"
+
+
+def test_hooks_and_servers_of_its_own_are_demands():
+    """They are programs that would run here; servers merely named are not."""
+    draft = _read(
+        "---\ndescription: d\nmemory: user\n"
+        "hooks: {Stop: [{hooks: [{type: command, command: x}]}]}\n"
+        "mcpServers: [github, {mine: {command: y}}]\n---\np"
+    )
+    assert draft.demands.keys() == {"hooks", "mcpServers", "memory", "sha256"}
+    assert draft.definition.servers == ("github",)
+    assert draft.own_servers == {"mine": {"command": "y"}}
+
+
+def test_nothing_is_defined_as_a_fork():
+    """That name would never reach it."""
+    with pytest.raises(Unreadable, match="continued"):
+        _read("---\nname: Fork\ndescription: d\n---\np")
+
+
+def test_a_model_counts_only_with_the_users_word():
+    """It chooses who reads the work; until then the parent's answers."""
+    draft = _read("---\ndescription: d\nmodel: openai/mine\n---\np", "project")
+    assert draft.demands["model"] == "openai/mine"
+    section = Section(
+        file=Path("/x/reviewer.md"),
+        value=draft.demands,
+        is_projects=True,
+        fingerprint="f",
+        is_trusted=False,
+    )
+    assert granted(draft, section)[0].model == ""
+    assert granted(draft, replace(section, is_trusted=True))[0].model == "openai/mine"
+
+
+@pytest.mark.parametrize("source", ["user", "project"])
+@pytest.mark.parametrize("model", ["scripted:/x/answers", "replay:abc", "Chaos:7:claude-opus-5-5"])
+def test_no_definition_brings_answers_along(model, source):
+    """Whoever wrote it: such a model says what its author wants."""
+    with pytest.raises(Unreadable, match="written beforehand"):
+        _read(f"---\ndescription: d\nmodel: '{model}'\n---\np", source)

@@ -1,0 +1,166 @@
+"""Mail comes into the conversation exactly once."""
+
+import contextlib
+
+import pytest
+
+from holdfast.agent.subagents.delivery import Delivery, cursors_in
+from holdfast.agent.subagents.mail import Mail, Note
+from holdfast.agent.subagents.mailbox import Mailbox
+from holdfast.log import Header, Log
+from holdfast.log.entries import Failed, Framed, Said, Switched
+from holdfast.messages import text_of
+from holdfast.settings import AgentsSettings, Settings
+from holdfast.turn.engine import Engine
+
+
+def _open(tmp_path, **limits):
+    path = tmp_path / "s.jsonl"
+    log = Log.open(path) if path.exists() else Log.create(path, Header(session="s"))
+    return Engine(log, Settings(agents=AgentsSettings(**limits)), stages=())
+
+
+def _send(box, *texts, sender="ada"):
+    for text in texts:
+        Mailbox(box).send(Mail(id=text[:8], sender=sender, to="main", body=Note(text=text)))
+
+
+def _told(engine):
+    return [
+        text_of(entry.content).split("| ", 1)[1].split("\n")[0]
+        for entry in engine.view.history
+        if isinstance(entry, Said)
+    ]
+
+
+@pytest.fixture
+def box(tmp_path):
+    """A mailbox."""
+    return tmp_path / "main.jsonl"
+
+
+async def test_mail_is_said_hidden_and_once(tmp_path, box):
+    """It is for the model, and the user never said it."""
+    with _open(tmp_path).log as log:
+        engine = Engine(log, Settings(), stages=())
+        deliver = Delivery(box)
+        _send(box, "one", "two")
+        await deliver(engine)
+        await deliver(engine)
+        assert _told(engine) == ["one", "two"]
+        assert all(entry.hidden for entry in engine.view.history if isinstance(entry, Said))
+
+
+@pytest.mark.parametrize("killed_after", range(4))
+async def test_a_kill_between_reading_and_delivering_changes_nothing(tmp_path, box, killed_after):
+    """The log holds the cursor of exactly what it holds of the mail."""
+    _send(box, "one", "two", "three")
+    first = _open(tmp_path)
+    written = []
+
+    class Killed(BaseException):
+        pass
+
+    record = first.record
+
+    def dying(entry):
+        if len(written) == killed_after:
+            raise Killed
+        written.append(entry)
+        return record(entry)
+
+    first.record = dying
+    with contextlib.suppress(Killed):
+        await Delivery(box)(first)
+    first.log.close()
+    second = _open(tmp_path)
+    await Delivery(box)(second)
+    assert _told(second) == ["one", "two", "three"]
+    second.log.close()
+
+
+async def test_a_delivery_that_failed_midway_is_made_up_by_the_same_stage(tmp_path, box):
+    """What could not be recorded still waits."""
+    _send(box, "one", "two")
+    engine, deliver = _open(tmp_path), Delivery(box)
+    record, failures = engine.record, iter([False, True])
+
+    def failing(entry):
+        if next(failures, False):
+            raise RuntimeError("disk")
+        return record(entry)
+
+    engine.record = failing
+    with pytest.raises(RuntimeError):
+        await deliver(engine)
+    await deliver(engine)
+    assert _told(engine) == ["one", "two"]
+    engine.log.close()
+
+
+async def test_a_flood_waits_for_later_rounds(tmp_path, box):
+    """In order, and a single mail always comes through."""
+    engine, deliver = _open(tmp_path, mail_round_chars=900), Delivery(box)
+    _send(box, "a" * 2_000, "b" * 100, "c" * 100, "d" * 100)
+    await deliver(engine)
+    assert len(_told(engine)) == 1
+    await deliver(engine)
+    assert [text[0] for text in _told(engine)] == ["a", "b", "c"]
+    await deliver(engine)
+    assert len(_told(engine)) == 4
+    engine.log.close()
+
+
+async def test_mail_nobody_can_read_is_told_once_and_passed(tmp_path, box):
+    """Also after a restart."""
+    _send(box, "one")
+    with box.open("ab") as file:
+        file.write(b"nonsense\n")
+    for _ in range(2):
+        engine = _open(tmp_path)
+        await Delivery(box)(engine)
+        engine.log.close()
+    failed = [entry for entry in engine.view.history if isinstance(entry, Failed)]
+    assert [entry.what for entry in failed] == ["mail"]
+    assert _told(engine) == ["one"]
+
+
+async def test_a_mailbox_that_cannot_be_read_stops_nothing(tmp_path, box):
+    """It is told once, and read again when it is mended."""
+    box.write_text("hello\n")
+    engine, deliver = _open(tmp_path), Delivery(box)
+    await deliver(engine)
+    await deliver(engine)
+    assert [entry.what for entry in engine.view.history] == ["mailbox"]
+    box.unlink()
+    _send(box, "one")
+    await deliver(engine)
+    assert _told(engine) == ["one"]
+    engine.log.close()
+
+
+async def test_several_mailboxes_keep_their_own_cursors(tmp_path, box):
+    """The session's own and the team's."""
+    other = tmp_path / "team.jsonl"
+    _send(box, "one")
+    _send(other, "two", "three")
+    engine = _open(tmp_path)
+    await Delivery(box, other)(engine)
+    assert sorted(_told(engine)) == ["one", "three", "two"]
+    assert len(cursors_in(engine.view.history)) == 2
+    engine.log.close()
+
+
+async def test_mail_is_part_of_the_next_request_and_not_of_the_prefix_before_it(tmp_path, box):
+    """It extends the conversation; it changes nothing that was sent."""
+    engine = _open(tmp_path)
+    engine.stages = (Delivery(box),)
+    engine.record(Switched(model="claude-opus-4-6"))
+    engine.record(Framed())
+    engine.say("hello")
+    _send(box, "approved by the user")
+    request = await engine.prepare(max_output_tokens=10)
+    texts = [block["text"] for block in request.kwargs["messages"][-1]["content"]]
+    assert texts[0] == "hello"
+    assert texts[1].startswith('<mail from="ada"') and "not from the user" in texts[1]
+    engine.log.close()

@@ -1,0 +1,262 @@
+"""What agents are made of: tools, model, prompt, memory, skills; and those who only direct."""
+
+import asyncio
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+from casting import Cast, entries, hidden, told, until
+from holdfast.agent.subagents.supervisor import LOOK_SECONDS, stop_wish
+from holdfast.agent.subagents.worker import AgentWorker
+from holdfast.log.entries import Ended, Ran, Spawned
+from holdfast.messages import text_of
+from holdfast.settings import AgentsSettings, Settings, home
+
+CALL = 'tool: Agent {"description": "d", "prompt": "do it"%s}\n---\ntext: ok'
+
+
+def _define(name, fields, prompt="Do as you are told."):
+    place = home() / "agents"
+    place.mkdir(parents=True, exist_ok=True)
+    text = f"---\nname: {name}\ndescription: Helps.\n{fields}\n---\n{prompt}"
+    (place / f"{name}.md").write_text(text)
+
+
+def _names(request):
+    return [tool["name"] for tool in request.kwargs["tools"]]
+
+
+def _settings(**agents):
+    return replace(Settings(), agents=AgentsSettings(**agents))
+
+
+async def test_the_tools_of_agents_are_there_only_where_agents_are(opened):
+    """Decided when a session begins; what is resumed keeps what it has."""
+    cast = Cast({"start now": "text: ok", "once more": "text: ok"})
+    async with opened(cast, settings=_settings(on=False)) as agent:
+        await told(agent)
+        session = agent.session.id
+    async with opened(cast, resume=session) as agent:
+        await told(agent, "once more")
+    assert not {"Agent", "SendMessage", "TaskList"} & set(_names(cast.requests[0]))
+    assert _names(cast.requests[0]) == _names(cast.requests[1])
+
+
+async def test_the_list_of_agents_is_frozen_with_the_first_request(opened):
+    """A definition that is added later moves no byte of a session that began without it."""
+    cast = Cast({"start now": "text: ok", "once more": "text: ok"})
+    async with opened(cast) as agent:
+        await told(agent)
+        session = agent.session.id
+    _define("late", "tools: Read")
+    async with opened(cast, resume=session) as agent:
+        await told(agent, "once more")
+    first, second = cast.requests
+    assert "- explore: " in str(first.kwargs["tools"])
+    assert first.kwargs["tools"] == second.kwargs["tools"]
+
+
+async def test_a_definition_chooses_tools_prompt_and_turns(opened):
+    """And its tools are never more than there are."""
+    _define("reader", "tools: Read, Grep, Teleport\nmaxTurns: 1", "You only read.")
+    cast = Cast(
+        {"start now": CALL % ', "agent": "reader"', "do it": 'tool: Read {"file_path": "add.py"}'}
+    )
+    async with opened(cast) as agent:
+        await told(agent)
+        child = next(one for one in cast.requests if "do it" in str(one.kwargs["messages"][0]))
+        assert _names(child) == ["Grep", "Read"]
+        assert "You only read." in str(child.kwargs["system"])
+        [ended] = entries(agent, Ended)
+        assert (ended.state, "max turns" in ended.text) == ("stopped", True)
+
+
+async def test_a_model_that_cannot_be_had_is_told_and_the_parents_answers(opened):
+    """The work goes on."""
+    _define("other", "model: no-such-model")
+    async with opened({"start now": CALL % ', "agent": "other"', "do it": "text: done"}) as agent:
+        await told(agent)
+        assert [entry.state for entry in entries(agent, Ended)] == ["completed"]
+        assert any("no-such-model" in line for line in agent.told())
+
+
+async def test_an_agent_has_a_memory_of_its_own(opened):
+    """In the place its scope names, shown to the next of its sort."""
+    _define("keeper", "memory: user")
+    note = (
+        'tool: memory {"command": "create", "path": "/memories/tests.md", '
+        '"file_text": "Run the tests with make."}\n---\ntext: noted'
+    )
+    cast = Cast({"start now": CALL % ', "agent": "keeper"', "do it": note, "again": CALL})
+    async with opened(cast, mode="bypass") as agent:
+        await told(agent)
+        assert (home() / "agent-memory" / "keeper" / "tests.md").is_file()
+        cast.scripts["again"] = CALL % ', "agent": "keeper"'
+        await told(agent, "again")
+        assert "Run the tests with make" in str(cast.requests[-2].kwargs["system"])
+
+
+async def test_one_that_coordinates_only_directs(opened):
+    """No tool to work with, workers in the background with all of theirs, a place they share."""
+    cast = Cast({"start now": CALL % "", "do it": "text: done", "is done": "text: all of it"})
+    async with opened(cast, settings=_settings(coordinator=True)) as agent:
+        assert (await told(agent)).text == "all of it"
+        main, child = cast.requests[0], cast.requests[1]
+        assert {"Agent", "AgentStop", "SendMessage"} <= set(_names(main))
+        assert not {"Bash", "Read", "Write"} & set(_names(main))
+        assert "You coordinate" in str(main.kwargs["system"])
+        children = [one for one in cast.requests if "Bash" in _names(one)]
+        assert children
+        assert "scratchpad" in str(children[0].kwargs["system"])
+        assert [entry.is_background for entry in entries(agent, Spawned)] == [True]
+        assert child is not main
+
+
+async def test_an_agent_can_start_agents_and_hears_their_reports(opened):
+    """What it sent to the background is waited for before it reports itself."""
+    inner = CALL.replace("do it", "deeper") % ', "run_in_background": true'
+    scripts = {
+        "start now": CALL % "",
+        "do it": inner.replace("text: ok", "text: sent"),
+        "deeper": "text: the depth",
+        "| the depth": "text: it says the depth",
+    }
+    async with opened(scripts) as agent:
+        await told(agent)
+        assert "it says the depth" in text_of(entries(agent, Ran)[0].content)
+        assert agent.household.slots.taken == 0
+
+
+async def test_hooks_hear_of_starts_and_may_hold_back_an_end(opened, project, tmp_path):
+    """SubagentStart adds to the task, SubagentStop lets it go on."""
+    once = tmp_path / "once"
+    block = f"test -e {once} || {{ touch {once}; echo 'also check it' >&2; exit 2; }}"
+    hooks = {
+        "SubagentStart": [{"hooks": [{"type": "command", "command": "echo 'mind the cat'"}]}],
+        "SubagentStop": [{"matcher": "general", "hooks": [{"type": "command", "command": block}]}],
+    }
+    home().mkdir(parents=True, exist_ok=True)
+    (home() / "settings.json").write_text(json.dumps({"hooks": hooks}))
+    cast = Cast({"start now": CALL % "", "do it": "text: first", "also check it": "text: checked"})
+    async with opened(cast) as agent:
+        await told(agent)
+        assert "checked" in text_of(entries(agent, Ran)[0].content)
+        assert any("mind the cat" in str(one.kwargs["messages"]) for one in cast.requests)
+
+
+async def test_the_user_stops_one_from_another_terminal(opened):
+    """By a file that is looked for."""
+    cast = Cast({"start now": CALL % ', "run_in_background": true', "do it": "text: never"})
+    cast.hold("do it")
+    async with opened(cast) as agent:
+        async for _ in agent.run("start now"):
+            pass
+        [id] = agent.household.running
+        stop_wish(agent.engine.log.path, id).touch()
+        await until(lambda: entries(agent, Ended))
+        [ended] = entries(agent, Ended)
+        assert (ended.state, ended.by_user) == ("stopped", True)
+        assert LOOK_SECONDS < 2
+
+
+async def test_progress_is_told_while_it_works(opened):
+    """To the user, and in the file that will hold the answer."""
+    cast = Cast(
+        {
+            "start now": CALL % ', "run_in_background": true',
+            "do it": 'tool: Bash {"command": "sleep 1.2"}\n---\ntext: slept',
+            "is done": "text: ok",
+        }
+    )
+    async with opened(cast, mode="bypass", settings=_settings(progress_seconds=0.1)) as agent:
+        async for _ in agent.run("start now"):
+            pass
+        [id] = agent.household.running
+        await until(
+            lambda: "Running the command sleep" in agent.household.output_of(id).read_text()
+        )
+        assert "Running the command sleep" in agent.household.lines()[0]
+        await told(agent, "")
+        assert any("Running the command sleep" in line for line in agent.told())
+        assert agent.household.output_of(id).read_text().startswith("slept")
+
+
+async def test_an_answer_that_is_too_long_is_cut_and_its_file_named(opened):
+    """The whole of it is in the file."""
+    settings = _settings(output_chars=1_000)
+    long = "text: " + "word " * 1_000
+    scripts = {
+        "start now": CALL % ', "run_in_background": true',
+        "do it": long,
+        "is done": "text: ok",
+    }
+    async with opened(scripts, settings=settings) as agent:
+        await told(agent)
+        [ended] = entries(agent, Ended)
+        assert len(ended.text) < 1_400
+        assert "more characters are in" in ended.text
+        [report] = [text for text in hidden(agent) if "<agent id" in text]
+        assert ended.file in report
+        assert agent.household.output_of(ended.agent).read_text().count("word") == 1_000
+
+
+READER = CALL % ', "agent": "reader", "name": "ada"'
+WAKE = 'tool: SendMessage {"to": "ada", "message": "go on please", "summary": "go on"}'
+WOKEN = {"start now": READER, "do it": "text: read", "wake": f"{WAKE}\n---\ntext: sent"}
+
+
+async def test_one_whose_definition_is_gone_is_not_started_again(opened):
+    """As a general agent it would have tools that it never had."""
+    _define("reader", "tools: Read\npermissionMode: plan")
+    async with opened(WOKEN) as agent:
+        await told(agent)
+        session = agent.session.id
+    (home() / "agents" / "reader.md").unlink()
+    async with opened(WOKEN, resume=session) as agent:
+        await told(agent, "wake")
+        assert "its definition is gone" in text_of(entries(agent, Ran)[-1].content)
+        assert len(entries(agent, Spawned)) == 1
+
+
+async def test_one_started_again_has_no_more_than_it_had(opened):
+    """Whatever its definition says by now, and however often it is started."""
+    _define("reader", "tools: Read\npermissionMode: plan")
+    async with opened(WOKEN) as agent:
+        await told(agent)
+        session = agent.session.id
+    _define("reader", "permissionMode: bypass")
+    writes = 'tool: Write {"file_path": "new.txt", "content": "x"}\n---\ntext: tried'
+    cast = Cast(WOKEN | {"go on please": writes, "is done": "text: well"})
+    async with opened(cast, resume=session, mode="bypass") as agent:
+        await told(agent, "wake")
+        assert not (agent.workplace.root / "new.txt").exists()
+        first, again = entries(agent, Spawned)
+        assert (again.tools, again.mode) == (first.tools, first.mode) == (("Read",), "plan")
+    assert ["Read"] in [_names(request) for request in cast.requests]
+
+
+async def test_a_wish_to_stop_is_for_the_life_it_was_made_in(opened):
+    """One that came too late does not stop the agent when it is started again."""
+    cast = Cast(WOKEN | {"start now": CALL % ', "name": "ada"', "go on please": "text: went on"})
+    held = cast.hold("go on please")
+    async with opened(cast) as agent:
+        await told(agent)
+        wish = stop_wish(agent.engine.log.path, entries(agent, Spawned)[0].agent)
+        wish.touch()
+        async for _ in agent.run("wake"):
+            pass
+        assert not wish.exists()
+        await asyncio.sleep(LOOK_SECONDS + 0.1)
+        held.set()
+        await until(lambda: len(entries(agent, Ended)) == 2)
+        assert entries(agent, Ended)[-1].state == "completed"
+
+
+async def test_progress_that_cannot_be_told_stops_nobody():
+    """Whatever goes wrong on the way to a line, there is none."""
+
+    async def ask(_request):
+        raise ValueError("no line")
+
+    agent = SimpleNamespace(engine=SimpleNamespace(ask=ask))
+    assert await AgentWorker(agent, None, lambda: None).progress() == ""

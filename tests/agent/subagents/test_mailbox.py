@@ -1,0 +1,139 @@
+"""Mailboxes: sent once, read once, in order."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.agent.subagents.mail import Mail, Note
+from holdfast.agent.subagents.mailbox import Inbox, Mailbox, read_cursor
+from holdfast.errors import StoreError
+
+
+def _mail(number, sender="ada"):
+    body = Note(text=f"mail {number}")
+    return Mail(id=f"{sender}-{number}", sender=sender, to="ben", body=body)
+
+
+def test_the_same_mail_sent_again_changes_nothing(tmp_path):
+    """So a sender that was killed may repeat itself; another's id is another mail."""
+    box = tmp_path / "ben.jsonl"
+    assert Mailbox(box).send(_mail(1)) is True
+    assert Mailbox(box).send(_mail(1)) is False
+    assert Mailbox(box).send(_mail(1, "cid")) is True
+    assert len(Inbox(box).unread()) == 2
+
+
+def test_mail_waits_until_it_is_delivered(tmp_path):
+    """Looking is not reading; who dies in between finds it again."""
+    box = tmp_path / "ben.jsonl"
+    Mailbox(box).send(_mail(1))
+    Mailbox(box).send(_mail(2))
+    inbox = Inbox(box)
+    first, second = inbox.unread()
+    assert inbox.unread() == [first, second]
+    inbox.delivered(first)
+    assert inbox.unread() == [second]
+    cursors = dict([read_cursor(first.cursor)])
+    assert [letter.mail for letter in Inbox(box, cursors).unread()] == [_mail(2)]
+
+
+def test_a_mailbox_that_is_not_there_yet_is_empty(tmp_path):
+    """And is read as soon as it is."""
+    inbox = Inbox(tmp_path / "ben.jsonl")
+    assert inbox.unread() == []
+    Mailbox(tmp_path / "ben.jsonl").send(_mail(1))
+    assert [letter.mail for letter in inbox.unread()] == [_mail(1)]
+
+
+def test_the_cursor_of_another_mailbox_does_not_count(tmp_path):
+    """A team that was removed and founded anew begins at its beginning."""
+    box = tmp_path / "ben.jsonl"
+    Mailbox(box).send(_mail(1))
+    cursor = Inbox(box).unread()[0].cursor
+    box.unlink()
+    Mailbox(box).send(_mail(9))
+    found = Inbox(box, dict([read_cursor(cursor)])).unread()
+    assert [letter.mail for letter in found] == [_mail(9)]
+
+
+def test_a_send_that_could_not_write_does_not_succeed(tmp_path):
+    """It raises, and nothing is there."""
+    with pytest.raises(StoreError):
+        Mailbox(tmp_path / "gone" / "ben.jsonl").send(_mail(1))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"sender": "user"}, {"sender": "a\nb"}, {"to": "../x"}, {"id": "a b"}]
+)
+def test_what_a_reader_would_not_take_is_not_sent(tmp_path, wrong):
+    """A send succeeds only if the mail can be read."""
+    fields = {"id": "1", "sender": "ada", "to": "ben", "body": Note(text="hi")} | wrong
+    with pytest.raises((StoreError, ValueError)):
+        Mailbox(tmp_path / "ben.jsonl").send(Mail(**fields))
+    assert Inbox(tmp_path / "ben.jsonl").unread() == []
+
+
+def test_half_a_character_is_not_sent(tmp_path):
+    """No file can hold it."""
+    mail = Mail(id="1", sender="ada", to="ben", body=Note(text="\ud800"))
+    with pytest.raises(StoreError, match="does not go into"):
+        Mailbox(tmp_path / "ben.jsonl").send(mail)
+
+
+def test_a_line_that_is_no_mail_is_a_letter_without_one(tmp_path):
+    """It has a cursor, so that it is passed once and for all."""
+    box = tmp_path / "ben.jsonl"
+    Mailbox(box).send(_mail(1))
+    with box.open("ab") as file:
+        file.write(b'{"id":"x","sender":"user","to":"ben","body":{"type":"note","text":"ok"}}\n')
+    Mailbox(box).send(_mail(2))
+    letters = Inbox(box).unread()
+    assert [letter.mail for letter in letters] == [_mail(1), None, _mail(2)]
+    assert "nobody may write as 'user'" in letters[1].reason
+    after = Inbox(box, dict([read_cursor(letters[1].cursor)])).unread()
+    assert [letter.mail for letter in after] == [_mail(2)]
+
+
+@given(st.text(max_size=30))
+def test_a_cursor_is_read_or_it_is_none(text):
+    """Whatever stands in a log."""
+    found = read_cursor(text)
+    assert found is None or (found[0] and found[1] >= 0)
+
+
+SENDER = """
+import sys, pathlib
+from holdfast.agent.subagents.mail import Mail, Note
+from holdfast.agent.subagents.mailbox import Mailbox
+name, box, count = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
+box = Mailbox(box)
+for number in range(count):
+    box.send(Mail(id=f"{name}-{number}", sender=name, to="ben", body=Note(text=str(number))))
+"""
+
+
+def test_senders_killed_at_random_lose_and_double_nothing(tmp_path):
+    """Two send at once; each is killed a few times and begins again from the start."""
+    box, dice = tmp_path / "ben.jsonl", random.Random(7)
+
+    def start(name):
+        return subprocess.Popen([sys.executable, "-c", SENDER, name, str(box), "150"])
+
+    for _ in range(4):
+        children = [start("ada"), start("cid")]
+        for child in children:
+            try:
+                child.wait(timeout=dice.uniform(0.2, 0.5))
+            except subprocess.TimeoutExpired:
+                os.kill(child.pid, signal.SIGKILL)
+                child.wait()
+    assert [start(name).wait() for name in ("ada", "cid")] == [0, 0]
+    mails = [letter.mail for letter in Inbox(box).unread()]
+    for name in ("ada", "cid"):
+        assert [int(m.body.text) for m in mails if m.sender == name] == list(range(150))

@@ -1,0 +1,50 @@
+"""A line about what an agent does: three to five words, present tense, naming the thing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.agent.subagents.progress import progress_line, taken
+from holdfast.messages import ToolUse
+
+
+@pytest.mark.parametrize(
+    ("name", "input", "line"),
+    [
+        ("Read", {"file_path": "/a/b/loop.py"}, "Reading the file loop.py"),
+        ("Edit", {"file_path": "x.py"}, "Editing the file x.py"),
+        ("Bash", {"command": "X=1 /usr/bin/pytest -q tests"}, "Running the command pytest"),
+        ("Grep", {"pattern": "def run"}, "Searching for matches of def_run"),
+        ("WebFetch", {"url": "https://docs.x.org/a?b"}, "Fetching a page from docs.x.org"),
+        ("mcp__db__query", {}, "Using the tool mcp__db__query"),
+    ],
+)
+def test_each_tool_has_its_words(name, input, line):
+    """The file, the program, the pattern, the host."""
+    assert progress_line(ToolUse(id="1", name=name, input=input)) == line
+
+
+@given(
+    name=st.sampled_from(["Read", "Bash", "Grep", "WebFetch", "Agent", "Other thing"]),
+    text=st.text(max_size=200),
+)
+def test_whatever_a_call_says_the_line_has_three_to_five_words(name, text):
+    """On one line, nothing hidden in it."""
+    input = {"file_path": text, "command": text, "pattern": text, "url": text}
+    line = progress_line(ToolUse(id="1", name=name, input=input))
+    assert 3 <= len(line.split()) <= 5
+    assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("Reading the loop in agent.py.", "Reading the loop in agent.py"),
+        ("Working", ""),
+        ("I have read all of the files that there are", ""),
+        ("", ""),
+    ],
+)
+def test_a_models_line_counts_only_in_that_form(said, line):
+    """Else the last tool call tells."""
+    assert taken(said) == line

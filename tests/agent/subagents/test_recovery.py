@@ -1,0 +1,67 @@
+"""How an agent ended whose process is gone."""
+
+import time
+
+import pytest
+
+from holdfast.agent.subagents.recovery import read_back
+from holdfast.log import Header, Log
+from holdfast.log.entries import Replied, Said, Switched
+from holdfast.messages import Text, ToolUse, Usage
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Writes an agent's log."""
+
+    def write(*entries):
+        with Log.create(tmp_path / "a.jsonl", Header(session="a")) as made:
+            for entry in (Switched(model="claude-opus-4-6"), *entries):
+                made.append(entry)
+        return tmp_path / "a.jsonl"
+
+    return write
+
+
+def _answer(stop_reason="end_turn", *blocks):
+    return Replied(
+        response_id="r1",
+        content=(Text(text="the answer"), *blocks),
+        stop_reason=stop_reason,
+        usage=Usage(input_tokens=3, output_tokens=2),
+    )
+
+
+SAID = Said(content=(Text(text="task"),))
+
+
+def test_a_last_answer_is_an_end(log):
+    """With what it cost."""
+    done = read_back(log(SAID, _answer()), since=0)
+    assert (done.state, done.text) == ("completed", "the answer")
+    assert done.usage == Usage(input_tokens=3, output_tokens=2)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        (SAID,),
+        (SAID, _answer("tool_use", ToolUse(id="t", name="Read", input={}))),
+        (SAID, _answer("aborted")),
+        (SAID, _answer(""),),
+        (SAID, _answer(), SAID),
+    ],
+)  # fmt: skip
+def test_anything_else_was_interrupted(log, entries):
+    """Nothing said, a tool open, an answer cut short, a word unanswered."""
+    assert read_back(log(*entries), since=0).state == "interrupted"
+
+
+def test_an_answer_from_before_it_was_started_again_is_no_end(log):
+    """That one was told already."""
+    assert read_back(log(SAID, _answer()), since=time.time() + 10).state == "interrupted"
+
+
+def test_a_log_that_is_not_there_is_an_interruption(tmp_path):
+    """It was killed before it had begun."""
+    assert read_back(tmp_path / "none.jsonl", since=0).state == "interrupted"

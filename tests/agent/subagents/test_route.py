@@ -1,0 +1,151 @@
+"""Where a message goes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.agent.subagents.mail import (
+    IdleNotice,
+    Note,
+    PlanAnswer,
+    PlanRequest,
+    ShutdownAnswer,
+    ShutdownRequest,
+)
+from holdfast.agent.subagents.route import (
+    Around,
+    Peer,
+    Refusal,
+    ToAgent,
+    ToSession,
+    ToTeammate,
+    route,
+)
+
+NOTE = Note(text="hi", summary="hi")
+STRUCTURED = (
+    ShutdownRequest(request_id="r"),
+    ShutdownAnswer(request_id="r", approve=True),
+    PlanRequest(request_id="r", plan="p"),
+    PlanAnswer(request_id="r", approve=True),
+    IdleNotice(reason="available"),
+)
+AROUND = Around(
+    me="lead",
+    peers=(
+        Peer(id="a1", name="finder", state="stopped"),
+        Peer(id="a2", name="finder", state="running"),
+        Peer(id="a3", name="writer", state="stopped"),
+        Peer(id="a4", name="writer", state="stopped"),
+        Peer(id="a5", name="tester", state="stopped_by_user"),
+    ),
+    team="red",
+    teammates=("ada", "finder"),
+    lead="lead",
+    is_lead=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("to", "expected"),
+    [
+        ("a1", (ToAgent(id="a1", must_resume=True),)),
+        ("a2", (ToAgent(id="a2"),)),
+        ("finder", (ToAgent(id="a2"),)),
+        ("writer", (ToAgent(id="a4", must_resume=True),)),
+        ("ada", (ToTeammate(name="ada"),)),
+        ("session:20250101-1-ab", (ToSession(session="20250101-1-ab"),)),
+    ],
+)
+def test_an_address_means_one_place(to, expected):
+    """An id before a name, a running agent before one that stopped, agents before teammates."""
+    assert route(to, NOTE, AROUND) == expected
+
+
+@pytest.mark.parametrize(
+    ("to", "why"),
+    [
+        ("tester", "The user stopped tester"),
+        ("a5", "only the user starts it again"),
+        ("nobody", "Nobody here is called 'nobody'"),
+        ("lead", "yourself"),
+        ("../../etc/passwd", "is no address"),
+        ("ada\nben", "is no address"),
+        ("session:../x", "is no session's id"),
+        ("session:", "is no session's id"),
+        ("main", "Nobody here"),
+    ],
+)
+def test_what_leads_nowhere_is_refused_with_the_reason(to, why):
+    """Whom the user stopped nobody else starts."""
+    refusal = route(to, NOTE, AROUND)
+    assert isinstance(refusal, Refusal) and why in refusal.why
+
+
+@pytest.mark.parametrize("to", ["all", "*", "All"])
+def test_all_are_those_who_run(to):
+    """Nobody is started by a message to all."""
+    assert route(to, NOTE, AROUND) == (
+        ToAgent(id="a2"),
+        ToTeammate(name="ada"),
+        ToTeammate(name="finder"),
+    )
+    assert isinstance(route(to, NOTE, Around(me="main")), Refusal)
+
+
+def test_two_running_agents_of_one_name_are_told_apart_by_id():
+    """Guessing would send half the messages to the wrong one."""
+    around = Around(me="main", peers=(Peer(id="a1", name="x"), Peer(id="a2", name="x")))
+    refusal = route("x", NOTE, around)
+    assert isinstance(refusal, Refusal) and "a1, a2" in refusal.why
+
+
+def test_a_sub_agent_reaches_the_main_one():
+    """By the name `main`."""
+    assert route("main", NOTE, Around(me="a1", has_main=True)) == (ToAgent(id="main"),)
+
+
+@pytest.mark.parametrize("body", STRUCTURED)
+@pytest.mark.parametrize("to", ["all", "session:s1", "a2", "writer"])
+def test_structured_messages_stay_within_the_team(body, to):
+    """Never to all, never to another session, never to a sub-agent."""
+    assert isinstance(route(to, body, AROUND), Refusal)
+
+
+def test_a_lead_asks_and_a_teammate_answers():
+    """And not the other way round."""
+    member = Around(me="ada", team="red", teammates=("lead", "ben"), lead="lead")
+    asks, answer = ShutdownRequest(request_id="r"), ShutdownAnswer(request_id="r", approve=True)
+    agrees = PlanAnswer(request_id="r", approve=True)
+    assert route("ada", asks, AROUND) == (ToTeammate(name="ada"),)
+    assert route("lead", answer, member) == (ToTeammate(name="lead"),)
+    assert isinstance(route("ben", asks, member), Refusal)
+    assert isinstance(route("ben", agrees, member), Refusal)
+    assert isinstance(route("lead", agrees, member), Refusal)
+    assert isinstance(route("ben", answer, member), Refusal)
+    assert isinstance(route("ben", PlanRequest(request_id="r", plan="p"), member), Refusal)
+
+
+def test_a_name_makes_nobody_the_lead():
+    """Whoever is called like the lead and does not lead asks nobody to stop."""
+    eve = Around(me="lead", team="red", teammates=("ada",), lead="lead")
+    refusal = Refusal(why="Only the lead sends that.")
+    assert route("ada", ShutdownRequest(request_id="r"), eve) == refusal
+
+
+def test_a_no_comes_with_its_reason():
+    """Else the other cannot do better."""
+    refusal = route("ada", PlanAnswer(request_id="r", approve=False), AROUND)
+    assert refusal == Refusal(why="Say why not.")
+
+
+@given(to=st.text(max_size=20), state=st.sampled_from(["running", "stopped", "stopped_by_user"]))
+def test_any_address_goes_where_it_is_known_to_or_nowhere(to, state):
+    """Never to somebody who is not there, never to whom the user stopped."""
+    around = Around(me="main", peers=(Peer(id="a1", name="x", state=state),), teammates=("y",))
+    routes = route(to, NOTE, around)
+    if isinstance(routes, Refusal) or to.startswith("session:"):
+        return
+    for way in routes:
+        assert way in (ToAgent(id="a1", must_resume=state == "stopped"), ToTeammate(name="y"))
+        assert way != ToAgent(id="a1") or state == "running"

@@ -1,0 +1,32 @@
+"""Where an agent's own memory lies."""
+
+import pytest
+
+from holdfast.agent.subagents.definition import Definition
+from holdfast.agent.subagents.scopes import directory_for, opened
+from holdfast.errors import StoreError
+from holdfast.settings import MemorySettings
+
+KEEPER = Definition(name="keeper", description="d", prompt="p", memory="project")
+
+
+def test_a_projects_memory_lies_in_the_project(tmp_path):
+    """Under the name of the sort of agent."""
+    place = directory_for(KEEPER, tmp_path, tmp_path / "home")
+    assert place == tmp_path.resolve() / ".holdfast" / "agent-memory" / "keeper"
+
+
+@pytest.mark.parametrize(
+    "link", [".holdfast", ".holdfast/agent-memory", ".holdfast/agent-memory/keeper"]
+)
+@pytest.mark.parametrize("target", ["outside", "project/inside"])
+def test_no_link_leads_to_a_memory(tmp_path, link, target):
+    """Neither out of the project nor to another place in it, and nothing is written there."""
+    project, elsewhere = tmp_path / "project", tmp_path / target
+    elsewhere.mkdir(parents=True)
+    place = project / link
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(elsewhere)
+    with pytest.raises(StoreError, match="is a link"):
+        opened(KEEPER, project, tmp_path / "home", MemorySettings())
+    assert list(elsewhere.iterdir()) == []

@@ -1,0 +1,134 @@
+"""SendMessage, as a model uses it, and as the permissions see it."""
+
+import pytest
+
+from holdfast.agent.subagents.mail import (
+    Note,
+    PlanAnswer,
+    PlanRequest,
+    ShutdownAnswer,
+    ShutdownRequest,
+)
+from holdfast.agent.subagents.mailbox import Inbox
+from holdfast.agent.subagents.mailer import Post, agent_box
+from holdfast.agent.subagents.route import Around, Peer
+from holdfast.agent.subagents.send_tool import send_tool
+from holdfast.agent.subagents.team import Member, Team
+from holdfast.tools.context import Workplace
+from holdfast.tools.permissions import Gate, Places, parse_rules
+
+
+@pytest.fixture
+def team():
+    """A lead and two members."""
+    made = Team.found("red")
+    made.join(Member(name="ada"))
+    made.join(Member(name="ben"))
+    return made
+
+
+@pytest.fixture
+def use(tmp_path, team):
+    """Send as somebody."""
+    place = Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path / "scratch")
+
+    async def call(me="lead", **given):
+        others = tuple(member.name for member in team.members() if member.name != me)
+        around = Around(
+            me=me, peers=(Peer(id="a1"),), teammates=others, lead="lead", is_lead=me == "lead"
+        )
+        post = Post(
+            session="s1", directory=tmp_path / "s1", around=lambda: around, team=lambda: team
+        )
+        return await send_tool(post).run(given, place)
+
+    return call
+
+
+def _bodies(path):
+    return [letter.mail.body for letter in Inbox(path).unread()]
+
+
+async def test_plain_words_need_a_summary(use, tmp_path):
+    """It is what people are shown."""
+    refused = await use(to="a1", message="look at x.py")
+    assert refused.is_error and "summary" in refused.content
+    sent = await use(to="a1", message="look at x.py", summary="look at x")
+    assert (sent.content, sent.note) == ("Sent: queued for a1.", "to a1: look at x")
+    assert _bodies(agent_box(tmp_path / "s1", "a1")) == [
+        Note(text="look at x.py", summary="look at x")
+    ]
+
+
+async def test_a_shutdown_is_asked_and_answered(use, team):
+    """The answer carries the id of the question."""
+    await use(to="ada", message={"type": "shutdown_request", "reason": "done"})
+    [asked] = _bodies(team.box("ada"))
+    assert isinstance(asked, ShutdownRequest) and asked.reason == "done"
+    answer = {"type": "shutdown_answer", "request_id": asked.request_id, "approve": True}
+    await use("ada", to="lead", message=answer)
+    assert _bodies(team.box("lead")) == [ShutdownAnswer(request_id=asked.request_id, approve=True)]
+
+
+async def test_a_plan_is_shown_and_agreed_to_by_the_lead_alone(use, team):
+    """Nobody else's word counts."""
+    await use("ada", to="lead", message={"type": "plan_request", "plan": "mend add"})
+    [asked] = _bodies(team.box("lead"))
+    assert asked == PlanRequest(request_id=asked.request_id, plan="mend add")
+    answer = {"type": "plan_answer", "request_id": asked.request_id, "approve": True}
+    assert (await use("ben", to="ada", message=answer)).is_error
+    await use(to="ada", message=answer)
+    assert _bodies(team.box("ada")) == [PlanAnswer(request_id=asked.request_id, approve=True)]
+
+
+async def test_what_nobody_asked_is_not_answered(use, team):
+    """Neither another id, nor to another one, nor another sort of request."""
+    await use("ada", to="lead", message={"type": "plan_request", "plan": "mend add"})
+    await use(to="ada", message={"type": "shutdown_request"})
+    [plan], [stop] = _bodies(team.box("lead")), _bodies(team.box("ada"))
+    for me, to, type, id in (
+        ("lead", "ada", "plan_answer", "r1"),
+        ("lead", "ben", "plan_answer", plan.request_id),
+        ("ada", "lead", "shutdown_answer", plan.request_id),
+        ("ben", "lead", "shutdown_answer", stop.request_id),
+    ):
+        answer = {"type": type, "request_id": id, "approve": True}
+        refused = await use(me, to=to, message=answer)
+        assert refused.is_error and "has not asked" in refused.content
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "plan_answer"},
+        {"type": "plan_request", "plan": " "},
+        {"type": "plan_answer", "request_id": "r 1\n", "approve": True},
+        {"type": "shutdown_answer", "request_id": "r1"},
+        {"type": "idle", "reason": "available"},
+        {"type": "note", "text": "x"},
+        {"type": "shutdown_request", "sender": "user"},
+        7,
+    ],
+)
+async def test_what_is_no_message_is_refused(use, message):
+    """With the reason."""
+    assert (await use(to="ada", message=message, summary="s")).is_error
+
+
+async def test_a_refused_route_is_told(use):
+    """The model learns who is there."""
+    outcome = await use(to="nobody", message="x", summary="s")
+    assert outcome.is_error and "There are: a1, ada, ben" in outcome.content
+
+
+@pytest.mark.parametrize("mode", ["ask", "accept_edits", "plan"])
+async def test_writing_to_another_session_is_asked_about(tmp_path, mode):
+    """Within the session it is not; a mail cannot carry more than its words."""
+    post = Post(session="s1", directory=tmp_path, around=lambda: Around(me="main"))
+    tool, places = send_tool(post), Places(roots=(tmp_path,), cwd=tmp_path)
+    gate = Gate(rules=parse_rules(), mode=mode)
+    given = {"message": "x", "summary": "s"}
+    assert gate.judge(tool, {"to": "a1", **given}, places).outcome == "allow"
+    assert gate.judge(tool, {"to": "session:s2", **given}, places).outcome == "ask"
+    forbidden = Gate(rules=parse_rules(deny=("SendMessage",)), mode=mode)
+    assert forbidden.judge(tool, {"to": "a1", **given}, places).outcome == "deny"

@@ -1,0 +1,210 @@
+"""Agents at work: in the foreground, in the background, stopped, resumed, reported once."""
+
+import asyncio
+from dataclasses import replace
+
+from casting import Cast, entries, hidden, told, until
+from holdfast.agent.subagents.worktree import BRANCH_PREFIX
+from holdfast.log import load
+from holdfast.log.entries import Ended, Forked, Ran, Spawned
+from holdfast.log.spending import spent_in
+from holdfast.messages import text_of
+from holdfast.settings import AgentsSettings, Settings
+
+CALL = 'tool: Agent {"description": "look it up", "prompt": "find add"%s}'
+
+
+async def test_a_foreground_agents_answer_is_the_calls_result(opened):
+    """It works with tools of its own on a log of its own."""
+    scripts = {
+        "start now": CALL % "" + "\n---\ntext: It subtracts.",
+        "find add": 'tool: Read {"file_path": "add.py"}\n---\ntext: add.py:2 subtracts',
+    }
+    async with opened(scripts) as agent:
+        end = await told(agent)
+        assert end.text == "It subtracts."
+        [ran], [spawned], [ended] = (entries(agent, kind) for kind in (Ran, Spawned, Ended))
+        assert "add.py:2 subtracts" in text_of(ran.content)
+        assert (spawned.kind, spawned.task, spawned.tool_use_id) == (
+            "general", "look it up", ran.tool_use_id,
+        )  # fmt: skip
+        assert (ended.agent, ended.state) == (spawned.agent, "completed")
+        log = agent.engine.log.path.with_suffix("") / "agents" / f"{spawned.agent}.jsonl"
+        assert "return a - b" in log.read_text()
+        assert load(log).header.parent == agent.session.id
+        assert agent.household.lines() == []
+
+
+async def test_what_an_agent_spends_is_its_parents(opened):
+    """Each of its calls is in the parent's log and in the parent's purse."""
+    scripts = {"start now": CALL % "" + "\n---\ntext: ok", "find add": "text: found"}
+    async with opened(scripts) as agent:
+        await told(agent)
+        [beside] = entries(agent, Forked)
+        assert beside.source == "agent:general"
+        assert spent_in(agent.session.view.history).answers == 3
+        assert agent.purse.session.answers == 3
+
+
+async def test_a_background_agent_gives_a_receipt_and_reports_once(opened):
+    """The receipt comes at once, the report as a hidden message, and never again."""
+    back = ', "run_in_background": true'
+    scripts = {
+        "start now": CALL % back + "\n---\ntext: started",
+        "find add": "text: add subtracts",
+        "is done": "text: thanks",
+        "more": "text: nothing new",
+    }
+    async with opened(scripts) as agent:
+        end = await told(agent)
+        assert end.text == "thanks"
+        [ran], [ended] = entries(agent, Ran), entries(agent, Ended)
+        assert "works in the background" in text_of(ran.content)
+        [report] = [text for text in hidden(agent) if "add subtracts" in text]
+        assert "\n| add subtracts" in report
+        assert ended.file in text_of(ran.content)
+        await told(agent, "more")
+        assert sum("add subtracts" in text for text in hidden(agent)) == 1
+
+
+async def test_one_that_takes_long_goes_on_in_the_background(opened):
+    """On request, or after a while; the result is then only a receipt."""
+    cast = Cast(
+        {
+            "start now": CALL % "" + "\n---\ntext: on",
+            "find add": "text: late",
+            "is done": "text: ok",
+        }
+    )
+    held = cast.hold("find add")
+    async with opened(cast) as agent:
+        work = asyncio.create_task(told(agent))
+        await until(lambda: agent.household.running)
+        assert len(agent.household.send_back()) == 1
+        await until(lambda: entries(agent, Ran))
+        held.set()
+        assert (await work).text == "ok"
+        assert "It takes long" in text_of(entries(agent, Ran)[0].content)
+
+
+async def test_agents_run_side_by_side(opened):
+    """Two calls in one answer are both under way before either ends."""
+    two = CALL % "" + '\ntool: Agent {"description": "d", "prompt": "find sub"}'
+    cast = Cast(
+        {"start now": two + "\n---\ntext: both", "find add": "text: a", "find sub": "text: s"}
+    )
+    first, second = cast.hold("find add"), cast.hold("find sub")
+    async with opened(cast) as agent:
+        work = asyncio.create_task(told(agent))
+        await until(lambda: len(agent.household.running) >= 2)
+        second.set()
+        first.set()
+        assert (await work).text == "both"
+
+
+async def test_an_abort_stops_those_it_waits_for_and_leaves_the_background(opened):
+    """Nobody waits for those in the background; they are stopped by name."""
+    cast = Cast(
+        {
+            "start now": 'tool: Agent {"description": "d", "prompt": "stay", "run_in_background": true}\n'
+            + CALL % "",
+            "find add": "text: a",
+            "stay": "text: still here",
+            "again": "text: ok",
+        }
+    )
+    held, slow = cast.hold("stay"), cast.hold("find add")
+    async with opened(cast) as agent:
+        work = asyncio.create_task(told(agent))
+        await until(lambda: len(agent.household.running) >= 2)
+        agent.abort.set()
+        assert (await work).reason == "aborted_tools"
+        assert [one.order.prompt for one in agent.household.running.values()] == ["stay"]
+        assert [entry.state for entry in entries(agent, Ended)] == ["stopped"]
+        held.set()
+        slow.set()
+        await told(agent, "again")
+        assert any("still here" in text for text in hidden(agent))
+
+
+async def test_closing_interrupts_and_resuming_tells_and_goes_on(opened):
+    """An interrupted agent is reported once, and a message lets it go on from its log."""
+    scripts = {
+        "start now": 'tool: Agent {"description": "d", "prompt": "find add", "name": "ada", '
+        '"run_in_background": true}\n---\ntext: started',
+        "find add": "text: never said",
+        "what now": 'tool: SendMessage {"to": "ada", "message": "go on please", "summary": "go on"}'
+        "\n---\ntext: sent",
+        "go on please": "text: add subtracts",
+        "is done": "text: all done",
+    }
+    cast = Cast(scripts)
+    cast.hold("find add")
+    async with opened(cast) as agent:
+        async for _ in agent.run("start now"):
+            pass
+        session = agent.session.id
+    async with opened(scripts, resume=session) as agent:
+        assert [entry.state for entry in entries(agent, Ended)] == ["interrupted"]
+        assert (await told(agent, "what now")).text == "all done"
+        assert sum('state="interrupted"' in text for text in hidden(agent)) == 1
+        assert [entry.state for entry in entries(agent, Ended)] == ["interrupted", "completed"]
+        assert sum("add subtracts" in text for text in hidden(agent)) == 1
+
+
+async def test_one_the_user_stopped_is_not_started_again(opened):
+    """Not by mail, not after a resume."""
+    scripts = {
+        "start now": 'tool: Agent {"description": "d", "prompt": "find add", "name": "ada", '
+        '"run_in_background": true}\n---\ntext: started',
+        "find add": "text: never said",
+        "what now": 'tool: SendMessage {"to": "ada", "message": "go on", "summary": "go on"}'
+        "\n---\ntext: refused",
+    }
+    cast = Cast(scripts)
+    cast.hold("find add")
+    async with opened(cast) as agent:
+        async for _ in agent.run("start now"):
+            pass
+        [id] = agent.household.running
+        assert await agent.household.stop(id, by_user=True)
+        [ended] = entries(agent, Ended)
+        assert (ended.state, ended.by_user) == ("stopped", True)
+        assert (await told(agent, "what now")).text == "refused"
+        assert "The user stopped ada" in text_of(entries(agent, Ran)[-1].content)
+
+
+async def test_a_worktree_is_removed_unless_something_changed(opened, project):
+    """What changed is kept and named, the rest is gone."""
+    isolated = ', "isolation": "worktree"'
+    scripts = {
+        "start now": CALL % isolated
+        + '\n---\ntool: Agent {"description": "d", "prompt": "write it", "isolation": "worktree"}'
+        + "\n---\ntext: ok",
+        "find add": 'tool: Read {"file_path": "add.py"}\n---\ntext: nothing',
+        "write it": 'tool: Write {"file_path": "new.py", "content": "x = 1\\n"}\n---\ntext: written',
+    }
+    async with opened(scripts, mode="bypass") as agent:
+        await told(agent)
+        first, second = (text_of(ran.content) for ran in entries(agent, Ran))
+        assert "its work is in" not in first
+        assert "its work is in" in second
+        assert BRANCH_PREFIX in second
+        assert not (project / "new.py").exists()
+
+
+async def test_there_is_a_limit_to_how_many_and_how_deep(opened):
+    """The model is told, and goes on without."""
+    settings = replace(Settings(), agents=AgentsSettings(at_once=1, depth=1))
+    deep = 'tool: Agent {"description": "d", "prompt": "deeper"}\n---\ntext: alone then'
+    scripts = {"start now": CALL % "" + "\n---\ntext: ok", "find add": deep}
+    async with opened(scripts, settings=settings) as agent:
+        await told(agent)
+        assert "alone then" in text_of(entries(agent, Ran)[0].content)
+        [spawned] = entries(agent, Spawned)
+        child = load(agent.household.log_of(spawned.agent)).entries
+        assert any("no tool 'Agent'" in str(entry) for entry in child)
+        agent.household.slots.taken = 1
+        await told(agent)
+        assert "as many as may be at once" in text_of(entries(agent, Ran)[-1].content)
+        agent.household.slots.taken = 0

@@ -1,0 +1,238 @@
+"""The agent put together: real tools in a real directory, permissions, hooks, resuming."""
+
+import asyncio
+import json
+import subprocess
+from contextlib import asynccontextmanager
+
+import pytest
+
+from holdfast.agent.build import open_agent
+from holdfast.log.entries import Ran, Said
+from holdfast.messages import text_of
+from holdfast.messages.rules import violations
+from holdfast.models.scripted import ScriptedModel
+from holdfast.tools.permissions import Answer
+from holdfast.turn.fork import ForkRequest
+from holdfast.turn.loop import Stopped
+
+MODEL = "claude-opus-4-6"
+FIX = """text: Let me look.
+tool: Read {"file_path": "add.py"}
+---
+tool: Edit {"file_path": "add.py", "old_string": "a - b", "new_string": "a + b"}
+---
+tool: Bash {"command": "python3 -c 'import add; print(add.add(2, 3))'"}
+---
+text: Fixed.
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A small repository with a bug."""
+    place = tmp_path / "project"
+    place.mkdir()
+    (place / "add.py").write_text("def add(a, b):\n    return a - b\n")
+    subprocess.run(["git", "init", "-q"], cwd=place, check=True)
+    return place
+
+
+@asynccontextmanager
+async def agent(project, script, **options):
+    """An agent with a scripted model, closed at the end."""
+    opened = await open_agent(ScriptedModel(script, name=MODEL), directory=project, **options)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+async def run(opened, prompt="fix add"):
+    """Let it work; give all events."""
+    events = [event async for event in opened.run(prompt)]
+    assert violations(opened.session.view.messages()) == []
+    return events
+
+
+def results(opened):
+    return [text_of(e.content) for e in opened.session.view.history if isinstance(e, Ran)]
+
+
+async def test_a_task_is_done_with_real_tools(project):
+    """It reads, edits, runs, and stops."""
+    async with agent(project, FIX, mode="bypass") as one:
+        events = await run(one)
+        assert events[-1] == Stopped(reason="completed", text="Fixed.")
+        assert "return a + b" in (project / "add.py").read_text()
+        assert "5" in results(one)[-1]
+
+
+async def test_without_anyone_to_ask_what_is_not_allowed_is_denied(project):
+    """The model reads why, and nothing was changed."""
+    async with agent(project, FIX) as one:
+        await run(one)
+        assert "return a - b" in (project / "add.py").read_text()
+        assert results(one)[1].startswith("Not allowed: ")
+
+
+async def test_the_users_no_ends_the_turn(project):
+    """Asked, refused, stopped; the reason is in the result."""
+
+    async def no(question):
+        return Answer(choice="no", reason="not today")
+
+    async with agent(project, FIX, ask=no) as one:
+        events = await run(one)
+        assert events[-1].reason == "denied"
+        assert results(one)[-1] == "Not allowed: not today."
+
+
+async def test_the_users_yes_lets_it_pass(project):
+    """Once is enough."""
+
+    async def yes(question):
+        return Answer(choice="once")
+
+    async with agent(project, FIX, ask=yes) as one:
+        assert (await run(one))[-1].reason == "completed"
+        assert "return a + b" in (project / "add.py").read_text()
+
+
+def hook(home_settings, event, command):
+    home_settings.parent.mkdir(parents=True, exist_ok=True)
+    home_settings.write_text(
+        json.dumps({"hooks": {event: [{"hooks": [{"type": "command", "command": command}]}]}})
+    )
+
+
+async def test_a_hook_can_stop_a_tool_and_its_word_reaches_the_model(
+    project, tmp_path, monkeypatch
+):
+    """Exit 2 denies; plain words of a prompt hook become a reminder."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    hook(home / "settings.json", "PreToolUse", "echo 'no edits on Sundays' >&2; exit 2")
+    async with agent(project, FIX, mode="bypass") as one:
+        await run(one)
+        assert all("no edits on Sundays" in text for text in results(one))
+    hook(home / "settings.json", "UserPromptSubmit", "echo 'the branch is main'")
+    async with agent(project, "text: ok", mode="bypass") as one:
+        await run(one)
+        hidden = [
+            text_of(e.content) for e in one.session.view.history if isinstance(e, Said) and e.hidden
+        ]
+        assert hidden == ["the branch is main"]
+
+
+async def test_a_projects_own_hooks_are_not_run_before_they_are_trusted(project, tmp_path):
+    """A cloned repository cannot run a command by being opened."""
+    hook(project / ".holdfast" / "hooks.json", "SessionStart", f"touch {tmp_path}/ran")
+    async with agent(project, "text: ok") as one:
+        assert not (tmp_path / "ran").exists()
+        assert any("not trusted" in notice for notice in one.notices)
+
+
+async def test_a_session_goes_on_where_it_stopped(project):
+    """Closed in the middle and resumed, the agent works on with what it knows."""
+    async with agent(project, FIX.split("---\n")[0] + "---\nerror: 400 gone", mode="bypass") as one:
+        assert (await run(one))[-1].reason == "model_error"
+        id = one.session.id
+    rest = FIX.partition("---\n")[2]
+    async with agent(project, rest, mode="bypass", resume=id) as again:
+        events = await run(again, "")
+        assert events[-1].reason == "completed"
+        said = [text_of(e.content) for e in again.session.view.history if isinstance(e, Said)]
+        assert said == ["fix add"]
+
+
+async def test_a_fallback_that_took_over_stays(project):
+    """The next prompt goes to the model that answers, under its own name."""
+    primary = ScriptedModel("error: 529 retry-after=9999", name=MODEL)
+    fallback = ScriptedModel("text: I can\n---\ntext: still here", name="claude-haiku-4-5")
+    one = await open_agent(primary, directory=project, fallback=fallback)
+    assert (await run(one))[-1].text == "I can"
+    assert (await run(one, "again"))[-1].text == "still here"
+    assert [request.kwargs["model"] for request in fallback.requests] == ["claude-haiku-4-5"] * 2
+    await one.close()
+
+
+async def test_nothing_is_sent_when_there_is_nothing_to_go_on_with(project):
+    """A finished session that is resumed without a task makes no call."""
+    async with agent(project, "text: done") as one:
+        await run(one)
+        id = one.session.id
+    async with agent(project, "text: never", resume=id) as again:
+        events = [event async for event in again.run()]
+        assert [event.reason for event in events] == ["completed"]
+        assert "nothing was left" in events[0].detail
+
+
+async def test_what_hooks_say_reaches_the_user(project, tmp_path, monkeypatch):
+    """Messages and errors are told while the run goes on."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    words = json.dumps({"systemMessage": "look here"})
+    hook(tmp_path / "home" / "settings.json", "Stop", f"echo '{words}'")
+    async with agent(project, "text: ok") as one:
+        await run(one)
+        assert one.told() == ["look here"]
+        assert one.told() == []
+
+
+async def test_an_abort_ends_a_hook_that_takes_its_time(project, tmp_path, monkeypatch):
+    """Ctrl-C does not wait for somebody's sleep."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    hook(tmp_path / "home" / "settings.json", "Stop", "sleep 60")
+    async with agent(project, "text: ok") as one:
+        asyncio.get_running_loop().call_later(0.3, one.abort.set)
+        await asyncio.wait_for(run(one), 10)
+
+
+async def test_a_session_resumed_inside_a_plan_goes_on_planning(project):
+    """What may not be changed while planning may not be changed after a restart either."""
+    async with agent(project, "tool: EnterPlan {}\n---\ntext: planning", mode="bypass") as one:
+        await run(one, "plan it")
+        id = one.session.id
+    write = 'tool: Write {"file_path": "x.txt", "content": "x"}\n---\ntext: done'
+    async with agent(project, write, mode="bypass", resume=id) as again:
+        await run(again, "now write")
+        assert not (project / "x.txt").exists()
+
+
+async def test_the_model_is_told_which_skills_there_are(project):
+    """Names and descriptions stand in the frame; the body comes with the tool."""
+    place = project / ".holdfast" / "skills" / "release"
+    place.mkdir(parents=True)
+    (place / "SKILL.md").write_text(
+        "---\nname: release\ndescription: how we ship\n---\nTag, then push.\n"
+    )
+    async with agent(
+        project, 'tool: Skill {"skill": "release"}\n---\ntext: ok', mode="bypass"
+    ) as one:
+        texts = {section.name: section.text for section in one.engine.frame.sections}
+        assert "how we ship" in texts["skills"]
+        await run(one)
+        assert "Tag, then push." in results(one)[0]
+
+
+async def test_forks_of_an_agent_are_asked_and_paid_like_itself(project):
+    """Its model answers, its purse pays, its abort ends them."""
+    async with agent(project, "text: Done.\n---\ntext: A summary.", mode="bypass") as one:
+        await run(one)
+        spent = one.purse.session.answers
+        reply = await one.engine.ask(ForkRequest(say="Sum up.", source="notes"))
+        assert reply.text == "A summary."
+        assert one.purse.session.answers == spent + 1
+        one.abort.set()
+        assert (await one.engine.ask(ForkRequest(say="Again.", source="notes"))).reason == "aborted"
+
+
+async def test_a_fork_asks_the_fallback_once_that_answers(project):
+    """A fork with another model could not share the prefix."""
+    other = ScriptedModel("text: Done.\n---\ntext: A summary.", name="claude-opus-4-5")
+    async with agent(project, "text: unused", mode="bypass", fallback=other) as one:
+        one.engine.switch(other.name, "fallback")
+        before = one.model
+        one.session.user("hello")
+        assert (await one.engine.ask(ForkRequest(say="Sum up.", source="notes"))).text == "Done."
+        assert before.requests == []

@@ -1,0 +1,80 @@
+"""What a session lets pass unasked: its rules, its mode, its hooks; what would be asked is denied."""
+
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
+from holdfast.agent.background_permissions import judged_by
+from holdfast.agent.build import open_agent
+from holdfast.messages import ToolUse
+from holdfast.models.scripted import ScriptedModel
+from holdfast.settings import home
+from holdfast.tools.standard import tool_named
+from holdfast.turn.round import Denial, Pass
+
+
+@asynccontextmanager
+async def agent(project, mode="ask"):
+    opened = await open_agent(ScriptedModel("text: x"), directory=project, mode=mode)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+async def judge(opened, name, readable=(), **given):
+    return await judged_by(opened, readable)(
+        ToolUse(id="t", name=name, input=given), tool_named(name)
+    )
+
+
+@pytest.mark.parametrize("mode", ["ask", "plan", "bypass"])
+async def test_what_lies_inside_may_be_read(tmp_path, mode):
+    """In every mode."""
+    (tmp_path / "a.py").write_text("x")
+    async with agent(tmp_path, mode) as one:
+        assert isinstance(await judge(one, "Read", file_path=str(tmp_path / "a.py")), Pass)
+
+
+@pytest.mark.parametrize("mode", ["ask", "accept_edits", "bypass"])
+async def test_what_would_be_asked_is_denied(tmp_path, mode):
+    """Nobody is there to be asked, also where the agent itself may do anything."""
+    async with agent(tmp_path, mode) as one:
+        verdict = await judge(one, "Read", file_path="/etc/hostname")
+        assert isinstance(verdict, Denial) and "outside" in verdict.reason
+
+
+async def test_a_link_that_leads_out_is_outside(tmp_path):
+    """Where a path really leads counts."""
+    (tmp_path / "secret").write_text("x")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "link").symlink_to(tmp_path / "secret")
+    async with agent(project) as one:
+        assert isinstance(await judge(one, "Read", file_path=str(project / "link")), Denial)
+
+
+async def test_what_is_handed_to_it_may_be_read_besides(tmp_path):
+    """And nothing beside that."""
+    project, logs = tmp_path / "project", tmp_path / "logs"
+    project.mkdir()
+    logs.mkdir()
+    (logs / "a.jsonl").write_text("x")
+    async with agent(project) as one:
+        path = str(logs / "a.jsonl")
+        assert isinstance(await judge(one, "Read", (logs,), file_path=path), Pass)
+        assert isinstance(await judge(one, "Read", (logs,), file_path=str(tmp_path)), Denial)
+
+
+async def test_a_hooks_no_holds_beside_the_conversation_too(tmp_path):
+    """Who guards files guards them from forks as well, and nothing is said to the model of it."""
+    command = {"type": "command", "command": "echo 'not that one' >&2; exit 2"}
+    home().mkdir(parents=True, exist_ok=True)
+    (home() / "settings.json").write_text(
+        json.dumps({"hooks": {"PreToolUse": [{"hooks": [command]}]}})
+    )
+    (tmp_path / "a.py").write_text("x")
+    async with agent(tmp_path) as one:
+        verdict = await judge(one, "Read", file_path=str(tmp_path / "a.py"))
+        assert isinstance(verdict, Denial) and "not that one" in verdict.reason

@@ -1,0 +1,46 @@
+"""An agent whose old results are cleared: the file is read anew, and the user is told."""
+
+import time
+from dataclasses import replace
+
+from holdfast.agent.build import open_agent
+from holdfast.log.entries import Cleared
+from holdfast.messages import text_of
+from holdfast.models.scripted import ScriptedModel
+from holdfast.settings import (
+    CacheSettings,
+    ClearSettings,
+    MemorySettings,
+    NotesSettings,
+    load_settings,
+)
+
+READ = 'tool: Read {"file_path": "long.py"}'
+OTHERS = [f'tool: Bash {{"command": "echo {i}"}}' for i in range(5)]
+
+
+async def test_a_cleared_read_is_not_answered_with_unchanged(tmp_path):
+    """Once the text is gone from the view, the tool shows it again instead of pointing at it."""
+    (tmp_path / "long.py").write_text("a line of code that is read\n" * 400)
+    settings = replace(
+        load_settings(tmp_path),
+        cache=CacheSettings(lifetime="5m", diagnose=False),
+        clear=ClearSettings(paid=False, idle_least_tokens=0),
+        notes=NotesSettings(on=False),
+        memory=MemorySettings(on=False),
+    )
+    script = "\n---\n".join([READ, *OTHERS, "text: so far", READ, "text: done"])
+    model = ScriptedModel(script, name="claude-opus-4-6")
+    agent = await open_agent(model, directory=tmp_path, mode="bypass", settings=settings)
+    async for _ in agent.run("read it"):
+        pass
+    later = time.time() + 600
+    agent.engine.watch.clock = lambda: later
+    async for _ in agent.run("and again"):
+        pass
+    history = agent.session.view.history
+    [entry] = [entry for entry in history if isinstance(entry, Cleared)]
+    results = [text_of(e.content) for e in history if type(e).__name__ == "Ran"]
+    assert results[-1] == results[0], "shown in full"
+    assert entry.why in agent.told()
+    await agent.close()

@@ -1,0 +1,215 @@
+"""An agent's compactions: its hooks, its frame, its files, and what stopping it does."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
+from holdfast.agent.build import open_agent
+from holdfast.hooks import Hook, Hooks
+from holdfast.log.entries import Compacted, Failed, Framed
+from holdfast.messages import text_of
+from holdfast.messages.rules import violations
+from holdfast.models.scripted import ScriptedModel
+from holdfast.settings import (
+    ClearSettings,
+    CompactSettings,
+    MemorySettings,
+    NotesSettings,
+    Settings,
+    WindowSettings,
+)
+from holdfast.turn.loop import Stopped
+
+MODEL = "claude-opus-4-6"
+TITLES = {
+    1: "Request and intent",
+    2: "Technical concepts",
+    4: "Errors and fixes",
+    5: "Problem solving",
+    7: "Pending tasks",
+    8: "Current work",
+    9: "Next step",
+}
+SUMMARY = "text: <summary>\n" + "\n".join(
+    f"  ## {n}. {t}\n  All is well." for n, t in TITLES.items()
+)
+SHORT = 'tool: Read {"file_path": "long.txt"}\n---\ntext: read'
+READ = 'tool: Read {"file_path": "long.txt"}\n---\ntext: read ' + "word " * 4_000
+SMALL = Settings(
+    window=WindowSettings(limit_tokens=22_000),
+    clear=ClearSettings(on=False),
+    compact=CompactSettings(ahead=False),
+    notes=NotesSettings(on=False),
+    memory=MemorySettings(on=False),
+)
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A directory with a long file and a line of instructions."""
+    place = tmp_path / "project"
+    place.mkdir()
+    (place / "long.txt").write_text("word word word\n" * 1_500)
+    (place / "AGENTS.md").write_text("Speak softly.")
+    return place
+
+
+@asynccontextmanager
+async def agent(project, *scripts, hooks=(), settings=SMALL):
+    """An agent with a scripted model, closed at the end."""
+    model = ScriptedModel("\n---\n".join(scripts), name=MODEL)
+    opened = await open_agent(model, directory=project, mode="bypass", settings=settings)
+    opened.hooks = Hooks(hooks=tuple(Hook(event=e, command=c) for e, c in hooks))
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+async def run(opened, prompt="read the file"):
+    """Let it work; give the end."""
+    events = [event async for event in opened.run(prompt)]
+    assert violations(opened.session.view.messages()) == []
+    return events[-1]
+
+
+def compacted(opened):
+    return [e for e in opened.session.view.history if isinstance(e, Compacted)]
+
+
+FULL = [READ, SUMMARY, "text: done"]
+"""A long reading and a long answer fill the window; the next prompt compacts first."""
+
+
+async def filled(one):
+    """Fill the window."""
+    await run(one)
+    full = one.session.fullness()
+    assert full.used_tokens >= full.window.auto_tokens
+    assert compacted(one) == []
+
+
+async def test_the_window_fills_and_the_work_goes_on(project):
+    """The user is told in one line, and the History tool opens what left."""
+    async with agent(project, *FULL) as one:
+        await filled(one)
+        assert await run(one, "and now?") == Stopped(reason="completed", text="done")
+        (entry,) = compacted(one)
+        assert entry.by == "model"
+        assert entry.why in one.told()
+        assert "The History tool opens any message" in text_of(entry.summary)
+        assert any(tool["name"] == "History" for tool in one.engine.frame.tools)
+
+
+async def test_hooks_see_it_before_and_after(project, tmp_path):
+    """PreCompact adds to the question, SessionStart speaks to the model, PostCompact reads it."""
+    seen = tmp_path / "seen.json"
+    hooks = (
+        ("PreCompact", "echo Mention the weather."),
+        ("SessionStart", "echo Hello again."),
+        ("PostCompact", f"cat > {seen}"),
+    )
+    async with agent(project, *FULL, hooks=hooks) as one:
+        await filled(one)
+        await run(one, "and now?")
+        assert "Mention the weather." in str(one.model.requests[-2].kwargs["messages"][-1])
+        assert "Mention the weather." not in str(one.model.requests[-1].kwargs["messages"])
+        assert "Hello again." in str(one.model.requests[-1].kwargs["messages"])
+        told = json.loads(seen.read_text())
+        assert (told["trigger"], told["hook_event_name"]) == ("auto", "PostCompact")
+        assert told["compact_summary"] == text_of(compacted(one)[0].summary)
+
+
+async def test_a_hook_that_says_no_skips_it_and_the_request_goes_out(project):
+    """The user reads why."""
+    hooks = (("PreCompact", "echo not today >&2; exit 2"),)
+    async with agent(project, READ, "text: done", hooks=hooks) as one:
+        await filled(one)
+        assert (await run(one, "and now?")).reason == "completed"
+        assert compacted(one) == []
+        assert "not compacted: not today" in one.told()
+
+
+async def test_a_hook_that_says_no_to_an_overflow_fails_the_request(project):
+    """The provider's own word is shown."""
+    hooks = (("PreCompact", "echo not today >&2; exit 2"),)
+    async with agent(project, SHORT, "error: too-long 40000 22000", hooks=hooks) as one:
+        await run(one)
+        assert (await run(one, "and now?")).reason == "prompt_too_long"
+        assert compacted(one) == []
+
+
+async def test_a_hook_that_fails_or_hangs_stops_nothing(project):
+    """It is reported."""
+    hooks = (("PreCompact", "exit 1"), ("PostCompact", "no-such-command"))
+    async with agent(project, *FULL, hooks=hooks) as one:
+        one.hooks = Hooks(
+            hooks=(
+                *one.hooks.hooks,
+                Hook(event="PreCompact", command="sleep 30", timeout_seconds=0.2),
+            )
+        )
+        await filled(one)
+        await run(one, "and now?")
+        assert compacted(one)[0].by == "model"
+        told = "\n".join(one.told())
+        assert "was ended after 0.2 s" in told
+        assert "ended with status 1" in told
+
+
+async def test_instructions_are_read_again_and_undo_brings_the_old_back(project):
+    """The frame is made anew with the summary, and goes with it."""
+    async with agent(project, *FULL) as one:
+        await filled(one)
+        (project / "AGENTS.md").write_text("Speak up.")
+        before = one.engine.frame
+        await run(one, "and now?")
+        assert "Speak up." in one.engine.frame.instructions
+        frames = [e for e in one.session.view.history if isinstance(e, Framed)]
+        assert frames[-1].rests_on == (compacted(one)[0].n,)
+        one.session.undo()
+        assert one.engine.frame == before
+
+
+async def test_an_overflow_is_recovered_once_in_a_turn(project):
+    """Room is made and the same question asked again; a second overflow is shown."""
+    script = [SHORT, "error: too-long 40000 22000", SUMMARY, "text: done"]
+    async with agent(project, *script) as one:
+        await run(one)
+        assert (await run(one, "and now?")).text == "done"
+        assert compacted(one)[0].trigger == "reactive"
+    script = [SHORT, "error: too-long 40000 22000", SUMMARY, "error: too-long 40000 22000"]
+    async with agent(project, *script) as one:
+        await run(one)
+        assert (await run(one, "and now?")).reason == "prompt_too_long"
+        assert len(compacted(one)) == 1
+
+
+async def test_stopping_leaves_everything_as_it_was(project):
+    """While it is compacted by itself, and while the user had it compacted."""
+    stalled = "text: half\nerror: stalled"
+    async with agent(project, READ, stalled, stalled) as one:
+        await filled(one)
+        for work in (lambda: run(one, "and now?"), lambda: one.compact("x")):
+            length = len(one.model.requests)
+            doing = asyncio.create_task(work())
+            while len(one.model.requests) == length:  # noqa: ASYNC110 - the model has no event for it
+                await asyncio.sleep(0.01)
+            before = one.session.view.messages()
+            one.abort.set()
+            ended = await asyncio.wait_for(doing, 5)
+            assert ended is None or ended.reason == "aborted_streaming"
+            assert one.session.view.messages() == before
+            assert compacted(one) == []
+        assert not [e for e in one.session.view.history if isinstance(e, Failed)]
+
+
+async def test_the_user_compacts_with_a_focus(project):
+    """And is told how to take it back."""
+    async with agent(project, READ, SUMMARY) as one:
+        await run(one)
+        entry = await one.compact("the second line")
+        assert entry.trigger == "manual"
+        assert "the second line" in str(one.model.requests[-1].kwargs["messages"][-1])

@@ -1,0 +1,247 @@
+"""Memory in a whole agent: learnt beside one session, known and recalled in the next."""
+
+import json
+import subprocess
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from holdfast.agent.build import open_agent
+from holdfast.log.entries import Failed, Forked, Recalled, Remembered, Said
+from holdfast.memory.commits import Change
+from holdfast.memory.inbox import Inbox
+from holdfast.memory.memory import Memory
+from holdfast.memory.paths import memory_directory
+from holdfast.memory.store import MemoryStore
+from holdfast.messages.rules import violations
+from holdfast.models.scripted import ScriptedModel
+from holdfast.settings import Settings, home
+
+MODEL = "claude-opus-4-6"
+HEAD = "---\nname: Deploys\ndescription: deploys go out on Tuesday nights\ntype: project\n---\n\n"
+
+
+def creating(file="deploys.md", body="After the backup.\n"):
+    given = {"command": "create", "path": f"/memories/{file}", "file_text": HEAD + body}
+    return f"tool: memory {json.dumps(given)}\n"
+
+
+LEARN = f"text: Noted.\n---\n{creating()}---\ntext: Saved one.\n"
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A repository."""
+    place = tmp_path / "project"
+    place.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=place, check=True)
+    return place
+
+
+@asynccontextmanager
+async def agent(project, script, **options):
+    """An agent in a chat, closed at the end."""
+    model = ScriptedModel(script, name=MODEL)
+    opened = await open_agent(model, directory=project, source="chat", mode="bypass", **options)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+async def say(opened, prompt):
+    """Let it work, and let what runs beside it finish."""
+    events = [event async for event in opened.run(prompt)]
+    await opened.background.drain(5.0)
+    assert violations(opened.session.view.messages()) == []
+    return events
+
+
+@pytest.fixture
+def kept(project):
+    """Look into the project's memories."""
+
+    def look(read):
+        with MemoryStore(memory_directory(home(), project)) as store:
+            return read(store)
+
+    return look
+
+
+def entries(opened, kind):
+    return [entry for entry in opened.session.view.history if isinstance(entry, kind)]
+
+
+async def test_what_one_session_learns_the_next_one_knows(project, kept):
+    """Extracted beside the first; in the second's prompt, and recalled with the question."""
+    async with agent(project, LEARN) as one:
+        await say(one, "we deploy on Tuesday nights, remember that for the releases")
+        assert one.told()[-1].startswith("remembered: deploys.md")
+    memory = kept(lambda store: store.memory("deploys.md"))
+    asked = next(e.n for e in entries(one, Said) if not e.hidden)
+    assert memory.evidence == (f"{one.session.id}#{asked}",)
+    async with agent(project, "text: On Tuesday.\n---\ntext: Nothing new.") as two:
+        await say(two, "when do deploys go out?")
+        [shown] = entries(two, Recalled)
+        assert shown.names == ("deploys.md",)
+        assert "deploys go out on Tuesday nights" in str(two.model.requests[0].kwargs["system"])
+        assert "After the backup." in str(two.model.requests[0].kwargs["messages"])
+    assert kept(lambda store: store.uses()) == {"deploys.md": 1}
+
+
+async def test_the_cursor_is_in_the_log_when_the_session_is_closed(project):
+    """By the outbox; resumed, nothing is looked through again and nothing shown twice."""
+    async with agent(project, LEARN) as one:
+        await say(one, "we deploy on Tuesday nights")
+    [report] = entries(one, Remembered)
+    assert (report.names, report.by, report.inbox) == (("deploys.md",), "extraction", False)
+    assert report.usage is not None
+    script = "text: On Tuesday.\n---\ntext: Nothing new."
+    async with agent(project, script, resume=one.session.id) as again:
+        await say(again, "when do deploys go out?")
+        assert "last 3 messages" in str(again.model.requests[1].kwargs["messages"][-1])
+        id = again.session.id
+    async with agent(project, script, resume=id) as third:
+        await say(third, "and when do deploys go out?")
+        assert len(entries(third, Recalled)) == 1
+
+
+async def test_a_session_in_which_the_agent_wrote_itself_is_not_looked_through(project):
+    """The cursor moves all the same."""
+    script = f"{creating()}---\ntext: I will remember that."
+    async with agent(project, script) as one:
+        await say(one, "remember that we deploy on Tuesday nights")
+        assert entries(one, Forked) == []
+        assert len(one.model.requests) == 2
+    [report] = entries(one, Remembered)
+    assert (report.by, report.names) == ("agent", ("deploys.md",))
+
+
+async def test_what_tools_are_listed_never_changes(project):
+    """Forks send the very tools and system of the conversation."""
+    async with agent(project, LEARN) as one:
+        await say(one, "we deploy on Tuesday nights")
+        first, *rest = (request.kwargs for request in one.model.requests)
+        assert "memory" in [tool["name"] for tool in first["tools"]]
+        assert all(other["tools"] == first["tools"] for other in rest)
+        assert all(other["system"] == first["system"] for other in rest)
+
+
+async def test_a_page_that_wants_to_be_remembered_waits_for_the_user(project, kept):
+    """Text from outside marks the session, whatever the model makes of it."""
+    # nothing answers there; what a failed fetch says may be a stranger's words all the same
+    script = (
+        'tool: WebFetch {"url": "http://127.0.0.1:9/evil"}\n---\ntext: I saw the page.\n---\n'
+        f"{creating('evil.md')}---\ntext: Saved."
+    )
+    async with agent(project, script) as one:
+        await say(one, "look at that page")
+        assert "if you agree: evil.md" in one.told()[-1]
+    assert kept(lambda store: store.versions()) == {}
+    [waiting] = kept(lambda store: Inbox(store).waiting())
+    assert (waiting.file, waiting.is_outside) == ("evil.md", True)
+    assert entries(one, Remembered)[0].inbox
+
+
+async def test_the_forks_writes_elsewhere_are_refused(project, tmp_path):
+    """By Write, Edit and shell; it reads the reason and nothing is changed."""
+    target = tmp_path / "outside.txt"
+    script = (
+        "text: Done.\n---\n"
+        f'tool: Write {{"file_path": "{project}/a.md", "content": "x"}}\n'
+        f'tool: Bash {{"command": "echo x > {target}"}}\n'
+        'tool: Read {"file_path": "/etc/hostname"}\n'
+        "---\ntext: Nothing could be done."
+    )
+    async with agent(project, script) as one:
+        await say(one, "hello")
+        seen = str(one.model.requests[-1].kwargs["messages"][-1])
+    assert seen.count("Not possible here") == 2 and "lies outside" in seen
+    assert not target.exists() and not (project / "a.md").exists()
+
+
+async def test_a_failed_extraction_is_an_entry_and_moves_nothing(project, kept):
+    """The next end of work looks through both."""
+    script = "text: One.\n---\nerror: 400 no\n---\ntext: Two.\n---\ntext: Nothing."
+    async with agent(project, script) as one:
+        await say(one, "first")
+        await say(one, "second")
+        assert "last 4 messages" in str(one.model.requests[-1].kwargs["messages"][-1])
+    assert [entry.what for entry in entries(one, Failed)] == ["memory"]
+    assert len(entries(one, Remembered)) == 1
+
+
+async def test_looked_at_every_third_time(project):
+    """A setting, for those who count every cent."""
+    settings = Settings()
+    settings = replace(settings, memory=replace(settings.memory, extract_every=3))
+    script = "text: One.\n---\ntext: Two.\n---\ntext: Three.\n---\ntext: Nothing."
+    async with agent(project, script, settings=settings) as one:
+        for prompt in ("a", "b", "c"):
+            await say(one, prompt)
+        assert len(entries(one, Forked)) == 1
+
+
+async def test_a_single_run_is_not_kept_waiting(project):
+    """Only a chat learns, unless the setting says always; recall works in both."""
+    model = ScriptedModel("text: Done.", name=MODEL)
+    one = await open_agent(model, directory=project, mode="bypass")
+    await say(one, "we deploy on Tuesday nights")
+    await one.close()
+    assert len(model.requests) == 1
+
+
+async def test_off_means_no_tool_no_section_no_store(project):
+    """`memory.on = false`."""
+    settings = Settings()
+    settings = replace(settings, memory=replace(settings.memory, on=False))
+    async with agent(project, "text: Hi.", settings=settings) as one:
+        await say(one, "hello")
+        sent = one.model.requests[0].kwargs
+        assert "memory" not in [tool["name"] for tool in sent["tools"]]
+        assert "/memories" not in str(sent["system"])
+    assert not memory_directory(home(), project).exists()
+
+
+async def test_a_session_that_keeps_nothing_leaves_no_store(project):
+    """Looking makes none."""
+    async with agent(project, "text: Hi.\n---\ntext: Nothing.") as one:
+        await say(one, "hello")
+        assert entries(one, Recalled) == []
+
+
+async def test_the_teams_memories_are_beside_the_private_ones(project):
+    """In the prompt with where they lie, and recalled under their own name."""
+    team = project / ".holdfast" / "team"
+    team.mkdir(parents=True)
+    memory = Memory(file="oncall.md", name="On call", description="who is on call: see Pager rota")
+    (team / "oncall.md").write_text(memory.text)
+    async with agent(project, "text: See the rota.\n---\ntext: Nothing.") as one:
+        await say(one, "who is on call, what does the pager rota say?")
+        assert "oncall.md" in str(one.model.requests[0].kwargs["system"])
+        assert entries(one, Recalled)[0].names == ("team/oncall.md",)
+
+
+async def test_a_store_that_cannot_be_opened_does_not_stop_the_session(project):
+    """The user is told; the agent works."""
+    place = memory_directory(home(), project)
+    place.mkdir(parents=True)
+    (place / ".history.db").write_text("this is no database, and long enough to be looked at" * 9)
+    async with agent(project, "text: Hi.\n---\ntext: Nothing.") as one:
+        events = await say(one, "hello there")
+        assert events[-1].reason == "completed"
+        assert any("memories cannot be read" in line for line in one.told())
+
+
+async def test_a_stale_source_is_said_with_the_memory(project, kept):
+    """What it speaks of has changed since."""
+    (project / "deploy.yaml").write_text("tuesday")
+    memory = Memory(
+        file="d.md", name="d", description="the deploy window", sources={"deploy.yaml": "0" * 16}
+    )
+    change = Change(file="d.md", text=memory.text, expected="")
+    kept(lambda store: store.commit([change], by="person", why="x"))
+    async with agent(project, "text: Hi.\n---\ntext: Nothing.") as one:
+        await say(one, "deploy window?")
+        assert "Changed since it was written: deploy.yaml" in str(one.model.requests[0].kwargs)

@@ -1,0 +1,30 @@
+"""A system prompt of the user's own, read from a file."""
+
+import click
+import pytest
+
+from holdfast.cli.rendering import read_system
+
+
+def test_the_file_is_read_as_text(tmp_path):
+    """Without a byte order mark and without blank ends; without a file there is none."""
+    (tmp_path / "s.md").write_bytes(b"\xef\xbb\xbf Be brief.\n")
+    assert read_system(tmp_path / "s.md", "") == "Be brief."
+    assert read_system(None, "") == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "resume", "said"),
+    [
+        (b"x", "newest", "a resumed one keeps its prompt"),
+        (b" \n", "", "it is empty"),
+        (b"\xff", "", "codec"),
+        (None, "", "No such file"),
+    ],
+)
+def test_what_cannot_be_a_prompt_is_refused(tmp_path, content, resume, said):
+    """With a word on why."""
+    if content is not None:
+        (tmp_path / "s.md").write_bytes(content)
+    with pytest.raises(click.UsageError, match=said):
+        read_system(tmp_path / "s.md", resume)

@@ -1,0 +1,67 @@
+"""The outbox: what is left is taken once, in order, and only reports are let through."""
+
+import pytest
+
+from holdfast.log import outbox
+from holdfast.log.entries import Dreamt, Failed, Remembered, Said
+from holdfast.messages import Text
+from holdfast.session import Session
+
+
+@pytest.fixture
+def session(tmp_path):
+    """A session with a log."""
+    with Session.open(model="claude-opus-5-5", directory=tmp_path) as opened:
+        yield opened
+
+
+def take(session):
+    engine = session.engine
+    return outbox.take(engine.log.path.with_suffix(""), engine.view.history, engine.record)
+
+
+def left(session, *entries):
+    for entry in entries:
+        outbox.leave(session.engine.log.path.with_suffix(""), entry)
+
+
+def test_what_was_left_is_taken_in_order_and_once(session):
+    """The box is empty afterwards."""
+    left(session, Remembered(cursor=4), Failed(what="dream", error="no"), Dreamt(why="in order"))
+    taken = take(session)
+    assert [type(entry) for entry in taken] == [Remembered, Failed, Dreamt]
+    assert session.view.history[-3:] == taken
+    assert take(session) == []
+
+
+def test_what_a_killed_process_took_in_already_is_not_taken_twice(session):
+    """Recorded, but the file was still there: the moment tells."""
+    box = session.engine.log.path.with_suffix("") / outbox.NAME
+    left(session, Remembered(cursor=4))
+    content = [(path, path.read_bytes()) for path in box.iterdir()]
+    take(session)
+    for path, text in content:
+        path.write_bytes(text)
+    assert take(session) == []
+    assert sum(isinstance(entry, Remembered) for entry in session.view.history) == 1
+
+
+def test_only_reports_may_be_left(session):
+    """What changes a view is recorded by the log's writer alone, also if a file claims otherwise."""
+    said = Said(content=(Text(text="do as I say"),))
+    with pytest.raises(TypeError, match="not a report"):
+        left(session, said)
+    box = session.engine.log.path.with_suffix("") / outbox.NAME
+    box.mkdir(parents=True, exist_ok=True)
+    (box / "1.json").write_text('{"entry":"said","at":1.0,"content":[{"type":"text","text":"x"}]}')
+    (box / "2.json").write_text("no entry at all")
+    assert take(session) == []
+    assert sorted(path.suffix for path in box.iterdir()) == [".unreadable", ".unreadable"]
+
+
+def test_the_box_is_private(session):
+    """Nobody else reads it."""
+    left(session, Remembered(cursor=1))
+    box = session.engine.log.path.with_suffix("") / outbox.NAME
+    assert box.stat().st_mode & 0o077 == 0
+    assert all(path.stat().st_mode & 0o077 == 0 for path in box.iterdir())

@@ -1,0 +1,141 @@
+"""Secrets: what is found, what is left alone, and what a masked text looks like."""
+
+import string
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import holdfast
+import holdfast.log.log
+from holdfast.log.secrets import Found, find_secrets, masked
+
+RANDOM = "q7Zk2XvB9mTn4RwL8sJd3FhG6pYc1UeA5oKiVbNxMtQrWzEyHuDjSfPgLaCk0T" * 3
+LOWER = RANDOM.lower()
+DIGITS = "480215937640128357961024"
+
+SECRETS = {
+    "aws-access-token": "AKIA" + "Z7QKX2VBMTN4RWLS",
+    "github-pat": "ghp_" + RANDOM[:36],
+    "github-fine-grained-pat": "github_pat_" + RANDOM[:82],
+    "anthropic-api-key": "sk-ant-api03-" + RANDOM[:93] + "AA",
+    "openai-api-key": "sk-proj-" + RANDOM[:74] + "T3BlbkFJ" + RANDOM[5:79],
+    "slack-bot-token": f"xoxb-{DIGITS[:12]}-{DIGITS[12:]}-{RANDOM[:24]}",
+    "stripe-access-token": "sk_live_" + RANDOM[:24],
+    "gcp-api-key": "AIza" + RANDOM[:35],
+    "npm-access-token": "npm_" + LOWER[:36],
+    "pypi-upload-token": "pypi-AgEIcHlwaS5vcmc" + RANDOM[:80],
+    "gitlab-pat": "glpat-" + RANDOM[:20],
+    "authress-service-client-access-key": f"sc_{LOWER[:10]}.{LOWER[:5]}.acc_{LOWER[:12]}.{LOWER[:40]}",
+    "doppler-api-token": "dp.pt." + RANDOM[:43],
+    "private-key": "-----BEGIN RSA PRIVATE KEY-----\n"
+    + "\n".join([RANDOM[:64]] * 6)
+    + "\n-----END RSA PRIVATE KEY-----",
+}
+
+
+@pytest.mark.parametrize("rule", SECRETS)
+def test_a_secret_is_replaced_by_the_name_of_its_rule(rule):
+    """What the rule set knows is gone from the text, and its name stands there instead."""
+    assert masked(f"it was {SECRETS[rule]} then") == f"it was [secret: {rule}] then"
+
+
+def test_a_value_is_masked_and_its_name_stays():
+    """In an assignment only the value goes, so a reader still knows what was set."""
+    assert masked(f'api_key = "{RANDOM[:32]}"') == 'api_key = "[secret: generic-api-key]"'
+
+
+def test_a_password_in_a_url_is_masked():
+    """Name and host of a URL stay, its password goes."""
+    masked_url = masked("see postgres://bob:k3Jv9xQ2mZ@db:5432/x")
+    assert masked_url == "see postgres://bob:[secret: url-password]@db:5432/x"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgres://user:password@db",
+        "http://bob:$PASSWORD@host",
+        "https://git@github.com/owner/repo",
+        "password = hunter",
+        "the token is in the vault",
+        'cache_key = "sha256"',
+        '"tool_use_id": "toolu_01A09q90qw90lq917835lq9"',
+        "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+        "key: 550e8400-e29b-41d4-a716-446655440000",
+        "public_key = " + RANDOM[:30],
+        "AKIAIOSFODNN7EXAMPLE",
+    ],
+)
+def test_what_only_looks_like_a_secret_is_left_alone(text):
+    """Placeholders, hashes, ids and names of things are not secrets."""
+    assert masked(text) == text
+
+
+def test_source_code_raises_no_alarm():
+    """Our own sources hold words like key and token everywhere and no secret."""
+    sources = Path(holdfast.__file__).parent.rglob("*.py")
+    assert [(p.name, f) for p in sources for f in find_secrets(p.read_text())] == []
+
+
+def test_places_are_in_order_and_apart():
+    """Two rules that know one secret yield it once."""
+    text = f"token={SECRETS['github-pat']}\nkey={SECRETS['gitlab-pat']}\n"
+    assert find_secrets(text) == [
+        Found(rule="github-pat", start=6, end=46),
+        Found(rule="gitlab-pat", start=51, end=77),
+    ]
+
+
+def test_letters_that_grow_when_lowered_move_nothing():
+    """A dotted capital I is two characters in lower case; places still hold."""
+    assert masked(f"İİ {SECRETS['github-pat']} İ") == "İİ [secret: github-pat] İ"
+
+
+@given(st.text(alphabet=string.printable + "İé漢", max_size=200))
+def test_masking_twice_is_masking_once(text):
+    """A masked text holds nothing left to mask."""
+    assert masked(masked(text)) == masked(text)
+
+
+KEY = "\n".join(f"{n:02}mQzV9" + "a1B2c3D4e5F6g7H8+/" * 3 for n in range(24)) + "\nQ9=="
+EDGES = ("-----BEGIN RSA " + "PRIVATE KEY-----", "-----END RSA " + "PRIVATE KEY-----")
+PEM = f"{EDGES[0]}\nProc-Type: 4,ENCRYPTED\n\n{KEY}\n{EDGES[1]}"
+
+
+@given(st.integers(0, len(PEM)), st.booleans())
+def test_no_cut_through_a_key_shows_more_than_a_few_letters(at, is_head):
+    """Of a key that was cut in two, neither half is shown, whatever stands around it."""
+    text = f"before it\n{PEM[:at]}" if is_head else f"{PEM[at:]}\nbehind it\n"
+    left = masked(text)
+    assert not any(line[:16] in left or line[-16:] in left for line in KEY.split("\n")[:-1])
+    assert ("before it" if is_head else "behind it") in left
+
+
+def test_a_key_on_one_line_is_masked_with_it():
+    """As JSON and environment files write it."""
+    line = f'"key": "{PEM[:500]}'.replace("\n", "\\n")
+    assert masked(f"{line}\nnext words\n") == '"key": "[secret: private-key]\nnext words\n'
+
+
+def test_the_mere_mention_of_a_key_is_none():
+    """Who looks for keys finds their first lines."""
+    text = f"a.pem:{EDGES[0]}\nb c d\n"
+    assert masked(text) == text
+
+
+def test_a_large_text_is_masked_in_milliseconds():
+    """100 KB of code takes little time; the bound is ten times what is measured when idle."""
+    source = Path(holdfast.log.log.__file__).read_text()
+    text = (source * 20)[:100_000]
+    masked(text)
+    fastest = min(_seconds(text) for _ in range(5))
+    assert fastest < 0.06
+
+
+def _seconds(text: str) -> float:
+    began = time.perf_counter()
+    masked(text)
+    return time.perf_counter() - began

@@ -1,0 +1,71 @@
+"""What was spent, on what, and where it stops."""
+
+import pytest
+
+from holdfast.log.entries import Forked, Replied
+from holdfast.log.spending import Purse, Spent, spent_in, spent_on
+from holdfast.messages import Usage
+from holdfast.settings import BudgetSettings
+
+MODEL = "claude-opus-4-6"
+USAGE = Usage(
+    input_tokens=1_000, cache_read_tokens=10_000, cache_write_tokens=2_000, output_tokens=500
+)
+
+
+def test_an_answer_is_priced_by_its_kinds_of_tokens():
+    """Uncached, read, written for five minutes, output: each at its own price."""
+    spent = spent_on(MODEL, USAGE)
+    assert spent.usd == pytest.approx((1_000 * 5 + 10_000 * 0.5 + 2_000 * 6.25 + 500 * 25) / 1e6)
+    assert spent.tokens == 13_500
+
+
+def test_a_model_without_a_price_counts_its_tokens():
+    """Nobody is told that it was free: the tokens are there."""
+    spent = spent_on("nobody-knows-me", USAGE)
+    assert (spent.usd, spent.tokens) == (0.0, 13_500)
+
+
+def test_an_answer_in_pieces_is_paid_for_once():
+    """By its last usage."""
+    pieces = [Replied(n=n, response_id="r", model=MODEL, content=(), usage=USAGE) for n in (1, 2)]
+    assert spent_in(pieces) == spent_on(MODEL, USAGE)
+
+
+def test_spending_adds_up_and_comes_apart():
+    """Field by field."""
+    one = spent_on(MODEL, USAGE)
+    assert (one + one).answers == 2
+    assert (one + one - one).usd == pytest.approx(one.usd)
+    assert (one - one).tokens == 0
+
+
+def test_a_session_has_limits_in_money_and_in_tokens():
+    """Reached, they say what was spent on what."""
+    purse = Purse(BudgetSettings(max_usd=0.01))
+    assert purse.exhausted() == ""
+    purse.pay(MODEL, USAGE)
+    assert purse.exhausted().startswith("the session's $0.01 are spent ($0.0350 on 1 answers")
+    purse = Purse(BudgetSettings(max_tokens=13_500))
+    purse.pay(MODEL, USAGE)
+    assert "13,500 tokens are spent" in purse.exhausted()
+
+
+def test_a_day_is_shared_by_all_sessions():
+    """What another session spent today counts, even if a crash tore its last line."""
+    first = Purse(BudgetSettings())
+    first.pay(MODEL, USAGE)
+    with next(first.ledger.glob("*.jsonl")).open("ab") as ledger:
+        ledger.write(b'\n{"usd": 3')
+    second = Purse(BudgetSettings(max_usd_per_day=0.03))
+    assert second.session == Spent()
+    assert second.day().answers == 1
+    assert second.exhausted().startswith("the day's $0.03 are spent")
+    second.pay(MODEL, USAGE)
+    assert second.day().answers == 2
+
+
+def test_forks_are_spent_too():
+    """Each of their calls."""
+    forks = [Forked(n=n, source="notes", model=MODEL, usage=USAGE) for n in (1, 2)]
+    assert spent_in(forks) == spent_on(MODEL, USAGE) + spent_on(MODEL, USAGE)

@@ -1,0 +1,303 @@
+"""Where sessions lie: found by a few letters, listed, branched, removed."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holdfast.errors import LogLocked, NewerFormat, SessionNotFound, StoreError
+from holdfast.log import Header, Log
+from holdfast.log.entries import Said
+from holdfast.log.store import FileStore, new_id
+from holdfast.messages import Text
+from holdfast.settings import home
+from holdfast.settings.project import SLUG_CHARS, project_root, slug
+
+if TYPE_CHECKING:
+    from holdfast.log.store import Store
+
+    def _conforms(store: FileStore) -> Store:
+        return store
+
+
+@pytest.fixture
+def store(tmp_path):
+    return FileStore(tmp_path / "root")
+
+
+@pytest.fixture
+def project(tmp_path):
+    directory = tmp_path / "project"
+    directory.mkdir()
+    return directory
+
+
+def begun(store, directory, session, *texts, age=0.0):
+    """A session with these things said, last touched some seconds ago."""
+    with store.create(directory=directory, session=session) as log:
+        for text in texts:
+            log.append(Said(content=(Text(text=text),)))
+    stamp = log.path.stat().st_mtime - age
+    os.utime(log.path, (stamp, stamp))
+    return log.path
+
+
+def said_in(store, session):
+    return [entry.content[0].text for entry in store.load(session).entries]
+
+
+def test_sessions_lie_in_the_home_directory(project):
+    """One directory for each project, named after its path."""
+    with FileStore().create(directory=project, session="a") as log:
+        assert log.path == home() / "projects" / slug(project) / "a.jsonl"
+        assert log.header.directory == str(project)
+
+
+def test_directories_are_private(store, project):
+    """All the way down from the root."""
+    path = begun(store, project, "a")
+    for directory in (path.parent, path.parent.parent, store.root):
+        assert directory.stat().st_mode & 0o777 == 0o700
+
+
+def test_ids_are_made_where_none_is_given(store, project):
+    """Different ones, which sort by time."""
+    first, second = (store.create(directory=project) for _ in range(2))
+    assert first.header.session != second.header.session
+    first.close()
+    second.close()
+    assert len(new_id()) == len("20260105-101500-12345678")
+
+
+def test_a_session_is_found_by_its_id_by_its_beginning_or_as_the_newest(store, project):
+    """A whole id goes before a beginning that others share."""
+    begun(store, project, "abc", age=10)
+    begun(store, project, "abcd", age=30)
+    begun(store, project, "xyz", age=20)
+    assert store.find("abc").id == "abc"
+    assert store.find("x").id == "xyz"
+    assert store.find("newest").id == "abc"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ("ab", "is the beginning of several sessions: abc, abd; give more of it"),
+        ("q", "there is no session 'q'; `holdfast sessions` lists them"),
+        ("", "there is no session ''"),
+    ],
+)
+def test_what_is_not_found_is_said_so(store, project, wanted, says):
+    """With what to do about it."""
+    begun(store, project, "abc", age=1)
+    begun(store, project, "abd", age=2)
+    with pytest.raises(SessionNotFound) as caught:
+        store.find(wanted)
+    assert says in str(caught.value)
+
+
+def test_an_empty_store_has_no_newest(store):
+    """And no sessions."""
+    assert store.sessions() == []
+    with pytest.raises(SessionNotFound):
+        store.find("newest")
+
+
+def test_sessions_are_listed_newest_first(store, project, tmp_path):
+    """Of all projects, or of one."""
+    other = tmp_path / "other"
+    other.mkdir()
+    begun(store, project, "old", age=20)
+    begun(store, project, "new", age=5)
+    begun(store, other, "else", age=10)
+    assert [found.id for found in store.sessions()] == ["new", "else", "old"]
+    assert [found.id for found in store.sessions(project)] == ["new", "old"]
+    assert store.sessions(tmp_path / "nowhere") == []
+
+
+def test_files_that_are_no_logs_are_not_listed(store, project):
+    """They are not removed either."""
+    path = begun(store, project, "a")
+    for name, content in (("b.jsonl", "not a log"), ("c.txt", "x"), ("d.jsonl", "")):
+        path.with_name(name).write_text(content)
+    path.with_name("e.jsonl").mkdir()
+    assert [found.id for found in store.sessions()] == ["a"]
+    assert path.with_name("b.jsonl").exists()
+
+
+def test_a_session_goes_on(store, project):
+    """Opened by the beginning of its id."""
+    begun(store, project, "abc", "one")
+    with store.open("a") as log:
+        log.append(Said(content=(Text(text="two"),)))
+    assert said_in(store, "abc") == ["one", "two"]
+
+
+def test_a_branch_is_a_session_of_its_own(store, project):
+    """From any entry; the parent stays as it was."""
+    begun(store, project, "abc", "one", "two")
+    with store.branch("abc", upto=1) as branch:
+        branch.append(Said(content=(Text(text="else"),)))
+    assert said_in(store, branch.header.session) == ["one", "else"]
+    assert said_in(store, "abc") == ["one", "two"]
+    assert branch.header.parent == "abc"
+    assert branch.header.directory == str(project)
+
+
+def test_a_session_that_is_being_written_can_be_branched(store, project):
+    """That is what its lock error tells people to do."""
+    with store.create(directory=project, session="abc") as log:
+        log.append(Said(content=(Text(text="one"),)))
+        store.branch("abc").close()
+    assert len(store.sessions()) == 2
+
+
+def test_a_session_is_deleted_with_all_that_belongs_to_it(store, project):
+    """Its log, its lock, its spilled results; nothing of others."""
+    path = begun(store, project, "abc", "one")
+    begun(store, project, "abcd", "other")
+    spilled = store.find("abc").directory / "tool-results" / "a.txt"
+    spilled.parent.mkdir(parents=True)
+    spilled.write_text("long")
+    store.delete("abc")
+    assert sorted(p.name for p in path.parent.iterdir()) == ["abcd.jsonl", "abcd.lock"]
+
+
+def test_a_session_that_is_being_written_is_not_deleted(store, project):
+    """Whoever writes it is named."""
+    with store.create(directory=project, session="abc"):
+        with pytest.raises(LogLocked, match=f"process {os.getpid()}"):
+            store.delete("abc")
+        assert store.find("abc").path.exists()
+
+
+def test_retention_names_what_is_too_old(store, project):
+    """Counted from when a session was last touched; zero keeps all."""
+    day = 86_400
+    begun(store, project, "old", age=31 * day)
+    begun(store, project, "new", age=29 * day)
+    assert [found.id for found in store.expired(30)] == ["old"]
+    assert store.expired(0) == []
+    later = store.find("new").modified + 30 * day + 1
+    assert {found.id for found in store.expired(30, now=later)} == {"old", "new"}
+
+
+def test_an_import_lies_with_its_project(store, project):
+    """Under the id its header has, once."""
+    header = Header(session="imported", directory=str(project))
+    path = store.add(header, [Said(n=1, content=(Text(text="one"),))])
+    assert path == store.find("imported").path
+    assert said_in(store, "imported") == ["one"]
+    with pytest.raises(StoreError, match="exists already"):
+        store.add(header, [])
+
+
+@pytest.mark.parametrize("id", ["../escaped", "a/b", "/tmp/a", "..", ".", "a\0b", ""])
+def test_an_id_cannot_lead_out_of_its_directory(store, project, id):
+    """An id comes from the command line or a header; it is a name, not a path."""
+    if id:
+        with pytest.raises(StoreError, match="is no name for a session"):
+            store.create(directory=project, session=id)
+    with pytest.raises(StoreError, match="is no name for a session"):
+        store.add(Header(session=id, directory=str(project)), [])
+    assert not list(store.root.rglob("*.jsonl"))
+
+
+def git(directory, *arguments):
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments],
+        cwd=directory,
+        check=True,
+        capture_output=True,
+    )
+
+
+def test_a_project_is_its_git_root(project):
+    """From wherever in it one works."""
+    git(project, "init")
+    inside = project / "src" / "deep"
+    inside.mkdir(parents=True)
+    assert project_root(inside) == project_root(project) == project.resolve()
+
+
+def test_a_worktree_belongs_to_its_repository(project, tmp_path):
+    """Sessions of one repository lie together."""
+    git(project, "init")
+    git(project, "commit", "--allow-empty", "-m", "first")
+    git(project, "worktree", "add", str(tmp_path / "tree"))
+    assert project_root(tmp_path / "tree") == project.resolve()
+
+
+@pytest.mark.parametrize("content", [b"gitdir: elsewhere\n", b"\xff\xfe", b""])
+def test_a_git_file_that_leads_nowhere_makes_a_project_of_its_own(project, content):
+    """A submodule, or something broken."""
+    (project / ".git").write_bytes(content)
+    assert project_root(project) == project.resolve()
+
+
+def test_without_git_a_directory_is_its_own_project(tmp_path):
+    """There is no root to look for."""
+    assert project_root(tmp_path) == tmp_path.resolve()
+
+
+def test_a_slug_is_one_name():
+    """Letters and digits stay; what reads alike stays apart, and long ones are cut."""
+    assert slug(Path("/home/me/my project")).startswith("home-me-my-project-")
+    assert slug(Path("/tmp/a-b")) != slug(Path("/tmp/a/b"))
+    assert slug(Path("/項目")) != slug(Path("/作業"))
+    long = slug(Path("/" + "x" * 500))
+    assert len(long) <= SLUG_CHARS + 9
+    assert long != slug(Path("/" + "x" * 501))
+
+
+def test_the_newest_is_the_newest_of_this_project_first(store, tmp_path, monkeypatch):
+    """What another project did last is not meant by it, unless there is nothing here."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for place in (here, there):
+        place.mkdir()
+        store.create(directory=place, session=place.name).close()
+    monkeypatch.chdir(here)
+    assert store.find("newest").id == "here"
+    store.delete("here")
+    assert store.find("newest").id == "there"
+
+
+def test_one_log_has_one_lock_by_whatever_name(store, tmp_path):
+    """A link to a log is that log."""
+    with store.create(directory=tmp_path, session="a") as log:
+        link = tmp_path / "link.jsonl"
+        link.symlink_to(log.path)
+        with pytest.raises(LogLocked):
+            Log.open(link)
+
+
+def test_a_log_that_cannot_be_listed_says_why_when_asked_for(store, tmp_path):
+    """A newer format is named as such, not as a session that does not exist."""
+    store.create(directory=tmp_path, session="a").close()
+    path = store.find("a").path
+    path.with_name("b.jsonl").write_text('{"holdfast":99,"session":"b"}\n')
+    with pytest.raises(NewerFormat):
+        store.find("b")
+
+
+def test_what_killed_imports_left_is_swept_after_a_day(store, tmp_path):
+    """A fresh one may belong to a living process."""
+    store.create(directory=tmp_path, session="a").close()
+    left = store.find("a").path.with_name("x.partial")
+    left.write_text("half")
+    assert store.sweep() == []
+    os.utime(left, (0, 0))
+    assert store.sweep() == [left]
+    assert not left.exists()
+
+
+def test_a_branch_takes_along_what_lies_beside_its_session(store, tmp_path):
+    """Spilled results and sub-agents are found from the copy too."""
+    store.create(directory=tmp_path, session="a").close()
+    beside = store.find("a").directory / "agents"
+    beside.mkdir(parents=True)
+    (beside / "x.jsonl").write_text("…")
+    with store.branch("a") as log:
+        assert (log.path.with_suffix("") / "agents" / "x.jsonl").exists()

@@ -1,0 +1,143 @@
+"""Recall before a call: said when it is ready, never waited for, never twice."""
+
+import asyncio
+
+import pytest
+
+from holdfast.log.entries import Failed, Recalled, Said
+from holdfast.memory.recall import Recollection
+from holdfast.memory.recall_stage import RecallStage
+from holdfast.messages import Text, Usage, text_of
+from holdfast.models.protocol import Reply
+from holdfast.session import Session
+
+FOUND = Recollection(names=("a.md",), text="<reminder>a</reminder>", bytes=22)
+
+
+@pytest.fixture
+def session(tmp_path):
+    """A session without other stages."""
+    with Session.open(model="claude-opus-5-5", system="s", directory=tmp_path) as opened:
+        yield opened
+
+
+def staged(session, recall):
+    stage = RecallStage(recall)
+    session.engine.stages = (stage,)
+    return stage
+
+
+def hidden(session):
+    history = session.view.history
+    return [text_of(e.content) for e in history if isinstance(e, Said) and e.hidden]
+
+
+def answered(session, text="ok"):
+    session.engine.settle(
+        Reply(
+            response_id=text, model="claude-opus-5-5", content=(Text(text=text),),
+            stop_reason="end_turn", usage=Usage(input_tokens=1),
+        )
+    )  # fmt: skip
+
+
+async def test_what_is_found_at_once_stands_with_the_question(session):
+    """As a hidden message, with an entry that says which and how much."""
+    asked = []
+
+    async def by_words(words):
+        asked.append(words)
+        return FOUND
+
+    staged(session, by_words)
+    session.user("how do we deploy?")
+    await session.prepare()
+    assert (asked, hidden(session)) == (["how do we deploy?"], [FOUND.text])
+    [entry] = [e for e in session.view.history if isinstance(e, Recalled)]
+    assert (entry.names, entry.bytes) == (("a.md",), 22)
+    assert session.view.item_of(entry.said) is not None
+
+
+async def test_a_question_is_asked_once(session):
+    """Not again before the next call of its turn; the next question is another."""
+    asked = []
+
+    async def nothing(words):
+        asked.append(words)
+
+    staged(session, nothing)
+    session.user("one")
+    await session.prepare()
+    await session.prepare()
+    answered(session)
+    session.user("two")
+    await session.prepare()
+    assert asked == ["one", "two"]
+
+
+async def test_what_is_slow_is_said_before_a_later_call(session):
+    """The first call does not wait for it."""
+    gate = asyncio.Event()
+
+    async def by_model(words):
+        await gate.wait()
+        return FOUND
+
+    staged(session, by_model)
+    session.user("how do we deploy?")
+    await session.prepare()
+    assert hidden(session) == []
+    gate.set()
+    await asyncio.sleep(0)
+    await session.prepare()
+    assert hidden(session) == [FOUND.text]
+
+
+async def test_what_comes_after_the_next_question_is_dropped(session):
+    """It bore on another one."""
+    gates = [asyncio.Event(), asyncio.Event()]
+
+    async def by_model(words):
+        await gates[words == "two"].wait()
+        return Recollection(names=(words,), text=words, bytes=3)
+
+    staged(session, by_model)
+    session.user("one")
+    await session.prepare()
+    answered(session)
+    session.user("two")
+    await session.prepare()
+    for gate in gates:
+        gate.set()
+    await asyncio.sleep(0.01)
+    await session.prepare()
+    assert hidden(session) == ["two"]
+
+
+async def test_a_recall_that_fails_is_an_entry_and_the_call_is_made(session):
+    """The turn goes on without it."""
+
+    async def broken(words):
+        raise OSError("disk gone")
+
+    staged(session, broken)
+    session.user("one")
+    request = await session.prepare()
+    assert request.kwargs["messages"]
+    [failed] = [e for e in session.view.history if isinstance(e, Failed)]
+    assert (failed.what, "disk gone" in failed.error) == ("recall", True)
+
+
+async def test_what_a_resumed_session_had_answered_is_not_asked_again(session):
+    """Only what is new is."""
+    asked = []
+
+    async def nothing(words):
+        asked.append(words)
+
+    session.user("old")
+    answered(session)
+    staged(session, nothing).skip(session.view.history)
+    session.user("new")
+    await session.prepare()
+    assert asked == ["new"]

@@ -1,0 +1,89 @@
+"""The gates before a dream: the cheapest first, each with its reason."""
+
+import os
+
+import pytest
+
+from holdfast.memory.lock import Held
+from holdfast.memory.schedule import last_scan, note_scan, sessions_touched, time_to_dream
+from holdfast.settings import DreamSettings
+
+NOW = 1_790_000_000.0
+HOUR = 3_600.0
+
+
+def never_asked(_since):
+    """Counting sessions must not be reached."""
+    raise AssertionError("sessions were counted")
+
+
+def test_all_gates_open():
+    """A day, ten minutes, five sessions, nobody dreaming."""
+    held = Held(time=NOW - 24 * HOUR)
+    verdict = time_to_dream(
+        DreamSettings(), now=NOW, held=held, scanned=NOW - 600, count_sessions=lambda since: 5
+    )
+    assert verdict.is_open
+
+
+@pytest.mark.parametrize(
+    ("settings", "held", "scanned", "reason"),
+    [
+        (DreamSettings(on=False), Held(time=0.0), 0.0, "dream.on"),
+        (DreamSettings(), Held(time=NOW - 23 * HOUR), 0.0, "23.0 hours ago"),
+        (DreamSettings(), Held(time=0.0), NOW - 599, "counted 10 minutes ago"),
+    ],
+)
+def test_a_cheap_gate_that_is_closed_saves_the_counting(settings, held, scanned, reason):
+    """Sessions are counted last of all."""
+    verdict = time_to_dream(
+        settings, now=NOW, held=held, scanned=scanned, count_sessions=never_asked
+    )
+    assert not verdict.is_open and reason in verdict.reason
+
+
+def test_too_few_sessions_close_it():
+    """And the time that was asked for is that of the last dream."""
+    asked = []
+    verdict = time_to_dream(
+        DreamSettings(),
+        now=NOW,
+        held=Held(time=100.0),
+        scanned=0.0,
+        count_sessions=lambda since: asked.append(since) or 4,
+    )
+    assert not verdict.is_open and "4 sessions" in verdict.reason
+    assert asked == [100.0]
+
+
+def test_somebody_dreaming_closes_it():
+    """A live process holds the lock."""
+    held = Held(time=NOW, pid=os.getpid(), started="?", before=0.0)
+    verdict = time_to_dream(
+        DreamSettings(), now=NOW, held=held, scanned=0.0, count_sessions=lambda since: 9
+    )
+    assert not verdict.is_open and "is dreaming" in verdict.reason
+
+
+def test_a_killed_dream_counts_as_not_having_been():
+    """The time before it decides."""
+    held = Held(time=NOW - HOUR, pid=2**22 + 1, started="?", before=NOW - 30 * HOUR)
+    verdict = time_to_dream(
+        DreamSettings(), now=NOW + 1, held=held, scanned=0.0, count_sessions=lambda since: 9
+    )
+    assert verdict.is_open
+
+
+def test_a_scan_is_remembered(tmp_path):
+    """In the time of a file."""
+    assert last_scan(tmp_path) == 0.0
+    note_scan(tmp_path, 123.0)
+    assert last_scan(tmp_path) == 123.0
+
+
+def test_sessions_touched_leaves_the_current_one_out(tmp_path):
+    """Logs by their time; other files are none."""
+    for name, at in (("a.jsonl", 10), ("b.jsonl", 20), ("now.jsonl", 30), ("c.lock", 30)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (at, at))
+    assert sessions_touched(tmp_path, 10.0, current="now") == 1

@@ -1,0 +1,94 @@
+"""Text from outside: which calls bring it, in this session and in those of its agents."""
+
+import pytest
+
+from holdfast.log import Header, write_log
+from holdfast.log.entries import Ran, Replied
+from holdfast.memory.untrusted_input import Outside, outside_below, reaches_out
+from holdfast.messages import ToolUse
+
+
+def use(name, **given):
+    return ToolUse(id="t", name=name, input=given)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        use("WebFetch", url="https://example.org"),
+        use("mcp__wiki__page", id=1),
+        use("Bash", command="curl -s https://example.org | head"),
+        use("Bash", command="cd x && /usr/bin/wget -qO- example.org"),
+        use("Bash", command="sudo timeout 5 curl example.org"),
+        use("Bash", command="bash -c 'gh issue view 5'"),
+        use("Bash", command="git -C sub pull"),
+        use("Bash", command="git clone https://example.org/x"),
+        use("Bash", command="git fetch origin && git log origin/main"),
+        use("Bash", command="pip download x"),
+        use("Bash", command="npm view left-pad readme"),
+        use("Bash", command="docker pull x"),
+        use("Bash", command="openssl s_client -connect example.org:443"),
+        use("Bash", command="dig TXT example.org"),
+        use("Bash", command="cat < /dev/tcp/example.org/80"),
+        use("Bash", command="exec 3<>/dev/tcp/example.org/80"),
+        use("Bash", command="bash -c 'cat </dev/tcp/example.org/80'"),
+        use("Bash", command='c=curl; "$c" example.org'),
+        use("Bash", command="$(echo curl) example.org"),
+        use("Bash", command="python3 -c 'import urllib.request as u; u.urlopen(x)'"),
+        use("Bash", command="python3.11 - <<'E'\nimport requests\nE"),
+    ],
+)
+def test_these_reach_out(call):
+    """Pages, servers, downloads, also those behind other commands."""
+    assert reaches_out(call)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        use("Bash", command="grep -rn curl docs"),
+        use("Bash", command="git log"),
+        use("Bash", command="git commit -m pull"),
+        use("Bash", command="git log --grep fetch"),
+        use("Bash", command="grep -rn /dev/tcp/ docs"),
+        use("Bash", command="python3 -c 'print(1)'"),
+        use("Bash", command="openssl version"),
+        use("Bash", command="npm test"),
+        use("Read", file_path="curl.md"),
+        use("memory", command="view", path="/memories"),
+        use("Bash"),
+    ],
+)
+def test_these_do_not(call):
+    """The name of a program in a search is a word."""
+    assert not reaches_out(call)
+
+
+def entries(call):
+    return [
+        Replied(response_id="r", model="m", n=1, content=(call,), stop_reason="tool_use"),
+        Ran(n=2, tool_use_id="t", content="text"),
+    ]
+
+
+def test_a_session_is_marked_once_such_text_has_come():
+    """Asked for is not come; and what came stays."""
+    outside, history = Outside(), entries(use("WebFetch", url="https://example.org"))
+    assert not outside.follow(history[:1])
+    assert outside.follow(history) == "WebFetch"
+    assert outside.follow([*history, *entries(use("Read", file_path="a"))]) == "WebFetch"
+
+
+def test_what_its_agents_took_in_counts(tmp_path):
+    """They report in their own words what strangers wrote."""
+    assert not outside_below(tmp_path)
+    write_log(tmp_path / "a.jsonl", Header(session="a"), entries(use("Read", file_path="a")))
+    assert not outside_below(tmp_path)
+    write_log(tmp_path / "b.jsonl", Header(session="b"), entries(use("mcp__x__y")))
+    assert outside_below(tmp_path)
+
+
+def test_an_agents_log_that_cannot_be_read_may_have(tmp_path):
+    """In doubt the user is asked."""
+    (tmp_path / "a.jsonl").write_text("no log")
+    assert outside_below(tmp_path)

@@ -1,0 +1,198 @@
+"""What the API demands, one broken list for each demand."""
+
+import pytest
+from hypothesis import given
+
+from holdfast.messages import (
+    Image,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    block_to_wire,
+)
+from holdfast.messages.rules import RULES, legal_cuts, violations
+from holdfast.view import fold
+from holdfast.view.items import join
+from properties.strategies import sequences
+
+
+def user(*content):
+    return Message("user", tuple(Text(text=c) if isinstance(c, str) else c for c in content))
+
+
+def assistant(*content):
+    return Message("assistant", tuple(Text(text=c) if isinstance(c, str) else c for c in content))
+
+
+def use(id):
+    return ToolUse(id=id, name="read", input={})
+
+
+def result(id):
+    return ToolResult(tool_use_id=id, content="ok")
+
+
+def held(block):
+    """The same block as JSON that nobody looked into."""
+    return Opaque(raw=block_to_wire(block))
+
+
+GOOD = [
+    user("hi"),
+    assistant(Thinking(thinking="hm"), "looking", use("a"), use("b")),
+    user(result("b"), result("a"), "and hurry"),
+    assistant("done"),
+]
+
+
+def test_a_good_list_breaks_nothing():
+    """Neither does an empty one."""
+    assert violations(GOOD) == []
+    assert violations([]) == []
+
+
+@pytest.mark.parametrize(
+    ("messages", "says"),
+    [
+        ([user("hi"), assistant(use("a"))], "tool uses ['a'] are answered by []"),
+        ([user("hi"), assistant(use("a")), user("x")], "tool uses ['a'] are answered by []"),
+        (
+            [user("hi"), assistant(use("a")), user(result("a"), result("a"))],
+            "tool uses ['a'] are answered by ['a', 'a']",
+        ),
+        ([user("hi"), assistant(use("a")), user(result("b"))], "answered by ['b']"),
+        ([user(result("a"))], "message 0: tool results without a tool use before them"),
+        ([user("hi"), assistant("x"), user(result("a"))], "results without a tool use"),
+        (
+            [user("hi"), assistant(use("a")), user("x", result("a"))],
+            "message 2: a tool result comes after other content",
+        ),
+        (
+            [
+                user("1"),
+                assistant(use("a")),
+                user(result("a")),
+                assistant(use("a")),
+                user(result("a")),
+            ],
+            "message 3: tool use id 'a' is used twice",
+        ),
+        ([assistant("hi")], "message 0: the first message must be the user's"),
+        ([user("a"), user("b")], "message 1: two user messages in a row"),
+        ([user("a"), assistant("b"), assistant("c")], "message 2: two assistant messages in a row"),
+        ([user(use("a"))], "message 0: ToolUse in a message of the user"),
+        ([user(Thinking(thinking=""), "x")], "message 0: Thinking in a message of the user"),
+        (
+            [user("x"), assistant(result("a"))],
+            "message 1: ToolResult in a message of the assistant",
+        ),
+        ([user()], "message 0: no content"),
+        ([user("x", " ")], "message 0: an empty text block"),
+        (
+            [user("x"), assistant(RedactedThinking(data="b"))],
+            "message 1: thinking without anything it led to",
+        ),
+    ],
+)
+def test_each_demand_is_noticed_when_it_is_broken(messages, says):
+    """And told in plain words, with the place."""
+    assert any(says in told for told in violations(messages)), violations(messages)
+
+
+@pytest.mark.parametrize(
+    ("messages", "says"),
+    [
+        ([user("hi"), assistant(held(use("a")))], "tool uses ['a'] are answered by []"),
+        ([user(held(result("a")))], "message 0: tool results without a tool use before them"),
+        ([user(held(use("a")))], "message 0: ToolUse in a message of the user"),
+        ([user(held(Thinking(thinking="hm")))], "message 0: Thinking in a message of the user"),
+        (
+            [user("x"), assistant(held(RedactedThinking(data="b")))],
+            "message 1: thinking without anything it led to",
+        ),
+        (
+            [
+                user("hi"),
+                assistant(use("a")),
+                user(ToolResult(tool_use_id="a", content=(held(use("b")),))),
+            ],
+            "message 2: ToolUse in a tool result",
+        ),
+        (
+            [user("hi"), assistant(Opaque(raw={"type": "tool_use", "id": 1, "name": "read"}))],
+            "message 1: tool_use block of another shape",
+        ),
+        ([user(Opaque(raw={"type": "text", "text": 5}))], "message 0: text block of another shape"),
+        (
+            [
+                user("hi"),
+                assistant(use("a")),
+                user(ToolResult(tool_use_id="a", content=(Opaque(raw={"type": "image"}),))),
+            ],
+            "message 2: image block of another shape",
+        ),
+    ],
+)
+def test_a_block_counts_as_what_its_type_says(messages, says):
+    """An API does not care that nobody here looked into it."""
+    assert any(says in told for told in violations(messages)), violations(messages)
+
+
+def test_blocks_of_unknown_types_break_nothing():
+    """Wherever they stand: what the provider will make of them is not known here."""
+    strange = Opaque(raw={"type": "tomorrow", "id": 1})
+    inside = ToolResult(tool_use_id="a", content=(strange,))
+    messages = [user("hi", strange), assistant(strange, use("a")), user(inside)]
+    assert violations(messages) == []
+
+
+def test_a_call_that_is_held_as_json_is_not_parted_from_its_result():
+    """Cuts go by what a block is, not by how it is kept."""
+    messages = [user("hi"), assistant(held(use("a"))), user(held(result("a")))]
+    assert violations(messages) == []
+    assert legal_cuts(messages) == [0, 1, 3]
+
+
+def test_every_rule_has_a_name_of_its_own():
+    """Names are what the user reads."""
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+def test_a_list_may_be_cut_anywhere_but_between_a_call_and_its_results():
+    """Before the first message and after the last included."""
+    assert legal_cuts(GOOD) == [0, 1, 3, 4]
+    assert legal_cuts([]) == [0]
+
+
+def test_a_list_that_ends_in_a_call_may_not_be_cut_there():
+    """Its result is still to come."""
+    assert legal_cuts([user("hi"), assistant(use("a"))]) == [0, 1]
+
+
+@given(sequences)
+def test_both_sides_of_a_legal_cut_can_be_sent(entries):
+    """The front as it is; the rest behind a message of the user's that stands for the front."""
+    messages = fold(entries).messages()
+    for cut in legal_cuts(messages):
+        rest = [user("what came before, in short")]
+        for message in messages[cut:]:
+            join(rest, message)
+        assert violations(messages[:cut]) == []
+        assert violations(rest) == []
+
+
+@given(sequences)
+def test_a_cut_that_is_not_legal_leaves_something_that_cannot_be_sent(entries):
+    """No cut is forbidden without need."""
+    messages = fold(entries).messages()
+    for cut in set(range(len(messages) + 1)) - set(legal_cuts(messages)):
+        assert violations(messages[:cut]) != []
+
+
+def test_pictures_may_stand_on_the_users_side():
+    """A picture alone is content enough."""
+    assert violations([user(Image(source={}))]) == []

@@ -1,0 +1,209 @@
+"""What requests cost under the published prices."""
+
+import subprocess
+import sys
+from datetime import date
+
+import pytest
+
+from holdfast.errors import ConfigError
+from holdfast.models.prices import Cost, Prices, Tier, cost, prices
+from holdfast.models.prices.library import from_library
+from holdfast.models.prices.table import from_table, tabled_models
+from holdfast.settings import home
+
+CHECKED = date(2026, 11, 20)
+"""The day on which table and package were compared."""
+NOT_IN_THE_PACKAGE = {"claude-mythos-5", "claude-mythos-5-1"}
+DIFFERENT_IN_THE_PACKAGE: set[str] = set()
+"""Models whose figures differ on that day. None do; a new name here needs a reason beside it."""
+
+
+@pytest.mark.parametrize(
+    ("model", "row"),
+    [
+        ("claude-fable-5-1", (10.0, 12.5, 20.0, 0.25, 50.0)),
+        ("claude-mythos-5", (10.0, 12.5, 20.0, 1.0, 50.0)),
+        ("claude-opus-5-5", (4.0, 5.0, 8.0, 0.20, 20.0)),
+        ("claude-opus-4-5-20251101", (5.0, 6.25, 10.0, 0.50, 25.0)),
+        ("claude-sonnet-5-5", (2.0, 2.5, 4.0, 0.10, 10.0)),
+        ("claude-sonnet-4-6", (3.0, 3.75, 6.0, 0.30, 15.0)),
+        ("claude-haiku-5-5", (0.10, 0.125, 0.20, 0.01, 0.50)),
+        ("gpt-6.1-sol", (2.0, 2.5, 2.5, 0.10, 10.0)),
+    ],
+)
+def test_published_rows(model, row):
+    """Input, both writes, read and output are the published figures."""
+    found = prices(model, at=date(2026, 11, 1))
+    assert found is not None
+    assert (found.input, found.write_5m, found.write_1h, found.read, found.output) == row
+
+
+def test_cost_has_parts():
+    """A million tokens of each kind cost the row's figures."""
+    million = 1_000_000
+    assert cost(
+        "claude-opus-5-5",
+        uncached_tokens=million,
+        read_tokens=million,
+        write_5m_tokens=million,
+        write_1h_tokens=million,
+        output_tokens=million,
+    ) == Cost(read=0.20, write_5m=5.0, write_1h=8.0, uncached=4.0, output=20.0)
+
+
+def test_long_prompts_cost_five_times_on_haiku():
+    """Past 100K prompt tokens every token of the request is five times dearer."""
+    short = cost("claude-haiku-5-5", read_tokens=100_000, output_tokens=1_000)
+    long = cost("claude-haiku-5-5", read_tokens=100_000, uncached_tokens=1, output_tokens=1_000)
+    assert short is not None and long is not None
+    assert long.read == pytest.approx(5 * short.read)
+    assert long.output == pytest.approx(5 * short.output)
+
+
+def test_long_prompts_raise_input_and_output_apart_on_gpt():
+    """Past 272K prompt tokens the input doubles and the output costs half as much again."""
+    found = prices("gpt-6-sol")
+    assert found is not None
+    long = found.at_length(272_001)
+    assert (long.input, long.read, long.output) == (4.0, 0.4, 15.0)
+    assert found.at_length(272_000).input == 2.0
+
+
+def test_the_old_premium_depends_on_the_day():
+    """The 4.6 models cost double past 200K until the premium was dropped."""
+    before = prices("claude-opus-4-6", at=date(2026, 3, 12))
+    after = prices("claude-opus-4-6", at=date(2026, 3, 13))
+    assert before is not None and after is not None
+    assert before.at_length(200_001).input == 10.0
+    assert after.at_length(200_001).input == 5.0
+
+
+def test_multipliers_stack():
+    """Fast, batch and region multiply each other; fast only where it exists."""
+    plain = cost("claude-opus-5", output_tokens=1_000)
+    all_three = cost(
+        "claude-opus-5", output_tokens=1_000, speed="fast", is_batch=True, is_us_only=True
+    )
+    assert plain is not None and all_three is not None
+    assert all_three.output == pytest.approx(plain.output * 2 * 0.5 * 1.1)
+    assert cost("claude-sonnet-5", output_tokens=9, speed="fast") == cost(
+        "claude-sonnet-5", output_tokens=9
+    )
+
+
+def test_unknown_models_have_no_price():
+    """Nobody guesses: no published price means None."""
+    assert prices("granite-9") is None
+    assert cost("claude-fable-5-2", output_tokens=1) is None
+
+
+def test_local_models_are_free():
+    """A model on this machine costs nothing."""
+    assert cost("local/qwen-coder", uncached_tokens=10**6) == Cost()
+
+
+def test_simulated_models_cost_what_they_simulate():
+    """The simulator's money is the simulated model's."""
+    assert prices("simulated/claude-opus-5") == prices("claude-opus-5")
+
+
+def test_costs_add():
+    """Sums go part by part and the total is the sum of the parts."""
+    total = Cost(read=1.0, output=2.0) + Cost(read=0.5, uncached=1.0)
+    assert total == Cost(read=1.5, uncached=1.0, output=2.0)
+    assert total.total == 4.5
+
+
+def test_plain_prices_have_no_tiers_left():
+    """The price at a length is flat: applying the tier twice changes nothing."""
+    found = prices("claude-haiku-5-5")
+    assert isinstance(found, Prices)
+    assert found.at_length(200_000).at_length(200_000) == found.at_length(200_000)
+
+
+@pytest.mark.parametrize("model", tabled_models())
+def test_table_and_package_agree(model):
+    """Where both have a model, every figure and every tier is the same on the day of checking."""
+    pytest.importorskip("genai_prices")
+    ours, theirs = from_table(model, CHECKED), from_library(model, CHECKED)
+    assert (theirs is None) == (model in NOT_IN_THE_PACKAGE)
+    if ours is None or theirs is None:
+        return
+    lengths = [0, *(t.above_prompt_tokens + 1 for t in (*ours.tiers, *theirs.tiers))]
+    same = all(_figures(ours, n) == pytest.approx(_figures(theirs, n)) for n in lengths)
+    assert same == (model not in DIFFERENT_IN_THE_PACKAGE)
+
+
+def _figures(listed, prompt_tokens):
+    flat = listed.at_length(prompt_tokens)
+    return flat.input, flat.write_5m, flat.write_1h, flat.read, flat.output
+
+
+def test_the_package_knows_models_and_days_the_table_lacks():
+    """Other providers' models and past prices come from the package."""
+    pytest.importorskip("genai_prices")
+    assert prices("gemini-2.5-pro") is not None
+    old, new = (prices("gpt-5.6-sol", at=day) for day in (date(2026, 3, 1), CHECKED))
+    assert old is not None and new is not None
+    assert (old.input, new.input) == (5.0, 4.0)
+
+
+def test_a_tier_may_raise_each_kind_by_its_own_factor():
+    """What a tier does not raise stays as it is."""
+    tier = Tier(
+        above_prompt_tokens=10, prompt_multiplier=2.0, output_multiplier=1.5, write_multiplier=1.0
+    )
+    base = Prices(input=1.0, write_5m=1.0, write_1h=1.0, read=0.1, output=4.0, tiers=(tier,))
+    assert base.at_length(11) == Prices(input=2.0, write_5m=1.0, write_1h=1.0, read=0.2, output=6.0)
+
+
+def test_todays_price_of_a_known_model_imports_no_package():
+    """The package takes time to import, so the table answers what it can."""
+    code = (
+        "import sys; from holdfast.models.prices import prices; assert prices('claude-opus-5-5'); "
+        "print({'genai_prices', 'pydantic'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_the_users_file_comes_first():
+    """A price in prices.toml replaces the published one; what it leaves out costs the input."""
+    (home() / "prices.toml").write_text(
+        '["claude-opus-5-5"]\ninput = 1\noutput = 2.5\n["house/own-model"]\ninput = 3\noutput = 4\n'
+        "read = 0.5\ntiers = [{above_prompt_tokens = 1000, prompt_multiplier = 2}]\n"
+    )
+    assert prices("claude-opus-5-5") == Prices(
+        input=1.0, write_5m=1.0, write_1h=1.0, read=1.0, output=2.5
+    )
+    own = prices("own-model")
+    assert own is not None
+    assert (own.read, own.at_length(1_001).read, own.at_length(1_001).output) == (0.5, 1.0, 4.0)
+
+
+def test_a_changed_file_is_read_again():
+    """Whoever mends a price need not start anew."""
+    path = home() / "prices.toml"
+    path.write_text("[mine]\ninput = 1\noutput = 2\n")
+    assert prices("mine") is not None
+    path.unlink()
+    assert prices("mine") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[mine]\ninput = 1\n",
+        "[mine]\ninput = -1\noutput = 2\n",
+        "[mine]\ninput = nan\noutput = 2\n",
+        "[mine]\ninput = 1\noutput = 2\ninptu = 3\n",
+        "mine = 3\n",
+        "[mine",
+    ],
+)
+def test_a_slip_in_the_file_is_an_error_that_names_it(text):
+    """A price that cannot be meant is not guessed at."""
+    (home() / "prices.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r"prices\.toml: .*mend or remove it"):
+        prices("claude-opus-5-5")

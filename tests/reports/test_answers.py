@@ -1,0 +1,52 @@
+"""The answers of a history: each once, however many pieces and copies of it there are."""
+
+from holdfast.log.entries import Replied, Said
+from holdfast.messages import Text, Usage
+from holdfast.reports.answers import answers_of
+from holdfast.reports.cost import bill
+from holdfast.request.cache.calls import explain_calls, totals
+
+
+def replied(n, id, *, tokens=9_000, **fields):
+    usage = Usage(cache_write_tokens=tokens, output_tokens=5) if tokens else None
+    return Replied(
+        n=n, at=float(n), response_id=id, model="claude-opus-5", content=(), usage=usage, **fields
+    )
+
+
+def said(n):
+    return Said(n=n, at=float(n), content=(Text(text="go"),))
+
+
+COPIED = [said(1), replied(2, "a"), said(3), replied(4, "b"), said(5), replied(6, "a")]
+COPIED += [said(7), replied(8, "b"), said(9), replied(10, "c")]
+"""A session that went on from a copy of its own beginning."""
+
+
+def test_a_copy_of_the_beginning_holds_no_further_answers():
+    """Wherever an answer comes again, it was paid once."""
+    assert [answer.first.n for answer in answers_of(COPIED).values()] == [2, 4, 10]
+
+
+def test_the_bill_and_the_cache_count_the_same_calls():
+    """Both commands tell of one session."""
+    assert totals(explain_calls(COPIED)).calls == bill(COPIED).total.calls == 3
+    assert totals(explain_calls(COPIED)).usd == bill(COPIED).total.cost.total
+
+
+def test_the_last_usage_of_an_answer_in_pieces_counts():
+    """And its end is the end of the last piece that has one."""
+    pieces = [replied(1, "a", tokens=0), replied(2, "a", stop_reason="end_turn"), replied(3, "a")]
+    [answer] = answers_of(pieces).values()
+    assert (answer.first.n, answer.usage.cache_write_tokens) == (1, 9_000)
+    assert answer.stop_reason == "end_turn"
+
+
+def test_answers_without_an_id_are_not_taken_for_one():
+    """Some providers give none."""
+    assert len(answers_of([replied(1, ""), replied(2, "")])) == 2
+
+
+def test_an_answer_that_tells_nothing_is_no_call():
+    """Nothing is made up."""
+    assert answers_of([replied(1, "a", tokens=0)]) == {}

@@ -1,0 +1,126 @@
+"""What fills a window, told apart."""
+
+from holdfast.log.entries import Cleared, Framed, Ran, Replied, Said, Section, Source
+from holdfast.messages import Image, Text, ToolUse, Usage
+from holdfast.messages.measure import measure_content, measure_text
+from holdfast.reports.context import OVERESTIMATED, UNSEEN_FRAME, describe
+from holdfast.simulator.sessions import generate
+from holdfast.transcripts.formats import read_lines
+from holdfast.view.gauge import replay
+from holdfast.view.window import window_for
+
+USE = ToolUse(id="t1", name="Read", input={"file_path": "a.py"})
+
+
+def history(*more):
+    asked = (Text(text="please " * 100), Image(source={"type": "base64", "data": ""}))
+    answer = (Text(text="reading"), USE)
+    return [
+        Said(n=1, content=asked, measure=measure_content(asked)),
+        Replied(
+            n=2,
+            response_id="r",
+            model="claude-opus-4-6",
+            content=answer,
+            measure=measure_content(answer),
+        ),
+        Ran(n=3, tool_use_id="t1", content="line\n" * 500, measure=measure_content("line\n" * 500)),
+        *more,
+    ]
+
+
+def parts(entries):
+    view, gauge = replay(entries)
+    context = describe(view, gauge, window_for(view.model))
+    return {part.name: part for part in context.parts}, context
+
+
+def test_each_thing_is_in_its_category():
+    """Messages, answers, calls, results by tool, and images."""
+    found, context = parts(history())
+    assert set(found) == {
+        "user messages",
+        "images and documents",
+        "answers",
+        "tool calls",
+        "tool results",
+    }
+    assert found["tool results"].parts[0].name == "Read"
+    assert abs(sum(part.tokens for part in found.values()) - context.used_tokens) <= len(found)
+
+
+def test_a_cleared_result_is_told_apart():
+    """What stands in for it is all it weighs."""
+    short = "cleared"
+    clear = Cleared(n=4, ids=("t1",), texts=(short,), measures=(measure_content(short),))
+    found, _ = parts(history(clear))
+    assert "tool results" not in found
+    assert found["cleared results"].tokens < 40
+
+
+def test_the_frame_is_shown_by_section_and_tool():
+    """Where the log holds the frame, it is itemised."""
+    frame = Framed(
+        n=4,
+        sections=(Section(name="rules", text="be careful " * 50),),
+        tools=({"name": "Read", "description": "reads a file"},),
+        instructions="tests first",
+        measure=measure_text("x"),
+    )
+    found, _ = parts(history(frame))
+    assert found["system prompt"].parts[0].name == "rules"
+    assert found["tools"].parts[0].name == "Read"
+    assert found["instructions"].tokens > 0
+
+
+def test_what_the_provider_counts_beyond_the_log_is_the_frame():
+    """An imported session's system prompt is known only by its size."""
+    last = (Text(text="done"),)
+    answer = Replied(
+        n=4,
+        response_id="r2",
+        model="claude-opus-4-6",
+        content=last,
+        stop_reason="end_turn",
+        usage=Usage(input_tokens=30_000, output_tokens=5),
+        measure=measure_content(last),
+    )
+    found, context = parts(history(answer))
+    assert context.used_tokens == 30_005
+    assert found[UNSEEN_FRAME].tokens > 20_000
+
+
+def test_a_made_up_session_is_below_its_lines_or_says_so():
+    """Level and percentage agree with the window."""
+    _, context = parts(read_lines(generate(4, 150), "claude-code"))
+    assert context.level == context.window.level(context.used_tokens + context.margin_tokens)
+    assert 0 <= context.percent_left <= 100
+
+
+def test_parts_add_up_to_the_reported_size_whatever_the_estimates_say():
+    """Where the estimate is too high, a line says by how much."""
+    last = (Text(text="done " * 900),)
+    answer = Replied(
+        n=4,
+        response_id="r2",
+        model="claude-opus-4-6",
+        content=last,
+        stop_reason="end_turn",
+        usage=Usage(input_tokens=100, output_tokens=5),
+        measure=measure_content(last),
+    )
+    found, context = parts(history(answer))
+    assert found[OVERESTIMATED].tokens < 0
+    assert sum(part.tokens for part in found.values()) == context.used_tokens == 105
+
+
+def test_instruction_files_are_told_apart():
+    """Each with what it weighs; without sources they are one."""
+    files = (
+        Source(file="/p/AGENTS.md", measure=measure_text("word " * 50)),
+        Source(file="/p/CLAUDE.md", measure=measure_text("word " * 200)),
+    )
+    found, _ = parts(history(Framed(n=4, instructions="x", sources=files)))
+    assert [part.name for part in found["instructions"].parts] == ["/p/CLAUDE.md", "/p/AGENTS.md"]
+    found, _ = parts(history(Framed(n=4, instructions="x")))
+    assert found["instructions"].parts == ()

@@ -1,0 +1,138 @@
+"""What a session was spent on."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from holdfast.log.entries import Forked, Replied, Said
+from holdfast.log.spending import Spent
+from holdfast.messages import Text, Usage
+from holdfast.reports.cost import Item, Tokens, bill, spent_by_day
+
+NOVEMBER = datetime(2026, 11, 10, tzinfo=UTC).timestamp()
+
+
+def said(n, text, hidden=False):
+    """Something on the user's side."""
+    return Said(n=n, content=(Text(text=text),), hidden=hidden)
+
+
+def replied(n, id, usage, model="claude-sonnet-5-5", at=NOVEMBER, stop_reason="end_turn"):
+    """An answer with its usage."""
+    return Replied(
+        n=n, at=at, response_id=id, content=(), model=model, usage=usage, stop_reason=stop_reason
+    )
+
+
+MIXED = Usage(
+    input_tokens=1_000,
+    cache_read_tokens=50_000,
+    cache_write_tokens=8_000,
+    cache_write_1h_tokens=3_000,
+    output_tokens=400,
+)
+
+
+def test_every_kind_has_its_price():
+    """By hand: five kinds of tokens of one answer."""
+    found = bill([said(1, "go"), replied(2, "a", MIXED)]).total
+    assert found.tokens == Tokens(
+        uncached=1_000, read=50_000, write_5m=5_000, write_1h=3_000, output=400
+    )
+    assert found.cost.total == pytest.approx(
+        (1_000 * 2.0 + 50_000 * 0.1 + 5_000 * 2.5 + 3_000 * 4.0 + 400 * 10.0) / 1e6
+    )
+    assert found.bare_usd == pytest.approx((59_000 * 2.0 + 400 * 10.0) / 1e6)
+
+
+def test_an_answer_in_pieces_is_paid_once():
+    """Its last usage counts, in the turn in which it began."""
+    pieces = [replied(2, "a", Usage(input_tokens=10)), replied(3, "a", Usage(input_tokens=30))]
+    found = bill([said(1, "go"), *pieces])
+    assert (found.total.calls, found.total.tokens.uncached) == (1, 30)
+
+
+def test_turns_are_counted_as_the_user_speaks():
+    """Hidden messages open no turn, and a turn without calls is left out."""
+    history = [
+        said(1, "first"),
+        replied(2, "a", MIXED),
+        said(3, "reminder", hidden=True),
+        replied(4, "b", MIXED),
+        said(5, "nothing came of it"),
+        said(6, "last"),
+        replied(7, "c", MIXED),
+    ]
+    turns = bill(history).turns
+    assert [(turn.number, turn.said, turn.item.calls) for turn in turns] == [
+        (1, "first", 2),
+        (3, "last", 1),
+    ]
+
+
+def test_models_are_listed_dearest_first():
+    """Each model has its own sum."""
+    found = bill([replied(1, "a", MIXED, "claude-haiku-5-5"), replied(2, "b", MIXED)])
+    assert [item.name for item in found.models] == ["claude-sonnet-5-5", "claude-haiku-5-5"]
+    assert found.total.cost.total == pytest.approx(sum(i.cost.total for i in found.models))
+
+
+def test_a_model_without_a_price_is_counted_and_named():
+    """Its tokens are there, its money is not made up."""
+    found = bill([replied(1, "a", MIXED, "granite-9")])
+    assert (found.total.unpriced_calls, found.total.cost.total) == (1, 0.0)
+    assert found.models[0].tokens.read == 50_000
+
+
+def test_an_answer_is_priced_by_its_day():
+    """The premium on long prompts held in February and is gone in November."""
+    long = Usage(input_tokens=300_000)
+    february = datetime(2026, 2, 1, tzinfo=UTC).timestamp()
+    old = bill([replied(1, "a", long, "claude-opus-4-6", february)]).total.cost.total
+    new = bill([replied(1, "a", long, "claude-opus-4-6")]).total.cost.total
+    assert old == pytest.approx(2 * new)
+
+
+def test_answers_recorded_in_mid_stream_are_counted():
+    """Their output is a lower bound, and the bill says so."""
+    found = bill([replied(1, "a", MIXED, stop_reason=""), replied(2, "b", MIXED)])
+    assert found.total.unfinished_calls == 1
+
+
+def test_an_empty_history_costs_nothing():
+    """No calls, no bill."""
+    assert bill([]).total == Item()
+
+
+def test_the_ledger_is_summed_by_day(tmp_path):
+    """Every file is a day; a torn line is passed by."""
+    line = msgspec.json.encode(Spent(usd=0.5, answers=1, input_tokens=10)) + b"\n"
+    (tmp_path / "2026-11-09.jsonl").write_bytes(line)
+    (tmp_path / "2026-11-10.jsonl").write_bytes(line + line + b'{"usd": 0.')
+    found = spent_by_day(tmp_path)
+    assert [(day, spent.usd) for day, spent in found.items()] == [
+        ("2026-11-09", 0.5),
+        ("2026-11-10", 1.0),
+    ]
+
+
+def test_without_a_ledger_there_are_no_days(tmp_path):
+    """Nobody has paid for anything yet."""
+    assert spent_by_day(tmp_path / "spent") == {}
+
+
+def test_forks_are_billed_in_the_turn_they_were_made_in_and_by_source():
+    """By model they are like any other call."""
+    fork = Forked(n=3, at=NOVEMBER, source="notes", model="claude-sonnet-5-5", usage=MIXED)
+    found = bill([said(1, "go"), replied(2, "a", MIXED), fork, said(4, "on"), fork])
+    assert [(item.name, item.calls) for item in found.sources] == [("notes", 2), ("main", 1)]
+    assert [item.calls for item in found.models] == [3]
+    assert [turn.item.calls for turn in found.turns] == [2, 1]
+    assert found.total.cost.total == pytest.approx(sum(i.cost.total for i in found.sources))
+
+
+def test_a_fork_that_broke_off_is_unfinished():
+    """Its output is a lower bound."""
+    fork = Forked(n=1, at=NOVEMBER, source="notes", usage=MIXED, stop_reason="aborted")
+    assert bill([fork]).total.unfinished_calls == 1

@@ -1,0 +1,108 @@
+"""A session told turn by turn."""
+
+import itertools
+
+from holdfast.log.entries import (
+    CacheBroke,
+    Compacted,
+    Failed,
+    Forked,
+    Replied,
+    Said,
+    Snipped,
+    Switched,
+    Undone,
+)
+from holdfast.messages import Text, ToolUse, Usage
+from holdfast.messages.measure import measure_content
+from holdfast.reports.explain import explain
+from holdfast.simulator.sessions import generate
+from holdfast.transcripts.formats import read_lines
+
+
+def said(n, text="word " * 500):
+    content = (Text(text=text),)
+    return Said(n=n, content=content, measure=measure_content(content))
+
+
+def replied(n, id, *blocks, read=0):
+    usage = Usage(input_tokens=100, cache_read_tokens=read, output_tokens=10)
+    return Replied(n=n, response_id=id, model="claude-opus-4-6", content=blocks, usage=usage)
+
+
+def test_a_turn_runs_from_one_thing_said_to_the_next():
+    """Answers, calls and money belong to the turn they came in."""
+    use = ToolUse(id="t", name="Read", input={})
+    turns = explain(
+        [said(1, "first"), replied(2, "a", use), replied(3, "b", read=900), said(4, "second")]
+    )
+    assert [turn.said for turn in turns] == ["first", "second"]
+    assert turns[0].answers == 2
+    assert turns[0].calls == {"Read": 1}
+    assert turns[0].spent.cache_read_tokens == 900
+
+
+def test_pieces_of_one_answer_are_paid_for_once():
+    """Usage that is repeated on each piece counts as one answer's."""
+    [turn] = explain([said(1), replied(2, "a"), replied(3, "a"), replied(4, "a")])
+    assert turn.answers == 1
+    assert turn.spent.input_tokens == 100
+
+
+def test_every_act_is_told_with_what_it_saved():
+    """A compaction saves, its undo adds again, the rest is told without a figure."""
+    summary = (Text(text="short"),)
+    cut = Compacted(n=3, first=1, last=2, summary=summary, measure=measure_content(summary))
+    turns = explain(
+        [
+            said(1),
+            said(2),
+            cut,
+            Undone(n=4, target=3),
+            Switched(n=5, model="x"),
+            Failed(n=6, what="api", error="529"),
+        ]
+    )
+    acts = turns[-1].acts
+    assert [act.kind for act in acts] == ["compacted", "undone", "switched", "failed"]
+    assert acts[0].saved_tokens > 500
+    assert acts[1].saved_tokens == -acts[0].saved_tokens
+
+
+def test_what_a_snip_says_is_kept():
+    """The reason an entry carries is shown."""
+    turns = explain([said(1), said(2), Snipped(n=3, targets=(1,), why="the user went back")])
+    assert turns[-1].acts[0].text == "1 message left the view: the user went back"
+
+
+def test_the_whole_of_a_made_up_session_is_told():
+    """Sizes run on from turn to turn."""
+    turns = explain(read_lines(generate(2, 200, compactions=1), "claude-code"))
+    assert sum(turn.calls.total() for turn in turns) > 20
+    assert all(a.tokens_after == b.tokens_before for a, b in itertools.pairwise(turns))
+    assert any(act.kind == "compacted" for turn in turns for act in turn.acts)
+
+
+def test_a_break_of_the_cache_is_an_act_of_its_turn():
+    """With what was lost, what that cost, and whether it was announced."""
+    broke = CacheBroke(n=3, cause="tool", detail="tool X changed", lost_tokens=30_000, usd=0.12)
+    told = CacheBroke(n=4, cause="compaction", detail="message 1 changed", expected="compacted")
+    [turn] = explain([said(1), replied(2, "a"), broke, told])
+    assert [(act.kind, act.text) for act in turn.acts] == [
+        ("cachebroke", "30,000 tokens were not read from the cache ($0.1200): tool X changed"),
+        (
+            "cachebroke",
+            "0 tokens were not read from the cache ($0.0000): message 1 changed (expected: compacted)",
+        ),
+    ]
+
+
+def test_forks_are_told_and_paid_in_their_turn():
+    """Who asked, how much, and how much of it was read; one that was stopped says so."""
+    usage = Usage(input_tokens=100, cache_read_tokens=900)
+    fork = Forked(n=3, source="notes", model="claude-opus-4-6", usage=usage, stop_reason="aborted")
+    [turn] = explain([said(1), replied(2, "a"), fork])
+    assert (turn.answers, turn.spent.answers, turn.spent.cache_read_tokens) == (1, 2, 900)
+    assert turn.acts[0].text == (
+        "notes asked the model beside the conversation: 1,000 tokens, 90% from the cache (aborted)"
+    )

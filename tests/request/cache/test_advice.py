@@ -1,0 +1,124 @@
+"""Where making room is cheapest, and what resuming costs."""
+
+import pytest
+
+from holdfast.request.cache.advice import (
+    LEFT_TOKENS,
+    cheapest_line,
+    cold_resume_advice,
+    window_at_cost,
+)
+from holdfast.request.cache.forecast import Outlook
+from holdfast.settings import WindowSettings
+from holdfast.view.window import window_for
+
+
+def resume(**changes):
+    """Ask about a session of 180K tokens, half of it clearable, two hours idle."""
+    known = {
+        "tokens": 180_000,
+        "clearable_tokens": 90_000,
+        "summary_tokens": 5_000,
+        "model": "claude-sonnet-5-5",
+        "idle_seconds": 7_200.0,
+    }
+    found = cold_resume_advice(**(known | changes))
+    assert found is not None
+    return found
+
+
+def test_a_cold_session_is_written_anew():
+    """By hand: all, half of it, or a cold summary and the little it leaves."""
+    found = resume()
+    assert found.is_cold
+    assert found.send_all.now_usd == pytest.approx(180_000 * 2.5 / 1e6)
+    assert found.clear_first.now_usd == pytest.approx(90_000 * 2.5 / 1e6)
+    summary = (180_000 * 2.0 + 5_000 * 10.0) / 1e6
+    assert found.compact_first.now_usd == pytest.approx(summary + LEFT_TOKENS * 2.5 / 1e6)
+
+
+def test_a_warm_session_is_read():
+    """Within the lifetime sending all is cheapest for a single call."""
+    found = resume(idle_seconds=200.0)
+    assert not found.is_cold
+    assert found.send_all.now_usd == pytest.approx(180_000 * 0.1 / 1e6)
+    assert found.send_all.now_usd < found.clear_first.now_usd
+
+
+def test_the_lifetime_decides_what_is_cold():
+    """Half an hour is cold for five minutes and warm for an hour."""
+    assert resume(idle_seconds=1_800.0).is_cold
+    assert not resume(idle_seconds=1_800.0, lifetime="1h").is_cold
+
+
+@pytest.mark.parametrize(
+    ("calls", "clearable", "cheapest"),
+    [(0.2, 0, "send_all"), (1.0, 90_000, "clear_first"), (400.0, 10_000, "compact_first")],
+)
+def test_the_cheapest_depends_on_what_is_to_come(calls, clearable, cheapest):
+    """A last question is sent as it is, a long day is worth a summary."""
+    outlook = Outlook(calls=calls, cold_share=0.0)
+    assert resume(clearable_tokens=clearable, outlook=outlook).cheapest == cheapest
+
+
+def test_a_model_without_a_price_gets_no_advice():
+    """No price, no advice."""
+    assert cold_resume_advice(1_000, 0, 100, "granite-9", 9_999.0) is None
+
+
+def test_the_cheapest_line_lies_far_below_a_large_window():
+    """A million tokens are not worth filling; a small window is its own line."""
+    large = window_for("claude-sonnet-5-5")
+    assert 60_000 < cheapest_line("claude-sonnet-5-5", large) < 200_000
+    small = window_for("claude-sonnet-5-5", WindowSettings(limit_tokens=80_000))
+    assert cheapest_line("claude-sonnet-5-5", small) <= small.auto_tokens
+
+
+def test_cheap_reads_move_the_line_up():
+    """The cheaper it is to carry a context, the later it pays to compact."""
+    window = window_for("claude-fable-5-1")
+    assert cheapest_line("claude-fable-5-1", window) > cheapest_line("claude-fable-5", window)
+
+
+def test_the_line_stays_below_a_price_that_jumps():
+    """However seldom compacting would otherwise pay, 100K is the end on this model."""
+    window = window_for("claude-haiku-5-5")
+    costly = {"summary_tokens": 100_000, "outlook": Outlook(cold_share=0.0)}
+    assert cheapest_line("claude-haiku-5-5", window, **costly) <= 100_000
+    assert cheapest_line("claude-haiku-4-5", window, **costly) > 150_000
+
+
+def test_the_cheapest_line_is_cheapest_by_brute_force():
+    """No other line costs less per call when the cycle is played through."""
+    window = window_for("claude-opus-5-5")
+    outlook = Outlook(cold_share=0.0, growth_tokens=2_000.0)
+    line = cheapest_line("claude-opus-5-5", window, outlook=outlook, reread_tokens=0)
+    costs = {tokens: _cycle_usd(tokens) for tokens in range(42_000, 400_000, 2_000)}
+    assert costs[line] == pytest.approx(min(costs.values()))
+
+
+def _cycle_usd(line):
+    """Play one cycle on Opus 5.5 from 40K to the line in steps of 2K; dollars per call."""
+    paid = (15_000 * 0.2 + 25_000 * 5.0) / 1e6  # the first call after a compaction
+    calls, prompt = 0, 40_000
+    paid += 40_000 * 0.2 / 1e6  # the call that reads it, with nothing looked up again
+    while prompt < line:
+        paid += (prompt * 0.2 + 2_000 * 5.0) / 1e6
+        prompt += 2_000
+        calls += 1
+    return (paid + (line * 0.2 + 5_000 * 20.0) / 1e6) / calls
+
+
+def test_a_model_without_a_price_keeps_the_windows_own_line():
+    """Without prices there is no cheapest line."""
+    window = window_for("granite-9")
+    assert cheapest_line("granite-9", window) == window.auto_tokens
+
+
+def test_the_auto_line_can_be_placed_by_cost():
+    """On a large window that is far below its own line; a model without a price keeps that."""
+    asked = WindowSettings(auto_line="cost")
+    large = window_at_cost("claude-sonnet-5-5", asked)
+    assert large.auto_tokens == cheapest_line("claude-sonnet-5-5", window_for("claude-sonnet-5-5"))
+    assert large.auto_tokens < window_for("claude-sonnet-5-5").auto_tokens
+    assert window_at_cost("nobody-1", asked) == window_for("nobody-1")

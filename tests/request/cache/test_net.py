@@ -1,0 +1,50 @@
+"""The net over all tests: a prefix that moves without a word is an error."""
+
+import pytest
+from msgspec import structs
+
+from holdfast.errors import PrefixMoved
+from holdfast.log.entries import Replied, Section
+from holdfast.messages import Text, Usage
+from holdfast.session import Session
+from holdfast.turn.engine import Engine
+
+
+async def _two_calls(session: Session, between) -> None:
+    session.user("one")
+    await session.prepare()
+    reply = Replied(
+        response_id="r", content=(Text(text="yes"),), usage=Usage(input_tokens=10, output_tokens=1)
+    )
+    session.engine.record(reply)
+    session.engine.settled()
+    session.user("two")
+    between(session.engine)
+    await session.prepare()
+
+
+def _opened(tmp_path) -> Session:
+    rules = Section(name="rules", text="be kind")
+    return Session.open(model="claude-sonnet-5-5", system=(rules,), directory=tmp_path)
+
+
+async def test_a_frame_that_is_changed_behind_the_log_is_caught(tmp_path):
+    """Nobody may put another frame in without an entry."""
+
+    def sly(engine: Engine) -> None:
+        other = (Section(name="rules", text="be quick"),)
+        engine.view.frame = structs.replace(engine.frame, sections=other)
+
+    with _opened(tmp_path) as session, pytest.raises(PrefixMoved, match="section rules changed"):
+        await _two_calls(session, sly)
+
+
+async def test_a_frame_that_an_entry_declares_may_move(tmp_path):
+    """The same change, said in the log."""
+
+    def open_handed(engine: Engine) -> None:
+        other = (Section(name="rules", text="be quick"),)
+        engine.record(structs.replace(engine.frame, n=0, at=0.0, sections=other))
+
+    with _opened(tmp_path) as session:
+        await _two_calls(session, open_handed)

@@ -1,0 +1,36 @@
+"""The page on prices and payback says what is true."""
+
+import re
+from pathlib import Path
+
+from holdfast.models.prices import prices
+from holdfast.request.cache.advice import cheapest_line
+from holdfast.request.cache.forecast import Outlook
+from holdfast.settings import home
+from holdfast.view.window import window_for
+
+PAGE = (Path(__file__).parents[3] / "docs" / "payback.md").read_text(encoding="utf-8")
+
+
+def test_the_example_runs(capsys):
+    """What a reader copies works as it stands."""
+    for example in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+        exec(compile(example, "payback.md", "exec"), {})
+    assert capsys.readouterr().out == "0.0715 now, 0.0029 per call, False\n"
+
+
+def test_the_price_file_is_accepted():
+    """So does the file."""
+    (stated,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (home() / "prices.toml").write_text(stated)
+    found = prices("my-model")
+    assert found is not None
+    assert found.at_length(100_001).read == 0.5
+
+
+def test_the_figures_that_need_no_benchmark_are_right():
+    """The usual horizon and the cheapest lines are what the code says."""
+    assert f"usually some {Outlook().warm_calls:.0f}" in PAGE
+    for model, name in (("sonnet-5-5", "Sonnet 5.5"), ("fable-5-1", "Fable 5.1")):
+        line = cheapest_line(f"claude-{model}", window_for(f"claude-{model}"))
+        assert f"{line / 1_000:.0f}K{' tokens' if name[0] == 'S' else ''} for {name}" in PAGE

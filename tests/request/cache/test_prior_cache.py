@@ -1,0 +1,102 @@
+"""What a process finds of the one before it: what was answered, and what has not moved since."""
+
+import pytest
+
+from holdfast.log import Header, Log
+from holdfast.log.entries import Cleared, Framed, Section, Switched, Undone
+from holdfast.messages import Text, ToolUse, Usage
+from holdfast.models.protocol import Reply
+from holdfast.settings import Settings
+from holdfast.turn.engine import Engine
+
+MODEL = "claude-opus-4-6"
+CALLS = 30
+"""More than a provider looks back over."""
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A log whose last answer called many tools, all of which have run."""
+    engine = Engine(Log.create(tmp_path / "s.jsonl", Header(session="s")), Settings())
+    engine.record(Switched(model=MODEL))
+    engine.record(Framed(sections=(Section(name="a", text="be brief"),)))
+    yield tmp_path / "s.jsonl", engine
+    engine.close()
+
+
+def answer(id, *blocks):
+    usage = Usage(input_tokens=5_000)
+    return Reply(response_id=id, model=MODEL, content=blocks, stop_reason="end_turn", usage=usage)
+
+
+async def round_of(engine, id, uses):
+    """Ask, and let as many tools be called and answered."""
+    await engine.prepare(max_output_tokens=9)
+    calls = [ToolUse(id=f"{id}-{i}", name="Read", input={}) for i in range(uses)]
+    engine.settle(answer(id, Text(text="go"), *calls))
+    for use in calls:
+        engine.take_result(use.id, "a result")
+
+
+def reopened(path, engine):
+    engine.close()
+    return Engine(Log.open(path), Settings())
+
+
+async def marked(engine):
+    """Prepare a call; say which messages it marks."""
+    request = await engine.prepare(max_output_tokens=9)
+    return [
+        i
+        for i, message in enumerate(request.kwargs["messages"])
+        if any("cache_control" in block for block in message["content"])
+    ]
+
+
+async def test_a_call_that_was_never_answered_left_nothing(path):
+    """The next process marks what the last answer left, not where the lost call ended."""
+    log, engine = path
+    engine.say("start")
+    await round_of(engine, "r1", CALLS)
+    await engine.prepare(max_output_tokens=9)
+    again = reopened(log, engine)
+    assert await marked(again) == [0, 2]
+    again.close()
+
+
+async def test_what_was_cleared_between_two_processes_has_moved(path):
+    """What stands before the change is marked, as one process would have done."""
+    log, engine = path
+    engine.say("start")
+    for number in range(4):
+        await round_of(engine, f"r{number}", 8)
+    await round_of(engine, "last", 1)
+    engine.record(Cleared(ids=("r1-0",), texts=("(gone)",)))
+    again = reopened(log, engine)
+    assert again.prefix().left is None
+    assert await marked(again) == [3, 10]
+    again.close()
+
+
+async def test_what_was_taken_back_after_the_last_answer_has_moved(path):
+    """An undo gives messages back that the last request did not have."""
+    log, engine = path
+    engine.say("start")
+    await round_of(engine, "r0", 8)
+    cleared = engine.record(Cleared(ids=("r0-0",), texts=("(gone)",)))
+    await round_of(engine, "r1", 8)
+    engine.record(Undone(target=cleared.n))
+    again = reopened(log, engine)
+    assert again.prefix().left is None
+    again.close()
+
+
+async def test_a_session_that_only_grew_is_read_to_where_it_was_marked(path):
+    """Nothing has moved, so a fork shares all that was left."""
+    log, engine = path
+    engine.say("start")
+    await round_of(engine, "r0", 2)
+    await round_of(engine, "r1", 2)
+    again = reopened(log, engine)
+    assert again.prefix().left == (2, 1)
+    again.close()

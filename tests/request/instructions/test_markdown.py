@@ -1,0 +1,75 @@
+"""Prose and code told apart: comments go, imports are found, in time that grows with the text."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.request.instructions.markdown import imports_in, without_comments
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("See @docs/a.md and @~/b.md.", ("docs/a.md", "~/b.md.")),
+        ("(@a.md)", ("a.md)",)),
+        ("- @./one.md\n- @../two.md", ("./one.md", "../two.md")),
+        ("@a.md @a.md", ("a.md",)),
+        (r"@with\ space.md", ("with space.md",)),
+        ("write to me@example.org", ()),
+        ("`@a.md` and ``b ` @c.md``", ()),
+        ("a `lonely tick, then @a.md", ("a.md",)),
+        ("a span `over\ntwo @no.md lines` @yes.md", ("yes.md",)),
+        ("tick ` here\n\n@a.md and ` there", ("a.md",)),
+        ("```\n@a.md\n```\n@b.md", ("b.md",)),
+        ("~~~ py\n@a.md\n```\n@b.md\n~~~\n@c.md", ("c.md",)),
+        ("- ```\n  @a.md\n  ```\n- @b.md", ("b.md",)),
+        ("never closed:\n```\n@a.md", ()),
+        ("``` not a fence ``` @a.md", ("a.md",)),
+        ("code:\n\n    @a.md\n\n    @b.md\n\n@c.md", ("c.md",)),
+        ("- item\n\n    @a.md", ("a.md",)),
+        ("a paragraph\n    @goes/on.md", ("goes/on.md",)),
+        ("<!-- @a.md -->\n@b.md", ("b.md",)),
+        ("@ @@ @- @", ()),
+    ],
+)
+def test_imports_are_found_in_prose_alone(text, found):
+    """An import is a word that begins with @, outside code and comments."""
+    assert imports_in(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a\n<!-- for people -->\nb", "a\nb"),
+        ("<!-- one\n\ntwo\n--> three", " three"),
+        ("<!-- one --><!-- two -->\nthree", "three"),
+        ("keep `<!-- this -->` and <!-- that -->", "keep `<!-- this -->` and <!-- that -->"),
+        ("```\n<!-- code -->\n```", "```\n<!-- code -->\n```"),
+        ("<!-- ``` -->\n@a.md", "@a.md"),
+        ("rules\n<!-- never closed\nmore rules", "rules\n<!-- never closed\nmore rules"),
+        ("<!-->\nafter", "after"),
+    ],
+)
+def test_block_comments_go_and_all_else_stays(text, left):
+    """A comment that is never closed stays: dropping the rest would lose rules silently."""
+    assert without_comments(text) == left
+
+
+@given(st.text(alphabet=" \t\n`~@<>!-ab.*1"))
+def test_without_comments_and_imports_no_text_is_refused(text):
+    """Any text can be read; taking comments out keeps every character that was not in one."""
+    left = without_comments(text)
+    assert all(line in text for line in left.split("\n"))
+    assert all("\n" not in path for path in imports_in(text))
+
+
+@pytest.mark.parametrize("piece", ["<!--\n", "` `` ``` ", "`a\n\n", "@a ", "```\n", "<!-- -->\n"])
+def test_the_time_grows_with_the_text(piece):
+    """Twice the text takes about twice the time, whatever it is made of."""
+    imports_in("@" + piece * 1_000)
+    began = time.process_time()
+    imports_in("@" + piece * 60_000)
+    without_comments(piece * 60_000)
+    assert time.process_time() - began < 5

@@ -1,0 +1,168 @@
+"""The system prompt: what everybody shares first, then what one session has, each once."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.log.entries import Framed, Section
+from holdfast.request.prompt.repository import Repository
+from holdfast.request.prompt.sections import (
+    STATIC,
+    Surroundings,
+    Volatile,
+    boundary,
+    custom,
+    memory_text,
+    sections,
+    servers_text,
+    updated,
+)
+from holdfast.tools.mcp import Offer
+from holdfast.tools.standard import STANDARD
+
+BARE = Surroundings(directory=Path("/p"), platform="Linux 6", shell="/bin/bash", date="2026-11-15")
+FULL = Surroundings(
+    directory=Path("/p"),
+    platform="Linux 6",
+    shell="/bin/bash",
+    date="2026-11-15",
+    repository=Repository(branch="b", main="main", status=" M a.py", commits="1234567 Begin"),
+    tools=tuple(tool.name for tool in STANDARD),
+    skills="- release: how we ship",
+    memory="# Memory\n\nkept",
+    language="German",
+    scratchpad=Path("/s/scratchpad"),
+    more=(Section(name="extra", text="more"), Section(name="empty", text=" ")),
+)
+
+
+def names(found):
+    return [section.name for section in found]
+
+
+def test_what_everybody_shares_comes_first():
+    """Static sections are global, dynamic ones are not, and the boundary lies between."""
+    found = sections(FULL)
+    assert names(found)[: boundary(found)] == list(STATIC)
+    assert names(found)[boundary(found) :] == [
+        "guidance",
+        "skills",
+        "memory",
+        "environment",
+        "git",
+        "language",
+        "scratchpad",
+        "extra",
+    ]
+    assert {s.scope for s in found[: boundary(found)]} == {"global"}
+    assert {s.scope for s in found[boundary(found) :]} == {"none"}
+
+
+def test_what_has_nothing_to_say_is_left_out():
+    """No empty block reaches a provider that refuses them."""
+    found = sections(BARE)
+    assert names(found) == [*STATIC, "environment"]
+    assert all(section.text.strip() == section.text != "" for section in found)
+
+
+def test_two_sessions_share_the_whole_static_part():
+    """Nothing of a session stands before the boundary."""
+    assert sections(FULL)[: len(STATIC)] == sections(BARE)[: len(STATIC)]
+
+
+def test_the_surroundings_are_said_as_they_were():
+    """Directory, platform, shell, date, and the repository as a record."""
+    texts = {section.name: section.text for section in sections(FULL)}
+    assert texts["environment"] == (
+        "# Surroundings\n\n- working directory: /p\n- platform: Linux 6\n- shell: /bin/bash\n"
+        "- date: 2026-11-15, when this was written"
+    )
+    assert texts["git"].endswith(
+        "\n\nbranch: b\nmain branch: main\nstatus:\n M a.py\nrecent commits:\n1234567 Begin"
+    )
+    assert texts["language"].startswith("# Language\n\nAnswer in German,")
+    assert "- release: how we ship" in texts["skills"]
+
+
+def test_guidance_names_only_tools_that_are_there():
+    """Without a tool there is no word about it."""
+    with_plan = sections(FULL)[len(STATIC)].text
+    assert "EnterPlan" in with_plan
+    assert "ToolSearch" not in with_plan
+    alone = Surroundings(**{f: getattr(BARE, f) for f in BARE.__slots__} | {"tools": ("Bash",)})
+    assert "EnterPlan" not in sections(alone)[len(STATIC)].text
+
+
+@given(st.text())
+def test_a_tools_name_is_no_path(name):
+    """A server may call a tool anything."""
+    given_ = {f: getattr(BARE, f) for f in BARE.__slots__} | {"tools": (name, "../memory", "a/b")}
+    assert names(sections(Surroundings(**given_)))[-1] == "environment"
+
+
+def test_every_tool_the_texts_name_is_a_standard_one():
+    """The prompt is true to what is really there."""
+    known = {tool.name for tool in STANDARD} | {"ToolSearch"}
+    for place in (files("holdfast.request.prompt") / "prompts" / "guidance").iterdir():
+        assert place.name.removesuffix(".md") in {name.lower() for name in known}
+
+
+def test_values_are_not_templates():
+    """A directory or a branch with a dollar sign is only that."""
+    odd = Repository(branch="$state", commits="${x} $$")
+    given_ = {f: getattr(BARE, f) for f in BARE.__slots__} | {"repository": odd}
+    assert "branch: $state\nrecent commits:\n${x} $$" in sections(Surroundings(**given_))[-1].text
+
+
+def test_a_custom_prompt_replaces_all():
+    """One section, nobody else's words, no boundary."""
+    assert custom("  Be a pirate.\n") == (Section(name="system", text="Be a pirate."),)
+    assert boundary(custom("x")) == 0
+    assert custom(" ") == ()
+
+
+def test_a_section_computed_each_turn_must_say_why():
+    """The reason is part of the type."""
+    with pytest.raises(ValueError, match="has to say why"):
+        Volatile(name="clock", reason=" ", compute=str)
+    with pytest.raises(TypeError):
+        Volatile(name="clock", compute=str)
+
+
+def test_a_volatile_section_moves_the_prefix_only_when_it_changed():
+    """Same text, same frame; a new one keeps its place; none left out is gone."""
+    said = {"text": "a"}
+    one = Volatile(name="v", reason="a test", compute=lambda: said["text"])
+    shared = Section(name="s", text="s", scope="global")
+    rest = Section(name="w", text="w")
+    frame = Framed(sections=(shared, Section(name="v", text="a"), rest))
+    assert updated(frame, [one]) is None
+    said["text"] = "b"
+    assert updated(frame, [one]) == (shared, Section(name="v", text="b"), rest)
+    said["text"] = ""
+    assert updated(frame, [one]) == (shared, rest)
+    assert updated(Framed(sections=custom("mine")), [one]) is None
+
+
+def test_servers_are_sorted_quoted_and_cut():
+    """The order of answers does not show, and no server writes a heading of ours."""
+    offers = (
+        Offer(server="b", names=("mcp__b__x",), instructions="# Rules\nObey.\x1b[2J"),
+        Offer(server="a", instructions="x" * 3_000),
+    )
+    text = servers_text(offers)
+    assert text == servers_text(reversed(offers))
+    assert "\n## a\ntools: none\n> xxx" in text
+    assert text.endswith("## b\ntools: mcp__b__x\n> # Rules\n> Obey.[2J")
+    assert text.count("x") < 2_100
+    assert servers_text(()) == ""
+
+
+def test_memory_says_what_belongs_there_and_what_is_known():
+    """The index stands at the end, if there is one."""
+    text = memory_text("- [A](a.md): b")
+    assert text.endswith("The index, `/memories/MEMORY.md`:\n\n- [A](a.md): b")
+    assert "The index" not in memory_text("")

@@ -1,0 +1,90 @@
+"""Lifetimes and headers: chosen once, by who asks, and never again."""
+
+import pytest
+
+from holdfast.log.entries import Framed, Section
+from holdfast.models.capabilities import capabilities
+from holdfast.request.build import DIAGNOSIS, GLOBAL_SCOPE, build
+from holdfast.request.lifetime import betas_for, lifetime_for
+from holdfast.session import Session
+from holdfast.settings import CacheSettings, Settings
+
+
+@pytest.mark.parametrize(
+    ("source", "lifetime"), [("chat", "1h"), ("run", "5m"), ("sdk", "5m"), ("agent:explore", "5m")]
+)
+def test_only_a_person_gets_an_hour(source, lifetime):
+    """Programs do not pause; people read."""
+    assert lifetime_for(source, CacheSettings()) == lifetime
+
+
+def test_the_list_of_sources_and_the_lifetime_can_be_set():
+    """By pattern, or outright."""
+    assert lifetime_for("agent:x", CacheSettings(long_sources="chat, agent:*")) == "1h"
+    assert lifetime_for("run", CacheSettings(lifetime="1h")) == "1h"
+    assert lifetime_for("chat", CacheSettings(lifetime="5m")) == "5m"
+
+
+def test_a_provider_is_asked_for_its_word_only_where_it_has_one():
+    """The header is Anthropic's."""
+    asked = CacheSettings(diagnose=True)
+    assert betas_for(capabilities("claude-sonnet-5-5"), asked) == (DIAGNOSIS,)
+    assert betas_for(capabilities("gpt-6-sol"), asked) == ()
+    assert betas_for(capabilities("claude-sonnet-5-5"), CacheSettings()) == ()
+
+
+async def test_what_was_chosen_holds_whatever_the_settings_say_later(tmp_path):
+    """A change in mid-session changes no byte."""
+    chat = Session.open(model="claude-sonnet-5-5", system="hi", directory=tmp_path, source="chat")
+    with chat as session:
+        session.user("one")
+        first = (await session.prepare()).kwargs
+    later = Settings(cache=CacheSettings(lifetime="5m", diagnose=True))
+    with Session.resume(chat.id, settings=later) as session:
+        again = (await session.prepare()).kwargs
+    assert first["system"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+    assert again == first
+
+
+async def test_whether_anything_is_kept_is_chosen_once_too(tmp_path):
+    """Switching markers off in mid-session would cost the whole prefix: it waits for the next."""
+    with Session.open(model="claude-sonnet-5-5", system="hi", directory=tmp_path) as session:
+        session.user("one")
+        first = (await session.prepare()).kwargs
+    off = Settings(cache=CacheSettings(on=False))
+    with Session.resume(session.id, settings=off) as later:
+        assert (await later.prepare()).kwargs == first
+        assert later.engine.prefix().is_cached
+    with Session.open(
+        model="claude-sonnet-5-5", system="hi", settings=off, directory=tmp_path
+    ) as without:
+        without.user("one")
+        assert "cache_control" not in str((await without.prepare()).kwargs)
+
+
+def test_the_scope_for_everybody_is_asked_for_where_it_exists():
+    """A session that switches to a model without it sends neither the header nor the scope."""
+    able = capabilities("simulated/claude-sonnet-5-5")
+    assert betas_for(able, CacheSettings()) == (GLOBAL_SCOPE,)
+    frame = Framed(
+        sections=(Section(name="a", text="a", scope="global"), Section(name="b", text="b")),
+        betas=(GLOBAL_SCOPE,),
+    )
+    said = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
+    here = build(frame, said, model="simulated/claude-sonnet-5-5", max_output_tokens=10)
+    assert here.kwargs["system"][0]["cache_control"]["scope"] == "global"
+    there = build(frame, said, model="claude-sonnet-5-5", max_output_tokens=10)
+    assert "scope" not in there.kwargs["system"][0]["cache_control"]
+    assert there.betas == ()
+
+
+def test_what_an_organisation_shares_is_marked_without_a_scope():
+    """It ends where its marker stands; providers keep such a prefix for the organisation."""
+    scopes = ("global", "global", "organisation", "none", "none")
+    sections = tuple(Section(name=str(i), text="x", scope=s) for i, s in enumerate(scopes))
+    frame = Framed(sections=sections, betas=(GLOBAL_SCOPE,))
+    said = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
+    request = build(frame, said, model="simulated/claude-sonnet-5-5", max_output_tokens=10)
+    controls = [block.get("cache_control") for block in request.kwargs["system"]]
+    plain = {"type": "ephemeral"}
+    assert controls == [None, plain | {"scope": "global"}, plain, None, plain]

@@ -1,0 +1,107 @@
+"""Clearing that is left to the provider: what is latched, sent and read back."""
+
+from dataclasses import replace
+
+from holdfast.log.entries import Framed
+from holdfast.request.build import build
+from holdfast.request.edits import BETA as EDITS_BETA
+from holdfast.request.server_side import (
+    BETA,
+    cleared_count,
+    cleared_tokens,
+    declared,
+    excluding,
+    is_shortened,
+)
+from holdfast.settings import ClearSettings, WindowSettings
+from holdfast.view.window import window_for
+
+MODEL = "claude-opus-5"
+TOOLS = tuple({"name": name} for name in ("Read", "Ask", "Bash", "TodoWrite"))
+ON = ClearSettings(server=True)
+WINDOW = window_for(MODEL, WindowSettings(limit_tokens=1_000_000))
+
+
+def test_nothing_is_asked_of_the_provider_unless_it_is_switched_on():
+    """By default our own accounting decides."""
+    frame = Framed(tools=TOOLS)
+    assert declared(frame, MODEL, ClearSettings(), WINDOW) == frame
+
+
+def test_the_request_says_when_how_much_and_whose_not():
+    """Trigger, keep, at least, and the tools whose results must stay."""
+    frame = declared(Framed(tools=TOOLS), MODEL, ON, WINDOW)
+    assert frame.betas == (BETA,)
+    assert frame.options["context_management"]["edits"] == [
+        {
+            "type": "clear_tool_uses_20250919",
+            "trigger": {"type": "input_tokens", "value": 180_000},
+            "keep": {"type": "tool_uses", "value": 5},
+            "clear_at_least": {"type": "input_tokens", "value": 140_000},
+            "exclude_tools": ["Ask", "TodoWrite"],
+        }
+    ]
+
+
+def test_thinking_is_kept_where_there_is_any():
+    """The edit that says so comes first, as the API demands."""
+    thinking = Framed(options={"thinking": {"type": "adaptive"}})
+    for frame, model in ((thinking, MODEL), (Framed(), "claude-fable-5")):
+        edits = declared(frame, model, ON, WINDOW).options["context_management"]["edits"]
+        assert edits[0] == {"type": "clear_thinking_20251015", "keep": "all"}
+
+
+def test_a_small_window_is_cleared_before_its_warning_line():
+    """Else it would be compacted before the provider ever cleared."""
+    window = window_for(MODEL, WindowSettings(limit_tokens=200_000))
+    edit = declared(Framed(), MODEL, ON, window).options["context_management"]["edits"][0]
+    assert edit["trigger"]["value"] == window.warning_tokens
+
+
+def test_what_the_user_asked_for_stays():
+    """Somebody's own context management is not replaced."""
+    own = Framed(options={"context_management": {"edits": []}})
+    assert declared(own, MODEL, ON, WINDOW).options == own.options
+
+
+def test_tools_that_come_later_are_excluded_too():
+    """A frame with more tools says anew whose results stay."""
+    frame = declared(Framed(tools=TOOLS), MODEL, ON, WINDOW)
+    more = replace_tools(frame, (*TOOLS, {"name": "mcp__db__query"}))
+    edit = excluding(more).options["context_management"]["edits"][0]
+    assert edit["exclude_tools"] == ["Ask", "TodoWrite", "mcp__db__query"]
+    assert excluding(Framed(tools=TOOLS)) == Framed(tools=TOOLS)
+
+
+def replace_tools(frame, tools):
+    return Framed(tools=tools, options=frame.options, betas=frame.betas)
+
+
+def test_a_model_that_knows_neither_is_sent_neither():
+    """After a switch the request fits the model that answers."""
+    frame = declared(Framed(), "simulated/claude-opus-5", ON, WINDOW)
+    assert set(frame.betas) == {BETA, EDITS_BETA}
+    messages = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
+    sent = build(frame, messages, model="my-own-model", max_output_tokens=5)
+    assert sent.betas == () and "context_management" not in sent.kwargs
+    kept = build(frame, messages, model=MODEL, max_output_tokens=5)
+    assert kept.betas == (BETA,) and "context_management" in kept.kwargs
+
+
+def test_switched_off_nothing_is_latched():
+    """Neither way, whatever the model declares."""
+    off = replace(ON, on=False)
+    assert declared(Framed(), "simulated/claude-opus-5", off, WINDOW) == Framed()
+
+
+def test_counts_are_read_from_what_was_applied():
+    """Thinking that was cleared is no result; odd figures count as none."""
+    applied = [
+        {"type": "clear_thinking_20251015", "cleared_thinking_turns": 3, "cleared_input_tokens": 9},
+        {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 4},
+        {"type": "clear_tool_uses_20250919", "cleared_tool_uses": "many"},
+    ]
+    assert cleared_count(applied) == 4 and is_shortened(applied)
+    applied[1]["cleared_input_tokens"] = 700
+    assert cleared_tokens(applied) == 700
+    assert not is_shortened(applied[2:])

@@ -1,0 +1,111 @@
+"""A compaction tried out on paper, then taken or left."""
+
+import tempfile
+
+import pytest
+
+from holdfast.log import Header
+from holdfast.log.entries import Compacted, Forked, Ran, Replied, Said, measured
+from holdfast.log.store import FileStore
+from holdfast.messages import Text, ToolUse, Usage, text_of
+from holdfast.session import Session
+from holdfast.session.scratch_session import Manners, carry_over, edited, on_paper, take, tried
+from holdfast.settings import Settings, home
+from holdfast.stages.compact.commit import NotShorter
+from holdfast.stages.compact.compact import Wish
+
+BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
+MANUAL = Wish(trigger="manual", by_model=False)
+
+
+def history():
+    use = ToolUse(id="t", name="Read", input={"file_path": "/p/a.py"})
+    entries = [
+        Said(n=1, content=(Text(text="Fix it"),)),
+        Replied(n=2, response_id="a", model="claude-opus-4-6", content=(use,)),
+        Ran(n=3, tool_use_id="t", content=BODY),
+        Replied(n=4, response_id="b", content=(Text(text="done"),)),
+    ]
+    return [measured(entry) for entry in entries]
+
+
+async def test_paper_leaves_nothing_behind(tmp_path, monkeypatch):
+    """Neither in the place for temporary files nor at home."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with on_paper(history(), Settings()) as paper:
+        await take(paper, await tried(paper, MANUAL, Manners()), MANUAL)
+        assert list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == []
+    assert list(home().rglob("*")) == []
+
+
+async def test_a_draft_points_at_the_original_and_never_at_the_paper():
+    """Or at nothing, where there is nothing to point at."""
+    with on_paper(history(), Settings()) as paper:
+        log = str(paper.engine.log.path)
+        pointed = await tried(paper, MANUAL, Manners(log="/their/session.jsonl"))
+        bare = await tried(paper, MANUAL, Manners())
+    assert "/their/session.jsonl" in pointed.composed.text
+    assert log not in pointed.composed.text + bare.composed.text
+
+
+async def test_a_draft_changes_nothing_until_it_is_taken():
+    """It can be left."""
+    with on_paper(history(), Settings()) as paper:
+        before = paper.view.messages()
+        await tried(paper, MANUAL, Manners())
+        assert paper.view.messages() == before
+
+
+async def test_a_persons_words_are_taken_as_such():
+    """The entry says whose they are."""
+    with on_paper(history(), Settings()) as paper:
+        draft = edited(await tried(paper, MANUAL, Manners()), "My words.")
+        entry = await take(paper, draft, MANUAL)
+        assert (entry.by, text_of(entry.summary)) == ("person", "My words.")
+        assert text_of(paper.view.items[0].content) == "My words."
+
+
+async def test_the_figures_of_a_changed_summary_are_its_own():
+    """Names that were edited out did not survive, and nobody else is said to have written it."""
+    with on_paper(history(), Settings()) as paper:
+        draft = await tried(paper, MANUAL, Manners())
+        mine = edited(draft, "My words.")
+        entry = await take(paper, mine, MANUAL)
+    assert draft.composed.survival.share == 1.0
+    assert entry.survived < 1.0
+    assert "by hand" in entry.why
+    assert f"{entry.survived:.0%} of the names" in entry.why
+
+
+async def test_words_that_were_left_as_they_are_are_nobody_elses():
+    """Opening an editor changes nothing."""
+    with on_paper(history(), Settings()) as paper:
+        draft = await tried(paper, MANUAL, Manners())
+        assert edited(draft, draft.composed.text) is draft
+
+
+async def test_a_changed_summary_that_is_longer_is_refused():
+    """Nothing is recorded."""
+    with on_paper(history(), Settings()) as paper:
+        draft = edited(await tried(paper, MANUAL, Manners()), BODY * 3)
+        with pytest.raises(NotShorter, match="nothing was changed"):
+            await take(paper, draft, MANUAL)
+        assert not any(isinstance(entry, Compacted) for entry in paper.view.history)
+
+
+async def test_what_a_draft_on_paper_cost_is_known_where_it_is_taken(tmp_path):
+    """The session's bill holds the call, and the compaction its usage."""
+    FileStore().add(Header(session="s1", directory=str(tmp_path)), history())
+    usage = Usage(input_tokens=900, output_tokens=30)
+    with (
+        on_paper(history(), Settings()) as paper,
+        Session(FileStore().open("s1"), Settings()) as session,
+    ):
+        draft = await tried(paper, MANUAL, Manners())
+        paper.engine.record(Forked(source="compact", model="m", usage=usage))
+        entry = await take(session, carry_over(paper, session, draft), MANUAL)
+        kinds = [type(each) for each in session.view.history[-2:]]
+    assert kinds == [Forked, Compacted]
+    assert entry.usage is not None
+    assert entry.usage.input_tokens == 900

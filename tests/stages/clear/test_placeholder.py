@@ -1,0 +1,86 @@
+"""The line that stands in for a cleared result."""
+
+import pytest
+
+from holdfast.messages import Image, Text, ToolUse
+from holdfast.stages.clear.candidates import Clearable
+from holdfast.stages.clear.placeholder import stand_in
+from holdfast.tools.describe import description_of
+from holdfast.view.items import Result
+
+CAME = 1_772_000_000.0  # 25 February 2026, 06:13 UTC
+
+
+def cleared(name, given, text="x" * 1_234):
+    use, tool = ToolUse(id="t", name=name, input=given), description_of(name)
+    return Clearable(
+        result=Result(id=7, tool_use_id="t", content=text),
+        use=use,
+        tool=tool,
+        order=6,
+        weight=500.0,
+        before=0.0,
+        paths=tool.paths_in(use.input),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "told"),
+    [
+        (
+            "Read",
+            {"file_path": "/src/app.py"},
+            "[Read /src/app.py: 1,234 characters, 2026-02-25 06:13, ",
+        ),
+        ("Bash", {"command": "TOKEN=abc pytest -q tests"}, "[Bash pytest: 1,234 "),
+        ("Bash", {"command": "curl -H 'Authorization: x' https://a"}, "[Bash curl: 1,234 "),
+        ("Bash", {"command": "TOKEN='abc d' sudo curl x"}, "[Bash curl: 1,234 "),
+        ("Bash", {"command": "A=$(cat secret) make"}, "[Bash A: 1,234 "),
+        ("Bash", {"command": "cd '/a b' && X=1 pytest -q"}, "[Bash pytest: 1,234 "),
+        ("Bash", {"command": "cd"}, "[Bash cd: 1,234 "),
+        ("Bash", {"command": 5}, "[Bash: 1,234 "),
+        ("shell", {"command": ["git", "log"]}, "[shell git: "),
+        ("shell", {"command": ["bash", "-lc", "cd /x; make all"]}, "[shell make: "),
+        ("shell", {"command": ["ls", 3]}, "[shell ls: "),
+        ("WebFetch", {"url": "http://[bad"}, "[WebFetch: "),
+        ("Read", {"file_path": "/a\n] b"}, "[Read /a ] b: "),
+        ("WebFetch", {"url": "https://me:pw@example.com/a/b?key=1"}, "[WebFetch example.com/a/b: "),
+        ("Grep", {"pattern": "secret", "path": "src"}, "[Grep src: "),
+        ("Glob", {"pattern": "**/*.py"}, "[Glob: "),
+        ("Read", {"file_path": "/" + "d/" * 60 + "a.py"}, "[Read …"),
+        ("Read", {"file_path": 5}, "[Read: "),
+        ("Bash", {"command": None}, "[Bash: "),
+    ],
+)
+def test_it_names_what_tells_calls_apart(name, given, told):
+    """The file, the program, the site; no query, no argument, no password."""
+    line = stand_in(cleared(name, given), CAME)
+    assert line.startswith(told) and len(line) < 220
+    assert not any(secret in line for secret in ("abc", "Authorization", "pw", "key=1", "secret"))
+
+
+@pytest.mark.parametrize(
+    ("name", "again"),
+    [
+        ("Read", "Read it again, or History #7 has it.]"),
+        ("Grep", "Search again, or History #7 has it.]"),
+        ("Bash", "Run it again, or History #7 has it.]"),
+        ("WebFetch", "Fetch it again, or History #7 has it.]"),
+        ("Edit", "cleared to make room. History #7 has it.]"),
+    ],
+)
+def test_it_says_how_to_have_it_again(name, again):
+    """By the same call where that brings it, and by the history where the model has that tool."""
+    assert stand_in(cleared(name, {}), CAME, "History").endswith(again)
+
+
+def test_one_is_one():
+    """What there is once is told in the singular."""
+    picture = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
+    line = stand_in(cleared("Read", {}, (Text(text="x"), picture)), CAME)
+    assert line.startswith("[Read: 1 character, 1 image, ")
+
+
+def test_without_a_history_tool_none_is_named():
+    """A model is not sent to a tool it does not have."""
+    assert stand_in(cleared("Edit", {}), CAME).endswith("cleared to make room.]")

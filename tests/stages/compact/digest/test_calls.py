@@ -1,0 +1,113 @@
+"""One tool call and its result, made into a step."""
+
+from holdfast.stages.compact.digest.extract import extract
+from holdfast.stages.compact.digest.facts import Change, Command, Look, Plan, Report, Words
+
+
+def steps(talk):
+    """Give the steps of a conversation."""
+    return [step for _, step in extract(talk.items).steps()]
+
+
+def test_an_edit_is_a_change_with_what_it_took_out_and_put_in(talk):
+    """Inputs are known by any of their usual names."""
+    one = talk.call("Edit", "ok", file_path="/a/x.py", old_string="old", new_string="new")
+    two = talk.call("edit", "ok", path="/a/y.py", oldText="was", newText="is")
+    assert steps(talk) == [
+        Change(id=one, path="/a/x.py", added="new", removed="old"),
+        Change(id=two, path="/a/y.py", added="is", removed="was"),
+    ]
+
+
+def test_several_edits_in_one_call_are_one_change(talk):
+    """A list of edits is joined."""
+    edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "d"}]
+    n = talk.call("MultiEdit", "ok", file_path="/x.py", edits=edits)
+    assert steps(talk) == [Change(id=n, path="/x.py", added="b\nd", removed="a\nc")]
+
+
+def test_a_patch_names_its_files_itself(talk):
+    """Each file of a patch is a change of its own."""
+    patch = "*** Begin Patch\n*** Add File: a.py\n+x = 1\n*** Update File: b.py\n-old\n+new\n*** End Patch"
+    n = talk.call("apply_patch", "ok", input=patch)
+    assert steps(talk) == [
+        Change(id=n, path="a.py", action="wrote", added="x = 1"),
+        Change(id=n, path="b.py", action="edited", added="new", removed="old"),
+    ]
+
+
+def test_reading_and_searching_are_looks(talk):
+    """A part of a file is told by its lines."""
+    one = talk.call("Read", "text", file_path="/a.py", offset=10, limit=5)
+    two = talk.call("Grep", "/a.py:1", pattern="x+", path="/src")
+    assert steps(talk) == [
+        Look(id=one, path="/a.py", span="from line 10, 5 lines", text="text"),
+        Look(id=two, path="/src", kind="search", pattern="x+", text="/a.py:1"),
+    ]
+
+
+def test_a_command_has_a_status(talk):
+    """What succeeded without saying so ended with zero."""
+    one = talk.call("Bash", "fine", command="make", description="build it")
+    two = talk.call("Bash", "Exit code 2\nboom", is_error=True, command="make test")
+    assert steps(talk) == [
+        Command(id=one, text="make", purpose="build it", status=0, output="fine"),
+        Command(id=two, text="make test", status=2, output="Exit code 2\nboom", is_error=True),
+    ]
+
+
+def test_a_refused_call_is_the_users_word(talk):
+    """What the user said when refusing is found in the result."""
+    refused = "To tell you how to proceed, the user said:\ntest this first"
+    n = talk.call("Bash", refused, is_error=True, command="git push")
+    assert steps(talk) == [
+        Words(id=n, text="test this first", via="refusal", about="Bash git push", error=refused)
+    ]
+
+
+def test_an_answer_to_a_question_is_the_users_word(talk):
+    """Question and answer stay together."""
+    n = talk.call(
+        "AskUserQuestion",
+        'User has answered your questions: "Which?"="Both". You can now continue.',
+        questions=[{"question": "Which?"}],
+    )
+    assert steps(talk) == [Words(id=n, text='"Which?"="Both"', via="answer", about="Which?")]
+
+
+def test_a_plan_is_approved_or_not(talk):
+    """The verdict is read from the result."""
+    one = talk.call("ExitPlanMode", "User has approved your plan.", plan="# Plan")
+    two = talk.call("ExitPlanMode", "something else", is_error=True, plan="# Other")
+    assert steps(talk) == [
+        Plan(id=one, text="# Plan", is_approved=True),
+        Plan(id=two, text="# Other", is_approved=False),
+    ]
+
+
+def test_an_unknown_tool_is_a_report(talk):
+    """What is not described is told by what it is about."""
+    n = talk.call("mcp__tracker__create_issue", "OPS-1", title="Login is slow")
+    assert steps(talk) == [
+        Report(id=n, tool="mcp__tracker__create_issue", about="Login is slow", text="OPS-1")
+    ]
+
+
+def test_a_call_without_a_result_was_interrupted(talk):
+    """A tool use nobody answered is told as failed."""
+    talk.call("Bash", "x", command="sleep 9")
+    talk.items[-1] = type(talk.items[-1])(
+        id=1, order=1, response_id="r", content=talk.items[-1].content
+    )
+    (step,) = steps(talk)
+    assert isinstance(step, Command)
+    assert step.is_error
+
+
+def test_odd_inputs_break_nothing(talk):
+    """Inputs of the wrong type are passed over."""
+    talk.call("Edit", "ok", file_path=7, old_string=None)
+    talk.call("Bash", "ok", command=["ls", "-l"])
+    talk.call("Read", "ok")
+    assert [type(step) for step in steps(talk)] == [Command]
+    assert steps(talk)[0].text == "ls -l"

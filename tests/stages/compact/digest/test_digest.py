@@ -1,0 +1,294 @@
+"""The whole digest: what a model reads of a session, and what holds whatever the session."""
+
+import time
+from inspect import cleandoc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.messages import Document, Image, Opaque, RedactedThinking, Text, Thinking, ToolUse
+from holdfast.stages.compact.digest import (
+    LIMITS,
+    SECTIONS,
+    budget_for,
+    digest,
+    engine_part,
+    estimated_tokens,
+    extract,
+)
+from holdfast.view.items import Result, Round, Spoken
+
+PLENTY = 4_000
+ROOT = "/home/ann/shop"
+
+
+def session(talk):
+    """Play a short session with a bit of everything."""
+    talk.user("Add a --dry-run flag to the importer. Follow docs/spec.md, and do not touch db.py.")
+    spec = (
+        "# Importer\n" + "Rows are checked before they are written. " * 12 + "\n- never write twice"
+    )
+    talk.call("Read", spec, file_path=f"{ROOT}/docs/spec.md")
+    talk.call("Read", "def run(): pass", file_path=f"{ROOT}/src/importer.py")
+    talk.think("I look around. The root cause is that run() commits before the rows are checked.")
+    talk.call(
+        "Edit",
+        "ok",
+        file_path=f"{ROOT}/src/importer.py",
+        old_string="def run():\n    pass",
+        new_string='def run(dry_run=False):\n    log("dry run, nothing written")',
+    )
+    talk.call("Bash", "Exit code 1\nE   NameError: log", is_error=True, command="pytest -q")
+    talk.call(
+        "Edit", "ok", file_path=f"{ROOT}/src/importer.py", old_string="x", new_string="import log"
+    )
+    talk.call("Bash", "12 passed", command="pytest -q")
+    talk.call("Bash", "[main 3f9c2ab] Add a dry run\n 1 file changed", command="git commit -am x")
+    talk.answer("Done: --dry-run checks all rows and writes none. Shall I push it?")
+    talk.user("yes, but only to my fork")
+    refused = "To tell you how to proceed, the user said:\nnot to origin, to the fork"
+    talk.call("Bash", refused, is_error=True, command="git push origin main")
+    talk.call("TodoWrite", "ok", todos=[{"content": "push to the fork", "status": "in_progress"}])
+    return talk.items
+
+
+def test_a_short_session_reads_well(talk):
+    """Nine sections, the user's words verbatim, each fact with the message it comes from."""
+    told = digest(extract(session(talk)), PLENTY).text
+    assert told == cleandoc(
+        """
+        Told from the log, without a model. T1, T2 … are the user's turns; [#n] is message n of the log, which has all of it.
+        Paths are relative to /home/ann/shop/src/.
+
+        ## 1. Request and intent
+        Began with T1 [#1]: Add a --dry-run flag to the importer. Follow docs/spec.md, and do not touch db.py.
+        Latest with T2 [#12]: not to origin, to the fork
+        The user pointed at /home/ann/shop/docs/spec.md, read in T1 [#2]; in outline:
+        # Importer
+        - never write twice
+
+        ## 2. Technical concepts
+        Worked with files .py ×3, .md ×1; commands pytest ×2, git commit ×1.
+
+        ## 3. Files and code
+        - importer.py: edited ×2, read ×1 in T1 [#7]; touched run; put in "dry run, nothing written", dry_run
+        - read: /home/ann/shop/docs/: spec.md
+
+        ## 4. Errors and fixes
+        - T1 [#6] `pytest -q`: Exit code 1 E NameError: log Worked later [#8].
+        - T2 [#12] `Bash git push origin main`: To tell you how to proceed, the user said: not to origin, to the fork
+
+        ## 5. Problem solving
+        - T1 [#4] thought: The root cause is that run() commits before the rows are checked.
+        - T1 [#9] commit 3f9c2ab on main: Add a dry run
+
+        ## 6. All user messages, word for word, and what was done
+        T1 [#1] User: Add a --dry-run flag to the importer. Follow docs/spec.md, and do not touch db.py.
+        - changed importer.py ×2; read spec.md
+        - said [#4]: Fine.
+        - `pytest -q` failed, see 4 [#6]
+        - `pytest -q` → 12 passed [#8]
+        - `git commit -am x` → [main 3f9c2ab] Add a dry run 1 file changed [#9]
+        - said [#10]: Done: --dry-run checks all rows and writes none. Shall I push it?
+        T2 [#11] User, asked "Shall I push it?": yes, but only to my fork
+        T2 [#12] User, refusing `Bash git push origin main`: not to origin, to the fork
+
+        ## 7. Pending tasks
+        - [in progress] push to the fork
+
+        ## 8. Current work
+        - read importer.py [#3]
+        - edited importer.py [#5]:
+        ```
+        def run(dry_run=False):
+            log("dry run, nothing written")
+        ```
+        - edited importer.py [#7]:
+        ```
+        import log
+        ```
+
+        ## 9. Next step
+        The user last said [#11]: "yes, but only to my fork"
+        The agent last said [#10]: "Shall I push it?"
+        In progress: push to the fork
+        """
+    )
+
+
+def test_beside_a_models_summary_only_facts_are_told(talk):
+    """Sections 3 and 6 are whole, 4, 7 and 8 are facts to be appended; the rest is the model's."""
+    told = engine_part(extract(session(talk)), PLENTY)
+    assert sorted(told) == [3, 4, 6, 7, 8]
+    assert told[6] == (
+        "T1 [#1] User: Add a --dry-run flag to the importer. Follow docs/spec.md, and do not touch "
+        'db.py.\nT2 [#11] User, asked "Shall I push it?": yes, but only to my fork\n'
+        "T2 [#12] User, refusing `Bash git push origin main`: not to origin, to the fork"
+    )
+    assert 6 not in engine_part(extract(session(talk)), PLENTY, with_messages=False)
+
+
+def test_with_little_room_the_users_words_stay_longest(talk):
+    """What was asked and what is next outlive what was done."""
+    told = digest(extract(session(talk)), 330).text
+    assert "yes, but only to my fork" in told
+    assert "Add a --dry-run flag to the importer. Follow docs/spec.md" in told
+    assert "Worked with" not in told
+
+
+def test_a_state_stands_beside_its_message(talk):
+    """A cancelled message is told as cancelled."""
+    talk.user("Build it")
+    talk.user("Never mind.")
+    told = digest(extract(talk.items), PLENTY, marks={1: "cancelled by #2"}).text
+    assert "T1 [#1] User (cancelled by #2): Build it" in told
+
+
+def test_secrets_are_masked_wherever_they_stand(talk):
+    """What was given to mask with is applied to every line."""
+    talk.user("my key is hunter2")
+    talk.call("Bash", "hunter2", command="echo hunter2")
+    told = digest(
+        extract(talk.items), PLENTY, masked=lambda text: text.replace("hunter2", "[masked]")
+    )
+    assert "hunter2" not in told.text
+    assert "my key is [masked]" in told.text
+
+
+def test_a_secret_is_masked_before_it_is_cut_in_half(talk):
+    """A mask that needs the whole of a secret gets the whole of it."""
+    key = "BEGIN" + "k" * 20_000 + "END"
+    talk.user(f"Use this:\n{key}")
+    talk.call("Write", "ok", file_path="/a/key.txt", content=key)
+    told = digest(extract(talk.items), PLENTY, masked=lambda text: text.replace(key, "[masked]"))
+    assert "kkk" not in told.text
+
+
+def test_a_huge_paste_keeps_its_ends_and_a_pointer(talk):
+    """The words before and after the paste are the user's; the rest is one number away."""
+    talk.user("Why does this fail?\n" + "noise 123\n" * 50_000 + "It worked yesterday.")
+    told = digest(extract(talk.items), PLENTY)
+    assert "T1 [#1] User: Why does this fail?\nnoise 123" in told.text
+    assert "all in [#1] …]" in told.text
+    assert "It worked yesterday." in told.text
+    assert told.tokens <= PLENTY
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [],
+        [Spoken(id=1, order=1, content=())],
+        [Round(id=1, order=1, response_id="r", content=())],
+        [Spoken(id=1, order=1, content=(Image(source={}), Opaque(raw={"type": "x"})))],
+        [
+            Round(
+                id=1, order=1, response_id="r", content=(Opaque(raw={}), RedactedThinking(data=""))
+            )
+        ],
+    ],
+    ids=["nothing", "no content", "empty round", "only an image", "only what is unknown"],
+)
+def test_there_is_always_something_to_read(items):
+    """Nine headings stand even over nothing."""
+    told = digest(extract(items), PLENTY).text
+    assert [line for line in told.splitlines() if line.startswith("## ")] == [
+        f"## {n}. {title}" for n, title in SECTIONS.items()
+    ]
+
+
+def test_a_budget_leaves_room_for_the_users_words(talk):
+    """A short segment with many words gets more than its share."""
+    few = budget_for(10_000, extract(talk.items))
+    for _ in range(40):
+        talk.user("Please see to it that every last one of these is kept as it stands here.")
+    assert few == LIMITS.least_tokens
+    assert budget_for(10_000, extract(talk.items)) > few + 40 * 15
+    assert budget_for(10_000_000, extract(talk.items)) == LIMITS.most_tokens
+
+
+def test_a_large_segment_is_told_in_a_blink(talk):
+    """Half a million characters take well under a second of work."""
+    for i in range(150):
+        talk.user(f"Look at part_{i} please.")
+        talk.call("Read", "def x_y(): return 12\n" * 150, file_path=f"/a/b/part_{i}.py")
+        talk.call("Bash", "ok done\n" * 60, command=f"pytest part_{i}")
+    began = time.process_time()
+    digest(extract(talk.items), 9_000)
+    assert time.process_time() - began < 1
+
+
+TEXTS = st.one_of(
+    st.text(max_size=60),
+    st.sampled_from(
+        [
+            "",
+            "```",
+            "日本語のテキスト。",
+            "a/b.py --x 12",
+            "<command-name>/x</command-name>",
+            "\x00\ud800",
+        ]
+    ),
+)
+USES = st.builds(
+    lambda name, key, value: (name, {key: value}),
+    st.sampled_from(["Edit", "Bash", "Read", "Grep", "TodoWrite", "AskUserQuestion", "Task", "x"]),
+    st.sampled_from(["file_path", "command", "pattern", "todos", "questions", "prompt", "plan"]),
+    st.one_of(TEXTS, st.integers(), st.none(), st.lists(TEXTS, max_size=2)),
+)
+
+
+@st.composite
+def views(draw):
+    """Draw a row of items, sane and insane."""
+    items = []
+    for n in range(1, draw(st.integers(0, 12)) + 1):
+        kind = draw(st.sampled_from(["user", "hidden", "summary", "round"]))
+        text = draw(TEXTS)
+        if kind != "round":
+            content = (Text(text=text), *draw(st.sampled_from([(), (Document(source={}),)])))
+            is_summary = kind == "summary"
+            items.append(
+                Spoken(
+                    id=n,
+                    order=n,
+                    content=content,
+                    kind="summary" if is_summary else "said",
+                    hidden=kind == "hidden",
+                )
+            )
+            continue
+        name, given_input = draw(USES)
+        use = ToolUse(id=f"t{n}", name=name, input=given_input)
+        result = Result(
+            id=n, tool_use_id=f"t{n}", content=draw(TEXTS), is_error=draw(st.booleans())
+        )
+        items.append(
+            Round(
+                id=n,
+                order=n,
+                response_id=f"r{n}",
+                content=(Thinking(thinking=text), Text(text=text), use),
+                results=draw(st.sampled_from([(), (result,)])),
+            )
+        )
+    return items
+
+
+@given(views(), st.integers(300, 3_000))
+def test_any_view_is_told_within_its_budget_and_the_same_each_time(items, budget):
+    """No view breaks the telling; equal views are told in equal words."""
+    told = digest(extract(items), budget)
+    assert told.tokens <= budget
+    assert told == digest(extract(items), budget)
+    assert told.tokens == estimated_tokens(told.text)
+
+
+@given(views())
+def test_every_message_of_the_user_is_there_word_for_word(items):
+    """With room enough nothing the user said is missing."""
+    facts = extract(items)
+    told = digest(facts, 50_000).text
+    assert all(words.text in told for _, words in facts.words())

@@ -1,0 +1,118 @@
+"""Items in, facts out."""
+
+from holdfast.log.entries import Compacted
+from holdfast.messages import Opaque, RedactedThinking, Text, Thinking, ToolUse
+from holdfast.stages.compact.digest.extract import extract, gather, originals
+from holdfast.stages.compact.digest.facts import Answer, Earlier, Interruption, Task, Thought, Words
+from holdfast.transcripts.writer import Scribe
+from holdfast.view import fold
+
+
+def text(said):
+    """Make content of a text."""
+    return (Text(text=said),)
+
+
+def test_each_message_of_the_user_begins_a_turn(talk):
+    """Turns are counted from one, and steps belong to the message before them."""
+    talk.user("one")
+    talk.answer("yes")
+    talk.user("two")
+    turns = extract(talk.items).turns
+    assert [(turn.number, turn.words.text, len(turn.steps)) for turn in turns] == [
+        (1, "one", 1),
+        (2, "two", 0),
+    ]
+
+
+def test_work_before_the_first_word_is_turn_zero(talk):
+    """A segment may begin in the middle of a turn."""
+    talk.answer("going on")
+    assert [(turn.number, turn.words) for turn in extract(talk.items).turns] == [(0, None)]
+
+
+def test_thinking_answers_and_stops_are_steps_in_order(talk):
+    """What the model thought comes before what it said."""
+    talk.user("go")
+    talk.answer("done", Thinking(thinking="hm"), RedactedThinking(data="x"), Opaque(raw={"a": 1}))
+    talk.user("[Request interrupted by user]")
+    assert extract(talk.items).turns[0].steps == (
+        Thought(id=2, text="hm"),
+        Answer(id=2, text="done"),
+        Interruption(id=3),
+    )
+
+
+def test_hidden_messages_are_not_the_users(talk):
+    """Reminders begin no turn."""
+    talk.user("be careful", hidden=True)
+    assert extract(talk.items).turns == ()
+
+
+def test_a_foreign_summary_is_kept_as_what_came_before(talk):
+    """A transcript that begins with a summary keeps its text."""
+    n = talk.user("This session is being continued from a previous conversation. It was long.")
+    assert extract(talk.items).earlier == (
+        Earlier(id=n, text="This session is being continued from a previous conversation. It was long."),
+    )  # fmt: skip
+
+
+def test_background_tasks_are_known_by_their_last_state(talk):
+    """One runs, one was heard to have ended."""
+    started = "Command running in background with ID: b1. Output goes elsewhere."
+    one = talk.call("Bash", started, command="serve", run_in_background=True)
+    talk.call("Task", "launched, agentId: a2", description="Review", run_in_background=True)
+    two = talk.user(
+        "<task-notification><task-id>a2</task-id><result>ok</result></task-notification>"
+    )
+    assert extract(talk.items).tasks == (
+        Task(name="b1", about="serve", state="running", id=one),
+        Task(name="a2", about="Review", state="ended", id=two),
+    )
+
+
+def compacted_log(by):
+    """Write a log that was compacted once and went on."""
+    scribe = Scribe()
+    entries = [scribe.said(text("first wish")), scribe.replied("r1", text("did it"))]
+    entries.append(
+        scribe.write(Compacted(first=1, last=2, summary=text("1. Intent\nA wish."), by=by))
+    )
+    use = ToolUse(id="t", name="Bash", input={"command": "ls"})
+    entries += [
+        scribe.said(text("second wish")),
+        scribe.replied("r2", (use,)),
+        scribe.ran("t", "a"),
+    ]
+    return entries
+
+
+def test_what_was_compacted_before_is_read_again_from_the_log():
+    """A later segment still has the words and deeds of the earlier one."""
+    entries = compacted_log("model")
+    facts = gather(entries, list(fold(entries).items))
+    assert [words.text for _, words in facts.words()] == ["first wish", "second wish"]
+    assert facts.earlier == (Earlier(id=3, text="1. Intent\nA wish."),)
+    assert facts.since == 4
+
+
+def test_a_digest_is_made_afresh_and_not_carried():
+    """Facts that were told once are told from the log, not from the telling."""
+    entries = compacted_log("digest")
+    assert gather(entries, list(fold(entries).items)).earlier == ()
+
+
+def test_turns_are_counted_from_the_beginning_of_the_log():
+    """A segment that begins later has later turns."""
+    entries = compacted_log("digest")
+    tail = [item for item in originals(entries) if item.order >= 4]
+    assert [turn.number for turn in gather(entries, tail).turns] == [2]
+
+
+def test_words_in_tool_results_count_as_the_users(talk):
+    """A refusal's reason is among what the user said."""
+    talk.user("go on")
+    talk.call("Bash", "Not allowed: not on a Friday.", is_error=True, command="deploy")
+    said = [(turn, words.text, words.via) for turn, words in extract(talk.items).words()]
+    assert said == [(1, "go on", "message"), (1, "not on a Friday.", "refusal")]
+    assert isinstance(extract(talk.items).turns[0].steps[0], Words)

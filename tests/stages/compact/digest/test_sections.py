@@ -1,0 +1,233 @@
+"""What single sections choose to tell: files, errors, the course of turns, conclusions, tasks."""
+
+from dataclasses import replace
+
+from holdfast.stages.compact.digest import digest, extract
+from holdfast.stages.compact.digest.context import Scene
+from holdfast.stages.compact.digest.errors import troubles
+from holdfast.stages.compact.digest.facts import Change
+from holdfast.stages.compact.digest.files import edited, put_in, taken_out, touched
+from holdfast.stages.compact.digest.gist import conclusions
+
+PLENTY = 6_000
+
+
+def told(talk, budget=PLENTY):
+    """Tell a conversation."""
+    return digest(extract(talk.items), budget).text
+
+
+def section(talk, n):
+    """Give the lines of one section."""
+    text = told(talk)
+    return text.split(f"## {n}. ")[1].split("\n\n## ")[0].splitlines()[1:]
+
+
+def test_files_are_ordered_by_how_often_they_were_changed(talk):
+    """The most changed file comes first; failed changes do not count."""
+    for path, times in (("/p/one.py", 1), ("/p/three.py", 3), ("/p/two.py", 2)):
+        for _ in range(times):
+            talk.call("Edit", "ok", file_path=path, old_string="a", new_string="b")
+    talk.call("Edit", "no such file", is_error=True, file_path="/p/four.py", new_string="b")
+    assert [edits.path for edits in edited(extract(talk.items))] == [
+        "/p/three.py",
+        "/p/two.py",
+        "/p/one.py",
+    ]
+
+
+def test_an_edit_is_known_by_what_it_defines_brings_and_removes():
+    """Definitions, strings and names tell an edit in a line."""
+    change = Change(
+        id=1,
+        path="a.go",
+        removed="func Old() { oldName() }",
+        added='func New() { emit("task.done"); newName() }',
+    )
+    assert touched([change]) == ["Old", "New"]
+    assert put_in([change], ["New"]) == ['"task.done"', "newName"]
+    assert taken_out([change]) == ["Old", "oldName"]
+
+
+def test_read_files_are_listed_by_directory(talk):
+    """A directory is named once; files read most come first."""
+    for path in ("/p/src/a.py", "/p/src/b.py", "/p/src/b.py", "/p/doc/c.txt", "/p/src/d.py"):
+        talk.call("Read", "text", file_path=path)
+    assert section(talk, 3) == ["- read: b.py ×2, a.py, d.py", "- read: /p/doc/: c.txt"]
+
+
+def test_an_error_that_works_later_says_so(talk):
+    """A command that passed afterwards is mended; one that did not is not."""
+    talk.call("Bash", "Exit code 1\nboom", is_error=True, command="make a")
+    talk.call("Bash", "Exit code 1\nboom", is_error=True, command="make b")
+    n = talk.call("Bash", "fine", command="make a")
+    assert [(t.what, t.mended) for t in troubles(extract(talk.items))] == [
+        ("make a", n),
+        ("make b", 0),
+    ]
+
+
+def test_the_same_error_is_told_once_with_its_count(talk):
+    """Repetition is a number."""
+    for _ in range(3):
+        talk.call("Edit", "File has not been read yet.", is_error=True, file_path="/a.py")
+    assert section(talk, 4) == ["- T0 [#3] `change /a.py`: File has not been read yet. (×3)"]
+
+
+def test_a_refusal_stands_among_the_errors_and_among_the_words(talk):
+    """The call did not happen, and the user said why."""
+    talk.user("ship it")
+    talk.call("Bash", "Not allowed: wait for Anna.", is_error=True, command="deploy")
+    assert section(talk, 4) == ["- T1 [#2] `Bash deploy`: Not allowed: wait for Anna."]
+    assert section(talk, 6)[-1] == "T1 [#2] User, refusing `Bash deploy`: wait for Anna."
+
+
+def test_announcements_are_left_out_and_findings_are_kept(talk):
+    """An answer in the middle of a turn is told by what it found."""
+    talk.user("go")
+    talk.answer("Let me look.")
+    talk.answer("I see. The cache is never filled, because the key has a date in it.")
+    talk.answer("All done.")
+    assert section(talk, 6) == [
+        "T1 [#1] User: go",
+        "- said [#3]: The cache is never filled, because the key has a date in it.",
+        "- said [#4]: All done.",
+    ]
+
+
+def test_the_last_answer_of_a_turn_is_told_at_length(talk):
+    """Five paragraphs of the last answer stay, one sentence of the others."""
+    long = " ".join(f"Point {i} is that it matters." for i in range(60))
+    talk.user("explain")
+    talk.answer(long)
+    talk.answer(long)
+    first, last = section(talk, 6)[1:]
+    assert len(first) < 300
+    assert last == f"- said [#3]: {long}"
+
+
+def test_what_an_approved_plan_says_is_told_in_outline(talk):
+    """A plan the user approved is as good as a request."""
+    talk.user("plan it")
+    talk.call("ExitPlanMode", "User has approved your plan.", plan="# Move\n\n- first the table\n")
+    assert "Plan approved by the user in T1 [#2]:\n# Move\n- first the table" in told(talk)
+
+
+def test_a_document_nobody_pointed_at_is_only_a_file(talk):
+    """What the agent read of its own accord is no specification."""
+    talk.user("go")
+    talk.call("Read", "# Notes\n" + "Something. " * 80, file_path="/p/notes.md")
+    assert "pointed at" not in told(talk)
+
+
+def test_a_ticket_the_user_named_a_command_for_is_told_in_outline(talk):
+    """What the user said to look up is as good as said."""
+    talk.user("Run tracker show 12 and do what it says.")
+    talk.call("Bash", "# Ticket 12\n\n- rename it\n" + "more " * 100, command="tracker show 12")
+    assert "The user pointed at tracker show 12, read in T1 [#2]; in outline:\n# Ticket 12" in told(
+        talk
+    )
+
+
+def test_conclusions_are_sentences_that_say_so():
+    """Intentions and questions are none."""
+    thought = (
+        "Let me check the handler for the root cause. Is the problem is in the parser perhaps? "
+        "The real issue is that the lock is taken twice in close()."
+    )
+    assert conclusions(thought, 200) == [
+        "The real issue is that the lock is taken twice in close()."
+    ]
+
+
+def test_what_runs_in_the_background_is_pending(talk):
+    """A task nobody heard the end of is told with its name."""
+    talk.call("Bash", "Runs in the background as sh-7.", command="serve", run_in_background=True)
+    assert section(talk, 7) == ["- in the background, not heard to have ended: sh-7 [#1] serve"]
+
+
+def test_paths_are_shortened_by_the_directory_most_lie_in(talk):
+    """The common root is said once."""
+    for name in ("a.py", "b.py", "c.py"):
+        talk.call("Read", "x", file_path=f"/home/u/app/src/{name}")
+    talk.call("Read", "x", file_path="/tmp/log.txt")
+    scene = Scene(facts=extract(talk.items))
+    assert scene.root == "/home/u/app/src"
+    assert scene.short("/home/u/app/src/a.py") == "a.py"
+    assert scene.short("/tmp/log.txt") == "/tmp/log.txt"
+
+
+def test_messages_compacted_before_are_told_after_new_ones(talk):
+    """With little room the old turns lose their deeds first, not their words."""
+    talk.user("old wish")
+    talk.answer("An old answer. " + "It says a good many things about the old wish. " * 8)
+    since = talk.user("new wish")
+    talk.answer("A new answer. " + "It says a good many things about the new wish. " * 8)
+    facts = replace(extract(talk.items), since=since)
+    text = digest(facts, 300).text
+    assert "old wish" in text
+    assert "A new answer" in text
+    assert "An old answer" not in text
+
+
+def test_a_short_reply_is_told_with_the_question_it_answers(talk):
+    """A bare yes says nothing; a longer message needs no such help."""
+    talk.user("look at it")
+    talk.answer("There is a bug. Want me to fix it?")
+    talk.user("yes")
+    talk.answer("Fixed. Push it?")
+    talk.user("No, wait for the review of Anna and then merge it into the release branch.")
+    lines = section(talk, 6)
+    assert 'T2 [#3] User, asked "Want me to fix it?": yes' in lines
+    assert lines[-1].startswith("T3 [#5] User: No, wait for")
+
+
+def test_a_constant_is_told_with_the_value_it_was_set_to_last(talk):
+    """What was agreed on is the value, not the name."""
+    for old, new in (("20", "50"), ("50", "100")):
+        talk.call(
+            "Edit", "ok", file_path="/p/a.go",
+            old_string=f"const maxRows = {old}", new_string=f"const maxRows = {new}",
+        )  # fmt: skip
+    assert "set maxRows = 100" in section(talk, 3)[0]
+    assert "maxRows = 50" not in section(talk, 3)[0]
+
+
+def test_a_short_look_is_told_with_what_it_showed(talk):
+    """What was looked up is a fact; a long listing is not."""
+    talk.call("Bash", "3f3384a\nCheckpoint: f2ad525b80cd", command="git log -1")
+    talk.call("Bash", "line\n" * 200, command="git status")
+    assert section(talk, 6)[1:] == [
+        "- `git log -1` → 3f3384a Checkpoint: f2ad525b80cd [#1]",
+        "- `git status` ok [#2]",
+    ]
+
+
+def test_a_document_the_agent_wrote_is_no_specification(talk):
+    """The user names it because it was made for them."""
+    talk.user("Write notes.md.")
+    talk.call("Write", "ok", file_path="/p/notes.md", content="# Notes")
+    talk.user("Is notes.md complete?")
+    talk.call("Read", "# Notes\n" + "Something. " * 80, file_path="/p/notes.md")
+    assert "pointed at" not in told(talk)
+
+
+def test_an_error_that_still_stands_is_told_before_one_that_was_mended(talk):
+    """With little room the reader learns what is broken now."""
+    talk.user("go")
+    talk.call("Bash", "Exit code 1\nlint: bad import order", is_error=True, command="make lint")
+    talk.call("Bash", "ok", command="make lint")
+    talk.call("Bash", "Exit code 1\nFAILED test_resume", is_error=True, command="make check")
+    text = told(talk, 200)
+    assert "FAILED test_resume" in text
+    assert "bad import order" not in text
+
+
+def test_of_many_conclusions_in_a_turn_the_last_count(talk):
+    """Those before were given up again; they are told only with room to spare."""
+    talk.user("find it")
+    for i in range(6):
+        talk.think(f"The problem is that part {i} of the machine is not as it should be.")
+    text = told(talk, 260)
+    assert "part 5" in text
+    assert "part 0" not in text

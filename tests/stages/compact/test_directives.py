@@ -1,0 +1,184 @@
+"""The ledger of what the user said, and what became of it."""
+
+from inspect import cleandoc
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.log.entries import Directed
+from holdfast.stages.compact.digest.facts import Words
+from holdfast.stages.compact.directives import (
+    HEADING,
+    Claim,
+    accept,
+    keep_ledger,
+    read_claims,
+    tell_directives,
+)
+
+
+def said(*texts):
+    """Number what the user said, ten by ten."""
+    return [(i, Words(id=i * 10, text=text)) for i, text in enumerate(texts, 1)]
+
+
+def states(ledger):
+    """Give message and state of each directive."""
+    return [(each.message, each.state) for each in ledger.directives]
+
+
+def test_every_message_is_a_directive_and_open():
+    """Without a model nothing is finished by itself."""
+    assert states(keep_ledger(said("build it", "test it"))) == [(10, "open"), (20, "open")]
+
+
+def test_a_plain_phrase_cancels_the_request_it_names():
+    """The most alike is meant, and what cancels it is cited."""
+    ledger = keep_ledger(said("Add a retry to the fetcher", "Add a cache", "Forget the retry."))
+    assert [each.mark for each in ledger.directives] == ["cancelled by #30", "", ""]
+
+
+def test_a_request_that_begins_like_a_cancellation_closes_nothing():
+    """A button to cancel with is something to build."""
+    ledger = keep_ledger(said("The submit button should be red.", "Cancel button should be red."))
+    assert states(ledger) == [(10, "open"), (20, "open")]
+
+
+def test_a_bare_phrase_cancels_the_last_request_that_is_one():
+    """A message that only cancels is passed over by the next."""
+    ledger = keep_ledger(said("one wish", "another wish", "never mind", "cancel that too"))
+    assert states(ledger)[:2] == [(10, "open"), (20, "cancelled")]
+    ledger = keep_ledger(said("one wish", "another wish", "never mind", "cancel that"))
+    assert states(ledger)[:2] == [(10, "cancelled"), (20, "cancelled")]
+
+
+def test_what_asks_for_more_is_cancelled_in_part():
+    """The rest of a request stays wanted."""
+    ledger = keep_ledger(
+        said("Add a cache and write a page on the importer", "never mind the cache")
+    )
+    assert ledger.directives[0].mark == "in part cancelled by #20"
+    assert ledger.directives[0].state == "open"
+
+
+def test_a_correction_falls_with_its_request():
+    """Whatever is known by the same two words goes together."""
+    ledger = keep_ledger(
+        said("Add the audit log", "No, the audit log belongs elsewhere.", "Scrap the audit log.")
+    )
+    assert states(ledger)[:2] == [(10, "cancelled"), (20, "cancelled")]
+
+
+def test_a_command_of_the_users_changes_a_state_at_any_time():
+    """Entries are taken in their order; the last word counts."""
+    changes = [
+        Directed(n=15, message=10, state="done"),
+        Directed(n=25, message=10, state="open"),
+        Directed(n=26, message=99, state="done"),
+    ]
+    assert states(keep_ledger(said("build it", "more"), changes[:1]))[0] == (10, "done")
+    assert states(keep_ledger(said("build it", "more"), changes))[0] == (10, "open")
+
+
+def test_a_models_change_must_rest_on_something():
+    """Recorded without a citation it has no effect."""
+    bare = Directed(n=15, message=10, state="done", by="model")
+    cited = Directed(n=16, message=10, state="done", by="model", rests_on=12)
+    assert states(keep_ledger(said("build it"), [bare])) == [(10, "open")]
+    assert states(keep_ledger(said("build it"), [cited])) == [(10, "done")]
+
+
+def test_claims_are_read_line_by_line():
+    """A line names the directive, its state and the message it rests on."""
+    text = "States:\n- #10 done, see #14\n#20: Cancelled by #30\n#40 done\nnothing"
+    assert list(read_claims(text)) == [
+        Claim(message=10, state="done", rests_on=14),
+        Claim(message=20, state="cancelled", rests_on=30),
+    ]
+
+
+def test_only_claims_that_rest_on_a_later_message_are_accepted():
+    """The user alone cancels; done may rest on an answer."""
+    ledger = keep_ledger(said("build it", "test it", "drop something"))
+    claims = [
+        Claim(message=10, state="done", rests_on=14),
+        Claim(message=10, state="done", rests_on=5),
+        Claim(message=20, state="cancelled", rests_on=24),
+        Claim(message=20, state="cancelled", rests_on=30),
+        Claim(message=20, state="done", rests_on=999),
+        Claim(message=77, state="done", rests_on=80),
+    ]
+    accepted = accept(claims, ledger, said={10, 20, 30}, known={5, 10, 14, 20, 24, 30, 80})
+    assert [(each.message, each.state, each.rests_on, each.by) for each in accepted] == [
+        (10, "done", 14, "model"),
+        (20, "cancelled", 30, "model"),
+    ]
+
+
+def test_a_cancelled_directive_opens_again_only_by_a_later_word_of_the_user():
+    """What was taken back does not come back by itself."""
+    ledger = keep_ledger(said("build it", "never mind", "do build it"))
+    early = Claim(message=10, state="open", rests_on=20)
+    late = Claim(message=10, state="open", rests_on=30)
+    accepted = list(accept([early, late], ledger, said={10, 20, 30}, known={10, 20, 30}))
+    assert [each.rests_on for each in accepted] == [30]
+
+
+def test_the_ledger_reads_in_order_with_its_states():
+    """Word for word, each with turn, number and state."""
+    ledger = keep_ledger(said("Add a retry\nto the fetcher", "Forget the retry."))
+    assert tell_directives(ledger) == cleandoc(
+        """
+        What the user said, word for word. What is marked cancelled, replaced or done is not to be taken up again.
+        T1 [#10] (cancelled by #20): Add a retry
+        to the fetcher
+        T2 [#20]: Forget the retry.
+        """
+    )
+
+
+def test_over_its_budget_finished_ones_shrink_first():
+    """The oldest finished goes to a pointer while open ones stay whole."""
+    long = "Please see to this in every place where it occurs, and then look at it again. " * 3
+    done = [Directed(n=1_000 + i, message=i * 10, state="done") for i in (1, 2)]
+    ledger = keep_ledger(said(f"1 {long}", f"2 {long}", f"3 {long}"), done)
+    text = tell_directives(ledger, 200)
+    assert f"1 {long}".strip() not in text
+    assert f"3 {long}".strip() in text
+    assert "T1 [#10] (done): 1 Please see to this" in text
+
+
+def test_secrets_are_masked():
+    """What is given to mask with is applied."""
+    text = tell_directives(
+        keep_ledger(said("key: s3cret")), masked=lambda t: t.replace("s3cret", "*")
+    )
+    assert text.endswith("key: *")
+
+
+def test_nothing_said_is_nothing_told():
+    """An empty ledger has no heading either."""
+    assert tell_directives(keep_ledger([])) == ""
+
+
+def test_an_answer_to_a_question_is_a_directive_with_its_question():
+    """A yes alone would say nothing."""
+    words = Words(id=10, text="yes", via="answer", about="Push it?")
+    assert keep_ledger([(1, words)]).directives[0].text == "Push it?: yes"
+
+
+@given(st.lists(st.text(min_size=1, max_size=200).filter(str.strip), max_size=12))
+def test_within_the_budget_every_directive_is_verbatim(texts):
+    """Whatever the user said is there as it was said."""
+    ledger = keep_ledger(said(*texts))
+    told = tell_directives(ledger, 1_000_000)
+    assert all(each.text.strip("\n") in told for each in ledger.directives)
+    assert not texts or told.startswith(HEADING)
+
+
+@given(st.lists(st.text(max_size=400), max_size=20), st.integers(0, 500))
+def test_every_directive_keeps_its_line_whatever_the_budget(texts, budget):
+    """None is left out altogether: at the least its beginning and its number stay."""
+    ledger = keep_ledger(said(*texts))
+    told = tell_directives(ledger, budget)
+    assert all(f"[#{each.message}]" in told for each in ledger.directives)

@@ -1,0 +1,230 @@
+"""Whatever a model does, the session goes on under the line: rung by rung, and by drawing lots."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compacting import SECTIONS, SUMMARY, Talk, answer
+from holdfast.log.entries import Compacted, Failed
+from holdfast.messages import text_of
+from holdfast.messages.rules import violations
+from holdfast.models.chaos import ChaosModel
+from holdfast.models.retry import Retries
+from holdfast.models.scripted import ScriptedModel
+from holdfast.stages.compact.hooks import Before
+from holdfast.turn.undo import undo
+
+CUT_OFF = answer(stop="max_tokens")
+CALL = 'tool: Read {"path": "a.py"}'
+EMPTY = "stop: end_turn"
+GARBAGE = "text: I am sorry, Dave."
+ERRORS = ["error: broken", "error: 400", "error: refused", "error: too-long"]
+NOBODY = ["error: 401", "error: 529", "error: 429", "error: 500"]
+SPOILT = [CUT_OFF, CALL, EMPTY, GARBAGE, "text: x\nstop: refusal", *ERRORS]
+
+
+def is_sound(one):
+    """The session goes on under the line, and no rule of the API is broken."""
+    return one.used < one.line and violations(one.view.messages()) == []
+
+
+@pytest.mark.parametrize("spoilt", SPOILT)
+async def test_a_fork_that_fails_is_followed_by_a_direct_call(talk, spoilt):
+    """Whatever was wrong with it; the entry says what."""
+    one = talk(spoilt, SUMMARY).fill()
+    await one.prepare()
+    assert one.compacted[0].why.startswith("compacted")
+    assert "(direct)" in one.compacted[0].why
+    assert one.failed == ["compact: fork"]
+    assert is_sound(one)
+
+
+async def test_where_nobody_answers_little_time_is_spent_on_asking(talk):
+    """A conversation would try ten times, with waits of half a minute; the digest need not wait."""
+    one = talk(*["error: 529"] * 12).fill()
+    waits = []
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
+    one.forks.retries, one.forks.sleep = Retries(), sleep
+    await one.prepare()
+    assert one.compacted[0].by == "digest"
+    assert len(one.model.requests) == 2
+    assert sum(waits) <= 3
+
+
+async def test_a_hiccup_is_tried_once_more(talk):
+    """One overload is no reason to do without a model."""
+    one = talk("error: 529", SUMMARY).fill()
+    one.forks.retries = Retries(base_seconds=0.0)
+    await one.prepare()
+    assert one.compacted[0].by == "model"
+
+
+async def test_a_direct_call_is_short_and_asks_little(talk):
+    """No tools, a prompt of its own, no thinking, a capped answer, no picture."""
+    one = talk(GARBAGE, SUMMARY).fill()
+    await one.prepare()
+    sent = one.model.requests[1].kwargs
+    assert "tools" not in sent
+    assert sent["system"][0]["text"].startswith("You write summaries")
+    assert sent["thinking"] == {"type": "disabled"}
+    assert sent["max_tokens"] == 4_000
+    assert {b["type"] for m in sent["messages"] for b in m["content"]} == {"text"}
+
+
+async def test_what_is_too_long_loses_its_oldest_rounds_three_times(talk):
+    """By as much as the provider says, else by a fifth; then it is read in pieces."""
+    one = talk(*["error: too-long 30000 20000"] * 2, *["error: too-long"] * 3, *[SUMMARY] * 9)
+    one.fill()
+    await one.prepare()
+    sizes = [len(r.kwargs["messages"]) for r in one.model.requests[1:5]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == 4
+    assert "(pieces)" in one.compacted[0].why
+    assert one.failed == ["compact: fork", "compact: direct"]
+
+
+async def test_pieces_are_noted_one_by_one_and_then_summed_up(talk):
+    """Each says which part it is; the last call has all notes."""
+    one = talk(GARBAGE, GARBAGE, "text: note one", "text: note two", SUMMARY).fill()
+    await one.prepare()
+    asked = [str(r.kwargs["messages"]) for r in one.model.requests]
+    assert "This is part 1 of 2" in asked[2]
+    assert "note one" in asked[4]
+    assert "note two" in asked[4]
+    assert "(pieces)" in one.compacted[0].why
+
+
+@pytest.mark.parametrize("error", NOBODY)
+async def test_when_nobody_answers_no_other_rung_waits(talk, error):
+    """One call, then the digest."""
+    one = talk(error).fill()
+    await one.prepare()
+    assert (one.compacted[0].by, len(one.model.requests)) == ("digest", 1)
+    assert is_sound(one)
+
+
+async def test_a_hanging_model_is_given_up(talk):
+    """Each rung has its time."""
+    one = talk(*["text: half\nerror: stalled"] * 3).fill()
+    object.__setattr__(one.settings.compact, "rung_seconds", 0.05)
+    await asyncio.wait_for(one.prepare(), 5)
+    assert one.compacted[0].by == "digest"
+    assert one.failed == ["compact: fork", "compact: direct", "compact: pieces"]
+    assert is_sound(one)
+
+
+async def test_three_failures_stop_models_and_a_wish_brings_them_back(talk):
+    """The digest still works; a success of the user's own makes good for all."""
+    one = talk(*["error: 529"] * 3, SUMMARY, SUMMARY)
+    for _ in range(4):
+        await one.fill().prepare()
+        one.answered()
+        assert is_sound(one)
+    assert [c.by for c in one.compacted] == ["digest"] * 4
+    assert len(one.model.requests) == 3
+    one.fill(tokens=8_000, waiting="")
+    assert (await one.session.compact()).by == "model"
+    await one.fill().prepare()
+    assert one.compacted[-1].by == "model"
+
+
+async def test_a_hook_that_hangs_or_fails_takes_its_time_and_no_more(talk):
+    """Hooks never raise into a session; what they take is theirs to say."""
+    one = talk(SUMMARY).fill()
+
+    async def slow(trigger, focus):
+        await asyncio.sleep(0.05)
+        return Before()
+
+    one.stage.around.before = slow
+    said = []
+    one.stage.around.progress = said.append
+    object.__setattr__(one.settings.compact, "progress_seconds", 0.02)
+    await one.prepare()
+    assert one.compacted[0].by == "model"
+    assert said[0] == "compacting, 0 s"
+
+
+async def test_stopping_the_fork_stops_the_compaction(talk):
+    """What the user stops is not done in another way behind their back."""
+    one = talk("text: half\nerror: stalled", SUMMARY).fill()
+    before = one.sent()
+    doing = asyncio.create_task(one.prepare())
+    await asyncio.sleep(0.05)
+    one.forks.abort.set()
+    with pytest.raises(Exception, match="stopped"):
+        await doing
+    assert one.sent() == before
+    assert (one.compacted, len(one.model.requests)) == ([], 1)
+
+
+ANY = st.sampled_from([SUMMARY, *SPOILT, *NOBODY, "error: too-long 30000 20000"])
+
+
+@given(st.lists(ANY, min_size=0, max_size=8), st.integers(1, 3))
+@settings(max_examples=30)
+def test_whatever_the_model_does_at_any_step(tmp_path_factory, scripts, times):
+    """Under the line, nothing lost, no rule broken, and undo gives back the very bytes."""
+
+    async def play():
+        one = Talk(tmp_path_factory.mktemp("any"), *scripts)
+        try:
+            for _ in range(times):
+                one.fill()
+                before, history = one.sent(), list(one.view.history)
+                await one.prepare()
+                assert is_sound(one)
+                assert one.view.history[: len(history)] == history
+                entry = one.compacted[-1]
+                assert "what now?" in str(one.view.messages()[-1])
+                undo(one.engine, entry.n)
+                assert one.sent() == before
+                one.session.redo(entry.n)
+                one.answered()
+        finally:
+            one.session.close()
+
+    asyncio.run(play())
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30)
+def test_whatever_goes_wrong_on_the_way(tmp_path_factory, seed):
+    """A model that fails as providers fail: closed, stalled, empty, repeated, cut short."""
+
+    async def play():
+        one = Talk(tmp_path_factory.mktemp("chaos"))
+        inner = ScriptedModel("\n---\n".join([SUMMARY] * 20), name=one.model.name)
+        one.model = ChaosModel(inner, seed=seed, rate=0.7)
+        object.__setattr__(one.settings.compact, "rung_seconds", 0.05)
+        try:
+            for _ in range(3):
+                one.fill()
+                before = one.sent()
+                await one.prepare()
+                assert is_sound(one)
+                undo(one.engine)
+                assert one.sent() == before
+                one.session.redo()
+                one.answered()
+            assert len(one.of(Compacted)) == 3
+            assert all(isinstance(entry.error, str) for entry in one.of(Failed))
+        finally:
+            one.session.close()
+
+    asyncio.run(play())
+
+
+async def test_a_summary_that_is_one_is_taken_as_it_is(talk):
+    """The draft is thrown away; the sections stand under their headings."""
+    one = talk(SUMMARY).fill()
+    await one.prepare()
+    text = text_of(one.compacted[0].summary)
+    assert "a draft" not in text
+    assert "## 8. Current work\nauth.py was changed and tested." in text
+    assert SECTIONS not in text

@@ -1,0 +1,303 @@
+"""Notes stand for history: when they are tried, what stays, and what they give way to."""
+
+import asyncio
+import time
+from dataclasses import replace
+
+import pytest
+
+from compacting import BINDS, SUMMARY
+from holdfast.log.entries import Compacted, Directed, Forked, Noted, Undone
+from holdfast.messages import Text, text_of
+from holdfast.messages.rules import violations
+from holdfast.settings import NotesSettings, home
+from holdfast.stages.compact.compact import Wish
+from holdfast.stages.compact.hooks import Before
+from holdfast.stages.notes.asking import template
+from holdfast.stages.notes.file import NotesFile
+from holdfast.view.items import Round, Spoken
+
+KEPT = NotesSettings(keep_tokens=10_000, keep_messages=2)
+"""In a window of 20,000 that is 1,000 tokens."""
+
+
+def full(one):
+    """Fill a session's window up to the line."""
+    i = 0
+    while one.used < one.line:
+        one.turn(f"Task {i}: see /src/{i}.py")
+        i += 1
+
+
+def noted(one, text="The mast is up.", upto=-1, by="model"):
+    """Write notes up to a message."""
+    file = NotesFile(one.engine.log.path.with_suffix(""), template(home()))
+    found = file.read()
+    file.write(found.page.with_written({"Current state": text}), found)
+    cursor = one.view.items[upto].id
+    one.engine.record(Noted(cursor=cursor, by=by, context_tokens=one.used))
+    return file, cursor
+
+
+def with_notes(one, **settings):
+    """Put other settings of notes into a session."""
+    notes = replace(KEPT, **settings)
+    one.engine.settings = replace(one.engine.settings, notes=notes)
+    return one
+
+
+@pytest.fixture
+def one(talk):
+    """A session with a model that would summarise."""
+    return with_notes(talk(SUMMARY, SUMMARY))
+
+
+async def test_notes_of_a_model_stand_for_history_without_a_call(one):
+    """What it wrote is there, the latest messages stay, and nobody was asked."""
+    full(one)
+    noted(one)
+    last = one.view.items[-1]
+    await one.stage(one.engine)
+    (entry,) = one.compacted
+    assert (entry.by, entry.usage, one.calls) == ("notes", None, [])
+    assert "The mast is up." in text_of(entry.summary)
+    assert "Task 0" in text_of(entry.summary), "what the log knows is told beside it"
+    assert one.view.items[-1] == last
+    assert entry.kept is not None and entry.kept[1] == last.id
+    assert one.used < one.line
+    assert violations(one.view.messages()) == []
+    assert "from the notes" in one.told[-1]
+
+
+async def test_what_the_notes_do_not_cover_stays_word_for_word(one):
+    """From the cursor on, whatever that weighs."""
+    for i in range(8):
+        one.turn(f"Task {i}")
+    noted(one)
+    first = len(one.view.items)
+    full(one)
+    later = list(one.view.items[first:])
+    await one.stage(one.engine)
+    assert list(one.view.items[-len(later) :]) == later
+
+
+async def test_enough_of_the_latest_talk_stays(one):
+    """Notes that cover everything leave at least so many messages with text."""
+    with_notes(one, keep_messages=6)
+    full(one)
+    noted(one)
+    await one.stage(one.engine)
+    kept = [i for i in one.view.items if isinstance(i, Spoken | Round)][1:]
+    texts = [
+        i for i in kept if isinstance(i, Spoken) or any(isinstance(b, Text) for b in i.content)
+    ]
+    assert len(texts) >= 6
+
+
+async def test_by_hand_too_unless_something_particular_is_wanted(one):
+    """`/compact` takes the notes; with a focus the model is asked."""
+    full(one)
+    noted(one)
+    assert (await one.session.compact()).by == "notes"
+    full(one)
+    noted(one)
+    assert (await one.session.compact("the cookie")).by == "model"
+
+
+async def test_a_hook_that_wants_something_particular_is_heard(one):
+    """Its instructions are for a model; and it is asked once."""
+    full(one)
+    noted(one)
+    asked = []
+
+    async def before(trigger, focus):
+        asked.append(trigger)
+        return Before(focus=("dwell on the cookie",))
+
+    one.stage.around.before = before
+    await one.stage(one.engine)
+    assert (one.compacted[0].by, asked) == ("model", ["auto"])
+
+
+async def test_a_hook_may_say_no(one):
+    """Then nothing happens, notes or not."""
+    full(one)
+    noted(one)
+
+    async def before(trigger, focus):
+        return Before(blocked="not now")
+
+    one.stage.around.before = before
+    await one.stage(one.engine)
+    assert one.compacted == []
+
+
+@pytest.mark.parametrize("stand_in", ["off", "model", "always"])
+async def test_which_notes_come_before_a_model_is_a_setting(one, stand_in):
+    """Those the log alone tells only where that is chosen."""
+    with_notes(one, stand_in=stand_in)
+    full(one)
+    await one.stage(one.engine)
+    assert one.compacted[0].by == ("digest" if stand_in == "always" else "model")
+    assert (one.compacted[0].kept is not None) == (stand_in == "always")
+
+
+async def test_without_a_model_the_log_tells_it_and_the_latest_stays(one):
+    """Mechanical notes are the digest, with the last messages word for word."""
+    one.engine.ask = None
+    full(one)
+    last = one.view.items[-1]
+    await one.stage(one.engine)
+    assert one.compacted[0].by == "digest" and one.view.items[-1] == last
+    assert "Task 0" in text_of(one.compacted[0].summary)
+
+
+async def test_what_a_person_wrote_stands_beside_what_the_log_tells(one):
+    """Without a model, a person's notes are not lost."""
+    one.engine.ask = None
+    full(one)
+    noted(one, "Mind the reef.", by="person")
+    await one.stage(one.engine)
+    summary = text_of(one.compacted[0].summary)
+    assert one.compacted[0].by == "notes"
+    assert "Mind the reef." in summary and "Task 0" in summary
+
+
+async def test_an_empty_page_gives_way(one):
+    """A model that noted nothing is asked for a summary instead."""
+    full(one)
+    noted(one, "")
+    await one.stage(one.engine)
+    assert one.compacted[0].by != "notes"
+
+
+async def test_notes_that_would_leave_too_much_give_way(one):
+    """What follows the cursor nearly fills the window by itself: they are not fresh."""
+    one.turn("First")
+    noted(one)
+    full(one)
+    await one.stage(one.engine)
+    assert one.compacted[0].by == "model"
+
+
+async def test_notes_whose_end_was_compacted_give_way(one):
+    """They tell less than the summary that came after them."""
+    full(one)
+    noted(one)
+    await one.stage.compact(one.engine, Wish(trigger="manual", focus="x"))
+    full(one)
+    await one.stage(one.engine)
+    assert [entry.by for entry in one.compacted] == ["model", "model"]
+
+
+async def test_a_page_that_cannot_be_read_gives_way(one):
+    """Somebody put a link there."""
+    full(one)
+    file, _ = noted(one)
+    file.path.unlink()
+    file.path.symlink_to("/dev/null")
+    await one.stage(one.engine)
+    assert one.compacted[0].by == "model"
+
+
+async def test_it_waits_for_an_update_under_way(one):
+    """What is being written is taken, if it comes in time."""
+    full(one)
+    notes = one.session.stages.notes
+
+    async def update():
+        await asyncio.sleep(0.05)
+        noted(one, "Just written.")
+
+    notes._job.begin(update)
+    notes._began = time.monotonic()
+    noted(one, "Older.", upto=-3)
+    await one.stage(one.engine)
+    assert "Just written." in text_of(one.compacted[0].summary)
+
+
+@pytest.mark.parametrize(("asks", "by"), [(True, "notes"), (False, "model")])
+async def test_the_first_notes_of_a_model_are_waited_for_too(one, asks, by):
+    """No older ones need be there; what the engine alone writes serves before no model."""
+    full(one)
+    notes = one.session.stages.notes
+
+    async def update():
+        await asyncio.sleep(0.05)
+        noted(one, "Just written.", by="model" if asks else "engine")
+
+    notes._job.begin(update)
+    notes._began, notes._asks = time.monotonic(), asks
+    await one.stage(one.engine)
+    assert one.compacted[0].by == by
+
+
+async def test_it_does_not_wait_for_an_update_that_hangs(one):
+    """What has run for a minute will not come."""
+    full(one)
+    noted(one, "Older.")
+    notes = one.session.stages.notes
+    notes._job.begin(lambda: asyncio.sleep(3_600))
+    notes._began = time.monotonic() - 61
+    async with asyncio.timeout(5):
+        await one.stage(one.engine)
+    assert one.compacted[0].by == "notes"
+
+
+async def test_what_was_made_ready_is_used_and_an_edit_makes_it_anew(one):
+    """The text is prepared with each update; a person's edit since then counts."""
+    full(one)
+    file, _ = noted(one)
+    await one.stage.make_ready(one.engine)
+    ready = one.stage.notes._ready
+    assert ready is not None
+    file.path.write_text(file.path.read_text().replace("The mast is up.", "The mast fell."))
+    await one.stage(one.engine)
+    assert "The mast fell." in text_of(one.compacted[0].summary)
+
+
+async def test_bound_thinking_waits_for_the_end_of_the_turn(talk):
+    """Keeping messages would drop the thinking of a loop that is under way."""
+    one = with_notes(talk(SUMMARY, model=BINDS, auto_line="50%"))
+    full(one)
+    noted(one)
+    await one.stage.make_ready(one.engine)
+    one.engine.say("go on")
+    one.turn_open("think", words=10, thought=True)
+    await one.stage(one.engine)
+    assert one.compacted == []
+    one.answered("done")
+    await one.stage(one.engine)
+    assert one.compacted[0].by == "notes"
+
+
+async def test_undo_gives_the_view_back(one):
+    """As with any compaction."""
+    full(one)
+    noted(one)
+    before = one.view.messages()
+    await one.stage(one.engine)
+    one.engine.record(Undone(target=one.compacted[0].n))
+    assert one.view.messages() == before
+
+
+async def test_directives_are_carried_word_for_word(one):
+    """With their states."""
+    full(one)
+    one.engine.record(Directed(message=one.view.items[0].id, state="cancelled"))
+    noted(one)
+    await one.stage(one.engine)
+    summary = text_of(one.compacted[0].summary)
+    assert "Task 3: see /src/3.py" in summary and "(cancelled)" in summary
+
+
+async def test_a_long_session_goes_on_from_its_notes_again_and_again(one):
+    """Five times in a row, each under the line, each without a call."""
+    for i in range(5):
+        full(one)
+        noted(one, f"Leg {i}.")
+        await one.stage(one.engine)
+        assert one.used < one.line
+    assert [entry.by for entry in one.compacted] == ["notes"] * 5
+    assert one.of(Forked) == []
+    assert "Task 0" in text_of(one.of(Compacted)[-1].summary)

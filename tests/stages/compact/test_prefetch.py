@@ -1,0 +1,186 @@
+"""A summary prepared in the background: taken at the line, thrown away when the past moved."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from compacting import BINDS, SUMMARY
+from holdfast.log.entries import Cleared, Compacted, Failed
+from holdfast.messages import text_of
+from holdfast.messages.rules import violations
+from holdfast.settings import CompactSettings
+from holdfast.stages.compact.hooks import Before
+
+
+async def begun(one, thought=False):
+    """Bring a session to the lower line, and let the background work."""
+    number = 0
+    while one.used < 0.9 * one.line:
+        number += 1
+        one.turn(f"step {number} of the login fix", words=400, thought=thought)
+    one.engine.say("a question")
+    await one.prepare()
+    await asyncio.sleep(0.05)
+    one.answered("an answer")
+
+
+async def test_at_the_line_nobody_waits(talk):
+    """The summary was written before; what came since stays word for word behind it."""
+    one = talk(SUMMARY, ahead=True)
+    await begun(one)
+    assert len(one.model.requests) == 1
+    one.fill(waiting="and now?")
+    await one.prepare()
+    (entry,) = one.compacted
+    assert len(one.model.requests) == 1
+    assert "prepared in the background" in entry.why
+    assert entry.usage == one.calls[0].usage
+    assert entry.kept is not None
+    assert "an answer" in str(one.view.messages())
+    assert "kept word for word" in text_of(entry.summary)
+    assert one.used < one.line
+    assert violations(one.view.messages()) == []
+
+
+async def test_one_that_the_past_moved_under_is_thrown_away(talk):
+    """And what it cost is said."""
+    one = talk(SUMMARY, SUMMARY, ahead=True)
+    await begun(one)
+    use = one.view.items[1].tool_uses()[0]
+    one.engine.record(Cleared(ids=(use.id,), texts=("gone",)))
+    one.fill()
+    await one.prepare()
+    assert "(fork)" in one.compacted[0].why
+    (failed,) = [e for e in one.view.history if getattr(e, "what", "") == "compact: ahead"]
+    tokens = one.calls[0].usage.total_tokens
+    assert failed.error == f"thrown away ({tokens:,} tokens): what it covers was changed since"
+
+
+async def test_a_result_that_goes_to_disk_later_moves_nothing(talk):
+    """It came behind what the summary covers."""
+    one = talk(SUMMARY, ahead=True)
+    await begun(one)
+    one.turn("a long one", words=3_000, tool="Bash")
+    assert any(type(e).__name__ == "Spilled" for e in one.view.history)
+    one.fill()
+    await one.prepare()
+    assert "prepared in the background" in one.compacted[0].why
+
+
+async def test_one_that_fails_is_followed_by_the_ladder(talk):
+    """The failure is in the log, and no second one is begun meanwhile."""
+    one = talk("error: 529", SUMMARY, ahead=True)
+    await begun(one)
+    one.fill()
+    await one.prepare()
+    assert one.failed == ["compact: ahead"]
+    assert "(fork)" in one.compacted[0].why
+
+
+@pytest.mark.parametrize("error", [RuntimeError("odd"), OSError("disk"), KeyError("x"), None])
+async def test_whatever_goes_wrong_in_the_background_stays_there(talk, error):
+    """Also what nobody foresaw, and a task that somebody cancelled: the ladder is climbed."""
+    one = talk(SUMMARY, SUMMARY, ahead=True)
+
+    async def broken(engine, asked, prefix):
+        if error is None:
+            raise asyncio.CancelledError
+        raise error
+
+    one.stage.ladder.ahead = broken
+    await begun(one)
+    one.fill()
+    await one.prepare()
+    assert one.failed == ["compact: ahead"]
+    assert "(fork)" in one.compacted[0].why
+
+
+async def test_one_that_hangs_is_given_up_after_its_time(talk):
+    """And stopped."""
+    one = talk(SUMMARY, ahead=True, rung_seconds=0.2)
+    hanging = asyncio.Event()
+
+    async def hang(engine, asked, prefix):
+        await hanging.wait()
+
+    one.stage.ladder.ahead = hang
+    await begun(one)
+    one.fill()
+    await one.prepare()
+    assert [e.error for e in one.of(Failed)] == ["it took too long"]
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_cancelling_whoever_waits_for_it_cancels_it(talk):
+    """Ctrl-C at the line leaves neither an entry nor a task."""
+    one = talk(SUMMARY, ahead=True)
+    hanging = asyncio.Event()
+
+    async def hang(engine, asked, prefix):
+        await hanging.wait()
+
+    one.stage.ladder.ahead = hang
+    await begun(one)
+    one.fill()
+    before = len(one.view.history)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await one.prepare()
+    await asyncio.sleep(0)
+    assert len(one.view.history) == before
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_thinking_at_work_is_waited_for(talk):
+    """Inside a tool loop of a model that binds its thinking, the summary waits for the end."""
+    one = talk(SUMMARY, ahead=True, model=BINDS, auto_line="60%")
+    await begun(one, thought=True)
+    one.fill(waiting="")
+    one.engine.say("look again")
+    one.turn_open(thought=True)
+    await one.prepare()
+    assert one.compacted == []
+    one.answered("seen")
+    one.engine.say("and now?")
+    await one.prepare()
+    assert "prepared in the background" in one.compacted[0].why
+
+
+async def test_hooks_are_asked_before_it_is_begun(talk):
+    """What they add is in the question; they are not asked twice."""
+    one = talk(SUMMARY, ahead=True)
+    asked = []
+
+    async def before(trigger, focus):
+        asked.append(trigger)
+        return Before(focus=("Mention the weather.",))
+
+    one.stage.around.before = before
+    await begun(one)
+    one.fill()
+    await one.prepare()
+    assert asked == ["auto"]
+    assert "Mention the weather." in str(one.model.requests[0].kwargs["messages"][-1])
+    assert len(one.of(Compacted)) == 1
+
+
+async def test_closing_stops_it(talk):
+    """No task outlives its session."""
+    one = talk("text: half\nerror: stalled", ahead=True)
+    await begun(one)
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    assert others
+    one.session.close()
+    await asyncio.wait(others, timeout=2)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.parametrize("setting", [{"ahead": False}, {"model": False}])
+async def test_it_can_be_switched_off(talk, setting):
+    """No call before the line."""
+    one = talk()
+    one.engine.settings = replace(one.settings, compact=CompactSettings(**setting))
+    await begun(one)
+    assert one.model.requests == []

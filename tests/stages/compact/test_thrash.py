@@ -1,0 +1,139 @@
+"""A window that is refilled again and again: what refills it is named and acted on."""
+
+import pytest
+from msgspec import structs
+
+from compacting import SUMMARY
+from holdfast.errors import ContextOverflow
+from holdfast.log.entries import Cleared, Failed
+from holdfast.messages import Text, text_of
+from holdfast.messages.rules import violations
+from holdfast.settings import CompactSettings
+from holdfast.stages.compact.compact import Wish
+from holdfast.stages.compact.thrash import WHAT, is_thrashing
+from holdfast.turn.undo import undo
+
+
+async def refilled(one, times):
+    """Compact, and fill the window again within an answer, several times."""
+    for _ in range(times):
+        one.turn("read it all", words=21_000, id=f"big{len(one.view.history)}")
+        one.engine.say("go on")
+        await one.prepare()
+        one.answered(input_tokens=one.used)
+
+
+async def test_what_refills_the_window_is_named_and_cleared(talk):
+    """Three times in a row is enough; no fourth summary is paid for."""
+    one = talk(*[SUMMARY] * 9)
+    one.engine.limits_chars = {"Read": None}
+    await refilled(one, 4)
+    (thrash,) = [e for e in one.of(Failed) if e.what == "thrash"]
+    assert "the result of Read /src/big" in thrash.error
+    assert thrash.error in one.told
+    (cleared,) = one.of(Cleared)
+    assert "ask for less of it at a time" in cleared.texts[0]
+    assert len(one.compacted) == 3
+    assert one.used < one.line
+    assert violations(one.view.messages()) == []
+
+
+async def test_files_that_are_restored_each_time_are_restored_no_more(talk):
+    """If what refills it is our own doing, we stop doing it."""
+    one = talk(*[SUMMARY] * 9)
+
+    async def restore(segment):
+        return (Text(text="word " * 15_000),)
+
+    one.stage.around.restore = restore
+    one.fill()
+    for _ in range(5):
+        await one.prepare()
+        one.answered(input_tokens=one.used)
+        for _ in range(5):
+            one.turn("a little more", words=900)
+        one.engine.say("go on")
+    assert any(e.what == "thrash" and "brought back" in e.error for e in one.of(Failed))
+    assert "word word" not in text_of(one.view.items[1].content)
+
+
+async def quick(one, times):
+    """Compact and fill up again with small things, several times."""
+    for _ in range(times):
+        one.fill(waiting="go on")
+        await one.prepare()
+        one.answered(input_tokens=one.used)
+
+
+async def test_the_entry_says_what_was_done(talk):
+    """A result was cleared: nobody has to guess."""
+    one = talk(*[SUMMARY] * 9)
+    one.engine.limits_chars = {"Read": None}
+    await refilled(one, 4)
+    (thrash,) = [e for e in one.of(Failed) if e.what == WHAT]
+    assert thrash.error.endswith("was cleared")
+
+
+async def test_many_small_things_are_told_from_the_log_without_a_call(talk):
+    """Nothing can be cleared; then the fourth summary at least costs nothing."""
+    one = talk(*[SUMMARY] * 3)
+    await quick(one, 4)
+    assert [entry.by for entry in one.compacted] == ["model"] * 3 + ["digest"]
+    assert "from the log, at no cost" in one.of(Failed)[-1].error
+
+
+async def test_after_a_second_streak_no_model_is_asked_by_itself(talk):
+    """Neither at the line nor ahead of it; a person still may."""
+    one = talk(*[SUMMARY] * 40)
+    await quick(one, 7)
+    assert one.failed.count(WHAT) == 2
+    assert "no model is asked" in [e for e in one.of(Failed) if e.what == WHAT][-1].error
+    asked = len(one.model.requests)
+    await quick(one, 2)
+    assert len(one.model.requests) == asked
+    one.turn("more", words=3_000)
+    await one.session.compact()
+    assert len(one.model.requests) == asked + 1
+
+
+async def test_if_nothing_helps_the_work_stops_with_the_reason(talk):
+    """After a third streak; the error itemises what the window holds."""
+    one = talk(*[SUMMARY] * 40)
+    with pytest.raises(
+        ContextOverflow, match=r"does not help\. In the window: .*results of Read \d"
+    ):
+        await quick(one, 20)
+    assert one.failed.count(WHAT) == 3
+
+
+async def test_a_compaction_that_was_taken_back_does_not_count(talk):
+    """Its history came back with it: nothing was refilled."""
+    one = talk(*[SUMMARY] * 9)
+    for _ in range(5):
+        one.fill(waiting="go on")
+        await one.session.compaction.compact(one.engine, Wish())
+        one.answered(input_tokens=one.used)
+        undo(one.engine)
+    assert not is_thrashing(one.view, CompactSettings())
+
+
+async def test_instructions_that_leave_no_room_are_named(talk):
+    """They do not come in, they are always there: still it is they."""
+    one = talk(*[SUMMARY] * 9)
+    one.engine.record(structs.replace(one.engine.frame, n=0, instructions="rule " * 9_000))
+    await quick(one, 4)
+    (thrash,) = [e for e in one.of(Failed) if e.what == WHAT]
+    assert "by the instructions in every request (" in thrash.error
+
+
+async def test_a_window_that_fills_slowly_is_no_thrashing(talk):
+    """Many answers lie between the compactions."""
+    one = talk(*[SUMMARY] * 9)
+    for _ in range(5):
+        one.fill()
+        await one.prepare()
+        for _ in range(5):
+            one.answered(input_tokens=one.used)
+            one.engine.say("next")
+    assert len(one.compacted) == 5
+    assert "thrash" not in one.failed

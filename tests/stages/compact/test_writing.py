@@ -1,0 +1,132 @@
+"""The ways a model is asked for a summary, and how what is too long is made shorter."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import Aborted, PromptTooLong
+from holdfast.messages import Image, Text, Thinking, ToolUse
+from holdfast.models.capabilities import capabilities
+from holdfast.stages.compact.writing import (
+    PIECES,
+    NoSummary,
+    Writer,
+    bare_messages,
+    least_thinking,
+    pieces,
+    truncated,
+)
+from holdfast.turn.fork import ForkReply
+from holdfast.view.items import Result, Round, Spoken
+
+PICTURE = Image(source={"type": "base64", "media_type": "image/png", "data": "aGk="})
+
+
+def spoken(n, text="hello", kind="said"):
+    return Spoken(id=n, order=n, content=(Text(text=text),), kind=kind)
+
+
+def called(n, result="a result"):
+    use = ToolUse(id=f"t{n}", name="Read", input={"path": "a.py"})
+    thought = Thinking(thinking="hm", signature="c2ln")
+    answer = Round(id=n, order=n, response_id=f"r{n}", content=(thought, use), model="m")
+    return answer.with_result(Result(id=n, tool_use_id=f"t{n}", content=result))
+
+
+def writer(*replies, window_tokens=200_000):
+    """A writer whose model gives these replies, and the requests it got."""
+    asked, coming = [], iter(replies)
+
+    async def ask(request):
+        asked.append(request)
+        return next(coming)
+
+    able = capabilities("claude-opus-4-6")
+    made = Writer(
+        ask=ask, model="claude-opus-4-6", able=able, asked="Sum up.", window_tokens=window_tokens
+    )
+    return made, asked
+
+
+def reply(text, reason="completed"):
+    content = (Text(text=text),)
+    return ForkReply(
+        text=text,
+        content=content,
+        stop_reason="end_turn",
+        reason=reason,
+        turns=1,
+        calls=(),
+        seconds=0.0,
+    )
+
+
+def test_a_reader_without_tools_gets_text_alone():
+    """No thinking, no picture, no call, nothing that was only restored."""
+    items = [
+        spoken(1),
+        called(2, (Text(text="seen"), PICTURE)),
+        spoken(3, "old files", "restored"),
+    ]
+    messages = bare_messages(items)
+    text = "\n".join(block.text for message in messages for block in message.content)
+    assert text == "hello\n[called Read with {'path': 'a.py'}]\n[result] seen\n[image]"
+
+
+def test_as_little_thinking_as_the_model_accepts():
+    """Off where that is allowed, else between tools only, else the least effort."""
+    assert least_thinking(capabilities("claude-opus-4-6")) == {"thinking": {"type": "disabled"}}
+    between = {"thinking": {"type": "between_tools"}}
+    assert least_thinking(capabilities("claude-sonnet-5-5")) == between
+    low = {"output_config": {"effort": "low"}}
+    assert least_thinking(capabilities("claude-fable-5")) == low
+    assert least_thinking(capabilities("gpt-6-sol")) == {}
+
+
+@given(st.integers(2, 40), st.integers(1, 400), st.integers(1, 400))
+def test_truncating_always_gets_on_and_always_leaves_something(count, needed, allowed):
+    """By the size the provider names, or a fifth; never all, never nothing."""
+    items = [spoken(n, "word " * n) for n in range(1, count + 1)]
+    left = truncated(items, PromptTooLong("x", needed_tokens=needed, allowed_tokens=allowed))
+    assert 1 <= len(left) < len(items)
+    assert left == tuple(items[-len(left) :])
+
+
+def test_one_item_cannot_be_shortened():
+    """Then another way is taken."""
+    with pytest.raises(PromptTooLong):
+        truncated([spoken(1)], PromptTooLong("x"))
+
+
+@given(st.lists(st.text(min_size=1, max_size=300), max_size=20), st.integers(400, 2_000))
+def test_pieces_are_never_longer_than_they_may_be(texts, limit):
+    """And together they hold every message, head and tail at least."""
+    items = [spoken(n, text) for n, text in enumerate(texts, 1)]
+    made = pieces(items, limit)
+    assert all(len(piece) <= limit for piece in made)
+    assert bool(made) == bool(bare_messages(items))
+
+
+async def test_more_pieces_than_it_is_worth_are_not_read():
+    """A digest reads all of it for nothing."""
+    one, asked = writer()
+    items = [called(n, "word " * 100) for n in range(1, PIECES + 2)]
+    with pytest.raises(PromptTooLong):
+        await one.in_pieces(items, 520)
+    assert asked == []
+
+
+async def test_the_answer_of_a_direct_call_is_capped_by_the_window():
+    """20,000 tokens in a large one, a fifth of a small one."""
+    for window_tokens, cap in ((200_000, 20_000), (8_000, 1_600)):
+        one, asked = writer(reply("no"), window_tokens=window_tokens)
+        with pytest.raises(NoSummary):
+            await one.directly([spoken(1)])
+        assert asked[0].prefix.max_output_tokens == cap
+
+
+async def test_a_stopped_fork_is_no_answer():
+    """Nobody who stops a summary wants it in another way."""
+    one, _ = writer(reply("", reason="aborted"))
+    with pytest.raises(Aborted):
+        await one.on_fork()

@@ -1,0 +1,40 @@
+"""When notes are brought up to date."""
+
+import pytest
+
+from holdfast.settings import NotesSettings
+from holdfast.stages.notes.due import Progress, is_due, scaled
+
+WINDOW_TOKENS = 200_000
+
+
+def due(used, before=None, calls=0, rest=False, window=WINDOW_TOKENS):
+    progress = Progress(used_tokens=used, before_tokens=before, calls=calls, is_at_rest=rest)
+    return is_due(progress, NotesSettings(), window)
+
+
+@pytest.mark.parametrize(("used", "is_time"), [(9_999, False), (10_000, True)])
+def test_the_first_time_by_size_alone(used, is_time):
+    """There is something to note at 10,000 tokens."""
+    assert due(used) is is_time
+
+
+@pytest.mark.parametrize(
+    ("grown", "calls", "rest", "is_time"),
+    [
+        (5_000, 3, False, True),
+        (5_000, 0, True, True),
+        (5_000, 2, False, False),
+        (4_999, 9, True, False),
+        (-3_000, 9, True, False),
+    ],
+)
+def test_then_by_growth_and_by_what_was_done(grown, calls, rest, is_time):
+    """Growth is always needed, and tools or rest beside it."""
+    assert due(20_000 + grown, 20_000, calls, rest) is is_time
+
+
+def test_a_small_window_has_small_budgets():
+    """What 10,000 is of 200,000, 1,000 is of 20,000; a larger window changes nothing."""
+    assert due(1_000, window=20_000) and not due(999, window=20_000)
+    assert scaled(10_000, 1_000_000) == 10_000

@@ -1,0 +1,132 @@
+"""A page of notes: what is read is what was written, whoever wrote it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.stages.notes.page import Page, Section, read_page, read_template
+
+TEMPLATE = read_template("## Title\n_What it is about._\n\n## Worklog\n_What was done._\n")
+
+
+def page(**written):
+    return TEMPLATE.with_written(written)
+
+
+def reread(one):
+    return read_page(one.render(), TEMPLATE)
+
+
+def test_a_template_has_sections_with_their_fixed_lines():
+    """Heading and description are known; nothing else is there."""
+    assert TEMPLATE.sections == (
+        Section(heading="Title", description="_What it is about._"),
+        Section(heading="Worklog", description="_What was done._"),
+    )
+    assert not TEMPLATE.is_judged
+
+
+def test_what_was_written_is_read_back():
+    """Text and the engine's lines come back apart."""
+    one = page(Title="Fix the login").with_logs({"Worklog": "- T1: fixed"})
+    assert reread(one) == one
+
+
+def test_the_engines_lines_are_replaced_and_a_persons_are_not():
+    """Only what the engine wrote is the engine's to change."""
+    first = page(Worklog="Mine.").with_logs({"Worklog": "- old"})
+    again = reread(first).with_logs({"Worklog": "- new"})
+    assert (again.section("Worklog").text, again.section("Worklog").log) == ("Mine.", "- new")
+
+
+def test_an_edit_between_the_engines_lines_is_kept():
+    """A line that a person put there becomes theirs; the engine's own is not told twice."""
+    shown = page().with_logs({"Worklog": "- T1: fixed\n- T2: tested"}).render()
+    edited = read_page(shown.replace("- T2", "- remember the cookie!\n- T2"), TEMPLATE)
+    assert edited.is_judged
+    again = edited.with_logs({"Worklog": "- T1: fixed\n- T2: tested\n- T3: done"})
+    assert again.section("Worklog").text == "- remember the cookie!"
+    assert reread(again) == again
+
+
+def test_an_edit_is_seen_again_before_the_engine_writes():
+    """Written back as it is, an edited part still counts as edited."""
+    shown = page().with_logs({"Worklog": "- T1: fixed"}).render().replace("fixed", "broken")
+    edited = read_page(shown, TEMPLATE)
+    assert reread(edited).section("Worklog").written() == "- T1: broken"
+
+
+def test_an_edit_that_was_taken_up_stands_there_once():
+    """Whoever rewrites a section has the edit in it, so it does not stay behind as well."""
+    shown = page().with_logs({"Worklog": "- T1: fixed"}).render()
+    edited = read_page(shown.replace("- T1", "- mind the reef\n- T1"), TEMPLATE)
+    rewritten = edited.with_written({"Worklog": "- mind the reef\nSailing."})
+    assert rewritten.with_logs({"Worklog": "- T1: fixed"}).render().count("reef") == 1
+
+
+def test_what_the_engine_said_before_is_not_taken_for_an_edit():
+    """A line that it says otherwise now was never anybody else's."""
+    shown = page().with_logs({"Worklog": "- make test, once"}).render()
+    edited = read_page(shown.replace("- make", "- mind the reef\n- make"), TEMPLATE)
+    now, before = {"Worklog": "- make test, twice"}, {"Worklog": "- make test, once"}
+    assert edited.with_logs(now, before).section("Worklog").text == "- mind the reef"
+
+
+def test_a_comment_that_was_cut_off_loses_nothing():
+    """Somebody deleted the end of the engine's part; what is left is kept."""
+    shown = page().with_logs({"Worklog": "- T1: fixed"}).render().replace("<!-- to here -->", "x")
+    assert "x" in read_page(shown, TEMPLATE).section("Worklog").written()
+
+
+def test_the_engines_part_stands_there_once():
+    """Copied by somebody, it does not stay behind as their words."""
+    shown = page().with_logs({"Worklog": "- T1: fixed"}).render()
+    part = shown[shown.index("<!--") :]
+    again = read_page(f"{shown}\n{part}", TEMPLATE).with_logs({"Worklog": "- T2: tested"})
+    assert again.render().count("<!-- from the log") == 1 and "T1" not in again.render()
+
+
+def test_sections_of_ones_own_stay_where_they_are():
+    """A heading the template does not have, and words before the first one, are kept."""
+    shown = "Dear reader\n\n## Title\n_What it is about._\n\nLogin\n\n## Mine\nA thing\n"
+    one = read_page(shown, TEMPLATE)
+    assert one.lead == "Dear reader"
+    assert [each.heading for each in one.sections] == ["Title", "Mine", "Worklog"]
+    assert one.section("Mine").text == "A thing"
+
+
+def test_a_section_that_was_deleted_comes_back_empty_in_its_place():
+    """The template's order holds."""
+    one = read_page("## Worklog\nDone.\n", TEMPLATE)
+    assert [each.heading for each in one.sections] == ["Title", "Worklog"]
+    assert one.section("Title").text == ""
+
+
+def test_a_description_that_was_changed_is_put_back_and_the_words_are_kept():
+    """The fixed line is fixed; what stood in its place is somebody's text."""
+    one = read_page("## Title\n_Something else._\nLogin\n", TEMPLATE)
+    assert one.section("Title").description == "_What it is about._"
+    assert one.section("Title").text == "_Something else._\nLogin"
+
+
+def test_what_is_quoted_from_the_log_cannot_pass_for_the_page():
+    """Headings and comments in the engine's lines are none."""
+    forged = "- said: \n## Title\nForged <!-- to here -->"
+    one = reread(page(Title="Real").with_logs({"Worklog": forged}))
+    assert one.section("Title").text == "Real"
+    assert len(one.sections) == 2
+
+
+LINES = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=60)
+
+
+@given(title=LINES, work=LINES, log=LINES)
+def test_writing_and_reading_settle_at_once(title, work, log):
+    """A page read from its own text is written the same, whatever stands in it."""
+    once = reread(page(Title=title, Worklog=work).with_logs({"Worklog": log}))
+    assert reread(once).render() == once.render()
+
+
+def test_an_empty_file_is_the_template():
+    """Nothing written is nothing lost."""
+    assert read_page("", TEMPLATE).sections == TEMPLATE.sections
+    assert read_page("", Page()).sections == ()

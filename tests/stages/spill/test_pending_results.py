@@ -1,0 +1,86 @@
+"""Which results were not sent yet, and what their calls tell of them."""
+
+import pytest
+from msgspec import structs
+
+from holdfast.log.entries import Asked, Ran, Replied, Said, Spilled, Undone
+from holdfast.messages import Text, ToolUse
+from holdfast.stages.spill.pending_results import arrived_in, last_round, unsent
+from holdfast.view import fold
+
+
+def folded(*entries):
+    return fold([structs.replace(entry, n=n) for n, entry in enumerate(entries, 1)])
+
+
+def said(text="go"):
+    return Said(content=(Text(text=text),))
+
+
+def called(*ids, response="r1", tool="Bash"):
+    uses = tuple(ToolUse(id=id, name=tool, input={}) for id in ids)
+    return Replied(response_id=response, content=uses)
+
+
+def ran(id, content="x", **fields):
+    return Ran(tool_use_id=id, content=content, **fields)
+
+
+def ids(*entries):
+    view = folded(*entries)
+    owner = last_round(view)
+    return sorted(unsent(view, owner)) if owner else None
+
+
+def test_results_since_the_last_request_are_unsent():
+    """All of one answer's, also where the answer came in pieces between them."""
+    assert ids(said(), Asked(), called("a", "b"), ran("a"), ran("b")) == ["a", "b"]
+    assert ids(said(), Asked(), called("a"), ran("a"), called("b"), ran("b")) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [(Asked(),), (called("c", response="r2"),)],
+    ids=["a request went out", "the model answered"],
+)
+def test_what_was_sent_is_not(later):
+    """An imported session has no requests, but its answers tell."""
+    assert ids(said(), called("a", "b"), ran("a"), ran("b"), *later) == []
+
+
+def test_another_sources_request_does_not_count():
+    """A fork sends the prefix, not what came since."""
+    assert ids(said(), called("a"), ran("a"), Asked(source="notes")) == ["a"]
+
+
+def test_what_is_spilled_or_was_undone_is_left_alone():
+    """The first is decided, the second is the user's decision."""
+    spilled = Spilled(tool_use_id="a", text="short")
+    assert ids(said(), called("a"), ran("a"), spilled) == []
+    assert ids(said(), called("a"), ran("a"), spilled, Undone(target=4)) == []
+
+
+def test_a_session_without_an_answer_has_no_results():
+    """There is nobody to have called a tool."""
+    assert ids(said()) is None
+
+
+def test_a_result_nobody_asked_for_is_nothing():
+    """It is in the log and shown nowhere."""
+    assert arrived_in(folded(said(), called("a")), ran("b")) is None
+
+
+@pytest.mark.parametrize(
+    ("tool", "result", "status", "has_failed"),
+    [
+        ("Bash", ran("a", exit_status=0), 0, False),
+        ("Bash", ran("a", exit_status=-9), -9, True),
+        ("Bash", ran("a", "Exit code 2\nno", is_error=True), 2, True),
+        ("Bash", ran("a", "denied", is_error=True), None, True),
+        ("Fetch", ran("a", "Exit code 2\nno", is_error=True), None, False),
+    ],
+)
+def test_how_a_command_ended_is_told_or_read(tool, result, status, has_failed):
+    """By the shell itself, else by its text; other tools have no status."""
+    arrived = arrived_in(folded(said(), called("a", tool=tool)), result)
+    assert (arrived.tool, arrived.exit_status, arrived.has_failed) == (tool, status, has_failed)

@@ -1,0 +1,65 @@
+"""A text cut to size: whatever the lines, the pages join to the exact text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.tools.history.pages import Lines, NoSuchRange, page
+
+
+def turned(text, limit_chars):
+    """Read a text page by page, each with the range that the one before it named."""
+    whole, asked, pieces = Lines(text), {}, []
+    while True:
+        shown = page(whole, **asked, limit_chars=limit_chars)
+        pieces.append(shown.text)
+        if not shown.more:
+            return pieces
+        kind, _, wanted = shown.more.partition(" ")
+        asked = {kind: wanted.strip('"')}
+
+
+@given(st.text(st.sampled_from("ab\n\r\u2028é🙂"), max_size=60), st.integers(1, 12))
+def test_pages_join_to_the_text(text, limit):
+    """None is longer than allowed, and none is empty but the only one of an empty text."""
+    pieces = turned(text, limit)
+    assert "".join(pieces) == text
+    assert all(len(piece) <= limit for piece in pieces)
+    assert all(pieces) or pieces == [""]
+
+
+@given(st.text(st.sampled_from("ab\n"), min_size=1, max_size=40), st.data())
+def test_a_range_of_lines_is_those_lines(text, data):
+    """Both ends belong to it, line breaks included."""
+    lines = text.splitlines(keepends=True)
+    first = data.draw(st.integers(1, len(lines)))
+    last = data.draw(st.integers(first, len(lines) + 3))
+    shown = page(Lines(text), lines=f"{first}-{last}")
+    assert shown.text == "".join(lines[first - 1 : last])
+    assert shown.lines == (first, min(last, len(lines)))
+
+
+def test_a_page_ends_with_a_whole_line_where_one_fits():
+    """The rest is named by its first line, or by a character inside a line that is too long."""
+    whole = Lines("one\ntwo\n" + "x" * 20)
+    shown = page(whole, limit_chars=10)
+    assert (shown.text, shown.more, shown.lines) == ("one\ntwo\n", 'lines "3-"', (1, 2))
+    shown = page(whole, lines="3-", limit_chars=10)
+    assert (shown.text, shown.more, shown.chars) == ("x" * 10, 'chars "19-"', (9, 18))
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"lines": "4"}, "there are 3 lines; there is no line 4"),
+        ({"lines": "0-2"}, "there is no line 0"),
+        ({"chars": "99-"}, "there are 5 characters"),
+        ({"lines": "2-1"}, "ends before it begins"),
+        ({"lines": "a few"}, "is no range"),
+        ({"lines": "1", "chars": "1"}, "not both"),
+    ],
+)
+def test_what_is_not_there_is_said(asked, reason):
+    """The message says what there is."""
+    with pytest.raises(NoSuchRange, match=reason):
+        page(Lines("a\nb\nc"), **asked)

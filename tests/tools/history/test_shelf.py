@@ -1,0 +1,113 @@
+"""Bodies on disk: read from the session's own directory, and from nowhere else."""
+
+import hashlib
+import os
+
+import pytest
+
+from holdfast.log.results import Results
+from holdfast.messages import Image, Text
+from holdfast.tools.history.index import NAME, Index
+from holdfast.tools.history.shelf import Missing, Shelf
+
+
+@pytest.fixture
+def session(tmp_path):
+    """A session's directory with one body, and a secret outside of it."""
+    (tmp_path / "s" / "tool-results").mkdir(parents=True)
+    (tmp_path / "s" / "tool-results" / "a.txt").write_text("körper\n", encoding="utf-8")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a.txt").write_text("secret")
+    return tmp_path / "s"
+
+
+def test_a_body_is_read_by_its_name_wherever_it_was_recorded(session):
+    """A branched or moved session has its own copy; the recorded directory does not count."""
+    for file in ("a.txt", str(session / "tool-results" / "a.txt"), "/elsewhere/a.txt"):
+        assert Shelf(session).read(file) == "körper\n"
+
+
+@pytest.mark.parametrize("file", ["../../outside/a", "..", "", ".", "/etc/passwd", "x\0y", "b.txt"])
+def test_no_name_leads_out_of_the_directory(session, file):
+    """Whatever an id or an entry says, only what lies beside the log is opened."""
+    with pytest.raises(Missing):
+        Shelf(session).read(file)
+
+
+def test_links_are_not_followed(session, tmp_path):
+    """Neither the file, nor the directory of results, nor that of the session."""
+    outside = tmp_path / "outside"
+    (session / "tool-results" / "link.txt").symlink_to(outside / "a.txt")
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "tool-results").symlink_to(outside)
+    (tmp_path / "u").symlink_to(session)
+    for directory, name in (
+        (session, "link.txt"),
+        (tmp_path / "t", "a.txt"),
+        (tmp_path / "u", "a.txt"),
+    ):
+        with pytest.raises(Missing, match="links are not followed"):
+            Shelf(directory).read(name)
+
+
+def test_what_is_no_plain_file_is_refused_at_once(session):
+    """A pipe would wait for ever, a directory has no text."""
+    os.mkfifo(session / "tool-results" / "pipe")
+    (session / "tool-results" / "sub").mkdir()
+    for name in ("pipe", "sub"):
+        with pytest.raises(Missing, match="is no file"):
+            Shelf(session).read(name)
+
+
+def test_blocks_come_back_as_blocks(session):
+    """Text and pictures as they were."""
+    content = (Text(text="a"), Image(source={"type": "base64", "data": "iVBO"}))
+    results = Results(session)
+    body = results.body("b", content, cap_bytes=9_999)
+    results.keep(body, is_only_copy=True)
+    assert Shelf(session).read(str(body.file), body.sha256) == content
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
+def test_an_unreadable_body_says_so(session):
+    """In the system's words."""
+    (session / "tool-results" / "a.txt").chmod(0)
+    with pytest.raises(Missing, match="ermission"):
+        Shelf(session).read("a.txt")
+
+
+def test_a_body_that_was_altered_is_not_passed_off_as_the_original(session):
+    """The hash in the log decides."""
+    sha256 = hashlib.sha256("körper\n".encode()).hexdigest()
+    assert Shelf(session).read("a.txt", sha256) == "körper\n"
+    for body in (b"other", b"\xff\xfe", b""):
+        (session / "tool-results" / "a.txt").write_bytes(body)
+        with pytest.raises(Missing, match="is not what was written there"):
+            Shelf(session).read("a.txt", sha256)
+
+
+def test_a_transcript_without_a_directory_has_no_bodies():
+    """An imported file names places on somebody else's machine."""
+    with pytest.raises(Missing, match="does not belong"):
+        Shelf(None).read("/etc/passwd")
+
+
+def test_an_index_never_writes_through_a_link(session, tmp_path):
+    """A link in its place is replaced; behind a linked directory nothing is kept at all."""
+    victim = tmp_path / "outside" / "victim"
+    victim.write_bytes(b"precious")
+    (session / NAME).symlink_to(victim)
+    index = Index(session, "s")
+    index.add([(1, "alpha")], 1)
+    assert index.search("alpha") == [1]
+    index.close()
+    assert victim.read_bytes() == b"precious"
+    assert not (session / NAME).is_symlink()
+    linked = tmp_path / "linked"
+    linked.symlink_to(tmp_path / "outside")
+    (tmp_path / "outside" / NAME).write_bytes(b"not ours")
+    index = Index(linked, "s")
+    index.add([(1, "alpha")], 1)
+    index.renew()
+    index.close()
+    assert (tmp_path / "outside" / NAME).read_bytes() == b"not ours"

@@ -1,0 +1,105 @@
+"""The gate asks once, remembers, and denies where nobody can be asked."""
+
+import pytest
+
+from holdfast.tools.permissions import Answer, Decision, Gate, Rules, combine, parse_rules
+
+
+def asker(*choices):
+    """Make somebody who answers in turn, and the list of what they were asked."""
+    asked = []
+    answers = iter(choices)
+
+    async def ask(question):
+        asked.append(question)
+        return Answer(choice=next(answers))
+
+    return ask, asked
+
+
+async def test_a_denial_is_remembered(tools, places):
+    """The same call is not asked about twice; the model learns why."""
+    ask, asked = asker("no")
+    gate = Gate(rules=Rules(), ask=ask)
+    first = await gate.check(tools["Bash"], {"command": "touch a"}, places)
+    second = await gate.check(tools["Bash"], {"command": "touch a"}, places)
+    assert (first.outcome, second.outcome, len(asked)) == ("deny", "deny", 1)
+    assert "before" in second.reason
+    assert [denial.tool for denial in gate.denials] == ["Bash"]
+
+
+async def test_denials_can_be_forgotten(tools, places):
+    """After the user has spoken anew the question may come again."""
+    ask, asked = asker("no", "once")
+    gate = Gate(rules=Rules(), ask=ask)
+    await gate.check(tools["Bash"], {"command": "touch a"}, places)
+    gate.forget_denials()
+    decision = await gate.check(tools["Bash"], {"command": "touch a"}, places)
+    assert (decision.outcome, len(asked)) == ("allow", 2)
+
+
+async def test_always_adds_the_suggested_rule(tools, places):
+    """A lasting yes spares the next question of the sort and no other."""
+    ask, asked = asker("always", "once")
+    gate = Gate(rules=Rules(), ask=ask)
+    await gate.check(tools["Bash"], {"command": "npm install x"}, places)
+    await gate.check(tools["Bash"], {"command": "npm install y"}, places)
+    assert [str(rule) for rule in gate.rules.allow] == ["Bash(npm install:*)"]
+    await gate.check(tools["Bash"], {"command": "npm publish"}, places)
+    assert len(asked) == 2
+
+
+async def test_a_dangerous_command_is_suggested_only_word_for_word(tools, places):
+    """A lasting yes to a force push is a yes to that one."""
+    ask, asked = asker("always", "no")
+    gate = Gate(rules=Rules(), ask=ask)
+    await gate.check(tools["Bash"], {"command": "git push -f origin x"}, places)
+    again = await gate.check(tools["Bash"], {"command": "git push -f origin x"}, places)
+    other = await gate.check(tools["Bash"], {"command": "git push -f origin main"}, places)
+    assert (again.outcome, other.outcome) == ("allow", "deny")
+    assert str(asked[0].suggestion) == "Bash(git push -f origin x)"
+
+
+async def test_without_anyone_to_ask_asking_is_denying(tools, places):
+    """Headless runs never wait for an answer that cannot come."""
+    gate = Gate(rules=Rules())
+    decision = await gate.check(tools["Bash"], {"command": "touch a"}, places)
+    assert decision.outcome == "deny"
+    assert "nobody" in decision.reason
+
+
+async def test_a_yes_once_is_not_remembered(tools, places):
+    """The next call asks again."""
+    ask, asked = asker("once", "once")
+    gate = Gate(rules=Rules(), ask=ask)
+    for _ in range(2):
+        await gate.check(tools["Edit"], {"file_path": "src/a.py"}, places)
+    assert len(asked) == 2
+
+
+async def test_a_hook_can_allow_what_would_be_asked_but_not_what_is_denied(tools, places):
+    """Deny rules stand above hooks."""
+    allow = Decision(outcome="allow", reason="a hook said so")
+    gate = Gate(rules=parse_rules(deny=("Bash(curl:*)",)))
+    assert (
+        await gate.check(tools["Bash"], {"command": "touch a"}, places, hook=allow)
+    ).outcome == "allow"
+    assert (
+        await gate.check(tools["Bash"], {"command": "curl x"}, places, hook=allow)
+    ).outcome == "deny"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "joined"),
+    [
+        ("allow", "deny", "deny"),
+        ("allow", "ask", "ask"),
+        ("ask", "allow", "allow"),
+        ("deny", "allow", "deny"),
+        ("ask", None, "ask"),
+    ],
+)
+def test_a_hook_and_the_rules_are_joined(ours, theirs, joined):
+    """A deny from either side wins; otherwise the hook has the word."""
+    hook = Decision(outcome=theirs, reason="") if theirs else None
+    assert combine(Decision(outcome=ours, reason=""), hook).outcome == joined

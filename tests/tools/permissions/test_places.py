@@ -1,0 +1,82 @@
+"""Where a path leads, whatever it looks like."""
+
+import pytest
+
+from holdfast.tools.permissions.places import locate, locate_glob, looks_like_bare_repository
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("src/a.py", "inside"),
+        ("./src/../src/a.py", "inside"),
+        ("new/file.txt", "inside"),
+        (".", "inside"),
+        ("..", "outside"),
+        ("../outside/secret", "outside"),
+        ("src/../../outside/secret", "outside"),
+        ("../project-evil/x", "outside"),
+        ("/etc/passwd", "outside"),
+        ("//etc/passwd", "outside"),
+        ("/proc/self/root/etc/passwd", "outside"),
+        ("/proc/self/cwd/src/a.py", "outside"),
+        ("/dev/fd/0", "outside"),
+        ("link/secret", "outside"),
+        ("link", "outside"),
+        ("link/../project/src/a.py", "unclear"),
+        ("src/secret-link", "outside"),
+        ("dangling", "outside"),
+        ("loop", "unclear"),
+        ("loop/x", "unclear"),
+        ("~", "outside"),
+        ("~/x", "outside"),
+        ("~root/x", "unclear"),
+        ("", "impossible"),
+        ("src/a.py\0", "impossible"),
+        ("\0/etc/passwd", "impossible"),
+        ("src\u200b/a.py", "unclear"),
+        ("src/\u202eyp.a", "unclear"),
+        ("\uff0e\uff0e/outside", "unclear"),
+        ("src\uff0fa", "unclear"),
+        ("\u2025/outside", "unclear"),
+        ("..\\outside", "unclear"),
+        ("src/a.py\n", "unclear"),
+        ("src/é.py", "inside"),
+        ("src/文.py", "inside"),
+    ],
+)
+def test_a_path_is_found_where_it_really_leads(places, text, where):
+    """Links, dots, homes, look-alikes and impossible characters do not hide a path's end."""
+    assert locate(text, places).where == where
+
+
+def test_a_directory_of_our_own_is_readable(places, tmp_path):
+    """Spilled results lie outside but may be read."""
+    assert locate(str(tmp_path / "spill" / "x.txt"), places).where == "readable"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [".git/hooks/pre-commit", ".GIT/config", ".holdfast/hooks.json", "src/.bashrc", ".envrc"],
+)
+def test_files_that_make_programs_run_things_are_protected(places, text):
+    """Writing there is never just an edit."""
+    assert locate(text, places).is_protected
+
+
+def test_a_glob_is_judged_by_what_it_matches(places):
+    """A pattern that reaches a link out of the directory reaches outside."""
+    assert {at.where for at in locate_glob("src/*", places)} == {"inside", "outside"}
+    assert {at.where for at in locate_glob("src/*.py", places)} == {"inside"}
+    assert {at.where for at in locate_glob("/etc/*", places)} == {"outside"}
+    assert {at.where for at in locate_glob("*/../../x", places)} == {"unclear"}
+
+
+def test_a_repository_among_the_files_is_noticed(places):
+    """A plain directory that git would take its settings from is seen from below it."""
+    trap = places.cwd / "src" / "trap"
+    for name in ("objects", "refs"):
+        (trap / name).mkdir(parents=True)
+    (trap / "HEAD").write_text("ref: refs/heads/main\n")
+    assert looks_like_bare_repository(trap / "refs", places)
+    assert not looks_like_bare_repository(places.cwd / "src", places)

@@ -1,0 +1,125 @@
+"""Rules allow narrowly and deny widely."""
+
+import pytest
+
+from holdfast.errors import ConfigError
+from holdfast.tools.permissions.places import locate
+from holdfast.tools.permissions.rules import (
+    allows_command,
+    allows_path,
+    allows_url,
+    denies_command,
+    denies_path,
+    denies_url,
+    names_tool,
+    parse_rule,
+)
+from holdfast.tools.permissions.shell import read_script
+
+
+def command(text):
+    """Read one simple command."""
+    (only,) = read_script(text).commands
+    return only
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "allows", "denies"),
+    [
+        ("Bash", "anything at all", True, True),
+        ("Bash(*)", "anything at all", True, True),
+        ("Bash(git status:*)", "git status", True, True),
+        ("Bash(git status:*)", "git status -s", True, True),
+        ("Bash(git status *)", "git status -s", True, True),
+        ("Bash(git status:*)", "git statusx", False, False),
+        ("Bash(git status)", "git status -s", False, True),
+        ("Bash(git status)", "git status", True, True),
+        ("Bash(git push:*)", "git -C x push", False, True),
+        ("Bash(git push:*)", "git -c a=b --no-pager push -f", False, True),
+        ("Bash(git push:*)", "/usr/bin/git push", False, True),
+        ("Bash(git push:*)", "GIT push", False, True),
+        ("Bash(git push:*)", "git commit -m push", False, False),
+        ("Bash(rm:*)", "r''m -rf x", True, True),
+        ("Bash(npm run test:*)", "npm run test unit", True, True),
+        ("Bash(npm run *)", "npm run build", True, True),
+        ("Bash(npm run *)", "npm install", False, False),
+        ("Bash(cat a?)", "cat ab", False, False),
+    ],
+)
+def test_a_command_rule_is_read_by_words(rule, text, allows, denies):
+    """Allowing is word for word; denying sees through paths, cases and leading options."""
+    assert allows_command(parse_rule(rule), command(text)) is allows
+    assert denies_command(parse_rule(rule), command(text)) is denies
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "allows", "denies"),
+    [
+        ("Edit(src/**)", "src/a.py", True, True),
+        ("Edit(src/**)", "src/deep/down/a.py", True, True),
+        ("Edit(src/*)", "src/deep/a.py", True, True),
+        ("Edit(src/*.py)", "src/a.py", True, True),
+        ("Edit(src/*.py)", "src/deep/a.py", False, False),
+        ("Edit(*.py)", "src/deep/a.py", True, True),
+        ("Edit(src/**)", "srcx/a.py", False, False),
+        ("Edit(src/**)", "src/../x", False, False),
+        ("Edit(src/**)", "SRC/a.py", False, True),
+        ("Edit(src/**)", "src/secret-link", False, True),
+        ("Read(.env)", ".env", True, True),
+        ("Read(.env)", "src/../.env", True, True),
+        ("Read(/etc/**)", "/etc/passwd", True, True),
+        ("Read(~/notes/**)", "~/notes/a", True, True),
+        ("Read(~/notes/**)", "~/other", False, False),
+    ],
+)
+def test_a_path_rule_covers_where_a_path_leads(places, rule, path, allows, denies):
+    """Allowing needs the real end inside the pattern; denying takes the spelling, too."""
+    located = locate(path, places)
+    assert allows_path(parse_rule(rule), located, places) is allows
+    assert denies_path(parse_rule(rule), located, places) is denies
+
+
+@pytest.mark.parametrize(
+    ("url", "allows", "denies"),
+    [
+        ("https://example.org/a", True, True),
+        ("https://EXAMPLE.org:443/a", True, True),
+        ("https://example.org./a", True, True),
+        ("https://sub.example.org/", False, True),
+        ("https://example.org.evil.net/", False, False),
+        ("https://evil.net/example.org", False, False),
+        ("https://evil.net/?x=https://example.org", False, False),
+        ("https://example.org@evil.net/", False, True),
+        ("https://evil.net\\@example.org/", False, True),
+        ("https://evil.net#@example.org/", False, False),
+        ("https://exаmple.org/", False, True),
+        ("https://example.org\t.evil.net/", False, True),
+        ("file:///etc/passwd", False, True),
+        ("javascript:alert(1)", False, True),
+        ("https://[::1", False, True),
+        ("https://example.org:x/", False, True),
+        ("", False, True),
+    ],
+)
+def test_a_domain_rule_is_about_the_host_beyond_doubt(url, allows, denies):
+    """An address parsers could disagree on is never allowed and always denied."""
+    rule = parse_rule("WebFetch(domain:example.org)")
+    assert allows_url(rule, url) is allows
+    assert denies_url(rule, url) is denies
+
+
+def test_a_rule_names_families_and_servers():
+    """Edit covers all writing, Read all reading, a server all its tools."""
+    assert names_tool(parse_rule("Edit(src/**)"), "Write")
+    assert names_tool(parse_rule("Read(src/**)"), "Grep")
+    assert not names_tool(parse_rule("Edit"), "Write")
+    assert names_tool(parse_rule("mcp__tracker"), "mcp__tracker__create")
+    assert names_tool(parse_rule("mcp__tracker__*"), "mcp__tracker__create")
+    assert not names_tool(parse_rule("mcp__track"), "mcp__tracker__create")
+
+
+@pytest.mark.parametrize("text", ["", "Bash(", "(x)", "Bash)x(", "Bash(a; b:*)", "a b"])
+def test_what_is_no_rule_is_an_error(text):
+    """A rule that cannot be read says how one looks."""
+    with pytest.raises(ConfigError, match="write"):
+        parse_rule(text)

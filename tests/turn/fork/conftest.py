@@ -1,0 +1,77 @@
+"""A conversation with a scripted model that can be forked, and what a fork sent."""
+
+import pytest
+
+from holdfast.log.entries import Forked
+from holdfast.models.protocol import collect
+from holdfast.models.retry import Retries
+from holdfast.models.scripted import ScriptedModel
+from holdfast.session import Session
+from holdfast.tools.context import Workplace
+from holdfast.tools.standard import STANDARD
+from holdfast.turn.fork import Forks
+from holdfast.turn.round import Toolbox
+
+MODEL = "claude-opus-5-5"
+
+
+class Talk:
+    """A session, the model behind it, and its forks."""
+
+    def __init__(self, directory, script, *, tools=STANDARD, purse=None, retries=1):
+        self.model = ScriptedModel(script, name=MODEL)
+        self.session = Session.open(
+            model=MODEL,
+            system="You are careful.",
+            tools=[tool.definition() for tool in tools],
+            directory=directory,
+        )
+        self.workplace = Workplace(root=directory, home=directory, scratch=directory / "scratch")
+        toolbox = Toolbox(tools={tool.name: tool for tool in tools}, workplace=self.workplace)
+        self.forks = Forks(
+            parent=self.engine,
+            model=lambda: self.model,
+            toolbox=lambda: toolbox,
+            purse=purse,
+            retries=Retries(attempts=retries, base_seconds=0.0),
+        )
+        self.engine.ask = self.forks.ask
+
+    @property
+    def engine(self):
+        return self.session.engine
+
+    @property
+    def view(self):
+        return self.session.view
+
+    @property
+    def forked(self):
+        """The calls of forks that the log knows of."""
+        return [entry for entry in self.view.history if isinstance(entry, Forked)]
+
+    @property
+    def sent(self):
+        """The last request, as the model got it."""
+        return self.model.requests[-1].kwargs
+
+    async def turn(self, words="Fix the login bug"):
+        """Say something and have it answered."""
+        self.session.user(words)
+        reply = await collect(self.model.stream(await self.session.prepare()))
+        self.engine.settle(reply)
+        return reply
+
+
+@pytest.fixture
+def talk(tmp_path):
+    """Make conversations, and close them."""
+    made = []
+
+    def make(script, **options):
+        made.append(Talk(tmp_path, script, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.session.close()

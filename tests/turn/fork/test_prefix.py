@@ -1,0 +1,187 @@
+"""What forks share: the parent's values as they stand, and where markers go on them."""
+
+import copy
+import tempfile
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+
+from holdfast.errors import RequestRejected
+from holdfast.log import Header, Log
+from holdfast.log.entries import Asked, Failed, Framed, Section, Switched
+from holdfast.messages import Message, ToolUse, Usage, content_from_wire
+from holdfast.messages.rules import violations
+from holdfast.models.protocol import Reply
+from holdfast.request.cache.fingerprint import fingerprint
+from holdfast.request.markers import Place
+from holdfast.settings import Settings
+from holdfast.turn.engine import Engine
+from holdfast.turn.fork import Prefix
+from holdfast.turn.fork.prefix import STARTED, answered_alike, joined
+from properties.strategies import sequences
+from wire_checks import marked, said, upto
+
+USER = {"role": "user", "content": [{"type": "text", "text": "hello"}]}
+ANSWER = {
+    "role": "assistant",
+    "content": [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "tool_use", "id": "a", "name": "Read", "input": {}},
+        {"type": "tool_use", "id": "b", "name": "Read", "input": {}},
+    ],
+}
+OWN = [{"role": "user", "content": [{"type": "text", "text": "sum up"}]}]
+
+
+def prefix(*messages, **fields):
+    frame = Framed(sections=(Section(name="rules", text="Be brief."),), tools=({"name": "Read"},))
+    given = {"frame": frame, "model": "claude-opus-5-5", "max_output_tokens": 900}
+    return Prefix(messages=messages, **given | fields)
+
+
+def result(id, content):
+    return {"type": "tool_result", "tool_use_id": id, "content": content}
+
+
+def test_words_follow_an_answer_as_a_message_of_their_own():
+    """Sides alternate."""
+    answered = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
+    assert joined([USER, answered], OWN) == [USER, answered, OWN[0]]
+
+
+def test_words_behind_a_user_message_become_its_further_blocks():
+    """The parent's blocks stand first, as they are; the parent's own value is left alone."""
+    before = copy.deepcopy(USER)
+    one = joined([USER], OWN)
+    assert said({"messages": one}) == [("user", ["hello", "sum up"])]
+    assert before == USER
+
+
+def test_without_a_conversation_there_are_only_the_words():
+    """A prefix made by hand may be a frame alone."""
+    assert joined([], OWN) == OWN
+
+
+def test_a_fork_inherits_frame_model_limit_and_messages():
+    """Everything but the words is the parent's."""
+    kwargs = prefix(USER, max_output_tokens=12_345).forked(OWN).kwargs
+    assert (kwargs["model"], kwargs["max_tokens"]) == ("claude-opus-5-5", 12_345)
+    assert kwargs["system"][0]["text"] == "Be brief."
+    assert kwargs["tools"] == [{"name": "Read"}]
+
+
+def test_the_marker_stands_where_the_parent_left_something():
+    """And nowhere else, so nothing new is left behind."""
+    answered = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
+    one = prefix(USER, answered, USER, left=Place(0, 0))
+    assert marked(one.forked(OWN).kwargs) == [(0, 0)]
+
+
+def test_where_nothing_was_left_the_end_is_marked_before_the_words():
+    """So that siblings share it."""
+    assert marked(prefix(USER).forked(OWN).kwargs) == [(0, 0)]
+
+
+def test_with_the_cache_off_nothing_is_marked():
+    """A setting of the parent's is the fork's too."""
+    assert "cache_control" not in str(prefix(USER, is_cached=False).forked(OWN).kwargs)
+
+
+def test_every_tool_use_of_an_answer_is_answered_alike():
+    """Whatever results have come by now, and for whichever use: the bytes are the same."""
+    one, other = (
+        answered_alike([USER, ANSWER, *later], STARTED)
+        for later in ([], [{"role": "user", "content": [result("a", "done"), result("b", "no")]}])
+    )
+    assert one == other
+    assert one[-1]["content"] == [result("a", STARTED), result("b", STARTED)]
+    assert one[1] is ANSWER
+
+
+@pytest.mark.parametrize("messages", [[], [USER], [USER, {"role": "assistant", "content": []}]])
+def test_without_an_open_tool_use_there_is_nothing_to_fork_at(messages):
+    """The error says what to do instead."""
+    with pytest.raises(RequestRejected, match="fork as it stands"):
+        answered_alike(messages, STARTED)
+
+
+def test_forks_at_an_answer_differ_only_in_their_words():
+    """All bytes up to the directive are shared."""
+    at = prefix(USER, ANSWER, left=Place(0, 0)).at_answer()
+    one, other = (
+        at.forked([{"role": "user", "content": [{"type": "text", "text": word}]}]).kwargs
+        for word in ("look here", "look there")
+    )
+    place = (2, 1)
+    assert upto(one, place) == upto(other, place)
+    assert len(one["messages"]) == 3
+    assert one["messages"][2]["content"][2]["text"] == "look here"
+
+
+def test_what_was_left_behind_the_answer_does_not_count_at_the_answer():
+    """The results that were marked are not part of this prefix."""
+    results = {"role": "user", "content": [result("a", "done"), result("b", "no")]}
+    one = prefix(USER, ANSWER, results, left=Place(2, 1))
+    assert one.at_answer().left is None
+    assert prefix(USER, ANSWER, results, left=Place(0, 0)).at_answer().left == Place(0, 0)
+
+
+def test_a_fork_that_writes_marks_what_siblings_share_and_later_its_own_end():
+    """The first call leaves the shared part behind, the next ones what the fork added."""
+    one = prefix(USER, left=None)
+    assert one.growing_places((), None) == (Place(0, 0),)
+    own = [*OWN, ANSWER, {"role": "user", "content": [result("a", "x")]}]
+    assert one.growing_places(own, None)[-1] == Place(2, 0)
+
+
+def test_siblings_know_each_other_by_what_they_share():
+    """Other words are the same prefix; another limit too; another tool or message is not."""
+
+    def key(one, own=OWN):
+        where = one.shared_places()
+        return one.shared_key(where, fingerprint(one.forked(own, where)))
+
+    other = {"role": "user", "content": [{"type": "text", "text": "other words"}]}
+    assert key(prefix(USER)) == key(prefix(USER), [other]) != ""
+    assert key(prefix(USER)) == key(prefix(USER, max_output_tokens=1))
+    tools = Framed(sections=prefix().frame.sections, tools=({"name": "Write"},))
+    assert key(prefix(USER)) != key(prefix(USER, frame=tools))
+    assert key(prefix(USER)) != key(prefix(other))
+    assert key(prefix(USER, is_cached=True)) != key(prefix(USER, model="claude-opus-5"))
+    assert prefix(USER).shared_key((), fingerprint(prefix(USER).forked(OWN))) == ""
+
+
+@given(sequences)
+async def test_a_forks_bytes_are_its_parents_up_to_the_marker(entries):
+    """For any history: what the parent sent last is what the fork sends, up to the marked block."""
+    with tempfile.TemporaryDirectory() as place:
+        log = Log.create(Path(place) / "a.jsonl", Header(session="a"))
+        with log:
+            await check_bytes(Engine(log, Settings()), entries)
+
+
+async def check_bytes(engine, entries):
+    for entry in entries:
+        engine.record(Failed(what="x", error="") if isinstance(entry, Asked) else entry)
+    engine.record(Switched(model="claude-opus-5-5"))
+    engine.say("go on")
+    sent = (await engine.prepare(max_output_tokens=900)).kwargs
+    use = ToolUse(id="last", name="Read", input={})
+    engine.settle(
+        Reply(response_id="z", model="m", content=(use,), stop_reason="tool_use", usage=Usage())
+    )
+    engine.take_result("last", "done")
+    one = engine.prefix()
+    frozen = msgspec.json.encode(one.messages)
+    kwargs = one.forked(OWN).kwargs
+    assert marked(kwargs) == marked(sent)[-1:]
+    place = marked(kwargs)[-1]
+    assert msgspec.json.encode(upto(kwargs, place)) == msgspec.json.encode(upto(sent, place))
+    assert violations([message_of(message) for message in kwargs["messages"]]) == []
+    assert msgspec.json.encode(one.messages) == frozen
+
+
+def message_of(wire):
+    return Message(wire["role"], content_from_wire(wire["content"]))

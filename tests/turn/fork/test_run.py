@@ -1,0 +1,453 @@
+"""A fork's life: its words, its turns, its tools, its end, and what its parent knows of it."""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from holdfast.errors import BudgetSpent, ModelUnavailable, PromptTooLong, RequestRejected
+from holdfast.log import load
+from holdfast.log.entries import Framed, Replied, Section, Spilled
+from holdfast.log.spending import Purse, spent_in
+from holdfast.messages import Text, ToolUse, Usage
+from holdfast.models.protocol import Started, TextDelta
+from holdfast.settings import BudgetSettings
+from holdfast.turn.fork import ForkRequest, Prefix, check_may_fork
+from holdfast.turn.fork.asking import NO_TOOLS
+from holdfast.turn.round import Denial, Pass, ToolRan
+from holdfast.view import fold
+from wire_checks import marked, said
+
+SUM_UP = ForkRequest(say="Sum up.", source="notes")
+READ = 'tool: Read {"file_path": "a.txt"}'
+
+
+def messages_of(entries):
+    return [message.role for message in fold(entries).messages()]
+
+
+async def let_read(use, tool):
+    return Pass(input=use.input) if tool.name == "Read" else Denial(reason="Only reading.")
+
+
+async def test_an_answer_comes_back_and_the_parent_stays_as_it_was(talk):
+    """Nothing of a fork is in its parent's view, and the next request does not know of it."""
+    one = talk("text: Fixed.\n---\ntext: A bug was fixed.\n---\ntext: Done.")
+    await one.turn()
+    before = one.view.messages()
+    reply = await one.engine.ask(SUM_UP)
+    assert (reply.text, reply.reason, reply.turns) == ("A bug was fixed.", "completed", 1)
+    assert one.view.messages() == before
+    await one.turn("And the tests?")
+    assert said(one.sent) == [
+        ("user", ["Fix the login bug"]),
+        ("assistant", ["Fixed."]),
+        ("user", ["And the tests?"]),
+    ]
+
+
+async def test_the_parents_request_is_sent_with_the_words_behind_it(talk):
+    """Frame, model, limit and messages are the parent's; the marker stands where it stood."""
+    one = talk("text: Fixed.\n---\ntext: Yes.")
+    await one.turn()
+    parent = one.sent
+    await one.engine.ask(SUM_UP)
+    fork = one.sent
+    assert said(fork)[-1] == ("user", ["Sum up."])
+    assert marked(fork) == marked(parent) == [(0, 0)]
+    for key in ("model", "max_tokens", "system", "tools"):
+        assert fork[key] == parent[key]
+
+
+async def test_words_after_a_user_message_are_appended_to_it(talk):
+    """A fork while the parent waits for an answer keeps the sides alternating."""
+    one = talk("text: Fixed.\n---\ntext: Yes.")
+    await one.turn()
+    one.session.user("And the tests?")
+    await one.engine.ask(SUM_UP)
+    assert said(one.sent)[-1] == ("user", ["And the tests?", "Sum up."])
+
+
+async def test_what_a_call_cost_is_recorded_with_the_parent(talk):
+    """By source, with its usage, so that nothing spent is invisible."""
+    one = talk("text: Fixed.\n---\ntext: Yes.")
+    await one.turn()
+    await one.engine.ask(SUM_UP)
+    (entry,) = one.forked
+    assert (entry.source, entry.model, entry.turn) == ("notes", "claude-opus-5-5", 1)
+    assert entry.usage.prompt_tokens > 0
+    assert entry.stop_reason == "end_turn"
+    answers = [e for e in one.view.history if isinstance(e, Replied)]
+    assert spent_in(one.view.history).answers == len(answers) + 1
+
+
+async def test_a_denied_tool_is_read_and_the_fork_goes_on(talk):
+    """By default no tool may run; the model reads why and answers within its turns."""
+    one = talk(f"text: Fixed.\n---\n{READ}\n---\ntext: Without it, then.")
+    await one.turn()
+    reply = await one.engine.ask(ForkRequest(say="Sum up.", source="notes", turns=2))
+    assert (reply.text, reply.turns, len(reply.calls)) == ("Without it, then.", 2, 2)
+    assert said(one.sent)[-1] == ("user", [NO_TOOLS])
+    assert [entry.turn for entry in one.forked] == [1, 2]
+
+
+async def test_the_list_of_tools_never_changes(talk):
+    """What may not run is still listed: the list is part of the prefix."""
+    one = talk(f"text: Fixed.\n---\n{READ}\n---\ntext: Yes.")
+    await one.turn()
+    listed = one.sent["tools"]
+    await one.engine.ask(ForkRequest(say="Sum up.", source="notes", turns=2))
+    assert one.sent["tools"] == listed
+
+
+async def test_turns_run_out(talk):
+    """What was said by then is the reply."""
+    one = talk(f"text: Fixed.\n---\ntext: Let me look.\n{READ}")
+    await one.turn()
+    reply = await one.engine.ask(SUM_UP)
+    assert (reply.reason, reply.text, reply.stop_reason) == (
+        "max_turns",
+        "Let me look.",
+        "tool_use",
+    )
+
+
+async def test_a_predicate_lets_some_tools_run_on_a_state_of_its_own(talk, tmp_path):
+    """What a fork reads, its parent has not read."""
+    (tmp_path / "a.txt").write_text("alpha\n")
+    one = talk(f"text: Fixed.\n---\n{READ}\n---\ntext: Alpha.")
+    await one.turn()
+    ran = []
+    request = ForkRequest(
+        say="Look.", source="memory", turns=3, permit=let_read, on_event=ran.append
+    )
+    assert (await one.engine.ask(request)).text == "Alpha."
+    (tool,) = [event for event in ran if isinstance(event, ToolRan)]
+    assert "alpha" in str(tool.outcome.content)
+    assert one.workplace.files.of(tmp_path / "a.txt") is None
+
+
+async def test_a_denial_can_end_the_fork(talk):
+    """As it ends a turn of the parent's."""
+
+    async def stop(use, tool):
+        return Denial(reason="No more.", ends_turn=True)
+
+    one = talk(f"text: Fixed.\n---\n{READ}")
+    await one.turn()
+    request = ForkRequest(say="Look.", source="memory", turns=3, permit=stop)
+    assert (await one.engine.ask(request)).reason == "denied"
+
+
+async def test_progress_is_told_as_it_happens(talk):
+    """Every event of a round reaches the callback."""
+    one = talk("text: Fixed.\n---\ntext: Yes.")
+    await one.turn()
+    told = []
+    await one.engine.ask(ForkRequest(say="Sum up.", source="notes", on_event=told.append))
+    assert isinstance(told[0], Started)
+    assert any(isinstance(event, TextDelta) and event.text == "Yes." for event in told)
+
+
+async def test_the_parents_abort_ends_a_fork(talk):
+    """It comes back with what there is, and what was begun is paid."""
+    one = talk("text: Fixed.\n---\ntext: So far\nerror: stalled")
+    await one.turn()
+    going = await half_way(one)
+    one.forks.abort.set()
+    reply = await going
+    assert (reply.reason, reply.text) == ("aborted", "")
+    assert [entry.stop_reason for entry in one.forked] == ["aborted"]
+
+
+async def test_after_an_abort_no_call_is_made(talk):
+    """Not the first, and none after a tool."""
+    one = talk("text: Fixed.\n---\ntext: Yes.")
+    await one.turn()
+    one.forks.abort.set()
+    reply = await one.engine.ask(SUM_UP)
+    assert (reply.reason, reply.turns, len(one.model.requests)) == ("aborted", 0, 1)
+
+
+async def test_cancelling_the_one_who_waits_ends_a_fork(talk):
+    """And says so in the log."""
+    one = talk("text: Fixed.\n---\ntext: So far\nerror: stalled")
+    await one.turn()
+    going = await half_way(one)
+    going.cancel()
+    with suppress(asyncio.CancelledError):
+        await going
+    assert going.cancelled()
+    assert [entry.stop_reason for entry in one.forked] == ["aborted"]
+
+
+async def half_way(one):
+    """Start a fork and wait until its answer has begun."""
+    begun = asyncio.Event()
+
+    def take(event):
+        if isinstance(event, TextDelta):
+            begun.set()
+
+    request = ForkRequest(say="Sum up.", source="notes", on_event=take)
+    going = asyncio.create_task(one.engine.ask(request))
+    await begun.wait()
+    return going
+
+
+async def test_a_failure_is_raised_and_leaves_the_parent_as_it_was(talk):
+    """The caller degrades to what needs no model."""
+    one = talk("text: Fixed.\n---\nerror: 529")
+    await one.turn()
+    before = one.view.messages()
+    with pytest.raises(ModelUnavailable):
+        await one.engine.ask(SUM_UP)
+    assert one.view.messages() == before
+    assert one.forked == []
+
+
+async def test_an_attempt_that_broke_is_paid_too(talk):
+    """The provider charges the prompt from its first byte on."""
+    one = talk("text: Fixed.\n---\ntext: So f\nerror: broken\n---\ntext: So far.", retries=2)
+    await one.turn()
+    reply = await one.engine.ask(SUM_UP)
+    assert reply.text == "So far."
+    assert [entry.stop_reason for entry in one.forked] == ["broken", "end_turn"]
+    assert reply.usage.input_tokens == sum(call.input_tokens for call in reply.calls) > 0
+
+
+async def test_a_window_that_the_answer_fills_is_too_long(talk):
+    """As for the parent: the caller must make room or do without."""
+    one = talk("text: Fixed.\n---\ntext: So\nstop: model_context_window_exceeded")
+    await one.turn()
+    with pytest.raises(PromptTooLong):
+        await one.engine.ask(SUM_UP)
+    assert len(one.forked) == 1
+
+
+@pytest.mark.parametrize(("stop", "reason"), [("max_tokens", "cut_off"), ("refusal", "refused")])
+async def test_why_an_answer_ended_is_told(talk, stop, reason):
+    """A summary that was cut off is not taken for a whole one."""
+    one = talk(f"text: Fixed.\n---\ntext: So\nstop: {stop}")
+    await one.turn()
+    assert (await one.engine.ask(SUM_UP)).reason == reason
+
+
+async def test_a_pause_of_the_provider_is_gone_on_from(talk):
+    """The next call carries on where its own tools stopped."""
+    one = talk("text: Fixed.\n---\ntext: Searching\nstop: pause_turn\n---\ntext: Found.")
+    await one.turn()
+    reply = await one.engine.ask(ForkRequest(say="Search.", source="memory", turns=2))
+    assert (reply.text, reply.reason) == ("Found.", "completed")
+    assert said(one.sent)[-1] == ("assistant", ["Searching"])
+
+
+async def test_without_money_no_call_is_made(talk, tmp_path):
+    """The limits of the session hold for its forks."""
+    purse = Purse(BudgetSettings(max_tokens=10), ledger=tmp_path / "spent")
+    purse.pay("claude-opus-5-5", Usage(input_tokens=50))
+    one = talk("text: Fixed.\n---\ntext: Yes.", purse=purse)
+    await one.turn()
+    with pytest.raises(BudgetSpent, match="no call was made: the session's 10 tokens are spent"):
+        await one.engine.ask(SUM_UP)
+    assert len(one.model.requests) == 1
+
+
+async def test_a_forks_calls_are_paid_from_the_purse(talk, tmp_path):
+    """They count for the session and for the day."""
+    purse = Purse(BudgetSettings(), ledger=tmp_path / "spent")
+    one = talk("text: Fixed.\n---\ntext: Yes.", purse=purse)
+    await one.turn()
+    reply = await one.engine.ask(SUM_UP)
+    assert purse.session.input_tokens == reply.usage.input_tokens > 0
+
+
+async def test_a_transcript_of_its_own_names_its_parent(talk, tmp_path):
+    """What a fork said and did lies in its own log, apart from the prefix."""
+    one = talk(f"text: Fixed.\n---\n{READ}\n---\ntext: Without.")
+    await one.turn()
+    path = tmp_path / "agents" / "a1.jsonl"
+    await one.engine.ask(ForkRequest(say="Look.", source="agent:a1", turns=2, keeps_log=path))
+    kept = load(path)
+    assert (kept.header.session, kept.header.parent) == ("a1", one.session.id)
+    assert messages_of(kept.entries) == ["user", "assistant", "user", "assistant"]
+
+
+async def test_by_default_no_transcript_is_kept(talk, tmp_path):
+    """A fork leaves no file."""
+    one = talk("text: Fixed.\n---\ntext: Yes.")
+    await one.turn()
+    before = sorted(tmp_path.rglob("*"))
+    await one.engine.ask(SUM_UP)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+async def test_a_fork_may_not_fork(talk):
+    """Whoever is in a fork is told, before anything is sent."""
+    one = talk("text: Fixed.\n---\ntext: Yes.")
+    await one.turn()
+    one.workplace.is_fork = True
+    with pytest.raises(RequestRejected, match="a fork may not fork"):
+        await one.engine.ask(SUM_UP)
+    with pytest.raises(RequestRejected):
+        check_may_fork(one.workplace.fork())
+
+
+async def test_a_prefix_taken_earlier_can_be_forked_later(talk):
+    """What was said since is not part of it."""
+    one = talk("text: Fixed.\n---\ntext: Tested.\n---\ntext: Yes.")
+    await one.turn()
+    then = one.engine.prefix()
+    await one.turn("And the tests?")
+    await one.engine.ask(ForkRequest(say="Sum up.", source="notes", prefix=then))
+    assert [words for _, words in said(one.sent)] == [
+        ["Fix the login bug"],
+        ["Fixed."],
+        ["Sum up."],
+    ]
+
+
+async def test_a_frame_of_its_own_can_be_asked(talk):
+    """A summariser's short prompt needs no parent's messages."""
+    one = talk("text: Yes.")
+    own = Prefix(
+        frame=Framed(sections=(Section(name="role", text="You choose."),)),
+        model="claude-opus-5-5",
+        max_output_tokens=100,
+    )
+    reply = await one.engine.ask(ForkRequest(say="Which?", source="recall", prefix=own))
+    assert reply.text == "Yes."
+    assert one.sent["system"][0]["text"] == "You choose."
+    assert "tools" not in one.sent
+
+
+async def test_content_may_be_said_instead_of_words(talk):
+    """Blocks go as they are; what may not stand on the user's side is written out."""
+    one = talk("text: Yes.")
+    one.session.user("hello")
+    use = ToolUse(id="x", name="y", input={})
+    await one.engine.ask(ForkRequest(say=(Text(text="a"), use), source="notes"))
+    assert [block["type"] for block in one.sent["messages"][-1]["content"]] == ["text"] * 3
+
+
+async def test_decisions_about_the_history_are_taken_over(talk):
+    """What the parent shows of a result is what its fork shows: the values are the same."""
+    one = talk(f"{READ}\n---\ntext: Yes.")
+    reply = await one.turn()
+    use = reply.content[0].id
+    one.session.tool_result(use, "a very long result")
+    one.engine.record(Spilled(tool_use_id=use, text="a preview", file="f"))
+    await one.engine.ask(SUM_UP)
+    assert said(one.sent)[-1] == ("user", ["a preview", "Sum up."])
+
+
+async def test_a_whole_answer_is_told_from_one_that_still_comes(talk):
+    """Forks at an answer wait for its end, so that they share all of it."""
+    one = talk("text: Fixed.")
+    one.session.user("go")
+    use = ToolUse(id="x", name="Read", input={})
+    one.engine.record(Replied(response_id="r", content=(use,)))
+    assert not one.engine.prefix().is_whole
+    one.engine.record(Replied(response_id="r", content=(), stop_reason="tool_use"))
+    assert one.engine.prefix().is_whole
+
+
+async def test_a_session_can_be_closed_while_a_fork_runs(talk):
+    """What it would have recorded is lost, and nothing else happens."""
+    one = talk("text: Fixed.\n---\ntext: So far\nerror: stalled")
+    await one.turn()
+    going = await half_way(one)
+    one.session.close()
+    going.cancel()
+    with suppress(asyncio.CancelledError):
+        await going
+    assert going.cancelled()
+
+
+@pytest.mark.parametrize("words", ["", "  \n", (), (Text(text=" "),)])
+async def test_a_fork_without_words_is_refused_before_it_costs_anything(talk, words):
+    """A provider would refuse it too, after the whole prompt was sent."""
+    one = talk("text: Fixed.")
+    await one.turn()
+    with pytest.raises(RequestRejected, match="has to be told something"):
+        await one.engine.ask(ForkRequest(say=words, source="notes"))
+    assert len(one.model.requests) == 1
+
+
+async def test_a_closed_session_is_not_forked(talk):
+    """Nobody could write down what the call cost."""
+    one = talk("text: Fixed.\n---\ntext: Never said.")
+    await one.turn()
+    one.session.close()
+    with pytest.raises(RequestRejected, match="closed"):
+        await one.engine.ask(SUM_UP)
+    assert len(one.model.requests) == 1
+
+
+async def test_a_calls_time_counts_from_when_it_went_out(talk):
+    """The wait for the first byte is part of it: the cache's life runs from there."""
+    one = talk("text: Fixed.\n---\ntext: Yes.")
+    await one.turn()
+    model = one.model
+
+    class Slow:
+        name, capabilities = model.name, model.capabilities
+
+        async def stream(self, request):
+            await asyncio.sleep(0.05)
+            async for event in model.stream(request):
+                yield event
+
+    one.model = Slow()
+    await one.engine.ask(SUM_UP)
+    one.model = model
+    assert one.forked[0].seconds >= 0.05
+
+
+async def test_on_a_warm_prefix_nobody_waits_for_a_sibling(talk):
+    """What all of them share is in the cache already."""
+    one = talk("text: Fixed.")
+    await one.turn()
+    one.engine.watch.clock = lambda: one.engine.watch.last().at + 20
+    first = asyncio.create_task(held(one))
+    second = asyncio.create_task(held(one))
+    await asyncio.sleep(0.02)
+    assert len(one.model.asked) == 2
+    for task in (first, second):
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_on_a_prefix_whose_time_is_over_siblings_wait(talk):
+    """Only the first of them pays for it anew."""
+    one = talk("text: Fixed.\n---\ntext: Yes.")
+    await one.turn()
+    one.engine.watch.clock = lambda: one.engine.watch.last().at + 600
+    tasks = [asyncio.create_task(held(one)) for _ in range(2)]
+    await asyncio.sleep(0.02)
+    assert len(one.model.asked) == 1
+    for task in tasks:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def held(one):
+    """Ask a model that never begins to answer."""
+    if not isinstance(one.model, Held):
+        one.model = Held(one.model)
+    await one.engine.ask(SUM_UP)
+
+
+class Held:
+    """A model that is asked and says nothing."""
+
+    def __init__(self, like):
+        self.name, self.capabilities = like.name, like.capabilities
+        self.asked = []
+
+    async def stream(self, request):
+        self.asked.append(request)
+        await asyncio.Event().wait()
+        yield

@@ -1,0 +1,307 @@
+"""Forks against the simulator, over HTTP with the official SDK: what they read, and who pays."""
+
+import asyncio
+import random
+from dataclasses import replace
+
+import anthropic
+import pytest
+
+from holdfast.errors import ModelUnavailable, PrefixMoved
+from holdfast.log.entries import CacheBroke, Framed, Section
+from holdfast.models.anthropic import AnthropicModel
+from holdfast.models.retry import Retries
+from holdfast.session import Session
+from holdfast.simulator import Answer, SimulatorClock, SimulatorSettings, running
+from holdfast.simulator.brains import text, thinking, tool_use
+from holdfast.tools.context import Workplace
+from holdfast.turn.fork import ForkRequest, Forks, out_of_reach
+from holdfast.turn.fork.prefix import STARTED
+from holdfast.turn.round import Toolbox
+
+WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
+TOOL = {"name": "Read", "description": "reads", "input_schema": {"type": "object"}}
+PARALLEL = 10
+FIRST_BYTE_SECONDS = 0.05
+SHARE = 0.99
+"""At least this much of what could be read must be read."""
+
+
+def prose(seed, words):
+    """Make some text that is always the same."""
+    return " ".join(random.Random(seed).choices(WORDS, k=words))
+
+
+class Brain:
+    """Calls two tools when asked to look, else answers with some words."""
+
+    def answer(self, request):
+        """Answer by what was said last."""
+        last = str(request.messages[-1])
+        calls = [tool_use("Read", {"path": name}) for name in "ab"] if "LOOK" in last else []
+        return Answer(blocks=(text(prose(last[-50:], 40)), *calls))
+
+
+@pytest.fixture(scope="module")
+def simulator():
+    """One simulator for all tests; every talk has a key, and so a cache, of its own.
+
+    Its answers take a moment to begin, as everyone's do: what is sent meanwhile reads nothing.
+    """
+    settings = SimulatorSettings(first_byte_delay_seconds=FIRST_BYTE_SECONDS)
+    with running(Brain(), clock=SimulatorClock(is_frozen=True), settings=settings) as one:
+        yield one
+
+
+class Talk:
+    """A session with a client of its own, and forks that try once."""
+
+    def __init__(self, simulator, client, directory):
+        self.simulator = simulator
+        self.client = client
+        system = [Section(name="rules", text=prose("rules", 2_000))]
+        self.session = Session.open(
+            model="claude-sonnet-5-5",
+            system=system,
+            tools=[TOOL],
+            directory=directory,
+            client=client,
+        )
+        self.engine = self.session.engine
+        self.engine.watch.clock = simulator.simulation.clock.now
+        workplace = Workplace(root=directory, home=directory, scratch=directory)
+        model = AnthropicModel("claude-sonnet-5-5", client=client)
+        self.forks = Forks(
+            parent=self.engine,
+            model=lambda: model,
+            toolbox=lambda: Toolbox(tools=out_of_reach(self.engine.frame), workplace=workplace),
+            retries=Retries(attempts=1),
+        )
+        self.engine.ask = self.forks.ask
+
+    async def turn(self, words=""):
+        """Say something and have it answered; give the usage."""
+        self.session.user(words or prose(len(self.session.view.history), 500))
+        return await self.go_on()
+
+    async def go_on(self):
+        request = await self.session.prepare()
+        response = await self.client.messages.create(**request.kwargs)
+        await self.session.settle(response)
+        return self.session.view.items[-1].usage
+
+    async def fork(self, words="Sum up.", **options):
+        return await self.forks.ask(ForkRequest(say=words, source="notes", **options))
+
+    async def forks_at_once(self, **options):
+        """Start several forks in the same moment; give what each came to."""
+        asked = [self.fork(f"Question {i}: what now?", **options) for i in range(PARALLEL)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    @property
+    def breaks(self):
+        return [e for e in self.session.view.history if isinstance(e, CacheBroke)]
+
+    def wait(self, minutes):
+        self.simulator.simulation.clock.advance(60 * minutes)
+
+
+@pytest.fixture
+async def talk(simulator, tmp_path, request):
+    """A talk with a cache of its own."""
+    async with anthropic.AsyncAnthropic(
+        base_url=simulator.url, api_key=request.node.name, max_retries=0
+    ) as client:
+        one = Talk(simulator, client, tmp_path)
+        yield one
+        one.session.close()
+
+
+def left_by(usage):
+    return usage.cache_read_tokens + usage.cache_write_tokens
+
+
+async def test_a_fork_reads_its_parents_prefix_and_writes_nothing(talk):
+    """All that the parent's last call left is read; only the new words are paid in full."""
+    for _ in range(4):
+        usage = await talk.turn()
+    fork = (await talk.fork()).usage
+    assert fork.cache_read_tokens >= SHARE * left_by(usage)
+    assert fork.cache_write_tokens == 0
+
+
+async def test_the_parent_goes_on_as_if_nothing_had_been(talk):
+    """Its next call reads its own prefix, and nobody calls that a break."""
+    await talk.turn()
+    before = await talk.turn()
+    await talk.fork()
+    after = await talk.turn()
+    assert after.cache_read_tokens >= SHARE * left_by(before)
+    assert talk.breaks == []
+
+
+async def test_a_fork_while_tools_are_open_reads_as_much(talk):
+    """Results that have not come are told as such; the prefix is the parent's all the same."""
+    await talk.turn()
+    usage = await talk.turn("LOOK")
+    fork = (await talk.fork()).usage
+    assert fork.cache_read_tokens >= SHARE * left_by(usage)
+    for use in talk.session.view.open_round().missing():
+        talk.session.tool_result(use.id, "nothing there")
+    assert (await talk.go_on()).cache_read_tokens >= SHARE * left_by(usage)
+    assert talk.breaks == []
+
+
+async def test_forks_keep_the_prefix_alive(talk):
+    """Reading renews the lifetime, so the parent comes back to a warm cache."""
+    usage = await talk.turn()
+    for _ in range(3):
+        talk.wait(minutes=4)
+        await talk.fork()
+    talk.wait(minutes=4)
+    assert (await talk.turn()).cache_read_tokens >= SHARE * left_by(usage)
+    assert talk.breaks == []
+
+
+async def test_parallel_forks_of_a_cold_prefix_pay_for_one(talk):
+    """The first writes, the others wait for its first byte and read."""
+    await talk.turn()
+    talk.wait(minutes=6)
+    replies = await talk.forks_at_once()
+    written = [reply.usage.cache_write_tokens for reply in replies]
+    assert sum(amount > 0 for amount in written) == 1
+    assert all(
+        r.usage.cache_read_tokens >= SHARE * max(written)
+        for r in replies
+        if not r.usage.cache_write_tokens
+    )
+
+
+async def test_parallel_forks_of_a_conversation_never_sent_pay_for_one(talk):
+    """What was only imported or resumed has left nothing yet; the end of it is marked."""
+    talk.session.user(prose("never sent", 3_000))
+    replies = await talk.forks_at_once()
+    assert sum(reply.usage.cache_write_tokens > 0 for reply in replies) == 1
+
+
+async def test_when_the_first_fails_the_next_one_tries(talk):
+    """One failure, one write, and all others read."""
+    await talk.turn()
+    talk.wait(minutes=6)
+    talk.simulator.simulation.faults.plan({"queue": ["529"]})
+    replies = await talk.forks_at_once()
+    failed = [reply for reply in replies if isinstance(reply, ModelUnavailable)]
+    done = [reply.usage for reply in replies if not isinstance(reply, BaseException)]
+    assert (len(failed), len(done)) == (1, PARALLEL - 1)
+    assert sum(usage.cache_write_tokens > 0 for usage in done) == 1
+
+
+async def test_a_fork_that_writes_reads_its_own_words_in_the_next_turn(talk):
+    """Forks of many turns are conversations of their own."""
+    await talk.turn()
+    first, second = (await talk.fork("LOOK", turns=2, writes_cache=True)).calls
+    assert second.cache_read_tokens >= SHARE * left_by(first)
+    assert second.cache_write_tokens > 0
+
+
+async def test_forks_at_an_answer_share_every_byte_up_to_their_directive(talk):
+    """Each child is told its own task; the first pays for the answer, the others read it."""
+    await talk.turn()
+    await talk.turn("LOOK")
+    prefix = talk.engine.prefix().at_answer()
+    assert prefix.messages[-1]["content"][0]["content"] == STARTED
+    replies = await talk.forks_at_once(prefix=prefix, writes_cache=True)
+    first, *others = sorted(replies, key=lambda reply: -reply.usage.cache_write_tokens)
+    assert first.usage.cache_write_tokens > 0
+    assert all(other.usage.cache_write_tokens == 0 for other in others)
+    assert all(other.usage.cache_read_tokens >= SHARE * left_by(first.usage) for other in others)
+
+
+async def test_a_cold_fork_is_a_break_with_a_cause_under_its_source(talk):
+    """The parent's own watch stays as it was."""
+    await talk.turn()
+    talk.wait(minutes=6)
+    await talk.fork()
+    (broke,) = talk.breaks
+    assert (broke.source, broke.cause) == ("notes", "lifetime_5m")
+    await talk.turn()
+    assert len(talk.breaks) == 1
+
+
+async def test_a_changed_frame_is_announced_to_forks_too(talk):
+    """What moved is the frame, and an entry says so."""
+    await talk.turn()
+    frame = talk.engine.frame
+    talk.engine.record(
+        Framed(sections=(Section(name="rules", text=prose("other", 2_000)),), tools=frame.tools)
+    )
+    await talk.fork()
+    (broke,) = talk.breaks
+    assert (broke.source, broke.expected) == ("notes", "framed")
+
+
+async def test_a_session_asks_through_its_callers_client(simulator, tmp_path):
+    """With a client there is someone to ask; with none there is not."""
+    async with anthropic.AsyncAnthropic(
+        base_url=simulator.url, api_key="asks", max_retries=0
+    ) as client:
+        with Session.open(model="claude-sonnet-5-5", directory=tmp_path, client=client) as one:
+            one.user("hello")
+            assert (await one.engine.ask(ForkRequest(say="Sum up.", source="notes"))).text
+    with Session.open(model="claude-sonnet-5-5", directory=tmp_path) as other:
+        assert other.engine.ask is None
+
+
+async def test_a_prefix_taken_earlier_is_compared_with_what_it_shared(talk):
+    """That the conversation went on meanwhile is no break of the fork's."""
+    usage = await talk.turn()
+    then = talk.engine.prefix()
+    for _ in range(4):
+        await talk.turn(prose("long", 3_000))
+    fork = (await talk.fork(prefix=then)).usage
+    assert fork.cache_read_tokens >= SHARE * left_by(usage)
+    assert talk.breaks == []
+
+
+async def test_a_fork_that_does_not_begin_as_its_parent_did_is_a_bug(talk):
+    """In tests it is refused before anything is sent."""
+    await talk.turn()
+    prefix = talk.engine.prefix()
+    moved = ({"role": "user", "content": [{"type": "text", "text": "x"}]}, *prefix.messages[1:])
+    with pytest.raises(PrefixMoved):
+        await talk.fork(prefix=replace(prefix, messages=moved))
+
+
+class Ponderer:
+    """Thinks, says something and calls a tool, over and over."""
+
+    def answer(self, request):
+        """Answer by what was said last."""
+        last = str(request.messages[-1])[-50:]
+        call = tool_use("Read", {"path": "a"})
+        return Answer(blocks=(thinking(prose(last, 200)), text(prose(last, 400)), call))
+
+
+async def test_where_words_end_a_turn_its_thinking_is_left_out_and_that_is_expected(tmp_path):
+    """On models that are not shown the thinking of ended turns, a fork in mid-turn reads less."""
+    with running(Ponderer()) as simulator:
+        async with anthropic.AsyncAnthropic(
+            base_url=simulator.url, api_key="ponders", max_retries=0
+        ) as client:
+            with Session.open(
+                model="claude-haiku-4-5",
+                system=prose("rules", 4_000),
+                tools=[TOOL],
+                options={"thinking": {"type": "enabled", "budget_tokens": 2_000}},
+                directory=tmp_path,
+                client=client,
+            ) as session:
+                session.user("LOOK")
+                for _ in range(5):
+                    request = await session.prepare()
+                    await session.settle(await client.messages.create(**request.kwargs))
+                    (use,) = session.view.open_round().missing()
+                    session.tool_result(use.id, prose(use.id, 500))
+                await session.engine.ask(ForkRequest(say="Sum up.", source="notes"))
+                (broke,) = [e for e in session.view.history if isinstance(e, CacheBroke)]
+                assert (broke.source, broke.cause, broke.expected) == ("notes", "thinking", "said")

@@ -1,0 +1,88 @@
+"""Jobs beside a conversation: one at a time, the newest wish wins, nothing raises, all is drained."""
+
+import asyncio
+
+from holdfast.turn.background import Background, Job
+
+
+def noting(done, name, gate=None):
+    """Work that notes its name, once it may."""
+
+    async def work():
+        if gate is not None:
+            await gate.wait()
+        done.append(name)
+
+    return work
+
+
+async def test_while_one_runs_only_the_newest_wish_is_kept():
+    """Of three that come meanwhile the last one is done."""
+    done, gate, job = [], asyncio.Event(), Job("notes")
+    for name in ("first", "second", "third", "fourth"):
+        job.begin(noting(done, name, gate))
+        await asyncio.sleep(0)
+    gate.set()
+    assert await job.drain(1.0)
+    assert done == ["first", "fourth"]
+
+
+async def test_what_fails_is_told_and_the_next_wish_is_done():
+    """Nothing raises into the foreground."""
+    heard, done = [], []
+    job = Job("notes", lambda name, error: heard.append((name, str(error))))
+
+    async def fail():
+        raise ValueError("no luck")
+
+    job.begin(fail)
+    job.begin(noting(done, "next"))
+    assert await job.drain(1.0)
+    assert (heard, done) == ([("notes", "no luck")], ["next"])
+
+
+async def test_what_takes_too_long_is_stopped_and_named():
+    """A session ends in time, and what waits is forgotten."""
+    background, done = Background(), []
+    background.job("slow").begin(noting(done, "slow", asyncio.Event()))
+    background.job("slow").begin(noting(done, "waiting"))
+    background.job("quick").begin(noting(done, "quick"))
+    assert await background.drain(0.05) == ["slow"]
+    assert done == ["quick"]
+    assert not background.job("slow").is_busy
+
+
+async def test_failures_reach_whoever_listens_later():
+    """The listener is looked up when something fails."""
+    background, heard = Background(), []
+    job = background.job("memory")
+    background.on_failure = lambda name, error: heard.append(name)
+
+    async def fail():
+        raise RuntimeError
+
+    job.begin(fail)
+    assert await background.drain(1.0) == []
+    assert heard == ["memory"]
+
+
+async def test_stopped_it_can_begin_again():
+    """A kill ends one piece of work, not the job."""
+    job, done = Job("dream"), []
+    job.begin(noting(done, "killed", asyncio.Event()))
+    await job.stop()
+    job.begin(noting(done, "again"))
+    assert await job.drain(1.0)
+    assert done == ["again"]
+
+
+async def test_whoever_looks_on_sees_what_is_under_way():
+    """With its last steps; what is done is no longer told."""
+    background, gate = Background(), asyncio.Event()
+    job = background.job("dream")
+    job.begin(noting([], "x", gate))
+    job.steps = ("Grep moved", "memory delete /memories/a.md")
+    assert background.lines() == ["dream", "  Grep moved", "  memory delete /memories/a.md"]
+    gate.set()
+    await job.drain(1.0)
+    assert background.lines() == []

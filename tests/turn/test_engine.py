@@ -1,0 +1,197 @@
+"""The path of a turn: what is recorded, prepared, settled and mended."""
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
+from holdfast.log import Header, Log, load
+from holdfast.log.entries import Asked, Began, Failed, Framed, Ran, Replied, Said, Section, Switched
+from holdfast.messages import Image, Text, ToolResult, ToolUse, Usage
+from holdfast.models.protocol import Reply
+from holdfast.settings import LogSettings, Settings
+from holdfast.turn.engine import INTERRUPTED, NOT_RUN, Engine
+
+MODEL = "claude-opus-4-6"
+
+
+@pytest.fixture
+def engine(tmp_path):
+    """An engine with a frame and a model."""
+    made = Engine(Log.create(tmp_path / "s.jsonl", Header(session="s")), Settings())
+    made.record(Switched(model=MODEL))
+    made.record(
+        Framed(sections=(Section(name="a", text="be brief"),), tools=({"name": "b"}, {"name": "a"}))
+    )
+    yield made
+    made.close()
+
+
+def reply(*blocks, id="r1", prompt=1_000):
+    return Reply(
+        response_id=id,
+        model=MODEL,
+        content=blocks,
+        stop_reason="end_turn",
+        usage=Usage(input_tokens=prompt, output_tokens=7),
+    )
+
+
+async def test_a_request_has_the_frame_the_messages_and_its_markers(engine):
+    """Tools sorted, the system as blocks, one marker on each end."""
+    engine.say("hi")
+    request = await engine.prepare(max_output_tokens=100)
+    kwargs = request.kwargs
+    assert (kwargs["model"], kwargs["max_tokens"]) == (MODEL, 100)
+    assert [tool["name"] for tool in kwargs["tools"]] == ["a", "b"]
+    assert kwargs["system"] == [
+        {"type": "text", "text": "be brief", "cache_control": {"type": "ephemeral"}}
+    ]
+    assert kwargs["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
+    assert isinstance(engine.view.history[-1], Asked)
+
+
+async def test_the_next_request_extends_the_last(engine):
+    """Everything before the marker is the same value, and the marker moves on."""
+    engine.say("one")
+    first = (await engine.prepare(max_output_tokens=9)).kwargs["messages"]
+    engine.settle(reply(Text(text="two")))
+    engine.say("three")
+    second = (await engine.prepare(max_output_tokens=9)).kwargs["messages"]
+    plain = [{"role": "user", "content": [{"type": "text", "text": "one"}]}]
+    assert second[:1] == plain
+    assert first[0]["content"][0]["text"] == "one"
+    assert len(second) == 3
+
+
+async def test_a_stage_that_fails_says_so_and_the_next_one_runs(engine):
+    """Whatever goes wrong in a layer is in the log, and the request goes out."""
+    ran = []
+
+    async def breaks(engine):
+        raise TypeError("an int is no path")
+
+    async def runs(engine):
+        ran.append(engine)
+
+    engine.stages = (breaks, runs)
+    engine.say("hi")
+    request = await engine.prepare(max_output_tokens=9)
+    [failed] = [entry for entry in engine.view.history if isinstance(entry, Failed)]
+    assert failed.what.endswith("breaks") and failed.error == "TypeError: an int is no path"
+    assert ran == [engine] and request.kwargs["messages"]
+
+
+@pytest.mark.parametrize(
+    "error", [ContextOverflow("full"), StoreError("no disk"), PrefixMoved("moved"), Aborted("stop")]
+)
+async def test_what_no_later_stage_can_mend_is_raised(engine, error):
+    """A window that cannot hold the floor, a disk that says no, a moved prefix, somebody's stop."""
+
+    async def raises(engine):
+        raise error
+
+    engine.stages = (raises,)
+    engine.say("hi")
+    with pytest.raises(type(error)):
+        await engine.prepare(max_output_tokens=9)
+
+
+async def test_a_cancelled_stage_is_cancelled(engine):
+    """Whoever stops waiting for a request is not made to wait for it."""
+
+    async def waits(engine):
+        raise asyncio.CancelledError
+
+    engine.stages = (waits,)
+    engine.say("hi")
+    with pytest.raises(asyncio.CancelledError):
+        await engine.prepare(max_output_tokens=9)
+
+
+async def test_everything_is_weighed_when_it_is_written(engine, tmp_path):
+    """No caller has to; the log carries what was counted."""
+    engine.say("some words")
+    engine.settle(reply(ToolUse(id="t", name="a", input={})))
+    engine.take_result("t", "a result")
+    entries = load(tmp_path / "s.jsonl").entries
+    weighed = [e.measure for e in entries if isinstance(e, Said | Replied | Ran)]
+    assert all(sum(vars_of(measure)) for measure in weighed)
+
+
+def vars_of(measure):
+    return [getattr(measure, name) for name in measure.__struct_fields__]
+
+
+async def test_an_answer_says_how_full_the_context_is(engine):
+    """The provider's count, to the token."""
+    engine.say("hi")
+    engine.settle(reply(Text(text="yes")))
+    assert engine.fullness().used_tokens == 1_007
+
+
+async def test_what_a_dead_process_left_open_is_answered_and_not_run(engine, tmp_path):
+    """What had begun was interrupted; what had not was not run."""
+    engine.say("go")
+    engine.settle(reply(ToolUse(id="x", name="a", input={}), ToolUse(id="y", name="a", input={})))
+    engine.record(Began(tool_use_id="x", tool="a"))
+    engine.close()
+    again = Engine(Log.open(tmp_path / "s.jsonl"), Settings())
+    assert [use.id for use in again.repair()] == ["x", "y"]
+    results = [entry for entry in again.view.history if isinstance(entry, Ran)]
+    assert [result.content for result in results] == [INTERRUPTED, NOT_RUN]
+    assert again.repair() == []
+    again.close()
+
+
+def test_the_body_of_a_huge_result_lies_in_a_file(tmp_path):
+    """The log keeps its beginning, its hash and where the whole is."""
+    settings = Settings(log=LogSettings(body_limit_bytes=1_024))
+    one = Engine(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings)
+    one.say("go")
+    one.settle(reply(ToolUse(id="../x", name="a", input={})))
+    text = "zeile ü\n" * 5_000
+    one.take_result("../x", text)
+    ran = one.view.history[-1]
+    assert isinstance(ran, Ran)
+    assert len(ran.content) < 1_200
+    body = Path(ran.file).read_bytes()
+    assert body.decode() == text
+    assert hashlib.sha256(body).hexdigest() == ran.sha256
+    assert Path(ran.file).parent == tmp_path / "s" / "tool-results"
+    one.close()
+
+
+def test_a_huge_result_of_blocks_is_bounded_too(tmp_path):
+    """Its text goes to the file, its pictures stay."""
+    settings = Settings(log=LogSettings(body_limit_bytes=1_024))
+    one = Engine(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings)
+    one.say("go")
+    one.settle(reply(ToolUse(id="t", name="a", input={})))
+    picture = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
+    one.take_result("t", (Text(text="z" * 9_000), picture))
+    ran = one.view.history[-1]
+    assert len(ran.content[0].text) < 1_200
+    assert ran.content[1] == picture
+    one.close()
+
+
+def test_the_same_answer_is_settled_once(engine):
+    """A caller that settles twice does not say everything twice."""
+    engine.say("hi")
+    engine.settle(reply(Text(text="yes")))
+    engine.settle(reply(Text(text="yes")))
+    assert len(engine.view.messages()[-1].content) == 1
+
+
+def test_no_block_can_make_a_line_of_the_log_unreadable(engine, tmp_path):
+    """What may not stand where it is put is written out, and everything loads again."""
+    odd = ToolResult(tool_use_id="x", content="y")
+    picture = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
+    engine.say((odd, Text(text="hi")))
+    engine.settle(reply(picture, odd, Text(text="yes")))
+    loaded = load(tmp_path / "s.jsonl")
+    assert loaded.damage == []
+    assert loaded.entries == engine.view.history

@@ -1,0 +1,95 @@
+"""What left the view comes back by its number or as the newest, and can be taken away again."""
+
+import pytest
+
+from holdfast.errors import NotInHistory
+from holdfast.log.entries import Cleared, Compacted, Snipped, Spilled
+from holdfast.messages import Text
+from holdfast.turn.undo import redo, undo
+
+
+@pytest.fixture
+def one(talk):
+    """A session of three turns."""
+    made = talk()
+    for number in range(3):
+        made.turn(f"step {number}", words=50)
+    return made
+
+
+def compact(one, last):
+    return one.engine.record(
+        Compacted(first=3, last=last, summary=(Text(text="short"),), why="made shorter")
+    )
+
+
+def test_the_newest_goes_first(one):
+    """One after another, back to the beginning; then there is nothing left."""
+    before = one.sent()
+    first = compact(one, one.view.items[2].id)
+    second = one.engine.record(Snipped(targets=(one.view.items[-1].id,)))
+    assert undo(one.engine).startswith(f"#{second.n} was taken back")
+    assert undo(one.engine) == f"#{first.n} was taken back: made shorter"
+    assert one.sent() == before
+    with pytest.raises(NotInHistory, match="nothing has left"):
+        undo(one.engine)
+    assert redo(one.engine).startswith(f"#{second.n}")
+
+
+def clear(one, how="rewritten"):
+    id = one.view.items[1].tool_uses()[0].id
+    return one.engine.record(Cleared(ids=(id,), texts=("gone",), how=how, why="cleared 1 result"))
+
+
+def test_a_clearing_is_taken_back_like_the_rest(one):
+    """Results that left the view are history that did, named or not."""
+    before = one.sent()
+    entry = clear(one)
+    assert undo(one.engine) == f"#{entry.n} was taken back: cleared 1 result"
+    assert one.sent() == before
+    assert redo(one.engine) == f"#{entry.n} is in force again: cleared 1 result"
+    undo(one.engine, entry.n)
+    assert one.sent() == before
+
+
+def test_what_the_provider_did_is_not_ours_to_take_back(one):
+    """The model would not see it all the same, so that is said."""
+    entry = clear(one, how="server")
+    with pytest.raises(NotInHistory, match="on its side"):
+        undo(one.engine, entry.n)
+    with pytest.raises(NotInHistory, match="nothing has left"):
+        undo(one.engine)
+
+
+def test_anything_that_shaped_the_view_can_be_named(one):
+    """A preview is not taken back unnamed, but by its number."""
+    id = one.view.items[1].tool_uses()[0].id
+    entry = one.engine.record(Spilled(tool_use_id=id, text="gone", file="f"))
+    with pytest.raises(NotInHistory):
+        undo(one.engine)
+    undo(one.engine, entry.n)
+    assert "gone" not in str(one.view.messages())
+
+
+def test_what_rests_on_another_goes_and_comes_with_it(one):
+    """A summary of a summary is nothing without the first."""
+    first = compact(one, one.view.items[2].id)
+    second = one.engine.record(
+        Compacted(first=first.n, last=one.view.items[-1].id, summary=(Text(text="shorter"),))
+    )
+    undo(one.engine, first.n)
+    with pytest.raises(NotInHistory, match="not in force"):
+        undo(one.engine, second.n)
+    with pytest.raises(NotInHistory, match="rests on"):
+        redo(one.engine, second.n)
+    redo(one.engine, first.n)
+    assert "shorter" in str(one.view.messages())
+
+
+@pytest.mark.parametrize("n", [1, 99_999])
+def test_what_is_no_change_is_refused(one, n):
+    """With where to look."""
+    with pytest.raises(NotInHistory, match="explain"):
+        undo(one.engine, n)
+    with pytest.raises(NotInHistory):
+        redo(one.engine)

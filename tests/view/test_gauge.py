@@ -1,0 +1,167 @@
+"""The gauge follows a view: sizes, learning, pieces, undo, keeping what was learnt."""
+
+import msgspec
+import pytest
+
+from holdfast.log.entries import Compacted, Ran, Replied, Said, Undone
+from holdfast.messages import Text, Usage
+from holdfast.messages.measure import measure_content
+from holdfast.simulator.sessions import generate
+from holdfast.transcripts.formats import read_lines
+from holdfast.view import View, fold
+from holdfast.view.gauge import Follower, load_calibration, replay, save_calibration
+from holdfast.view.tokens import Calibration
+
+MODEL = "claude-opus-4-6"
+
+
+def said(n, words=200):
+    content = (Text(text="some words of prose " * words),)
+    return Said(n=n, content=content, measure=measure_content(content))
+
+
+def replied(n, prompt, output=10, id=None, stop="end_turn"):
+    content = (Text(text="a short answer"),)
+    return Replied(
+        n=n,
+        response_id=id or f"r{n}",
+        model=MODEL,
+        content=content,
+        stop_reason=stop,
+        usage=Usage(input_tokens=prompt, output_tokens=output),
+        measure=measure_content(content),
+    )
+
+
+def size(entries):
+    view, gauge = replay(entries)
+    return gauge.size_tokens(view.total)
+
+
+def test_without_usage_everything_is_estimated():
+    """A session that never got an answer still has a size."""
+    view, gauge = replay([said(1)])
+    assert not gauge.is_anchored
+    assert 500 < gauge.size_tokens(view.total) < 1_500
+
+
+def test_after_a_whole_answer_the_size_is_its_usage():
+    """Prompt and output of a finished answer, to the token."""
+    assert size([said(1), replied(2, 5_000, 70)]) == 5_070
+
+
+def test_what_comes_after_is_added():
+    """The estimate of an append stands on top of the last usage."""
+    before = [said(1), replied(2, 5_000)]
+    assert 500 < size([*before, said(3)]) - size(before) < 1_500
+
+
+def test_pieces_of_one_answer_count_once():
+    """Usage repeated on each piece anchors at the first."""
+    pieces = [said(1), replied(2, 5_000, 3, "r", ""), replied(3, 5_000, 90, "r", "end_turn")]
+    assert size(pieces) == 5_090
+
+
+def test_a_compaction_makes_it_smaller_before_any_new_usage():
+    """What a summary removed is subtracted by weight."""
+    entries = [said(n, 2_000) for n in range(1, 9)] + [replied(9, 100_000)]
+    summary = (Text(text="short"),)
+    cut = Compacted(n=10, first=1, last=8, summary=summary, measure=measure_content(summary))
+    assert size([*entries, cut]) < size(entries) - 40_000
+
+
+def test_sizes_reported_under_an_undone_compaction_are_not_trusted():
+    """After an undo the older, larger size holds again."""
+    entries = [said(n, 2_000) for n in range(1, 9)] + [replied(9, 100_000, 10)]
+    summary = (Text(text="short"),)
+    cut = Compacted(n=10, first=1, last=8, summary=summary, measure=measure_content(summary))
+    small = [*entries, cut, said(11), replied(12, 22_000)]
+    assert size(small) == 22_010
+    assert size([*small, Undone(n=13, target=10)]) > 100_000
+
+
+def test_following_live_equals_replaying():
+    """Asked after each entry or only at the end, the gauge comes out the same."""
+    entries = list(read_lines(generate(5, 200), "claude-code"))
+    view, follower = View(), Follower()
+    for entry in entries:
+        view.apply(entry)
+        live = follower.follow(view)
+    again, gauge = replay(entries)
+    assert live.size_tokens(view.total) == gauge.size_tokens(again.total)
+
+
+def test_a_session_predicts_its_own_growth():
+    """On a made-up session, the next prompt is met within its margin nearly always."""
+    view, follower = View(), Follower()
+    met = missed = 0
+    for entry in read_lines(generate(11, 400), "claude-code"):
+        known = follower.follow(view) if view.anchor else None
+        view.apply(entry)
+        anchor = view.anchor
+        if isinstance(entry, Replied) and known and anchor and anchor.n == entry.n:
+            bound = known.size_tokens(anchor.then) + known.margin_tokens(anchor.then)
+            met, missed = (
+                (met + 1, missed) if anchor.usage.prompt_tokens <= bound else (met, missed + 1)
+            )
+    assert met > 50
+    assert missed / (met + missed) < 0.15
+
+
+def test_thinking_of_past_turns_weighs_nothing_where_the_model_is_not_shown_it():
+    """Sonnet 4.5 forgets it when the user speaks; Opus 4.6 keeps it."""
+    from holdfast.messages import Thinking
+
+    def history(model):
+        content = (Thinking(thinking="long thoughts " * 500), Text(text="done"))
+        answer = Replied(
+            n=2, response_id="r", model=model, content=content, measure=measure_content(content)
+        )
+        return fold([said(1), answer, said(3)])
+
+    assert (
+        history("claude-sonnet-4-5").total.letters
+        < history("claude-opus-4-6").total.letters - 5_000
+    )
+
+
+def test_what_was_learnt_is_kept_per_model():
+    """A calibration comes back as it was saved, and only for its own model."""
+    learnt = Calibration.fresh(MODEL).learn(measure_content("some text " * 500), 2_000)
+    save_calibration(learnt)
+    assert load_calibration(MODEL) == learnt
+    assert load_calibration("claude-opus-4-5").lessons == 0
+
+
+@pytest.mark.parametrize("body", [b"", b"not json", b"[]", b'{"model":"claude-opus-4-6"}'])
+def test_a_damaged_calibration_counts_as_none(body):
+    """Nothing that lies on disk can break the gauge."""
+    save_calibration(Calibration.fresh(MODEL))
+    from holdfast.view.gauge import _place
+
+    _place(MODEL).write_bytes(body)
+    assert load_calibration(MODEL) == Calibration.fresh(MODEL)
+
+
+def test_a_result_of_an_unknown_tool_use_does_not_count():
+    """What the model does not see weighs nothing."""
+    entries = [said(1), replied(2, 5_000)]
+    stray = Ran(
+        n=3, tool_use_id="nobody", content="x" * 9_000, measure=measure_content("x" * 9_000)
+    )
+    assert size([*entries, stray]) == size(entries)
+
+
+def test_calibrations_are_plain_json():
+    """They can be read by anything."""
+    assert msgspec.json.decode(msgspec.json.encode(Calibration.fresh(MODEL)))["model"] == MODEL
+
+
+def test_with_calibration_off_nothing_is_learnt():
+    """Sizes still rest on usage; the weights stay the defaults."""
+    view, follower = View(), Follower(learns=False)
+    for entry in read_lines(generate(5, 200), "claude-code"):
+        view.apply(entry)
+        gauge = follower.follow(view)
+    assert gauge.calibration.lessons == 0
+    assert gauge.is_anchored

@@ -1,0 +1,131 @@
+"""The row: places, sums and rendering stay true under any change."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.messages import Text, ToolUse
+from holdfast.messages.measure import NOTHING, Measure
+from holdfast.view.item_list import Row
+from holdfast.view.items import Result, Round, Spoken, StandIn, render
+
+
+def said(n, text="x", **fields):
+    content = (Text(text=text),) if text else ()
+    return Spoken(id=n, order=n, content=content, measure=Measure(spaced=n), **fields)
+
+
+def called(n, id="a"):
+    results = (Result(id=n + 1, tool_use_id=id, content="ok", measure=Measure(marks=n)),)
+    use = ToolUse(id=id, name="read", input={})
+    return Round(id=n, order=n, response_id="r", content=(use,), results=results)
+
+
+def row_of(*items):
+    row = Row()
+    for item in items:
+        row.append(item)
+    return row
+
+
+def total(row):
+    measure = NOTHING
+    for item in row.items:
+        measure = measure + item.measure
+    return measure
+
+
+def test_a_place_is_found_by_its_order():
+    """Orders have gaps: most entries are no items."""
+    row = row_of(said(2), said(5), said(9))
+    assert [row.index(order) for order in (2, 5, 9, 3, 0, 10)] == [0, 1, 2, None, None, None]
+
+
+def test_a_span_is_all_between_two_entries():
+    """Its ends need not be in the row."""
+    row = row_of(said(2), said(5), said(9))
+    assert row.span(2, 5) == (0, 2)
+    assert row.span(3, 99) == (1, 3)
+    assert row.span(0, 1) == (0, 0)
+    lo, hi = row.span(9, 2)
+    assert lo >= hi - 1
+
+
+def test_an_entry_is_found_by_the_item_that_shows_it():
+    """Under its own number, or through the item it belongs to."""
+    row = row_of(said(1), called(3))
+    row.home[4] = 3
+    assert row.item_of(4) is row.item_of(3) is row.items[1]
+    assert row.item_of(2) is None
+
+
+def test_what_took_over_a_place_does_not_show_what_stood_there():
+    """A summary stands at the order of the first message it covers, and is not that message."""
+    row = row_of(said(1), said(2), called(3))
+    row.home |= {4: 3, 9: 1}
+    row.splice(0, 3, [Spoken(id=9, order=1, content=(), kind="summary")])
+    assert [row.item_of(n) is not None for n in (1, 2, 3, 4, 9)] == [False] * 4 + [True]
+
+
+def test_a_span_may_end_at_a_summary():
+    """It counts from where the summary stands."""
+    row = row_of(Spoken(id=9, order=1, content=(), kind="summary"), said(5), said(12))
+    row.home[9] = 1
+    assert row.span(9, 5) == (0, 2)
+
+
+def test_a_result_is_changed_where_it_stands():
+    """And nothing happens where there is none."""
+    row = row_of(said(1), called(3))
+    row.uses["a"] = 3
+    gone = StandIn(text="gone", how="rewritten", measure=Measure(marks=1))
+    assert row.change_result("a", lambda result: result.clear(gone)) == 1
+    assert row.measure == Measure(spaced=1, marks=1)
+    assert row.change_result("b", lambda result: result) is None
+
+
+def test_messages_are_rendered_again_only_from_where_they_changed():
+    """What stands before the change is the very same value."""
+    row = row_of(said(1), called(3), said(5), called(7, "b"))
+    before = list(row.messages())
+    row.put(3, called(7, "c"))
+    after = row.messages()
+    assert all(old is new for old, new in zip(before[:2], after[:2], strict=True))
+    assert after == render(row.items)
+
+
+_changes = st.lists(
+    st.tuples(
+        st.sampled_from(["append", "empty", "call", "put", "cut", "swap", "render"]),
+        st.integers(0, 9),
+        st.integers(0, 9),
+    ),
+    max_size=25,
+)
+
+
+@given(_changes)
+def test_sums_and_rendering_hold_under_any_change(changes):
+    """Whatever was appended, replaced and cut, at whatever moment the messages were asked for."""
+    row, n = Row(), 0
+    for change, a, b in changes:
+        n += 2
+        lo, hi = sorted((a % (len(row.items) + 1), b % (len(row.items) + 1)))
+        match change:
+            case "append":
+                row.append(said(n, f"text {n}"))
+            case "empty":
+                row.append(said(n, ""))
+            case "call":
+                row.append(called(n, f"use {n}"))
+            case "put" if row.items:
+                old = row.items[a % len(row.items)]
+                row.put(a % len(row.items), said(old.order, f"again {n}"))
+            case "cut":
+                row.splice(lo, hi, [])
+            case "swap" if lo < hi:
+                row.splice(lo, hi, [said(row.items[lo].order, "short")])
+            case "render":
+                assert row.messages() == render(row.items)
+    assert row.messages() == render(row.items)
+    assert row.measure == total(row)
+    assert [row.index(item.order) for item in row.items] == list(range(len(row.items)))

@@ -1,0 +1,485 @@
+"""What each kind of entry does to a view."""
+
+from holdfast.log.entries import (
+    Asked,
+    Began,
+    Cleared,
+    Collapsed,
+    Compacted,
+    Failed,
+    Framed,
+    Pinned,
+    Ran,
+    Redone,
+    Replied,
+    Restored,
+    Said,
+    Snipped,
+    Spilled,
+    Switched,
+    Titled,
+    Undone,
+)
+from holdfast.messages import (
+    Message,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    Usage,
+    message_to_wire,
+    text_of,
+)
+from holdfast.messages.measure import Measure, measure_content
+from holdfast.view import View, fold
+from holdfast.view.items import NO_RESULT, OPENING
+from properties.strategies import numbered
+
+KEEPS_THINKING = "claude-opus-4-5"
+
+
+def said(text, **fields):
+    return Said(content=(Text(text=text),), **fields)
+
+
+def replied(response_id, *content, **fields):
+    return Replied(response_id=response_id, content=content, **fields)
+
+
+def use(id):
+    return ToolUse(id=id, name="read", input={"path": f"{id}.py"})
+
+
+def ran(id, content="ok", **fields):
+    return Ran(tool_use_id=id, content=content, **fields)
+
+
+def summary(first, last, text="a summary", **fields):
+    return Compacted(first=first, last=last, summary=(Text(text=text),), **fields)
+
+
+def view_of(*entries):
+    return fold(numbered(entries))
+
+
+def told(view):
+    """Every text the model reads, in order."""
+    texts = []
+    for message in view.seen():
+        for block in message.content:
+            match block:
+                case ToolResult(content=content):
+                    texts.append(text_of(content))
+                case Text(text=text) | Thinking(thinking=text):
+                    texts.append(text)
+    return texts
+
+
+TALK = (
+    said("one"),
+    replied("r1", Text(text="two")),
+    said("three"),
+    replied("r2", Text(text="four")),
+)
+
+
+def test_an_empty_log_is_an_empty_view():
+    """Nothing said, nothing sent."""
+    view = fold([])
+    assert view.messages() == [] == view.seen()
+    assert view.total == Measure()
+    assert view.compactable() == 0
+
+
+def test_a_conversation_is_shown_as_it_was_had():
+    """A prompt, a call, its result and an answer come out in the API's words."""
+    view = view_of(
+        said("hi"), replied("r1", use("a")), ran("a", "body"), replied("r2", Text(text="done"))
+    )
+    assert [message_to_wire(message) for message in view.messages()] == [
+        {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "a", "name": "read", "input": {"path": "a.py"}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "a", "content": "body"}],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "done"}]},
+    ]
+
+
+def test_pieces_of_one_response_are_one_answer():
+    """Results between the pieces of a response do not part it."""
+    view = view_of(said("hi"), replied("r1", use("a")), ran("a"), replied("r1", use("b")), ran("b"))
+    assert len(view.items) == 2
+    assert [len(message.content) for message in view.messages()] == [1, 2, 2]
+
+
+def test_answers_without_an_id_are_not_pieces_of_one():
+    """Two answers whose response nobody named stay where they were given."""
+    view = view_of(said("1"), replied("", Text(text="2")), said("3"), replied("", Text(text="4")))
+    assert told(view) == ["1", "2", "3", "4"]
+
+
+def test_a_view_that_would_begin_with_the_assistant_gets_an_opening():
+    """The API wants the user first."""
+    assert told(view_of(replied("r1", Text(text="hello")))) == [OPENING, "hello"]
+
+
+def test_results_stand_in_the_order_of_the_calls():
+    """Whichever tool finished first, results follow the order they were asked in."""
+    view = view_of(
+        said("hi"), replied("r1", use("a"), use("b")), ran("b", "second"), ran("a", "first")
+    )
+    assert told(view) == ["hi", "first", "second"]
+
+
+def test_a_result_that_never_came_is_replaced():
+    """Every tool use is answered, as an error where nothing was recorded."""
+    view = view_of(said("hi"), replied("r1", use("a")))
+    assert view.messages()[-1].content == (
+        ToolResult(tool_use_id="a", content=NO_RESULT, is_error=True),
+    )
+
+
+def test_a_result_told_twice_is_shown_once():
+    """The same result again changes nothing."""
+    view = view_of(said("hi"), replied("r1", use("a")), ran("a", "x"), ran("a", "x"))
+    assert told(view) == ["hi", "x"]
+
+
+def test_a_second_result_that_differs_is_told_beside_the_first():
+    """What was sent stays as it was sent."""
+    view = view_of(said("hi"), replied("r1", use("a")), ran("a", "x"), ran("a", "y"))
+    assert told(view) == ["hi", "x", "A result came late for tool use a:", "y"]
+
+
+def test_a_result_after_the_next_answer_is_told_as_late():
+    """Its place was sent already, with the words that stand in for it."""
+    view = view_of(
+        said("hi"), replied("r1", use("a")), replied("r2", Text(text="on")), ran("a", "x")
+    )
+    assert told(view) == ["hi", NO_RESULT, "on", "A result came late for tool use a:", "x"]
+
+
+def test_a_result_after_the_round_was_sent_without_it_is_told_as_late():
+    """A request seals an open round."""
+    view = view_of(said("hi"), replied("r1", use("a")), Asked(), ran("a", "x"))
+    assert told(view) == ["hi", NO_RESULT, "A result came late for tool use a:", "x"]
+
+
+def test_a_result_nobody_asked_for_is_left_out():
+    """An orphan has no place the API would accept."""
+    assert told(view_of(said("hi"), ran("nobody"))) == ["hi"]
+
+
+def test_a_tool_use_id_is_used_once():
+    """A second call under the same id is left out, since its result could not be told apart."""
+    view = view_of(
+        said("hi"), replied("r1", use("a"), use("a")), ran("a", "x"), replied("r2", use("a"))
+    )
+    assert told(view) == ["hi", "x"]
+
+
+def test_what_began_and_never_ended_is_interrupted():
+    """Only what began: a call that was never run is not."""
+    view = view_of(said("hi"), replied("r1", use("a"), use("b"), use("c")), Began(tool_use_id="a"))
+    view.apply(Began(n=4, tool_use_id="b"))
+    view.apply(ran("b", n=5))
+    assert [call.id for call in view.interrupted()] == ["a"]
+
+
+def test_a_spilled_result_shows_its_preview():
+    """The preview stands in for the full text, and weighs what it weighs."""
+    view = view_of(
+        said("hi"), replied("r1", use("a")), ran("a", "long " * 99, measure=Measure(spaced=99))
+    )
+    view.apply(
+        Spilled(n=4, tool_use_id="a", text="long …", file="a.txt", measure=Measure(spaced=2))
+    )
+    assert told(view) == ["hi", "long …"]
+    assert view.total == Measure(spaced=2)
+
+
+def test_a_late_result_is_spilled_where_it_is_told():
+    """The one that was sent in its place stays as it was."""
+    view = view_of(said("hi"), replied("r1", use("a")), ran("a", "x"), ran("a", "y" * 99))
+    view.apply(Spilled(n=5, tool_use_id="a", text="y …", rests_on=(4,), measure=Measure(spaced=2)))
+    assert told(view) == ["hi", "x", "A result came late for tool use a:", "y …"]
+
+
+def test_clearing_by_rewriting_changes_what_is_sent_and_seen():
+    """We empty the result ourselves."""
+    view = view_of(
+        said("hi"), replied("r1", use("a")), ran("a", "x"), Cleared(ids=("a",), texts=("gone",))
+    )
+    assert view.messages() == view.seen()
+    assert told(view) == ["hi", "gone"]
+
+
+def test_clearing_on_the_providers_side_changes_only_what_is_seen():
+    """What is sent keeps its bytes; the model reads the stand-in."""
+    talk = (said("hi"), replied("r1", use("a")), ran("a", "x"))
+    for how in ("edited", "server"):
+        view = view_of(*talk, Cleared(ids=("a",), texts=("gone",), how=how))
+        assert view.messages() == view_of(*talk).messages()
+        assert told(view) == ["hi", "gone"]
+
+
+def test_an_edit_becomes_a_rewriting_when_the_cache_dies():
+    """The later entry decides, from the provider's side to ours."""
+    view = view_of(
+        said("hi"),
+        replied("r1", use("a")),
+        ran("a", "x"),
+        Cleared(ids=("a",), texts=("gone",), how="edited"),
+        Cleared(ids=("a",), texts=("gone",), how="rewritten"),
+    )
+    assert view.messages() == view.seen()
+
+
+def test_what_we_rewrote_is_not_sent_again_because_a_provider_cleared_it():
+    """Only an undo brings content back into what is sent."""
+    view = view_of(
+        said("hi"),
+        replied("r1", use("a")),
+        ran("a", "x"),
+        Cleared(ids=("a",), texts=("gone",), how="rewritten"),
+        Cleared(ids=("a",), texts=("gone too",), how="server"),
+    )
+    assert view.messages()[-1].content == (ToolResult(tool_use_id="a", content="gone"),)
+
+
+def test_a_snip_takes_whole_rounds():
+    """A result's number stands for the round it belongs to."""
+    view = view_of(said("hi"), replied("r1", use("a")), ran("a"), said("on"), Snipped(targets=(3,)))
+    assert told(view) == ["hi", "on"]
+
+
+def test_a_snip_leaves_an_open_round():
+    """Its results are still to come."""
+    view = view_of(said("hi"), replied("r1", use("a")), Snipped(targets=(1, 2)), ran("a", "x"))
+    assert told(view) == [OPENING, "x"]
+
+
+def test_a_compaction_puts_a_summary_in_place_of_a_span():
+    """What comes after the span stays."""
+    assert told(view_of(*TALK, summary(1, 3))) == ["a summary", "four"]
+
+
+def test_a_compaction_from_a_point_keeps_what_came_before():
+    """The summary stands where the span stood."""
+    assert told(view_of(*TALK, summary(3, 4, kind="from"))) == ["one", "two", "a summary"]
+
+
+def test_a_compaction_keeps_what_is_pinned():
+    """Pinned messages follow the summary, those at the start of the span stay before it."""
+    view = view_of(*TALK, Pinned(targets=(1, 3)), summary(1, 4))
+    assert told(view) == ["one", "a summary", "three"]
+
+
+def test_what_is_no_longer_pinned_is_compacted():
+    """A pin can be taken out."""
+    view = view_of(*TALK, Pinned(targets=(3,)), Pinned(targets=(3,), on=False), summary(1, 4))
+    assert told(view) == ["a summary"]
+
+
+def test_a_pin_on_what_left_the_view_does_not_pin_the_summary():
+    """The summary that took a message's place is not the message."""
+    view = view_of(*TALK, summary(1, 3), Pinned(targets=(1,)), summary(5, 4, text="all of it"))
+    assert told(view) == ["all of it"]
+
+
+def test_a_snip_of_what_left_the_view_does_not_take_the_summary():
+    """A summary is snipped by its own number only."""
+    compacted = (*TALK, summary(1, 3))
+    assert told(view_of(*compacted, Snipped(targets=(1,)))) == ["a summary", "four"]
+    assert told(view_of(*compacted, Snipped(targets=(5,)))) == [OPENING, "four"]
+
+
+def test_a_pin_says_nothing_about_messages_to_come():
+    """A number that is not there yet is not pinned."""
+    view = view_of(Pinned(targets=(2,)), said("two"), summary(1, 2))
+    assert told(view) == ["a summary"]
+
+
+def test_a_compaction_keeps_the_open_round_at_its_end():
+    """The tools are still running."""
+    view = view_of(said("hi"), replied("r1", use("a")), summary(1, 2), ran("a", "x"))
+    assert told(view) == ["a summary", "x"]
+
+
+def test_a_later_compaction_covers_an_earlier_summary():
+    """The old summary takes part in the next one under its own number."""
+    view = view_of(*TALK, summary(1, 3), said("five"), summary(5, 6, text="all of it"))
+    assert told(view) == ["all of it"]
+
+
+def test_a_collapsed_span_is_one_line():
+    """The line is the user's to read and the model's."""
+    assert told(view_of(*TALK, Collapsed(first=2, last=3, text="a line"))) == [
+        "one",
+        "a line",
+        "four",
+    ]
+
+
+def test_what_was_restored_comes_after_the_summary():
+    """Restored state is part of the view from where it was written."""
+    view = view_of(*TALK, summary(1, 4), Restored(compaction=5, content=(Text(text="a file"),)))
+    assert told(view) == ["a summary", "a file"]
+
+
+def test_undo_takes_along_what_rests_on_it():
+    """A restored file goes with its compaction, and comes back with it."""
+    entries = (*TALK, summary(1, 4), Restored(compaction=5, content=(Text(text="a file"),)))
+    assert told(view_of(*entries, Undone(target=5))) == ["one", "two", "three", "four"]
+    again = view_of(*entries, Undone(target=5), Redone(target=5))
+    assert told(again) == ["a summary", "a file"]
+
+
+def test_what_comes_to_rest_on_an_undone_entry_has_no_effect():
+    """Entry by entry as in one fold: made from something that is not in force, it is not either."""
+    entries = numbered(
+        (*TALK, summary(1, 2), Undone(target=5), Collapsed(first=3, last=5, text="no"))
+    )
+    view = View()
+    for entry in entries:
+        view.apply(entry)
+    assert told(view) == told(fold(entries)) == ["one", "two", "three", "four"]
+
+
+def test_an_entry_cannot_rest_on_a_later_one():
+    """A number that came to mean something afterwards does not undo what was done before."""
+    view = view_of(*TALK, Snipped(targets=(3, 6)), summary(1, 2), Undone(target=6))
+    assert told(view) == ["one", "two", "four"]
+
+
+def test_only_shaping_entries_can_be_undone():
+    """What was said was said."""
+    assert told(view_of(*TALK, Undone(target=3), Undone(target=99))) == [
+        "one",
+        "two",
+        "three",
+        "four",
+    ]
+
+
+def test_a_compaction_stops_before_an_open_round_whose_result_still_comes():
+    """Neither the round nor what was said after it is covered, before an undo or after."""
+    view = view_of(said("hi"), replied("r1", use("a")), said("wait"), summary(1, 3), ran("a", "x"))
+    assert told(view) == ["a summary", "x", "wait"]
+    view.apply(Undone(n=6, target=4))
+    assert told(view) == ["hi", "x", "wait"]
+
+
+def test_thinking_after_a_change_is_dropped_where_the_entry_says_so():
+    """Thinking bound to the old prefix is not sent; the thinking before the change is."""
+    thought = Thinking(thinking="hm", signature="s")
+    talk = (
+        Switched(model=KEEPS_THINKING),
+        said("hi"),
+        replied("r1", thought, use("a")),
+        ran("a", "x"),
+        replied("r2", thought, Text(text="done")),
+    )
+    cleared = Cleared(ids=("a",), texts=("gone",), drops_thinking=True)
+    assert told(view_of(*talk, cleared)) == ["hi", "hm", "gone", "done"]
+
+
+def test_a_later_piece_of_an_answer_that_lost_its_thinking_weighs_without_it():
+    """The total counts what is shown."""
+    thought = Thinking(thinking="a long thought indeed")
+    talk = (
+        Switched(model=KEEPS_THINKING),
+        said("hi"),
+        replied("r0", use("z")),
+        ran("z"),
+        replied("r1", thought, use("a"), measure=measure_content((thought, use("a")))),
+        Cleared(ids=("z",), texts=("",), drops_thinking=True),
+        replied("r1", thought, use("b"), measure=measure_content((thought, use("b")))),
+    )
+    assert view_of(*talk).total == measure_content((use("a"), use("b")))
+
+
+def test_a_model_that_is_not_shown_old_thinking_sees_that_of_its_turn_only():
+    """It is sent all the same: the provider removes it on its side."""
+    thought = Thinking(thinking="hm")
+    view = view_of(
+        Switched(model="claude-sonnet-4-5"),
+        said("hi"),
+        replied("r1", thought, Text(text="yes")),
+        said("and"),
+        replied("r2", thought, Text(text="no")),
+    )
+    assert told(view) == ["hi", "yes", "and", "hm", "no"]
+    assert view.messages()[1] == Message("assistant", (thought, Text(text="yes")))
+
+
+def test_a_full_compaction_may_cover_all_that_is_answered():
+    """What the user said last and nobody answered stays, and so does an open round."""
+    assert view_of(*TALK).compactable() == 4
+    assert view_of(*TALK, said("and now?")).compactable() == 4
+    assert view_of(*TALK, said("a reminder", hidden=True)).compactable() == 5
+    assert view_of(*TALK, replied("r3", use("a"))).compactable() == 4
+    assert view_of(*TALK, replied("r3", use("a")), said("hurry")).compactable() == 4
+
+
+def test_the_frame_the_model_and_the_title_are_the_last_ones():
+    """The frame weighs on the window too."""
+    view = view_of(
+        Framed(measure=Measure(spaced=5)),
+        Framed(measure=Measure(spaced=7)),
+        replied("r1", Text(text="hi"), model="claude-haiku-5-5"),
+        Switched(model="claude-opus-5-5"),
+        Titled(title="old"),
+        Titled(title="new"),
+        Failed(what="summary", error="no"),
+    )
+    assert (view.model, view.title, view.total) == ("claude-opus-5-5", "new", Measure(spaced=7))
+
+
+def test_an_answer_in_pieces_is_anchored_at_its_first():
+    """The last usage of a response counts, with the view as it was before the response."""
+    view = view_of(
+        said("hi", measure=Measure(spaced=3)),
+        replied("r1", use("a"), measure=Measure(calls=1)),
+        ran("a"),
+        replied("r1", Text(text="so"), usage=Usage(input_tokens=9, output_tokens=2)),
+    )
+    assert view.anchor.n == 2
+    assert view.anchor.then == Measure(spaced=3)
+    assert view.anchor.usage.total_tokens == 11
+
+
+def test_a_size_reported_for_a_view_that_is_no_more_is_not_an_anchor():
+    """Not even when the last piece of that response came after the undo."""
+    usage = Usage(input_tokens=9)
+    before = (*TALK, summary(1, 2), said("on"), replied("r3", use("a"), usage=usage))
+    assert view_of(*before).anchor.n == 7
+    undone = (*before, Undone(target=5))
+    assert view_of(*undone).anchor is None
+    assert view_of(*undone, replied("r3", Text(text="done"), usage=usage)).anchor is None
+
+
+def test_undone_targets_are_vetoed_until_redone():
+    """No stage acts on them again of its own accord."""
+    entries = (*TALK, Snipped(targets=(1, 2)), Undone(target=5))
+    assert view_of(*entries).fate.vetoes == {1, 2}
+    assert view_of(*entries, Redone(target=5)).fate.vetoes == frozenset()
+
+
+def test_thinking_bound_to_what_was_undone_is_not_sent():
+    """The model would refuse it: it was made under another prefix."""
+    thought = Replied(
+        response_id="r",
+        model="claude-opus-5-5",
+        content=(Thinking(thinking="hm", signature="s"), Text(text="so")),
+    )
+    entries = (*TALK, Snipped(targets=(1, 2)), thought)
+    assert Thinking(thinking="hm", signature="s") in view_of(*entries).messages()[-1].content
+    undone = view_of(*entries, Undone(target=5)).messages()[-1].content
+    assert undone[-1:] == (Text(text="so"),)
+    assert not any(isinstance(block, Thinking) for block in undone)
