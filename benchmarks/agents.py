@@ -28,8 +28,8 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
-from holdfast.agent.build import open_agent
-from holdfast.agent.subagents.registry import Register
+from holdfast.agent.build import build_agent
+from holdfast.agent.subagents.registry import AgentRegistry
 from holdfast.log import load
 from holdfast.log.entries import AnyEntry, Ended, Ran, Said, Spawned
 from holdfast.log.store import FileStore
@@ -137,13 +137,13 @@ async def work(place: Path, seed: int, agents: int) -> None:
     model = ChaosModel(Brain(), seed=seed, rate=FAILURES, kinds=kinds)
     store = FileStore()
     session = next((one.id for one in store.sessions()), "")
-    parent = await open_agent(model, directory=place / "project", resume=session, mode="bypass")
+    parent = await build_agent(model, directory=place / "project", resume=session, mode="bypass")
     try:
         while True:
             history = parent.session.view.history
             started = {entry.agent for entry in history if isinstance(entry, Spawned)}
             waves = sum(isinstance(entry, Said) and not entry.hidden for entry in history)
-            is_quiet = parent.engine.is_answered() and not parent.household.lines()
+            is_quiet = parent.engine.is_answered() and not parent.supervisor.lines()
             if len(started) >= agents and is_quiet:
                 return
             async for _ in parent.work(f"wave {waves}" if is_quiet else ""):
@@ -179,7 +179,7 @@ def judge(place: Path) -> JsonObject:
     """Look at the log and at the machine."""
     [found] = FileStore().sessions()
     history = load(found.path).entries
-    known = Register().follow(history).known
+    known = AgentRegistry().follow(history).known
     ends = [entry for entry in history if isinstance(entry, Ended)]
     told = _told(history)
     orphans = {

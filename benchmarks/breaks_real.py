@@ -27,8 +27,8 @@ from pathlib import Path
 from holdfast.log.entries import Framed, Replied, Section
 from holdfast.messages import Message, Text, Usage
 from holdfast.request.build import Caching, Wire, build
-from holdfast.request.cache.calls import Call, explain_calls, totals
-from holdfast.request.cache.monitor import Watch
+from holdfast.request.cache.calls import CallReport, explain_calls, totals
+from holdfast.request.cache.monitor import CacheMonitor
 from holdfast.request.edits import EditedWire
 from holdfast.request.markers import Markers
 from holdfast.simulator.sessions import write
@@ -67,7 +67,7 @@ def recorded(files: list[Path], quiet: bool) -> dict[str, object]:
     }
 
 
-def dropped_reads(calls: list[Call]) -> int:
+def dropped_reads(calls: list[CallReport]) -> int:
     """Count the calls that read less than half of what the call before had read."""
     return sum(
         after.read_tokens < before.read_tokens / 2 for before, after in itertools.pairwise(calls)
@@ -103,7 +103,7 @@ def timed(count: int, *, has_edits: bool) -> dict[str, list[float]]:
     tools = tuple({"name": f"T{i}", "description": prose(rng, 300)} for i in range(30))
     frame = Framed(sections=(Section(name="s", text=prose(rng, 4_000)),), tools=tools)
     messages = [spoken(rng, i) for i in range(count)]
-    wire, edits, markers, watch, history = Wire(), EditedWire(), Markers(), Watch(), []
+    wire, edits, markers, watch, history = Wire(), EditedWire(), Markers(), CacheMonitor(), []
     times: dict[str, list[float]] = {"watched": [], "whole": [], "cpu": []}
     for turn in range(TURNS):
         messages += [spoken(rng, 2 * turn), spoken(rng, 2 * turn + 1)]
@@ -117,8 +117,8 @@ def timed(count: int, *, has_edits: bool) -> dict[str, list[float]]:
         built = time.perf_counter_ns()
         history.append(watch.sending(request, history, names=["s"]))
         history.append(answer)
-        markers.answered()
-        assert watch.answered(history) is None
+        markers.observe_reply()
+        assert watch.observe_reply(history) is None
         times["cpu"].append((time.thread_time_ns() - cpu) / 1e6)
         ended = time.perf_counter_ns()
         times["watched"].append((ended - built) / 1e6)

@@ -17,16 +17,16 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from holdfast.log.spending import Purse
+from holdfast.log.spending import Budget
 from holdfast.messages import text_of
 from holdfast.messages.rules import violations
 from holdfast.models.anthropic import AnthropicModel
 from holdfast.models.chaos import ChaosModel
 from holdfast.models.steady import Patience
 from holdfast.session import Session
-from holdfast.simulator import Answer, BrainRequest, running
+from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.turn.loop import Continued, Loop, Stopped
 from holdfast.turn.round import Toolbox
@@ -42,15 +42,15 @@ class Worker:
     def __init__(self) -> None:
         self.asked = 0
 
-    def answer(self, request: BrainRequest) -> Answer:
+    def answer(self, request: BrainRequest) -> BrainAnswer:
         self.asked += 1
         if self.asked % 40 == 0:
-            return Answer(blocks=(text("That part is done."),))
+            return BrainAnswer(blocks=(text("That part is done."),))
         calls = (tool_use("Look", {"at": f"{self.asked}.{i}"}) for i in range(1 + self.asked % 3))
-        return Answer(blocks=(text("Looking on."), *calls))
+        return BrainAnswer(blocks=(text("Looking on."), *calls))
 
 
-async def _look(given: dict, workplace: Workplace) -> Outcome:
+async def _look(given: dict, tool_context: ToolContext) -> Outcome:
     return Outcome(content=f"saw {given['at']}")
 
 
@@ -82,10 +82,10 @@ async def session_of(turns: int, rate: float, seed: int, url: str, directory: Pa
         model=model,
         toolbox=Toolbox(
             tools={"Look": LOOK},
-            workplace=Workplace(root=directory, home=directory, scratch=directory),
+            tool_context=ToolContext(root=directory, home=directory, scratch=directory),
         ),
         settings=session.engine.settings.loop,
-        purse=Purse(session.engine.settings.budget),
+        budget=Budget(session.engine.settings.budget),
         patience=Patience(first_event_seconds=20, stall_seconds=0.2, answer_seconds=60),
         sleep=_no_wait,
     )

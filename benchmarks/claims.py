@@ -19,8 +19,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from holdfast.agent.subagents.ledger import Ledger, Line
-from holdfast.agent.subagents.tasks import Change, Task, TaskList, Unchanged
+from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger
+from holdfast.agent.subagents.tasks import Task, TaskChange, TaskList, Unchanged
 
 WORK_SECONDS = 100
 HOLD_SECONDS = 0.03
@@ -42,7 +42,7 @@ def work(path: Path, name: str) -> None:
             continue
         print(task.id, flush=True)
         time.sleep(HOLD_SECONDS)
-        tasks.change(task.id, Change(status="completed"), by=name)
+        tasks.change(task.id, TaskChange(status="completed"), by=name)
 
 
 def start(path: Path, name: str) -> subprocess.Popen:
@@ -57,11 +57,11 @@ def fill(path: Path, count: int, dice: random.Random) -> None:
         waits: tuple[str, ...] = ()
         if number > 3 and dice.random() < 1 / 3:
             waits = tuple(str(dice.randrange(1, number)) for _ in range(dice.choice((1, 2))))
-        tasks.create(f"task {number}", "lead", change=Change(waits_for=waits))
+        tasks.create(f"task {number}", "lead", change=TaskChange(waits_for=waits))
 
 
 def history(path: Path) -> list[Task]:
-    return [line.value for line in Ledger(path, Task).news() if isinstance(line, Line)]
+    return [line.value for line in SharedLedger(path, Task).news() if isinstance(line, LedgerLine)]
 
 
 def is_done(path: Path) -> bool:

@@ -57,10 +57,10 @@ from holdfast.simulator import SimulatorClock, SimulatorSettings
 from holdfast.simulator.brains.echo import EchoBrain
 from holdfast.simulator.request import Caller, parse_request
 from holdfast.simulator.simulation import Simulation
-from holdfast.stages.clear.candidates import Stock, weight
+from holdfast.stages.clear.candidates import Candidates, weight
 from holdfast.stages.clear.clear import Clearing, cleared
-from holdfast.stages.clear.placeholder import Lines
-from holdfast.stages.clear.policy import Plan
+from holdfast.stages.clear.placeholder import PlaceholderLines
+from holdfast.stages.clear.policy import ClearPlan
 from holdfast.stages.spill.spill import Spill
 from holdfast.tools.history.history import History
 from holdfast.transcripts.formats import open_transcript
@@ -108,7 +108,7 @@ class Replay:
             SimulatorClock(is_frozen=True),
         )
         self.engine = Engine(Log.create(place, Header(session="replay")), settings)
-        self.engine.watch.clock = self.simulation.clock.now
+        self.engine.monitor.clock = self.simulation.clock.now
         self._earlier = self.simulation.clock.now() - next(e.at for e in entries if e.at)
         self._numbers: dict[int, int] = {}
         self._responses: set[str] = set()
@@ -157,7 +157,7 @@ class Replay:
             usage = await self._call()
         self._record(structs.replace(entry, model="", usage=usage))
         if usage is not None:
-            self.engine.settled()
+            self.engine.finish_turn()
 
     def _result(self, entry: Ran) -> None:
         owner = self.engine.view.round_of(entry.tool_use_id)
@@ -255,12 +255,14 @@ def lost_bytes(path: Path, entries: Sequence[AnyEntry]) -> int:
     return lost
 
 
-def instantly(engine: Engine, stock: Stock) -> None:
+def instantly(engine: Engine, stock: Candidates) -> None:
     """Clear all but the newest, whatever it costs."""
     stock.follow(engine.view)
     batch = stock.batch(KEPT_RESULTS)
     if batch:
-        entry = cleared(engine, Plan(way="paid", batch=batch, why="the ceiling"), Lines())
+        entry = cleared(
+            engine, ClearPlan(way="paid", batch=batch, why="the ceiling"), PlaceholderLines()
+        )
         if entry.ids:
             engine.record(entry)
 
@@ -283,7 +285,7 @@ async def play(entries: Sequence[AnyEntry], policy: str, settings: Settings, mod
             replay.engine.stages = (Clearing(),)
             Spill().attach(replay.engine)
         elif policy == "ceiling":
-            stock = Stock(smallest=settings.clear.smallest_tokens)
+            stock = Candidates(smallest=settings.clear.smallest_tokens)
 
             async def stage(engine: Engine) -> None:
                 instantly(engine, stock)

@@ -23,8 +23,8 @@ from holdfast.log.entries import AnyEntry, Compacted
 from holdfast.messages import Text, ToolUse
 from holdfast.stages.compact.digest import budget_for, digest, gather
 from holdfast.stages.compact.digest.facts import Facts
-from holdfast.stages.compact.directives import Ledger, keep_ledger, tell_directives
-from holdfast.transcripts.writer import Scribe
+from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, tell_directives
+from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view import fold
 from holdfast.view.tokens import O200K, weigh
 
@@ -104,7 +104,7 @@ class Course:
     """A session as it grows."""
 
     rng: random.Random
-    scribe: Scribe = field(default_factory=Scribe)
+    scribe: TranscriptWriter = field(default_factory=TranscriptWriter)
     entries: list[AnyEntry] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     things: list[str] = field(default_factory=list)
@@ -201,7 +201,7 @@ class Course:
         return text, tell_directives(ledger)
 
 
-def keep(facts: Facts) -> Ledger:
+def keep(facts: Facts) -> DirectiveLedger:
     """Keep the ledger of a session."""
     return keep_ledger(facts.words())
 

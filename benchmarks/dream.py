@@ -19,7 +19,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.dream import dream
 from holdfast.memory.memory import Memory
 from holdfast.memory.store import MemoryStore
@@ -156,7 +156,7 @@ def write_session(store: MemoryStore, number: int, said: list[str], at: float) -
             evidence=(f"s{number}#{place}",),
             body=f"{line.rstrip('.')}.\n",
         )
-        changes.append(Change(file=memory.file, text=memory.text, expected=""))
+        changes.append(MemoryChange(file=memory.file, text=memory.text, expected=""))
     store.commit(changes, by="extraction", why=f"session {number}")
 
 

@@ -37,18 +37,18 @@ from holdfast.models.local import LocalModel
 from holdfast.models.prices import cost
 from holdfast.models.protocol import Model, collect
 from holdfast.models.weights import installed_path
-from holdfast.request.cache.prefix_leader import Vanguard
+from holdfast.request.cache.prefix_leader import PrefixLeader
 from holdfast.session import Session
 from holdfast.simulator import (
-    Answer,
+    BrainAnswer,
     BrainRequest,
-    Running,
+    RunningServer,
     SimulatorClock,
     SimulatorSettings,
     running,
 )
 from holdfast.simulator.brains import text, tool_use
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.turn.fork import ForkReply, ForkRequest, Forks, Prefix, out_of_reach
 from holdfast.turn.round import Toolbox
 
@@ -76,15 +76,15 @@ def prose(rng: random.Random, words: int) -> str:
 class Worker:
     """Calls one or two tools for each thing the user says, then answers."""
 
-    def answer(self, request: BrainRequest) -> Answer:
+    def answer(self, request: BrainRequest) -> BrainAnswer:
         """Answer the same to the same conversation."""
         last = request.messages[-1]["content"]
         rng = random.Random(f"{len(request.messages)} {str(last)[-200:]}")
         is_result = isinstance(last, list) and last[0].get("type") == "tool_result"
         if is_result or not request.tools:
-            return Answer(blocks=(text(prose(rng, 30)),))
+            return BrainAnswer(blocks=(text(prose(rng, 30)),))
         calls = [tool_use("Read", {"n": rng.random()}) for _ in range(rng.randint(1, 2))]
-        return Answer(blocks=(text(prose(rng, 10)), *calls))
+        return BrainAnswer(blocks=(text(prose(rng, 10)), *calls))
 
 
 @dataclass(slots=True)
@@ -120,13 +120,13 @@ class Talk:
 
 def forks_of(session: Session, model: Model) -> Forks:
     place = Path(session.engine.log.header.directory)
-    workplace = Workplace(root=place, home=place, scratch=place)
-    toolbox = Toolbox(tools=out_of_reach(session.engine.frame), workplace=workplace)
+    tool_context = ToolContext(root=place, home=place, scratch=place)
+    toolbox = Toolbox(tools=out_of_reach(session.engine.frame), tool_context=tool_context)
     return Forks(parent=session.engine, model=lambda: model, toolbox=lambda: toolbox)
 
 
 @asynccontextmanager
-async def opened(simulator: Running, place: Path, name: str) -> AsyncIterator[Talk]:
+async def opened(simulator: RunningServer, place: Path, name: str) -> AsyncIterator[Talk]:
     """Open a session that has a cache of its own."""
     rng = random.Random(name)
     tool = {"name": "Read", "description": prose(rng, 200), "input_schema": {"type": "object"}}
@@ -134,7 +134,7 @@ async def opened(simulator: Running, place: Path, name: str) -> AsyncIterator[Ta
         with Session.open(
             model=MODEL, system=prose(rng, 2_000), tools=[tool], directory=place
         ) as session:
-            session.engine.watch.clock = simulator.simulation.clock.now
+            session.engine.monitor.clock = simulator.simulation.clock.now
             forks = forks_of(session, model_over(client, MODEL))
             yield Talk(session, client, forks, rng)
 
@@ -156,7 +156,7 @@ def prompt_usd(usage: Usage, *, is_prefix_only: bool = False) -> float:
     return paid.total
 
 
-async def measure_session(simulator: Running, place: Path, turns: int, tokens: int) -> dict:
+async def measure_session(simulator: RunningServer, place: Path, turns: int, tokens: int) -> dict:
     """Play a long session, fork it now and then, and say what was read of what could be."""
     readable = read = fork_readable = fork_read = 0
     async with opened(simulator, place, "session") as talk:
@@ -191,14 +191,14 @@ def in_other_words(prefix: Prefix) -> Prefix:
     )
 
 
-class Impatient(Vanguard):
+class Impatient(PrefixLeader):
     """Lets everyone start at once."""
 
     async def wait(self, key: str) -> asyncio.Event | None:
         return None
 
 
-async def measure_ten(simulator: Running, place: Path, tokens: int) -> dict:
+async def measure_ten(simulator: RunningServer, place: Path, tokens: int) -> dict:
     """Fork one long conversation ten times at once, and compare with once."""
     async with opened(simulator, place, "ten") as talk:
         while not talk.usages() or talk.usages()[-1].prompt_tokens < tokens:
@@ -211,7 +211,7 @@ async def measure_ten(simulator: Running, place: Path, tokens: int) -> dict:
             return sum(prompt_usd(reply.usage, is_prefix_only=True) for reply in replies)
 
         one, ten, warm = await usd(1), await usd(FORKS), await usd(FORKS, cools=False)
-        talk.forks.vanguard = Impatient()
+        talk.forks.leader = Impatient()
         apart = await usd(FORKS)
         length = talk.usages()[-1].prompt_tokens
     return {
@@ -250,7 +250,7 @@ async def _local(model: LocalModel, place: Path) -> dict:
             return usage.input_tokens + usage.cache_write_tokens, time.perf_counter() - began
 
         session.user(prose(rng, LOCAL_TOKENS // 3))
-        session.engine.settle(await collect(model.stream(await session.prepare())))
+        session.engine.record_reply(await collect(model.stream(await session.prepare())))
         prefix = session.engine.prefix()
         shared, shared_seconds = await ask(prefix)
         apart, apart_seconds = await ask(in_other_words(prefix))

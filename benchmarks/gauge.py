@@ -51,28 +51,28 @@ def follow(entries: Iterable[AnyEntry], score: Score) -> None:
     gauge, last, chars = None, None, 0
     for entry in entries:
         view.apply(entry)
-        anchor = view.anchor
-        if isinstance(entry, Replied) and anchor is not None and anchor.n == entry.n:
+        reported = view.reported
+        if isinstance(entry, Replied) and reported is not None and reported.n == entry.n:
             if gauge is not None and last is not None:
-                judge(score, gauge, last, anchor, chars)
-            last, chars = anchor, 0
+                judge(score, gauge, last, reported, chars)
+            last, chars = reported, 0
         if isinstance(entry, Replied):
             gauge = follower.follow(view)
         chars += plain_chars(entry)
 
 
-def judge(score: Score, gauge: Gauge, last: Anchor, anchor: Anchor, chars: int) -> None:
+def judge(score: Score, gauge: Gauge, last: Anchor, reported: Anchor, chars: int) -> None:
     """Compare what was predicted for a prompt with what its usage says."""
-    recorded = anchor.usage.prompt_tokens
+    recorded = reported.usage.prompt_tokens
     grown = recorded - last.usage.prompt_tokens
     if grown <= SMALLEST_GROWTH_TOKENS:
         return
-    if last.model != anchor.model:
+    if last.model != reported.model:
         return  # another model counts the whole context anew: that is no growth
-    size = gauge.size_tokens(anchor.then)
+    size = gauge.size_tokens(reported.then)
     score.gauge.append((size - recorded) / grown)
     score.plain.append(chars / PLAIN_CHARS_PER_TOKEN / grown - 1)
-    score.within += recorded <= size + gauge.margin_tokens(anchor.then)
+    score.within += recorded <= size + gauge.margin_tokens(reported.then)
 
 
 def plain_chars(entry: AnyEntry) -> int:

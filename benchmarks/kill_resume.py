@@ -25,7 +25,7 @@ from holdfast.log import load
 from holdfast.log.entries import AnyEntry, Ran, Replied, Said
 from holdfast.messages import text_of
 from holdfast.messages.rules import violations
-from holdfast.simulator import Answer, BrainRequest, running
+from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
 from holdfast.view import fold
 
@@ -44,19 +44,19 @@ class Stepper:
     def __init__(self, steps: int) -> None:
         self.steps = steps
 
-    def answer(self, request: BrainRequest) -> Answer:
+    def answer(self, request: BrainRequest) -> BrainAnswer:
         done = sum(
             block.get("type") == "tool_result"
             for message in request.messages
             for block in message["content"]
         )
         if done >= self.steps:
-            return Answer(blocks=(text("All steps are written."),))
+            return BrainAnswer(blocks=(text("All steps are written."),))
         words = f"Step {done} comes next. " * 20
         command = f"sleep 0.01; echo step-{done} >> steps.txt"
         look = tool_use("Glob", {"pattern": "*.txt"})
         step = tool_use("Bash", {"command": command})
-        return Answer(blocks=(text(words), step, *((look,) if done % 3 == 0 else ())))
+        return BrainAnswer(blocks=(text(words), step, *((look,) if done % 3 == 0 else ())))
 
 
 def start(url: str, project: Path, home: Path, *words: str) -> subprocess.Popen:

@@ -18,13 +18,13 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from holdfast.log.spending import Purse
+from holdfast.log.spending import Budget
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.protocol import Event, Reply, Request, play
 from holdfast.session import Session
 from holdfast.settings import LoopSettings, Settings
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.turn.loop import Loop
 from holdfast.turn.round import Toolbox
@@ -72,7 +72,7 @@ class InstantModel:
         return None
 
 
-async def _read(given: object, workplace: Workplace) -> Outcome:
+async def _read(given: object, tool_context: ToolContext) -> Outcome:
     return Outcome(content=RESULT)
 
 
@@ -110,7 +110,7 @@ def build(directory: Path, messages: int) -> Session:
             stop_reason="tool_use",
             usage=Usage(input_tokens=10, cache_read_tokens=n, output_tokens=5),
         )
-        session.engine.settle(reply)
+        session.engine.record_reply(reply)
         session.tool_result(f"old_{n}", RESULT)
     return session
 
@@ -123,10 +123,10 @@ async def overhead(session: Session, directory: Path, turns: int) -> tuple[list[
         model=model,
         toolbox=Toolbox(
             tools={"Read": TOOL},
-            workplace=Workplace(root=directory, home=directory, scratch=directory),
+            tool_context=ToolContext(root=directory, home=directory, scratch=directory),
         ),
         settings=session.engine.settings.loop,
-        purse=Purse(session.engine.settings.budget),
+        budget=Budget(session.engine.settings.budget),
     )
     async for _ in loop.run():
         pass

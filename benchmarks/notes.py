@@ -46,11 +46,11 @@ from holdfast.settings import (
     WindowSettings,
 )
 from holdfast.simulator.request import Caller, parse_request
-from holdfast.stages.compact.compact import Compaction, Wish
+from holdfast.stages.compact.compact import Compaction, CompactRequest
 from holdfast.stages.compact.digest import estimated_tokens
 from holdfast.stages.compact.from_notes import FromNotes
 from holdfast.stages.notes.asking import ask_for_update
-from holdfast.stages.notes.notes import Noting
+from holdfast.stages.notes.notes import Notes
 from holdfast.stages.spill.spill import Spill
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import Prefix
@@ -95,7 +95,7 @@ class Played(Replay):
     ) -> None:
         super().__init__(entries, settings, MODEL, place)
         self._found, self._count = found, count
-        self._notes, self._compaction = Noting(), Compaction()
+        self._notes, self._compaction = Notes(), Compaction()
         self._compaction.notes = FromNotes(self._notes)
         self._notes.updated = self._compaction.make_ready
         Spill().attach(self.engine)
@@ -121,7 +121,7 @@ class Played(Replay):
         items, history = list(engine.view.items), list(engine.view.history)
         began = time.perf_counter()
         try:
-            entry = await self._compaction.compact(engine, Wish())
+            entry = await self._compaction.compact(engine, CompactRequest())
         except HoldfastError as error:
             print(f"not compacted: {error}", file=sys.stderr)
             return
@@ -148,10 +148,10 @@ class Played(Replay):
         """Work out what a model's update would read, for each that the engine made."""
         noted = [e for e in self.engine.view.history[self._noted :] if isinstance(e, Noted)]
         self._noted = len(self.engine.view.history)
-        if not noted or self.engine.view.anchor is None:
+        if not noted or self.engine.view.reported is None:
             return
         self._found.updates += len(noted)
-        left = self.engine.view.anchor.usage
+        left = self.engine.view.reported.usage
         usage = await self._forked(self.engine.prefix())
         marked = left.cache_read_tokens + left.cache_write_tokens
         if marked:

@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.request.cache.cache_state import Lifetime, Warmth, call_usd, steps
-from holdfast.request.cache.forecast import Outlook, expect
-from holdfast.request.cache.payback import Edit, payback
+from holdfast.request.cache.cache_state import CacheState, Lifetime, call_usd, steps
+from holdfast.request.cache.forecast import Forecast, expect
+from holdfast.request.cache.payback import HistoryEdit, payback
 from quiet import quiet_sessions
 
 MODELS = ("claude-sonnet-5-5", "claude-sonnet-4-6", "claude-fable-5-1", "claude-haiku-5-5")
@@ -226,7 +226,7 @@ def by_table(table: NDArray[np.bool_]) -> Decide:
     return lambda moment: bool(table[moment.t, int(moment.is_cold), moment.cleared])
 
 
-def by_payback(outlook: Callable[[Moment], Outlook]) -> Decide:
+def by_payback(outlook: Callable[[Moment], Forecast]) -> Decide:
     """Ask payback."""
 
     def decide(moment: Moment) -> bool:
@@ -234,7 +234,7 @@ def by_payback(outlook: Callable[[Moment], Outlook]) -> Decide:
         cleared_tokens = session.results[clearable] - session.results[cleared]
         kept = round(session.kept(cleared))
         warm = 0 if moment.is_cold else round(session.prompt(t - 1, cleared))
-        edit = Edit(
+        edit = HistoryEdit(
             at_tokens=round(
                 session.settled(cleared) + session.said[cleared + 1] - session.said[cleared]
             ),
@@ -249,7 +249,7 @@ def by_payback(outlook: Callable[[Moment], Outlook]) -> Decide:
         found = payback(
             edit,
             prompt_tokens=round(session.prompt(t, cleared)),
-            warmth=Warmth(
+            warmth=CacheState(
                 tokens=warm,
                 marked=() if moment.is_cold else (kept,),
                 lifetime=session.scenario.lifetime,
@@ -263,15 +263,15 @@ def by_payback(outlook: Callable[[Moment], Outlook]) -> Decide:
     return decide
 
 
-def told(alive: Floats) -> Callable[[Moment], Outlook]:
+def told(alive: Floats) -> Callable[[Moment], Forecast]:
     """Expect what the distribution says on average, and the growth so far."""
     left = np.array(
         [alive[t + 1 :].sum() / alive[t] if alive[t] else 0.0 for t in range(len(alive))]
     )
 
-    def outlook(moment: Moment) -> Outlook:
+    def outlook(moment: Moment) -> Forecast:
         usual = by_default(moment)
-        return Outlook(
+        return Forecast(
             calls=float(left[moment.t]),
             cold_share=moment.session.scenario.cold_share,
             growth_tokens=usual.growth_tokens,
@@ -281,7 +281,7 @@ def told(alive: Floats) -> Callable[[Moment], Outlook]:
     return outlook
 
 
-def by_default(moment: Moment) -> Outlook:
+def by_default(moment: Moment) -> Forecast:
     """Expect what `expect` makes of the session so far, and nothing else."""
     session, t = moment.session, moment.t
     results = float(session.results[t])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.log.entries import CacheBroke
 from holdfast.session import Session
-from holdfast.simulator import Answer, BrainRequest, SimulatorClock, running
+from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorClock, running
 from holdfast.simulator.brains import text, thinking, tool_use
 
 WORDS = Path(__file__).read_text(encoding="utf-8").split()
@@ -27,14 +27,14 @@ def prose(rng: random.Random, words: int) -> str:
 class ChanceBrain:
     """Answers by chance: words, now and then thoughts, half of the time tools."""
 
-    def answer(self, request: BrainRequest) -> Answer:
+    def answer(self, request: BrainRequest) -> BrainAnswer:
         """Answer the same to the same conversation."""
         rng = random.Random(f"{len(request.messages)} {str(request.messages[-1])[:300]}")
         blocks = [thinking(prose(rng, 60))] if rng.random() < 0.5 else []
         blocks.append(text(prose(rng, rng.randint(5, 200))))
         if rng.random() < 0.5:
             blocks += [tool_use("Read", {"n": rng.random()}) for _ in range(rng.randint(1, 4))]
-        return Answer(blocks=tuple(blocks))
+        return BrainAnswer(blocks=tuple(blocks))
 
 
 async def quiet_sessions(count: int) -> dict[str, object]:
@@ -48,7 +48,7 @@ async def quiet_sessions(count: int) -> dict[str, object]:
             for seed in range(count):
                 rng = random.Random(seed)
                 with one_session(rng, Path(name)) as session:
-                    session.engine.watch.clock = clock.now
+                    session.engine.monitor.clock = clock.now
                     calls += await live(session, client, clock, rng, str(seed))
                     alarms += sum(
                         isinstance(entry, CacheBroke) and not entry.expected

@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.memory import Memory
 from holdfast.memory.recall import Recall
 from holdfast.memory.store import MemoryStore
@@ -140,7 +140,7 @@ def filled(place: Path, turns: list[Turn]) -> MemoryStore:
             modified=now - number,
             body=f"{turn.when}\n{turn.text}\n",
         )
-        changes.append(Change(file=memory.file, text=memory.text, expected=""))
+        changes.append(MemoryChange(file=memory.file, text=memory.text, expected=""))
     store.commit(changes, by="agent", why="benchmark")
     return store
 

@@ -34,7 +34,7 @@ from holdfast.messages import Block, Text, Thinking, ToolResult, ToolUse, text_o
 from holdfast.models import Model, open_model
 from holdfast.session.scratch_session import Manners, on_paper, tried
 from holdfast.settings import Settings
-from holdfast.stages.compact.compact import Wish
+from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.digest import LIMITS, budget_for, digest, estimated_tokens, gather
 from holdfast.stages.compact.digest.user_text import typed
 from holdfast.stages.compact.directives import keep_ledger
@@ -155,7 +155,7 @@ def by_digest(segment: Segment, size_tokens: int | None, count: Count) -> str:
 async def by_model(segment: Segment, name: str, client: Model) -> tuple[str, bool]:
     """Have a model write the summary, as in a session, and say whether it did."""
     with on_paper(segment.history, Settings(), client=client, model=name) as session:
-        draft = await tried(session, Wish(trigger="manual"), Manners())
+        draft = await tried(session, CompactRequest(trigger="manual"), Manners())
         return draft.composed.text, draft.by == "model"
 
 

@@ -134,7 +134,7 @@ def crowded(directory: Path, name: str, tokens: int) -> Engine:
     stream = messages(1)
     while engine.fullness().used_tokens < tokens:
         grow(engine, next(stream)())
-    engine.record(Asked(at=engine.watch.clock()))
+    engine.record(Asked(at=engine.monitor.clock()))
     return engine
 
 
@@ -193,7 +193,7 @@ def full_pass(directory: Path, name: str, *, is_known: bool) -> tuple[float, int
         drive(stage, engine)
         engine.settings = replace(engine.settings, clear=ClearSettings())
     soon = time.time() + 2 * 3_600
-    engine.watch.clock = lambda: soon
+    engine.monitor.clock = lambda: soon
     gc.collect()
     took = timed(stage, engine)
     entry = engine.view.history[-1]

@@ -15,7 +15,7 @@ from holdfast.settings import (
     Settings,
     WindowSettings,
 )
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.turn.fork import Forks, out_of_reach
 from holdfast.turn.round import Toolbox
 
@@ -69,11 +69,13 @@ class Talk:
         self.engine, self.stage = self.session.engine, self.session.compaction
         self.told = []
         self.stage.around.tell = self.told.append
-        workplace = Workplace(root=directory, home=directory, scratch=directory / "scratch")
+        tool_context = ToolContext(root=directory, home=directory, scratch=directory / "scratch")
         self.forks = Forks(
             parent=self.engine,
             model=lambda: self.model,
-            toolbox=lambda: Toolbox(tools=out_of_reach(self.engine.frame), workplace=workplace),
+            toolbox=lambda: Toolbox(
+                tools=out_of_reach(self.engine.frame), tool_context=tool_context
+            ),
             retries=Retries(attempts=1, base_seconds=0.0),
             patience=Patience(first_event_seconds=5, stall_seconds=5),
         )

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.log.entries import Ran, Said
 from holdfast.messages import text_of
 from holdfast.messages.rules import violations
@@ -41,7 +41,7 @@ def project(tmp_path):
 @asynccontextmanager
 async def agent(project, script, **options):
     """An agent with a scripted model, closed at the end."""
-    opened = await open_agent(ScriptedModel(script, name=MODEL), directory=project, **options)
+    opened = await build_agent(ScriptedModel(script, name=MODEL), directory=project, **options)
     try:
         yield opened
     finally:
@@ -150,7 +150,7 @@ async def test_a_fallback_that_took_over_stays(project):
     """The next prompt goes to the model that answers, under its own name."""
     primary = ScriptedModel("error: 529 retry-after=9999", name=MODEL)
     fallback = ScriptedModel("text: I can\n---\ntext: still here", name="claude-haiku-4-5")
-    one = await open_agent(primary, directory=project, fallback=fallback)
+    one = await build_agent(primary, directory=project, fallback=fallback)
     assert (await run(one))[-1].text == "I can"
     assert (await run(one, "again"))[-1].text == "still here"
     assert [request.kwargs["model"] for request in fallback.requests] == ["claude-haiku-4-5"] * 2
@@ -219,10 +219,10 @@ async def test_forks_of_an_agent_are_asked_and_paid_like_itself(project):
     """Its model answers, its purse pays, its abort ends them."""
     async with agent(project, "text: Done.\n---\ntext: A summary.", mode="bypass") as one:
         await run(one)
-        spent = one.purse.session.answers
+        spent = one.budget.session.answers
         reply = await one.engine.ask(ForkRequest(say="Sum up.", source="notes"))
         assert reply.text == "A summary."
-        assert one.purse.session.answers == spent + 1
+        assert one.budget.session.answers == spent + 1
         one.abort.set()
         assert (await one.engine.ask(ForkRequest(say="Again.", source="notes"))).reason == "aborted"
 

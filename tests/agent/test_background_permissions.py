@@ -6,17 +6,17 @@ from contextlib import asynccontextmanager
 import pytest
 
 from holdfast.agent.background_permissions import judged_by
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.messages import ToolUse
 from holdfast.models.scripted import ScriptedModel
 from holdfast.settings import home
 from holdfast.tools.standard import tool_named
-from holdfast.turn.round import Denial, Pass
+from holdfast.turn.round import Allowed, Denied
 
 
 @asynccontextmanager
 async def agent(project, mode="ask"):
-    opened = await open_agent(ScriptedModel("text: x"), directory=project, mode=mode)
+    opened = await build_agent(ScriptedModel("text: x"), directory=project, mode=mode)
     try:
         yield opened
     finally:
@@ -34,7 +34,7 @@ async def test_what_lies_inside_may_be_read(tmp_path, mode):
     """In every mode."""
     (tmp_path / "a.py").write_text("x")
     async with agent(tmp_path, mode) as one:
-        assert isinstance(await judge(one, "Read", file_path=str(tmp_path / "a.py")), Pass)
+        assert isinstance(await judge(one, "Read", file_path=str(tmp_path / "a.py")), Allowed)
 
 
 @pytest.mark.parametrize("mode", ["ask", "accept_edits", "bypass"])
@@ -42,7 +42,7 @@ async def test_what_would_be_asked_is_denied(tmp_path, mode):
     """Nobody is there to be asked, also where the agent itself may do anything."""
     async with agent(tmp_path, mode) as one:
         verdict = await judge(one, "Read", file_path="/etc/hostname")
-        assert isinstance(verdict, Denial) and "outside" in verdict.reason
+        assert isinstance(verdict, Denied) and "outside" in verdict.reason
 
 
 async def test_a_link_that_leads_out_is_outside(tmp_path):
@@ -52,7 +52,7 @@ async def test_a_link_that_leads_out_is_outside(tmp_path):
     project.mkdir()
     (project / "link").symlink_to(tmp_path / "secret")
     async with agent(project) as one:
-        assert isinstance(await judge(one, "Read", file_path=str(project / "link")), Denial)
+        assert isinstance(await judge(one, "Read", file_path=str(project / "link")), Denied)
 
 
 async def test_what_is_handed_to_it_may_be_read_besides(tmp_path):
@@ -63,8 +63,8 @@ async def test_what_is_handed_to_it_may_be_read_besides(tmp_path):
     (logs / "a.jsonl").write_text("x")
     async with agent(project) as one:
         path = str(logs / "a.jsonl")
-        assert isinstance(await judge(one, "Read", (logs,), file_path=path), Pass)
-        assert isinstance(await judge(one, "Read", (logs,), file_path=str(tmp_path)), Denial)
+        assert isinstance(await judge(one, "Read", (logs,), file_path=path), Allowed)
+        assert isinstance(await judge(one, "Read", (logs,), file_path=str(tmp_path)), Denied)
 
 
 async def test_a_hooks_no_holds_beside_the_conversation_too(tmp_path):
@@ -77,4 +77,4 @@ async def test_a_hooks_no_holds_beside_the_conversation_too(tmp_path):
     (tmp_path / "a.py").write_text("x")
     async with agent(tmp_path) as one:
         verdict = await judge(one, "Read", file_path=str(tmp_path / "a.py"))
-        assert isinstance(verdict, Denial) and "not that one" in verdict.reason
+        assert isinstance(verdict, Denied) and "not that one" in verdict.reason

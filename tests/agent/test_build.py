@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.log.entries import Framed, Said
 from holdfast.log.store import FileStore
 from holdfast.messages import Text, text_of
@@ -39,7 +39,7 @@ def project(tmp_path):
 async def agent(project, script, **options):
     """An agent with a scripted model, closed at the end."""
     model = ScriptedModel(script, name=MODEL)
-    opened = await open_agent(model, directory=project, mode="bypass", **options)
+    opened = await build_agent(model, directory=project, mode="bypass", **options)
     try:
         yield opened
     finally:
@@ -76,7 +76,7 @@ async def test_a_session_begins_with_one_frame(project):
 async def test_the_scratchpad_it_is_told_of_is_there(project):
     """Private, and among the directories the agent works in."""
     async with agent(project, "text: ok") as one:
-        pad = one.workplace.more_roots[-1]
+        pad = one.tool_context.more_roots[-1]
         assert pad.is_dir()
         assert pad.stat().st_mode & 0o777 == 0o700
         texts = {section.name: section.text for section in one.engine.frame.sections}
@@ -207,7 +207,7 @@ async def test_the_offline_agent_is_not_led_astray_by_a_reminder(project):
     with running(DigestBrain("true")) as simulator:
         name = "simulated/claude-sonnet-5-5"
         model = open_model(name, base_url=simulator.url, api_key="none")
-        one = await open_agent(model, directory=project, mode="bypass")
+        one = await build_agent(model, directory=project, mode="bypass")
         await run(one, 'replace "x = 1" with "x = 2" in api/code.py')
         await one.close()
         assert len(brought(one)) == 1

@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.log.entries import Cleared
 from holdfast.messages import text_of
 from holdfast.models.scripted import ScriptedModel
@@ -31,11 +31,11 @@ async def test_a_cleared_read_is_not_answered_with_unchanged(tmp_path):
     )
     script = "\n---\n".join([READ, *OTHERS, "text: so far", READ, "text: done"])
     model = ScriptedModel(script, name="claude-opus-4-6")
-    agent = await open_agent(model, directory=tmp_path, mode="bypass", settings=settings)
+    agent = await build_agent(model, directory=tmp_path, mode="bypass", settings=settings)
     async for _ in agent.run("read it"):
         pass
     later = time.time() + 600
-    agent.engine.watch.clock = lambda: later
+    agent.engine.monitor.clock = lambda: later
     async for _ in agent.run("and again"):
         pass
     history = agent.session.view.history

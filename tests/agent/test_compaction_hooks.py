@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.hooks import Hook, Hooks
 from holdfast.log.entries import Compacted, Failed, Framed
 from holdfast.messages import text_of
@@ -60,7 +60,7 @@ def project(tmp_path):
 async def agent(project, *scripts, hooks=(), settings=SMALL):
     """An agent with a scripted model, closed at the end."""
     model = ScriptedModel("\n---\n".join(scripts), name=MODEL)
-    opened = await open_agent(model, directory=project, mode="bypass", settings=settings)
+    opened = await build_agent(model, directory=project, mode="bypass", settings=settings)
     opened.hooks = Hooks(hooks=tuple(Hook(event=e, command=c) for e, c in hooks))
     try:
         yield opened

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.agent.memory_jobs import dreams_of
 from holdfast.log.entries import Dreamt, Failed, Forked
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import Memory
 from holdfast.memory.paths import memory_directory
@@ -36,7 +36,7 @@ def project(tmp_path):
     root = memory_directory(home(), place)
     with MemoryStore(root) as store:
         changes = [
-            Change(
+            MemoryChange(
                 file=f,
                 text=Memory(file=f, name=f, description="board", body=SAME).text,
                 expected="",
@@ -65,7 +65,7 @@ def settings(consent="write", **dream):
 @asynccontextmanager
 async def agent(project, script, **dream):
     model = ScriptedModel(script, name=MODEL)
-    opened = await open_agent(model, directory=project, mode="bypass", settings=settings(**dream))
+    opened = await build_agent(model, directory=project, mode="bypass", settings=settings(**dream))
     try:
         yield opened
     finally:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.log.entries import Failed, Forked, Recalled, Remembered, Said
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.inbox import Inbox
 from holdfast.memory.memory import Memory
 from holdfast.memory.paths import memory_directory
@@ -43,7 +43,7 @@ def project(tmp_path):
 async def agent(project, script, **options):
     """An agent in a chat, closed at the end."""
     model = ScriptedModel(script, name=MODEL)
-    opened = await open_agent(model, directory=project, source="chat", mode="bypass", **options)
+    opened = await build_agent(model, directory=project, source="chat", mode="bypass", **options)
     try:
         yield opened
     finally:
@@ -186,7 +186,7 @@ async def test_looked_at_every_third_time(project):
 async def test_a_single_run_is_not_kept_waiting(project):
     """Only a chat learns, unless the setting says always; recall works in both."""
     model = ScriptedModel("text: Done.", name=MODEL)
-    one = await open_agent(model, directory=project, mode="bypass")
+    one = await build_agent(model, directory=project, mode="bypass")
     await say(one, "we deploy on Tuesday nights")
     await one.close()
     assert len(model.requests) == 1
@@ -240,7 +240,7 @@ async def test_a_stale_source_is_said_with_the_memory(project, kept):
     memory = Memory(
         file="d.md", name="d", description="the deploy window", sources={"deploy.yaml": "0" * 16}
     )
-    change = Change(file="d.md", text=memory.text, expected="")
+    change = MemoryChange(file="d.md", text=memory.text, expected="")
     kept(lambda store: store.commit([change], by="person", why="x"))
     async with agent(project, "text: Hi.\n---\ntext: Nothing.") as one:
         await say(one, "deploy window?")

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from holdfast.cli.cost_command import command
 from holdfast.log import Header, write_log
 from holdfast.log.entries import Forked, Framed, Ran, Replied, Said, Section
-from holdfast.log.spending import Purse
+from holdfast.log.spending import Budget
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.messages.measure import measure_text
 from holdfast.settings import BudgetSettings
@@ -60,7 +60,7 @@ def test_json_adds_up(transcript):
 
 def test_the_days_of_the_ledger_are_shown(transcript):
     """What other sessions spent today is there too."""
-    Purse(limits=BudgetSettings()).pay("claude-opus-5-5", Usage(input_tokens=1_000_000))
+    Budget(limits=BudgetSettings()).pay("claude-opus-5-5", Usage(input_tokens=1_000_000))
     assert "all sessions, by day" in cost(transcript)
     assert "$  4.0000" in cost(transcript)
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast.cli.dream_command import command
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.memory import Memory
 from holdfast.memory.paths import memory_directory
 from holdfast.memory.store import MemoryStore
@@ -25,7 +25,7 @@ def project(tmp_path, monkeypatch):
         memories = [
             Memory(file=f, name=f, description="board", body=BODY) for f in ("a.md", "b.md")
         ]
-        changes = [Change(file=m.file, text=m.text, expected="") for m in memories]
+        changes = [MemoryChange(file=m.file, text=m.text, expected="") for m in memories]
         store.commit(changes, by="agent", why="begin")
     return tmp_path
 

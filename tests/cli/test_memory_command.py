@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from holdfast.cli.dream_command import command as dream_command
 from holdfast.cli.memory_command import command as memory_command
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.inbox import Inbox
 from holdfast.memory.paths import memory_directory
 from holdfast.memory.refusals import MemoryRefused, NoSuchMemory
@@ -127,7 +127,9 @@ def test_export_writes_plain_files(tmp_path):
 def test_the_inbox_waits_for_consent(project):
     """Shown as a diff, accepted or declined by number or all at once."""
     with MemoryStore(memory_directory(home(), project)) as store:
-        changes = [Change(file=f"{name}.md", text=f"# {name}\n", expected="") for name in "abc"]
+        changes = [
+            MemoryChange(file=f"{name}.md", text=f"# {name}\n", expected="") for name in "abc"
+        ]
         Inbox(store).propose(changes, by="extraction", why="said so", is_outside=True)
     shown = memory("inbox")
     assert "after text from outside" in shown and "+# a" in shown
@@ -164,9 +166,13 @@ def test_a_dream_shows_its_diff_and_can_be_undone():
 def test_one_conflict_does_not_keep_the_other_proposals_waiting(project):
     """What could be written is; what could not is named."""
     with MemoryStore(memory_directory(home(), project)) as store:
-        changes = [Change(file=f"{name}.md", text=f"# {name}\n", expected="") for name in "abc"]
+        changes = [
+            MemoryChange(file=f"{name}.md", text=f"# {name}\n", expected="") for name in "abc"
+        ]
         Inbox(store).propose(changes, by="extraction", why="said so")
-        store.commit([Change(file="b.md", text="# Mine\n", expected="")], by="person", why="x")
+        store.commit(
+            [MemoryChange(file="b.md", text="# Mine\n", expected="")], by="person", why="x"
+        )
     done = CliRunner().invoke(memory_command, ["inbox", "--accept", "all"])
     assert done.exit_code == 1
     assert done.output.startswith("2 accepted, 1 conflicts (2: b.md was changed by person")

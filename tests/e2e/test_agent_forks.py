@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.log.entries import Ended, Forked
 from holdfast.models import open_model
-from holdfast.simulator import Answer, BrainRequest, running
+from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
 
 pytest.importorskip("anthropic")
@@ -16,13 +16,13 @@ FORKS = 10
 class Splitting:
     """Splits the task among forks, and answers each."""
 
-    def answer(self, request: BrainRequest) -> Answer:
+    def answer(self, request: BrainRequest) -> BrainAnswer:
         last = str(request.messages[-1]["content"])
         if "You are now a fork" in last:
-            return Answer(blocks=(text("My part is done."),))
+            return BrainAnswer(blocks=(text("My part is done."),))
         if "tool_result" in last or "<agent id" in last:
-            return Answer(blocks=(text("All under way."),))
-        return Answer(blocks=tuple(self._start(n) for n in range(FORKS)))
+            return BrainAnswer(blocks=(text("All under way."),))
+        return BrainAnswer(blocks=tuple(self._start(n) for n in range(FORKS)))
 
     def _start(self, number):
         given = {"description": "a part", "agent": "fork", "prompt": f"part {number}"}
@@ -33,7 +33,7 @@ async def test_ten_forks_pay_for_one_prefix(tmp_path):
     """Each reads what its parent left, and writes only its own words."""
     with running(Splitting()) as simulator:
         model = open_model("simulated/claude-sonnet-5-5", base_url=simulator.url, api_key="x")
-        agent = await open_agent(model, directory=tmp_path, system="Be brief. " * 20_000)
+        agent = await build_agent(model, directory=tmp_path, system="Be brief. " * 20_000)
         try:
             async for _ in agent.work("Split it."):
                 pass

@@ -15,7 +15,7 @@ from holdfast.models.protocol import collect
 from holdfast.request.edits import deleted_tokens
 from holdfast.session import Session
 from holdfast.settings import CacheSettings, ClearSettings, Settings
-from holdfast.simulator import Answer, SimulatorClock, SimulatorSettings, running
+from holdfast.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, running
 from holdfast.simulator.brains import text, tool_use
 
 MODEL = "simulated/claude-opus-5"
@@ -44,7 +44,7 @@ class Reader:
         self.seen.append(request.messages)
         calls = sum(m["role"] == "assistant" for m in request.messages)
         use = tool_use("Read", {"file_path": f"/shop/{calls}.py"})
-        return Answer(blocks=(text("next"), use))
+        return BrainAnswer(blocks=(text("next"), use))
 
 
 class Work:
@@ -57,7 +57,7 @@ class Work:
             model=MODEL, system=SYSTEM, tools=TOOLS, store=store, settings=settings
         )
         self.session.user("Read everything.")
-        self.session.engine.watch.clock = simulator.simulation.clock.now
+        self.session.engine.monitor.clock = simulator.simulation.clock.now
         self.usages = []
 
     @property
@@ -73,7 +73,7 @@ class Work:
         """Send what there is, and give back what the tool says."""
         request = await self.session.engine.prepare(max_output_tokens=500)
         reply = await collect(self.model.stream(request))
-        self.session.engine.settle(reply)
+        self.session.engine.record_reply(reply)
         self.usages.append(reply.usage)
         for block in reply.content:
             if isinstance(block, ToolUse):
@@ -91,7 +91,7 @@ class Work:
         self.session = Session.resume(
             self.session.id, store=self.store, settings=settings or self.settings
         )
-        self.session.engine.watch.clock = self.simulator.simulation.clock.now
+        self.session.engine.monitor.clock = self.simulator.simulation.clock.now
 
     async def close(self):
         self.session.close()

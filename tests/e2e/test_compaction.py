@@ -15,7 +15,7 @@ from holdfast.settings import (
     Settings,
     WindowSettings,
 )
-from holdfast.simulator import Answer, SimulatorClock, running
+from holdfast.simulator import BrainAnswer, SimulatorClock, running
 from holdfast.simulator.brains import text
 
 WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
@@ -47,10 +47,10 @@ class Brain:
         """Answer by what was said last."""
         last = str(request.messages[-1])
         if request.purpose == "summary":
-            return Answer(blocks=(text("The provider says: the mast is up."),))
+            return BrainAnswer(blocks=(text("The provider says: the mast is up."),))
         if "The work pauses here" in last:
-            return Answer(blocks=(text(f"<summary>{SECTIONS}</summary>"),))
-        return Answer(blocks=(text(prose(last[-50:], 200)),))
+            return BrainAnswer(blocks=(text(f"<summary>{SECTIONS}</summary>"),))
+        return BrainAnswer(blocks=(text(prose(last[-50:], 200)),))
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ class Talk:
                 notes=NotesSettings(on=False),
             ),
         )
-        self.session.engine.watch.clock = simulator.simulation.clock.now
+        self.session.engine.monitor.clock = simulator.simulation.clock.now
 
     def of(self, kind):
         return [e for e in self.session.view.history if isinstance(e, kind)]

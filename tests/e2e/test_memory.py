@@ -6,7 +6,7 @@ import subprocess
 import anthropic
 import pytest
 
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.log.entries import CacheBroke, Forked, Recalled, Remembered, Replied
 from holdfast.models.anthropic import AnthropicModel
 from holdfast.simulator import running
@@ -36,7 +36,7 @@ async def talk(url, project, prompts):
     """Have a chat, letting what runs beside it finish after each turn; give the log."""
     async with anthropic.AsyncAnthropic(base_url=url, api_key="any", max_retries=0) as client:
         model = AnthropicModel("claude-sonnet-5-5", client=client)
-        agent = await open_agent(model, directory=project, source="chat", mode="bypass")
+        agent = await build_agent(model, directory=project, source="chat", mode="bypass")
         for prompt in prompts:
             async for _ in agent.run(prompt):
                 pass

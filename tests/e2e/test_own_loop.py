@@ -43,7 +43,7 @@ def test_results_in_a_user_message_are_taken_as_results(tmp_path):
     with Session.open(model="claude-sonnet-4-6", directory=tmp_path) as session:
         session.user("go")
         use = {"type": "tool_use", "id": "t", "name": "a", "input": {}}
-        session.engine.settle(reply_from({"role": "assistant", "id": "m", "content": [use]}))
+        session.engine.record_reply(reply_from({"role": "assistant", "id": "m", "content": [use]}))
         result = {"type": "tool_result", "tool_use_id": "t", "content": "done"}
         session.user([result, {"type": "text", "text": "and now?"}])
         last = session.view.messages()[-1].content

@@ -18,7 +18,7 @@ import pytest
 from holdfast.messages import ToolUse
 from holdfast.messages.rules import violations
 from holdfast.session import Session
-from holdfast.simulator import Answer, BrainRequest, running
+from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import thinking
 from holdfast.simulator.brains.digest import DigestBrain
 
@@ -53,7 +53,7 @@ class ThinkingCoder:
         self._coder = DigestBrain(test_command="cat greeting.py")
         self.requests: list[BrainRequest] = []
 
-    def answer(self, request: BrainRequest) -> Answer:
+    def answer(self, request: BrainRequest) -> BrainAnswer:
         self.requests.append(request)
         answer = self._coder.answer(request)
         thought = thinking(f"This is step {len(self.requests)}.")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.log.entries import Restored
 from holdfast.messages import text_of
 from holdfast.messages.rules import violations
@@ -34,7 +34,7 @@ def project(tmp_path):
 async def worked(project):
     """An agent that has read two files."""
     model = ScriptedModel(SCRIPT, name="claude-opus-4-6")
-    agent = await open_agent(model, directory=project, mode="ask", settings=OFFLINE)
+    agent = await build_agent(model, directory=project, mode="ask", settings=OFFLINE)
     async for _ in agent.run("look at both"):
         pass
     return agent
@@ -57,10 +57,10 @@ async def test_files_are_before_the_model_again_and_count_as_read(project):
     ]
     assert "x = 2" in texts[1]
     assert violations(agent.engine.view.messages()) == []
-    again = await READ.run({"file_path": "code.py"}, agent.workplace)
+    again = await READ.run({"file_path": "code.py"}, agent.tool_context)
     assert "is unchanged" in text_of(again.content)
     change = {"file_path": "code.py", "old_string": "x = 2", "new_string": "x = 3"}
-    assert not (await EDIT.run(change, agent.workplace)).is_error
+    assert not (await EDIT.run(change, agent.tool_context)).is_error
     await agent.close()
 
 
@@ -82,7 +82,7 @@ async def test_a_resumed_session_knows_the_files_it_read_and_nobody_changed(proj
     await agent.close()
     (project / "notes.txt").write_text("changed by somebody else")
     model = ScriptedModel("text: ok", name="claude-opus-4-6")
-    again = await open_agent(model, directory=project, resume=session, settings=OFFLINE)
-    known = [seen.path.name for seen in again.workplace.files.newest_first()]
+    again = await build_agent(model, directory=project, resume=session, settings=OFFLINE)
+    known = [seen.path.name for seen in again.tool_context.files.newest_first()]
     await again.close()
     assert known == ["code.py"]

@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from holdfast.simulator import Answer, BrainRequest, running
+from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
 
 pytest.importorskip("anthropic")
@@ -38,11 +38,11 @@ main()
 class Coder:
     """Reads a file that has instructions beside it, then answers."""
 
-    def answer(self, request: BrainRequest) -> Answer:
+    def answer(self, request: BrainRequest) -> BrainAnswer:
         blocks = request.messages[-1]["content"]
         if any(block["type"] == "tool_result" for block in blocks):
-            return Answer(blocks=(text("Done."),))
-        return Answer(blocks=(tool_use("Read", {"file_path": "api/code.py"}),))
+            return BrainAnswer(blocks=(text("Done."),))
+        return BrainAnswer(blocks=(tool_use("Read", {"file_path": "api/code.py"}),))
 
 
 @contextmanager

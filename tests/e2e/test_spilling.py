@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.log.entries import CacheBroke, Spilled
 from holdfast.messages import Thinking
 from holdfast.messages.rules import violations
 from holdfast.models.anthropic import AnthropicModel
 from holdfast.session import Session
 from holdfast.settings import NotesSettings, load_settings
-from holdfast.simulator import Answer, BrainRequest, running
+from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, thinking, tool_use
 from holdfast.tools.permissions import Answer as Permission
 
@@ -31,7 +31,7 @@ class Reader:
     def __init__(self) -> None:
         self.requests: list[BrainRequest] = []
 
-    def answer(self, request: BrainRequest) -> Answer:
+    def answer(self, request: BrainRequest) -> BrainAnswer:
         """Do the next step."""
         self.requests.append(request)
         if len(self.requests) == 1:
@@ -39,7 +39,7 @@ class Reader:
         if len(self.requests) == 2:
             file = re.search(r"All of it is in (\S+)", self.results()[-1])[1]
             return _does("Read", {"file_path": file, "offset": 4_322, "limit": 1})
-        return Answer(blocks=(text("Read."),))
+        return BrainAnswer(blocks=(text("Read."),))
 
     def results(self) -> list[str]:
         """Give the results of the last request, as text."""
@@ -48,8 +48,8 @@ class Reader:
         return [one if isinstance(one, str) else one[0]["text"] for one in contents]
 
 
-def _does(name: str, given: dict) -> Answer:
-    return Answer(blocks=(thinking("Let me see."), tool_use(name, given)))
+def _does(name: str, given: dict) -> BrainAnswer:
+    return BrainAnswer(blocks=(thinking("Let me see."), tool_use(name, given)))
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def played(tmp_path):
     with running(brain) as simulator:
         model = AnthropicModel(MODEL, base_url=simulator.url, api_key="test")
         settings = replace(load_settings(tmp_path), notes=NotesSettings(on=False))
-        agent = await open_agent(model, directory=tmp_path, ask=yes, settings=settings)
+        agent = await build_agent(model, directory=tmp_path, ask=yes, settings=settings)
         async for _ in agent.run("look"):
             pass
         await agent.close()

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.hooks import Hook, Hooks, Scene
+from holdfast.hooks import Hook, HookContext, Hooks
 
 
 @pytest.fixture
 def scene(tmp_path):
     """Give the scene hooks play in."""
-    return Scene(
+    return HookContext(
         session="s1",
         transcript=tmp_path / "s1.jsonl",
         cwd=tmp_path,

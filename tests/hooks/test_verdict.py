@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.hooks.events import EVENTS
-from holdfast.hooks.verdict import HookOutcome, Verdict, merge, read_outcome
+from holdfast.hooks.verdict import HookOutcome, HookVerdict, merge, read_outcome
 from holdfast.tools.permissions import Decision
 
 
@@ -137,7 +137,7 @@ def test_deny_outweighs_ask_and_ask_outweighs_allow():
         verdict = merge(order)
         assert (verdict.permission, verdict.reason) == ("deny", "deny")
     assert merge(said[:2]).permission == "ask"
-    assert merge([]) == Verdict()
+    assert merge([]) == HookVerdict()
 
 
 def test_a_denied_call_is_not_rewritten():
@@ -152,7 +152,7 @@ def test_a_verdict_speaks_to_the_gate():
     assert merge([HookOutcome(permission="ask", reason="why")]).decision() == Decision(
         outcome="ask", reason="why"
     )
-    assert Verdict().decision() is None
+    assert HookVerdict().decision() is None
 
 
 OUTCOMES = st.builds(

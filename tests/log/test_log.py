@@ -528,7 +528,7 @@ def test_the_view_of_format_1():
         ("user", "login.py as it is now\nAnd the tests?"),
     ]
     assert (view.title, view.model) == ("The login bug", "claude-opus-5-5")
-    assert (view.anchor.n, view.anchor.usage.total_tokens) == (6, 1_003)
+    assert (view.reported.n, view.reported.usage.total_tokens) == (6, 1_003)
     picture = loaded.entries[3].measure
     assert (picture.spaced, picture.letters, picture.blocks) == (3, 14, 1)
     assert (picture.results, picture.media_tokens) == (0, 1_600)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import holdfast
 import holdfast.log.log
-from holdfast.log.secrets import Found, find_secrets, masked
+from holdfast.log.secrets import FoundSecret, find_secrets, masked
 
 RANDOM = "q7Zk2XvB9mTn4RwL8sJd3FhG6pYc1UeA5oKiVbNxMtQrWzEyHuDjSfPgLaCk0T" * 3
 LOWER = RANDOM.lower()
@@ -84,8 +84,8 @@ def test_places_are_in_order_and_apart():
     """Two rules that know one secret yield it once."""
     text = f"token={SECRETS['github-pat']}\nkey={SECRETS['gitlab-pat']}\n"
     assert find_secrets(text) == [
-        Found(rule="github-pat", start=6, end=46),
-        Found(rule="gitlab-pat", start=51, end=77),
+        FoundSecret(rule="github-pat", start=6, end=46),
+        FoundSecret(rule="gitlab-pat", start=51, end=77),
     ]
 
 

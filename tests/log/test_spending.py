@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.log.entries import Forked, Replied
-from holdfast.log.spending import Purse, Spent, spent_in, spent_on
+from holdfast.log.spending import Budget, Spent, spent_in, spent_on
 from holdfast.messages import Usage
 from holdfast.settings import BudgetSettings
 
@@ -42,22 +42,22 @@ def test_spending_adds_up_and_comes_apart():
 
 def test_a_session_has_limits_in_money_and_in_tokens():
     """Reached, they say what was spent on what."""
-    purse = Purse(BudgetSettings(max_usd=0.01))
-    assert purse.exhausted() == ""
-    purse.pay(MODEL, USAGE)
-    assert purse.exhausted().startswith("the session's $0.01 are spent ($0.0350 on 1 answers")
-    purse = Purse(BudgetSettings(max_tokens=13_500))
-    purse.pay(MODEL, USAGE)
-    assert "13,500 tokens are spent" in purse.exhausted()
+    budget = Budget(BudgetSettings(max_usd=0.01))
+    assert budget.exhausted() == ""
+    budget.pay(MODEL, USAGE)
+    assert budget.exhausted().startswith("the session's $0.01 are spent ($0.0350 on 1 answers")
+    budget = Budget(BudgetSettings(max_tokens=13_500))
+    budget.pay(MODEL, USAGE)
+    assert "13,500 tokens are spent" in budget.exhausted()
 
 
 def test_a_day_is_shared_by_all_sessions():
     """What another session spent today counts, even if a crash tore its last line."""
-    first = Purse(BudgetSettings())
+    first = Budget(BudgetSettings())
     first.pay(MODEL, USAGE)
     with next(first.ledger.glob("*.jsonl")).open("ab") as ledger:
         ledger.write(b'\n{"usd": 3')
-    second = Purse(BudgetSettings(max_usd_per_day=0.03))
+    second = Budget(BudgetSettings(max_usd_per_day=0.03))
     assert second.session == Spent()
     assert second.day().answers == 1
     assert second.exhausted().startswith("the day's $0.03 are spent")

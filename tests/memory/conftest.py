@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.memory import Memory
 from holdfast.memory.store import MemoryStore
 
@@ -36,7 +36,7 @@ def write(store):
 
     def commit(*memories: Memory, by="agent", why="a test"):
         changes = [
-            Change(file=one.file, text=one.text, expected=store.version(one.file))
+            MemoryChange(file=one.file, text=one.text, expected=store.version(one.file))
             for one in memories
         ]
         return store.commit(changes, by=by, why=why)

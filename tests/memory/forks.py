@@ -6,7 +6,7 @@ from holdfast.log.entries import Framed
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.tools.standard import STANDARD
 from holdfast.turn.fork import ForkReply, ForkRequest, Prefix
-from holdfast.turn.round import Denial
+from holdfast.turn.round import Denied
 
 PREFIX = Prefix(frame=Framed(), model="claude-opus-5-5", max_output_tokens=100)
 USAGE = Usage(input_tokens=10, output_tokens=5, cache_read_tokens=1_000)
@@ -23,7 +23,7 @@ def creating(file, said, type="project", body="It was said.\n"):
 class ScriptedFork:
     """Makes calls through the permit it was given, on the tools that stand in for others."""
 
-    workplace: object
+    tool_context: object
     calls: list = field(default_factory=list)
     reason: str = "completed"
     answer: str = "Done."
@@ -41,10 +41,10 @@ class ScriptedFork:
             name, given = call
             use = ToolUse(id=f"t{number}", name=name, input=given)
             verdict = await request.permit(use, tools[name])
-            if isinstance(verdict, Denial):
+            if isinstance(verdict, Denied):
                 self.results.append(verdict.reason)
             else:
-                outcome = await tools[name].run(verdict.input, self.workplace)
+                outcome = await tools[name].run(verdict.input, self.tool_context)
                 self.results.append(str(outcome.content))
         return ForkReply(
             text=self.answer,

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from holdfast.errors import ConfigError
-from holdfast.memory.consent import WAITS, Consented
+from holdfast.memory.consent import WAITS, ConsentedMemories
 from holdfast.memory.inbox import Inbox
 from holdfast.memory.provenance import Seal
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tool import memory_tool
 from holdfast.settings import MemorySettings, load_settings
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from memory.forks import creating
 
 
@@ -21,14 +21,14 @@ def call(tmp_path, store):
 
     async def run(given, is_outside=False, consent="write"):
         store.limits = replace(store.limits, consent=consent)
-        pages = Consented(
+        pages = ConsentedMemories(
             open=lambda: store,
             by="agent",
             seal=lambda: Seal(session="01J", message=3, repository=tmp_path),
             is_outside=lambda: is_outside,
         )
-        workplace = Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path)
-        return await memory_tool(pages).run(given, workplace)
+        tool_context = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
+        return await memory_tool(pages).run(given, tool_context)
 
     return run
 
@@ -74,7 +74,7 @@ async def test_a_session_that_writes_nothing_makes_no_store(tmp_path):
         opened.append(True)
         return MemoryStore(tmp_path / "m", MemorySettings())
 
-    Consented(
+    ConsentedMemories(
         open=open_it,
         by="agent",
         seal=lambda: Seal(session="s", message=1, repository=tmp_path),

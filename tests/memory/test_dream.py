@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.memory.branch import Branch
 from holdfast.memory.checks import wrong_with
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.dream import Steps, dream, dream_alone, in_repository, tidy, tried
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import Memory
@@ -81,7 +81,7 @@ def test_a_forgotten_successor_does_not_stop_later_dreams(store, write, reposito
         memory("c.md", "Reviews go round", supersedes=("never.md",)),
     )
     dream(store, SETTINGS, repository=repository)
-    change = Change(file="b.md", text=None, expected=store.version("b.md"), reason="wrong")
+    change = MemoryChange(file="b.md", text=None, expected=store.version("b.md"), reason="wrong")
     store.commit([change], by="person", why="wrong")
     report = dream(store, SETTINGS, repository=repository)
     assert (report.unmarked, store.memory("a.md").superseded_by) == (("a.md",), "")

@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.dream import dream_alone
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import Memory
@@ -25,7 +25,7 @@ MEMORIES = [
 def prepared(root):
     """A store with something to put in order, dreamt over long ago."""
     with MemoryStore(root) as store:
-        changes = [Change(file=m.file, text=m.text, expected="") for m in MEMORIES]
+        changes = [MemoryChange(file=m.file, text=m.text, expected="") for m in MEMORIES]
         store.commit(changes, by="agent", why="begin")
     with DreamLock(root, stale_seconds=60.0, clock=lambda: BEFORE).hold():
         pass

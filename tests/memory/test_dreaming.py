@@ -10,7 +10,7 @@ from holdfast.memory.refusals import MemoryRefused
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.models.protocol import Finished, Reply
 from holdfast.settings import DreamSettings
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.turn.round import ToolBegan, let_pass
 from memory.forks import ScriptedFork, creating
 
@@ -20,7 +20,7 @@ def dreaming(store, tmp_path):
     """Let a fork with these calls dream."""
 
     def make(*calls, reason="completed", **options):
-        place = Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path)
+        place = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
         fork = ScriptedFork(place, list(calls), reason=reason)
         dreamer = Dreamer(ask=fork, permit=memories_only(let_pass), logs=tmp_path / "logs")
         settings = DreamSettings()

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import ModelUnavailable
 from holdfast.log.entries import Remembered
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.extract import Extraction, NotExtracted, extracted_up_to
 from holdfast.memory.extraction_cursor import Stretch
 from holdfast.memory.inbox import Inbox
@@ -15,7 +15,7 @@ from holdfast.memory.permit import memories_only
 from holdfast.memory.refusals import MemoryConflict
 from holdfast.memory.store import MemoryStore
 from holdfast.settings import MemorySettings
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.turn.round import let_pass
 from memory.forks import PREFIX, USAGE, ScriptedFork, creating
 
@@ -28,7 +28,7 @@ def extract(tmp_path):
     """Extract with a fork that makes these calls; gives the fork, the reports and the lines."""
 
     def make(store, *calls, is_outside=False, session="01J", fork=None):
-        place = Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path)
+        place = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
         fork = fork or ScriptedFork(place, list(calls))
         left, told = [], []
         extraction = Extraction(
@@ -144,7 +144,7 @@ async def test_two_sessions_at_once_lose_no_update(tmp_path, extract):
     edit = {"command": "insert", "path": "/memories/a.md", "insert_line": 99}
     with MemoryStore(tmp_path / "m") as one, MemoryStore(tmp_path / "m") as other:
         old = Memory(file="a.md", name="a", description="a fact", body="first\n")
-        one.commit([Change(file="a.md", text=old.text, expected="")], by="agent", why="begin")
+        one.commit([MemoryChange(file="a.md", text=old.text, expected="")], by="agent", why="begin")
         lines = len(one.read("a.md").splitlines())
         edit["insert_line"] = lines
         done = []
@@ -154,7 +154,7 @@ async def test_two_sessions_at_once_lose_no_update(tmp_path, extract):
                 done.append(True)
                 change = replace(old, body="first\ntheirs\n")
                 other.commit(
-                    [Change(file="a.md", text=change.text, expected=other.version("a.md"))],
+                    [MemoryChange(file="a.md", text=change.text, expected=other.version("a.md"))],
                     by="extraction",
                     why="learnt in B up to #3",
                 )
@@ -174,7 +174,9 @@ async def test_a_conflict_that_stays_is_an_error_and_loses_nothing(tmp_path, ext
         def meanwhile():
             memory = Memory(file="deploys.md", name="d", description="theirs", body="theirs\n")
             text = f"{memory.text}{len(other.history.log())}"
-            change = Change(file="deploys.md", text=text, expected=other.version("deploys.md"))
+            change = MemoryChange(
+                file="deploys.md", text=text, expected=other.version("deploys.md")
+            )
             other.commit([change], by="agent", why="theirs")
 
         meanwhile()

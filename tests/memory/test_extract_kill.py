@@ -13,7 +13,7 @@ from holdfast.memory.extract import Extraction
 from holdfast.memory.extraction_cursor import Stretch
 from holdfast.memory.permit import memories_only
 from holdfast.memory.store import MemoryStore
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.turn.round import let_pass
 from memory.forks import PREFIX, ScriptedFork, creating
 
@@ -23,7 +23,7 @@ CALLS = [creating("a.md", "one thing"), creating("ops/b.md", "another thing")]
 
 def work(place, step=lambda point: None):
     """Extract two memories in a project that lies in this place; give the fork."""
-    fork = ScriptedFork(Workplace(root=place, home=place, scratch=place), list(CALLS))
+    fork = ScriptedFork(ToolContext(root=place, home=place, scratch=place), list(CALLS))
     with MemoryStore(place / "memory", step=step) as store:
         extraction = Extraction(
             open=lambda: store,

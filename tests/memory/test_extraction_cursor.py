@@ -1,7 +1,7 @@
 """What was not looked through yet: behind the cursor, up to a message, each entry once."""
 
 from holdfast.log.entries import Ran, Remembered, Replied, Said
-from holdfast.memory.extraction_cursor import Unread
+from holdfast.memory.extraction_cursor import ExtractionCursor
 from holdfast.messages import Text, ToolUse
 
 
@@ -26,7 +26,9 @@ def replied(n):
 
 def test_a_stretch_reaches_from_the_cursor_to_a_message():
     """With the last thing the user said in it."""
-    unread = Unread().follow([said(1), replied(2), said(3), said(4, hidden=True), replied(5)])
+    unread = ExtractionCursor().follow(
+        [said(1), replied(2), said(3), said(4, hidden=True), replied(5)]
+    )
     stretch = unread.stretch(unread.last)
     assert (stretch.cursor, stretch.messages, stretch.asked) == (5, 5, 3)
     assert unread.stretch(2).asked == 1
@@ -34,7 +36,7 @@ def test_a_stretch_reaches_from_the_cursor_to_a_message():
 
 def test_the_cursor_is_read_from_the_log():
     """After a resume nothing is looked at again."""
-    unread = Unread().follow([said(1), replied(2), Remembered(n=3, cursor=2)])
+    unread = ExtractionCursor().follow([said(1), replied(2), Remembered(n=3, cursor=2)])
     assert unread.stretch(unread.last) is None
     unread.follow([said(1), replied(2), Remembered(n=3, cursor=2), said(4), replied(5)])
     assert unread.stretch(5).messages == 2
@@ -44,9 +46,9 @@ def test_what_the_agent_wrote_itself_is_named():
     """A look and a failed write are no writes."""
     history = [said(1), wrote(2), ran(3, 2), wrote(4, "view", "/memories/b.md"), ran(5, 4)]
     history += [wrote(6, path="/memories/c.md"), ran(7, 6, is_error=True), replied(8)]
-    assert Unread().follow(history).stretch(8).own == ("a.md",)
+    assert ExtractionCursor().follow(history).stretch(8).own == ("a.md",)
 
 
 def test_words_of_hooks_alone_are_nothing_to_learn_from():
     """Only what the user said is."""
-    assert Unread().follow([said(1, hidden=True), replied(2)]).stretch(2) is None
+    assert ExtractionCursor().follow([said(1, hidden=True), replied(2)]).stretch(2) is None

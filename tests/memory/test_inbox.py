@@ -2,13 +2,13 @@
 
 import pytest
 
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.inbox import Inbox, must_ask
 from holdfast.memory.memory import Memory
 from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.settings import MemorySettings
 
-NEW = Change(file="a.md", text="# A\n", expected="")
+NEW = MemoryChange(file="a.md", text="# A\n", expected="")
 
 
 def propose(store, *changes, **more):
@@ -41,7 +41,7 @@ def test_what_was_declined_is_not_proposed_again(store):
     assert propose(store, NEW) == []
     Inbox(store).decline(proposal.id)
     assert propose(store, NEW) == []
-    assert len(propose(store, Change(file="a.md", text="# B\n", expected=""))) == 1
+    assert len(propose(store, MemoryChange(file="a.md", text="# B\n", expected=""))) == 1
 
 
 def test_a_declined_memory_with_other_dates_is_the_same(store):
@@ -51,7 +51,7 @@ def test_a_declined_memory_with_other_dates_is_the_same(store):
         memory = Memory(
             file=file, name="Board", description="in Linear", modified=modified, evidence=evidence
         )
-        return Change(file=file, text=memory.text, expected="")
+        return MemoryChange(file=file, text=memory.text, expected="")
 
     (proposal,) = propose(store, said(1_000.0, ("s1#1",)))
     assert propose(store, said(2_000.0, ("s1#4",))) == []
@@ -63,7 +63,7 @@ def test_a_declined_memory_with_other_dates_is_the_same(store):
 def test_a_new_proposal_takes_the_place_of_the_one_that_waits(store):
     """Of two for one file only one could be accepted."""
     (first,) = propose(store, NEW)
-    (second,) = propose(store, Change(file="a.md", text="# B\n", expected=""))
+    (second,) = propose(store, MemoryChange(file="a.md", text="# B\n", expected=""))
     assert Inbox(store).waiting() == [second]
     with pytest.raises(NoSuchMemory, match="was replaced"):
         Inbox(store).accept(first.id)
@@ -72,7 +72,7 @@ def test_a_new_proposal_takes_the_place_of_the_one_that_waits(store):
 def test_a_memory_changed_meanwhile_is_a_conflict(store):
     """The proposal waits on; nothing is written over."""
     (proposal,) = propose(store, NEW)
-    store.commit([Change(file="a.md", text="# Other\n", expected="")], by="person", why="x")
+    store.commit([MemoryChange(file="a.md", text="# Other\n", expected="")], by="person", why="x")
     with pytest.raises(MemoryConflict):
         Inbox(store).accept(proposal.id)
     assert Inbox(store).waiting() == [proposal]
@@ -91,7 +91,7 @@ def test_a_proposal_is_settled_once(store):
 def test_a_secret_does_not_even_get_into_the_inbox(store):
     """Refused like anywhere else."""
     with pytest.raises(MemoryRefused):
-        propose(store, Change(file="a.md", text="AKIA" + "Z7QKX2VBMTN4RWLS\n", expected=""))
+        propose(store, MemoryChange(file="a.md", text="AKIA" + "Z7QKX2VBMTN4RWLS\n", expected=""))
     assert Inbox(store).waiting() == []
 
 

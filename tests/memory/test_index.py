@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.memory.index import Listed, index_line, links_in, loaded, make_index
+from holdfast.memory.index import IndexLine, index_line, links_in, loaded, make_index
 from holdfast.settings import MemorySettings
 
 SMALL = MemorySettings(index_lines=10, index_bytes=1_000)
 LISTED = st.lists(
     st.builds(
-        Listed,
+        IndexLine,
         file=st.integers(0, 10_000).map(lambda n: f"m{n}.md"),
         name=st.text(max_size=80),
         description=st.text(max_size=400),
@@ -47,7 +47,7 @@ def test_every_line_leads_to_a_memory_that_holds(listed):
 
 def one(file, **more):
     """Something to list."""
-    return Listed(**{"file": file, "name": file, "description": "d", "type": "project", "modified": 1.0, **more})  # fmt: skip
+    return IndexLine(**{"file": file, "name": file, "description": "d", "type": "project", "modified": 1.0, **more})  # fmt: skip
 
 
 def test_types_come_in_their_order_and_the_most_used_first():

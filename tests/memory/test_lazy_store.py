@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.memory.commits import Change
-from holdfast.memory.lazy_store import Opened
+from holdfast.memory.commits import MemoryChange
+from holdfast.memory.lazy_store import LazyStore
 from holdfast.memory.memory import Memory
 from holdfast.settings import MemorySettings
 
@@ -14,7 +14,7 @@ def opened(tmp_path):
     made = []
 
     def make(**limits):
-        made.append(Opened(tmp_path / "memory", tmp_path / "team", MemorySettings(**limits)))
+        made.append(LazyStore(tmp_path / "memory", tmp_path / "team", MemorySettings(**limits)))
         return made[-1]
 
     yield make
@@ -42,7 +42,7 @@ def test_the_teams_index_stands_behind_the_private_one(opened, tmp_path):
     (tmp_path / "team" / "oncall.md").write_text("Pager rota.\n")
     one = opened()
     own = Memory(file="a.md", name="a", description="mine")
-    one.store().commit([Change(file="a.md", text=own.text, expected="")], by="agent", why="x")
+    one.store().commit([MemoryChange(file="a.md", text=own.text, expected="")], by="agent", why="x")
     index = one.index()
     assert index.index("a.md") < index.index(".holdfast/team/") < index.index("oncall.md")
     assert "oncall.md" not in opened(team="off").index()

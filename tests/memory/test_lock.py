@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from holdfast.memory.lock import DreamBusy, DreamLock, Held
+from holdfast.memory.lock import DreamBusy, DreamLock, LockState
 
 STALE_SECONDS = 3_600.0
 RACERS = 50
@@ -19,7 +19,7 @@ def lock(tmp_path, clock):
 
 def test_a_lock_never_taken_is_free(lock):
     """And says that nobody ever dreamt."""
-    assert lock.look() == Held(time=0.0)
+    assert lock.look() == LockState(time=0.0)
     assert lock.look().last == 0.0
 
 
@@ -40,7 +40,7 @@ def test_a_dream_that_fails_puts_the_time_back(lock, clock):
     clock.at += 90_000
     with pytest.raises(ValueError, match="bad dream"), lock.hold():
         raise ValueError("bad dream")
-    assert lock.look() == Held(time=then)
+    assert lock.look() == LockState(time=then)
 
 
 def test_the_second_is_told_who_dreams(lock):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.memory.memory import KINDS, Memory, moment, parse, stamp
+from holdfast.memory.memory import KINDS, Memory, parse, stamp, timestamp
 
 LINE = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=60)
 MEMORIES = st.builds(
@@ -72,7 +72,7 @@ def test_dashes_that_are_no_head_stay_in_the_body():
 
 def test_a_moment_that_is_none_is_zero():
     """A date nobody can read does not stop the reading."""
-    assert moment("last Tuesday") == 0.0
+    assert timestamp("last Tuesday") == 0.0
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,13 @@ def test_a_moment_that_is_none_is_zero():
 )
 def test_a_date_outside_the_calendar_is_none(text):
     """Its zone may lead out of the years that can be written."""
-    assert moment(text) == 0.0
+    assert timestamp(text) == 0.0
 
 
 @pytest.mark.parametrize("text", ["0001-01-01", "9999-12-31T23:59:59.999999"])
 def test_the_first_and_the_last_moment_are_written_as_they_are_read(text):
     """At both ends of the calendar."""
-    assert moment(stamp(moment(text))) == moment(text) != 0.0
+    assert timestamp(stamp(timestamp(text))) == timestamp(text) != 0.0
 
 
 def test_a_file_from_the_year_12000_is_a_memory():

@@ -6,10 +6,10 @@ from holdfast.memory.branch import Branch
 from holdfast.memory.permit import memories_only
 from holdfast.memory.tool import memory_tool
 from holdfast.messages import ToolUse
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, make_tool
 from holdfast.tools.standard import STANDARD
-from holdfast.turn.round import Denial, Pass, let_pass
+from holdfast.turn.round import Allowed, Denied, let_pass
 
 TOOLS = {tool.name: tool for tool in STANDARD}
 
@@ -32,7 +32,7 @@ async def call(name, judge=let_pass, tool=None, **given):
 )
 async def test_looking_passes(name, given):
     """Files, searches, and commands proved to change nothing."""
-    assert isinstance(await call(name, **given), Pass)
+    assert isinstance(await call(name, **given), Allowed)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ async def test_looking_passes(name, given):
 async def test_all_else_is_denied(name, given):
     """However it is dressed up; and a denial does not end the conversation's turn."""
     verdict = await call(name, **given)
-    assert isinstance(verdict, Denial) and not verdict.ends_turn
+    assert isinstance(verdict, Denied) and not verdict.ends_turn
 
 
 class Nothing(Input, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class Nothing(Input, frozen=True, kw_only=True):
 
 
 def disguised(name, kind):
-    async def run(given, workplace):
+    async def run(given, tool_context):
         return Outcome(content="done")
 
     return make_tool(name, Nothing, run, kind=kind, description="x", is_read_only=True)
@@ -96,26 +96,26 @@ def disguised(name, kind):
 )
 async def test_a_tool_is_what_it_is_called_and_of_its_kind(tool):
     """A server may call its tool a reading one, and a call may name another tool than runs."""
-    assert isinstance(await call(tool.name, tool=tool), Denial)
-    assert isinstance(await call("Read", tool=tool), Denial)
+    assert isinstance(await call(tool.name, tool=tool), Denied)
+    assert isinstance(await call("Read", tool=tool), Denied)
 
 
 async def test_the_sessions_no_is_a_no_and_ends_nothing():
     """What the session would not let pass, a fork may not do either."""
 
     async def no(use, tool):
-        return Denial(reason="not here", ends_turn=True)
+        return Denied(reason="not here", ends_turn=True)
 
-    assert await call("Read", judge=no, file_path="/etc/shadow") == Denial(reason="not here")
+    assert await call("Read", judge=no, file_path="/etc/shadow") == Denied(reason="not here")
 
 
 async def test_what_is_checked_is_what_will_run():
     """A hook that rewrites a harmless command into another gets nothing past."""
 
     async def rewriting(use, tool):
-        return Pass(input={"command": "rm -rf ."})
+        return Allowed(input={"command": "rm -rf ."})
 
-    assert isinstance(await call("Bash", judge=rewriting, command="ls"), Denial)
+    assert isinstance(await call("Bash", judge=rewriting, command="ls"), Denied)
 
 
 @pytest.mark.parametrize(
@@ -145,11 +145,11 @@ async def test_no_path_of_the_memory_tool_leads_out(store, tmp_path, path):
     (store.root / "link.md").symlink_to(outside / "target.md")
     (store.root / "linked").symlink_to(outside)
     branch = Branch(store)
-    workplace = Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path)
+    tool_context = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
     tool = memory_tool(branch)
     given = {"command": "create", "path": path, "file_text": "x"}
-    assert isinstance(await call("memory", tool=tool, **given), Pass)
-    outcome = await tool.run(given, workplace)
+    assert isinstance(await call("memory", tool=tool, **given), Allowed)
+    outcome = await tool.run(given, tool_context)
     assert outcome.is_error
     assert branch.changes() == []
     assert (outside / "target.md").read_text() == "untouched"

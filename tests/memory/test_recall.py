@@ -8,7 +8,7 @@ from holdfast.memory.memory import Memory
 from holdfast.memory.recall import Recall
 from holdfast.memory.sources import with_sources
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.team import Team
+from holdfast.memory.team import TeamMemories
 from holdfast.settings import MemorySettings
 
 DAY = 86_400.0
@@ -148,7 +148,7 @@ async def test_words_stand_in_for_a_model_that_fails(write, recall):
 
 async def test_the_teams_memories_are_recalled_beside_ones_own(store, recall, tmp_path):
     """Under a name that tells them apart; they are not counted here."""
-    team = Team(tmp_path / "team")
+    team = TeamMemories(tmp_path / "team")
     team.write(memory("board.md", "sprint board", "The sprint board is in Linear.\n"))
     found = await recall(team=team).recall("where is the sprint board?")
     assert found.names == ("team/board.md",)

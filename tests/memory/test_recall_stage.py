@@ -33,7 +33,7 @@ def hidden(session):
 
 
 def answered(session, text="ok"):
-    session.engine.settle(
+    session.engine.record_reply(
         Reply(
             response_id=text, model="claude-opus-5-5", content=(Text(text=text),),
             stop_reason="end_turn", usage=Usage(input_tokens=1),

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from holdfast.memory.lock import Held
+from holdfast.memory.lock import LockState
 from holdfast.memory.schedule import last_scan, note_scan, sessions_touched, time_to_dream
 from holdfast.settings import DreamSettings
 
@@ -19,7 +19,7 @@ def never_asked(_since):
 
 def test_all_gates_open():
     """A day, ten minutes, five sessions, nobody dreaming."""
-    held = Held(time=NOW - 24 * HOUR)
+    held = LockState(time=NOW - 24 * HOUR)
     verdict = time_to_dream(
         DreamSettings(), now=NOW, held=held, scanned=NOW - 600, count_sessions=lambda since: 5
     )
@@ -29,9 +29,9 @@ def test_all_gates_open():
 @pytest.mark.parametrize(
     ("settings", "held", "scanned", "reason"),
     [
-        (DreamSettings(on=False), Held(time=0.0), 0.0, "dream.on"),
-        (DreamSettings(), Held(time=NOW - 23 * HOUR), 0.0, "23.0 hours ago"),
-        (DreamSettings(), Held(time=0.0), NOW - 599, "counted 10 minutes ago"),
+        (DreamSettings(on=False), LockState(time=0.0), 0.0, "dream.on"),
+        (DreamSettings(), LockState(time=NOW - 23 * HOUR), 0.0, "23.0 hours ago"),
+        (DreamSettings(), LockState(time=0.0), NOW - 599, "counted 10 minutes ago"),
     ],
 )
 def test_a_cheap_gate_that_is_closed_saves_the_counting(settings, held, scanned, reason):
@@ -48,7 +48,7 @@ def test_too_few_sessions_close_it():
     verdict = time_to_dream(
         DreamSettings(),
         now=NOW,
-        held=Held(time=100.0),
+        held=LockState(time=100.0),
         scanned=0.0,
         count_sessions=lambda since: asked.append(since) or 4,
     )
@@ -58,7 +58,7 @@ def test_too_few_sessions_close_it():
 
 def test_somebody_dreaming_closes_it():
     """A live process holds the lock."""
-    held = Held(time=NOW, pid=os.getpid(), started="?", before=0.0)
+    held = LockState(time=NOW, pid=os.getpid(), started="?", before=0.0)
     verdict = time_to_dream(
         DreamSettings(), now=NOW, held=held, scanned=0.0, count_sessions=lambda since: 9
     )
@@ -67,7 +67,7 @@ def test_somebody_dreaming_closes_it():
 
 def test_a_killed_dream_counts_as_not_having_been():
     """The time before it decides."""
-    held = Held(time=NOW - HOUR, pid=2**22 + 1, started="?", before=NOW - 30 * HOUR)
+    held = LockState(time=NOW - HOUR, pid=2**22 + 1, started="?", before=NOW - 30 * HOUR)
     verdict = time_to_dream(
         DreamSettings(), now=NOW + 1, held=held, scanned=0.0, count_sessions=lambda since: 9
     )

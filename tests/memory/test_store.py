@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from holdfast.errors import StoreError
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.memory import Memory
 from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.store import MemoryStore
@@ -37,20 +37,22 @@ def test_everything_on_disk_is_private(store, write):
 def test_the_later_of_two_writers_is_told(store, tmp_path):
     """Both read one version; the second write is an error that names the first."""
     with MemoryStore(store.root) as other:
-        first = Change(file="a.md", text="one\n", expected="")
+        first = MemoryChange(file="a.md", text="one\n", expected="")
         store.commit([first], by="agent", why="first")
         seen = other.version("a.md")
-        store.commit([Change(file="a.md", text="two\n", expected=seen)], by="agent", why="x")
+        store.commit([MemoryChange(file="a.md", text="two\n", expected=seen)], by="agent", why="x")
         with pytest.raises(MemoryConflict, match=r"by agent in commit 2 .* read it again"):
-            other.commit([Change(file="a.md", text="three\n", expected=seen)], by="dream", why="y")
+            other.commit(
+                [MemoryChange(file="a.md", text="three\n", expected=seen)], by="dream", why="y"
+            )
         assert other.read("a.md") == "two\n"
 
 
 def test_a_conflict_leaves_the_whole_set_undone(store):
     """All changes of a commit happen, or none."""
-    store.commit([Change(file="a.md", text="one\n", expected="")], by="agent", why="x")
-    good = Change(file="b.md", text="b\n", expected="")
-    stale = Change(file="a.md", text="c\n", expected="")
+    store.commit([MemoryChange(file="a.md", text="one\n", expected="")], by="agent", why="x")
+    good = MemoryChange(file="b.md", text="b\n", expected="")
+    stale = MemoryChange(file="a.md", text="c\n", expected="")
     with pytest.raises(MemoryConflict):
         store.commit([good, stale], by="agent", why="x")
     assert store.versions().keys() == {"a.md"}
@@ -68,8 +70,8 @@ def test_undo_restores_the_bytes(store, write):
     """Files, index and versions are what they were before."""
     write(STAGING)
     before = {path.name: path.read_bytes() for path in store.root.glob("*.md")}
-    change = Change(file="staging.md", text="other\n", expected=store.version("staging.md"))
-    new = Change(file="new.md", text="new\n", expected="")
+    change = MemoryChange(file="staging.md", text="other\n", expected=store.version("staging.md"))
+    new = MemoryChange(file="new.md", text="new\n", expected="")
     store.commit([change, new], by="extraction", why="x")
     undone = store.undo()
     assert undone.undoes == 2
@@ -105,10 +107,10 @@ def test_nothing_is_removed_without_a_reason(store, write):
     """The reason is kept with the tombstone."""
     write(STAGING)
     version = store.version("staging.md")
-    gone = Change(file="staging.md", text=None, expected=version, reason=" ")
+    gone = MemoryChange(file="staging.md", text=None, expected=version, reason=" ")
     with pytest.raises(MemoryRefused, match="without a reason"):
         store.commit([gone], by="dream", why="x")
-    gone = Change(file="staging.md", text=None, expected=version, reason="same as other.md")
+    gone = MemoryChange(file="staging.md", text=None, expected=version, reason="same as other.md")
     store.commit([gone], by="dream", why="x")
     (stone,) = store.history.tombstones()
     assert (stone.file, stone.reason, stone.by) == ("staging.md", "same as other.md", "dream")
@@ -117,7 +119,9 @@ def test_nothing_is_removed_without_a_reason(store, write):
 def test_what_is_gone_can_be_brought_back(store, write):
     """As it was, and then it has no tombstone."""
     write(STAGING)
-    gone = Change(file="staging.md", text=None, expected=store.version("staging.md"), reason="old")
+    gone = MemoryChange(
+        file="staging.md", text=None, expected=store.version("staging.md"), reason="old"
+    )
     store.commit([gone], by="person", why="x")
     store.bring_back("staging.md")
     assert store.read("staging.md") == STAGING.text
@@ -146,7 +150,9 @@ def test_a_hand_edit_makes_a_models_older_change_a_conflict(store, write):
     seen = store.version("staging.md")
     (store.root / "staging.md").write_text("by hand\n")
     with pytest.raises(MemoryConflict, match="by person"):
-        store.commit([Change(file="staging.md", text="mine\n", expected=seen)], by="agent", why="")
+        store.commit(
+            [MemoryChange(file="staging.md", text="mine\n", expected=seen)], by="agent", why=""
+        )
     assert (store.root / "staging.md").read_text() == "by hand\n"
 
 
@@ -159,9 +165,9 @@ def test_a_hand_edit_in_the_middle_of_a_commit_is_not_written_over(tmp_path):
             (root / "a.md").write_text("by hand\n")
 
     with MemoryStore(root, step=save_by_hand) as store:
-        store.commit([Change(file="a.md", text="one\n", expected="")], by="agent", why="x")
+        store.commit([MemoryChange(file="a.md", text="one\n", expected="")], by="agent", why="x")
         seen = store.version("a.md")
-        store.commit([Change(file="a.md", text="two\n", expected=seen)], by="agent", why="y")
+        store.commit([MemoryChange(file="a.md", text="two\n", expected=seen)], by="agent", why="y")
         assert (root / "a.md").read_text() == "by hand\n"
         adopted = store.adopt()
         assert (adopted.by, store.read("a.md")) == ("person", "by hand\n")
@@ -193,7 +199,9 @@ def test_a_secret_is_refused_and_not_repeated(store):
     """The error names the rule and the line."""
     secret = "ghp_" + "q7Zk2XvB9mTn4RwL8sJd3FhG6pYc1UeA5oKi"
     with pytest.raises(MemoryRefused, match=r"line 2 \(github-pat\)") as caught:
-        store.commit([Change(file="a.md", text=f"x\n{secret}\n", expected="")], by="agent", why="")
+        store.commit(
+            [MemoryChange(file="a.md", text=f"x\n{secret}\n", expected="")], by="agent", why=""
+        )
     assert secret not in str(caught.value)
     assert store.history.head == 0 and not (store.root / "a.md").exists()
 
@@ -205,13 +213,13 @@ def test_a_secret_is_refused_and_not_repeated(store):
 def test_a_text_that_is_no_memory_is_refused(store, text, told):
     """With the reason."""
     with pytest.raises(MemoryRefused, match=told):
-        store.commit([Change(file="a.md", text=text, expected="")], by="agent", why="")
+        store.commit([MemoryChange(file="a.md", text=text, expected="")], by="agent", why="")
 
 
 def test_a_path_out_of_the_store_is_refused(store):
     """Names are checked before anything is touched."""
     with pytest.raises(MemoryRefused):
-        store.commit([Change(file="../a.md", text="x", expected="")], by="agent", why="")
+        store.commit([MemoryChange(file="../a.md", text="x", expected="")], by="agent", why="")
 
 
 def test_a_link_in_a_files_place_is_not_followed(store, tmp_path):
@@ -219,7 +227,7 @@ def test_a_link_in_a_files_place_is_not_followed(store, tmp_path):
     outside = tmp_path / "outside.md"
     (store.root / "a.md").symlink_to(outside)
     with pytest.raises(MemoryRefused, match="behind a link"):
-        store.commit([Change(file="a.md", text="x", expected="")], by="agent", why="")
+        store.commit([MemoryChange(file="a.md", text="x", expected="")], by="agent", why="")
     assert not outside.exists()
 
 
@@ -227,7 +235,7 @@ def test_names_that_differ_in_case_only_are_refused(store, write):
     """Some disks cannot hold both."""
     write(STAGING)
     with pytest.raises(MemoryRefused, match="only in case"):
-        store.commit([Change(file="Staging.md", text="x", expected="")], by="agent", why="")
+        store.commit([MemoryChange(file="Staging.md", text="x", expected="")], by="agent", why="")
 
 
 def test_uses_are_counted_and_order_the_index(store, write):
@@ -291,9 +299,11 @@ def test_a_newer_history_is_left_alone(store):
 @pytest.mark.parametrize("place", ["reason", "why"])
 def test_a_secret_in_a_reason_is_refused(store, place):
     """No history forgets what was said in it."""
-    store.commit([Change(file="a.md", text="# A\n", expected="")], by="person", why="x")
+    store.commit([MemoryChange(file="a.md", text="# A\n", expected="")], by="person", why="x")
     words = {"reason": "old", "why": "old", place: "glpat-" + "q7Zk2XvB9mTn4RwL8sJd"}
-    gone = Change(file="a.md", text=None, expected=store.version("a.md"), reason=words["reason"])
+    gone = MemoryChange(
+        file="a.md", text=None, expected=store.version("a.md"), reason=words["reason"]
+    )
     with pytest.raises(MemoryRefused, match="gitlab-pat"):
         store.commit([gone], by="agent", why=words["why"])
     assert list(store.versions()) == ["a.md"]

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from holdfast.memory.branch import Branch
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.memory import Memory
 from holdfast.memory.store import MemoryStore
 
@@ -18,10 +18,10 @@ B = Memory(file="b.md", name="b", description="second", body="two\n")
 def write(store):
     """Change one, remove one, add two."""
     changes = [
-        Change(file="a.md", text="changed\n", expected=store.version("a.md")),
-        Change(file="b.md", text=None, expected=store.version("b.md"), reason="gone"),
-        Change(file="c.md", text="new\n", expected=""),
-        Change(file="ops/d.md", text="new\n", expected=""),
+        MemoryChange(file="a.md", text="changed\n", expected=store.version("a.md")),
+        MemoryChange(file="b.md", text=None, expected=store.version("b.md"), reason="gone"),
+        MemoryChange(file="c.md", text="new\n", expected=""),
+        MemoryChange(file="ops/d.md", text="new\n", expected=""),
     ]
     store.commit(changes, by="agent", why="a write")
 
@@ -48,7 +48,7 @@ def prepared(root):
     """A store with a history, and its files."""
     with MemoryStore(root) as store:
         for memory in (A, B):
-            change = Change(file=memory.file, text=memory.text, expected="")
+            change = MemoryChange(file=memory.file, text=memory.text, expected="")
             store.commit([change], by="agent", why="begin")
 
 
@@ -116,7 +116,7 @@ def test_a_killed_store_is_the_old_state_or_the_new_one(tmp_path, work):
         after = state(root)
         assert after in (new, before), point
         with MemoryStore(root) as store:
-            change = Change(file="next.md", text="goes on\n", expected="")
+            change = MemoryChange(file="next.md", text="goes on\n", expected="")
             assert store.commit([change], by="agent", why="the next run")
 
 

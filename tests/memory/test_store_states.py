@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from holdfast.memory.branch import Branch
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.index import links_in, loaded
 from holdfast.memory.refusals import MemoryConflict, NoSuchMemory
 from holdfast.memory.store import MemoryStore
@@ -58,7 +58,7 @@ class StoreMachine(RuleBasedStateMachine):
     def write(self, who, file, text):
         """A writer that read the current version writes."""
         before, store = dict(self.model), self.stores[who]
-        change = Change(file=file, text=text, expected=store.version(file))
+        change = MemoryChange(file=file, text=text, expected=store.version(file))
         store.commit([change], by="agent", why="write")
         self.model[file] = text
         self.note(before)
@@ -72,7 +72,7 @@ class StoreMachine(RuleBasedStateMachine):
         if self.stores[0].version(file) == seen:
             return
         try:
-            late.commit([Change(file=file, text=text, expected=seen)], by="dream", why="late")
+            late.commit([MemoryChange(file=file, text=text, expected=seen)], by="dream", why="late")
         except MemoryConflict:
             return
         raise AssertionError("an update was lost")
@@ -82,7 +82,7 @@ class StoreMachine(RuleBasedStateMachine):
         """A memory goes, and leaves a tombstone with its text."""
         before, store = dict(self.model), self.stores[who]
         gone = self.model.pop(file, None)
-        change = Change(file=file, text=None, expected=store.version(file), reason="gone")
+        change = MemoryChange(file=file, text=None, expected=store.version(file), reason="gone")
         store.commit([change], by="person", why="remove")
         self.note(before)
         if gone is not None:
@@ -94,10 +94,10 @@ class StoreMachine(RuleBasedStateMachine):
         """A set of changes and its undo leave the very bytes that were there."""
         store, index = self.stores[who], self.index_on_disk()
         changes = [
-            Change(file=file, text=None, expected=store.version(file), reason="x")
+            MemoryChange(file=file, text=None, expected=store.version(file), reason="x")
             for file in list(self.model)[:2]
         ]
-        changes.append(Change(file="undone.md", text="x\n", expected=""))
+        changes.append(MemoryChange(file="undone.md", text="x\n", expected=""))
         store.commit(changes, by="dream", why="to be undone")
         self.stores[1 - who].undo()
         assert self.index_on_disk() == index
@@ -142,7 +142,7 @@ class StoreMachine(RuleBasedStateMachine):
     def merge_branch(self, who, files, text):
         """A branch happens at once."""
         before, branch = dict(self.model), Branch(self.stores[who])
-        changes = [Change(file=file, text=text, expected="") for file in set(files)]
+        changes = [MemoryChange(file=file, text=text, expected="") for file in set(files)]
         branch.change(changes)
         branch.merge(by="dream", why="merge")
         self.model |= dict.fromkeys(files, text)

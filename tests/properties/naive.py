@@ -22,12 +22,12 @@ from holdfast.log.entries import (
     Replied,
     Restored,
     Said,
-    Shaped,
     Snipped,
     Spilled,
     Switched,
     Titled,
     Undone,
+    ViewChange,
 )
 from holdfast.messages import (
     Block,
@@ -95,7 +95,7 @@ class Naive:
     newest: Thing | None = None
     """The round begun last."""
     weight_before: Measure = NOTHING
-    anchor: tuple[int, Usage, Measure] | None = None
+    reported: tuple[int, Usage, Measure] | None = None
     began: set[str] = field(default_factory=set)
 
     def showing(self, n: int) -> Thing | None:
@@ -143,7 +143,8 @@ def not_in_force(entries: Sequence[AnyEntry]) -> set[int]:
         resting = {
             entry.n
             for entry in entries
-            if isinstance(entry, Shaped) and any(n in dead and n < entry.n for n in rests_on(entry))
+            if isinstance(entry, ViewChange)
+            and any(n in dead and n < entry.n for n in rests_on(entry))
         }
         if resting <= dead:
             return dead
@@ -151,10 +152,10 @@ def not_in_force(entries: Sequence[AnyEntry]) -> set[int]:
 
 
 def is_shaping(entries: Sequence[AnyEntry], n: int, *, before: int) -> bool:
-    return any(isinstance(entry, Shaped) and entry.n == n < before for entry in entries)
+    return any(isinstance(entry, ViewChange) and entry.n == n < before for entry in entries)
 
 
-def rests_on(entry: Shaped) -> list[int]:
+def rests_on(entry: ViewChange) -> list[int]:
     named = list(entry.rests_on)
     if isinstance(entry, Snipped | Pinned):
         named += entry.targets
@@ -254,7 +255,7 @@ def answer(state: Naive, entry: Replied, entries: Sequence[AnyEntry]) -> None:
     assert last is not None
     is_reported = entry.usage is not None and entry.usage.prompt_tokens > 0
     if is_reported and not was_undone_around(entries, last.order):
-        state.anchor = (last.order, entry.usage, state.weight_before)
+        state.reported = (last.order, entry.usage, state.weight_before)
     last.shows.add(entry.n)
     for block in entry.content:
         if not (isinstance(block, ToolUse) and state.caller(block.id)):
@@ -295,8 +296,8 @@ def clear(state: Naive, entry: Cleared) -> None:
         changed.append(state.things.index(owner))
     if entry.how == "server":
         state.weight_before = state.weight_before + (state.total() - before)
-        if state.anchor and state.newest and state.anchor[0] == state.newest.order:
-            state.anchor = (*state.anchor[:2], state.weight_before)
+        if state.reported and state.newest and state.reported[0] == state.newest.order:
+            state.reported = (*state.reported[:2], state.weight_before)
     if changed:
         forget_thinking(state, entry, min(changed) + 1)
 
@@ -334,7 +335,7 @@ def place(state: Naive, n: int) -> int:
     return thing.order if thing else n
 
 
-def forget_thinking(state: Naive, entry: Shaped, first: int) -> None:
+def forget_thinking(state: Naive, entry: ViewChange, first: int) -> None:
     if entry.drops_thinking:
         for thing in state.things[first:]:
             if thing.kind == "round":

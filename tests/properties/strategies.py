@@ -28,12 +28,12 @@ from holdfast.log.entries import (
     Restored,
     Said,
     Section,
-    Shaped,
     Snipped,
     Spilled,
     Switched,
     Titled,
     Undone,
+    ViewChange,
 )
 from holdfast.messages import (
     Content,
@@ -164,7 +164,7 @@ def _aimed(entry: AnyEntry, a: int, b: int, bits: int) -> AnyEntry:
             entry = replace(entry, first=a if bits & 2 else min(a, b), last=max(a, b))
         case Restored():
             entry = replace(entry, compaction=a)
-    if isinstance(entry, Shaped):
+    if isinstance(entry, ViewChange):
         resting = (b,) if bits == 7 else ()
         return replace(entry, drops_thinking=bool(bits & 1), rests_on=resting)
     return entry
@@ -172,7 +172,7 @@ def _aimed(entry: AnyEntry, a: int, b: int, bits: int) -> AnyEntry:
 
 _numbers, _bits = st.sampled_from(range(MOST_NUMBER + 1)), st.sampled_from(range(8))
 
-shaping: st.SearchStrategy[Shaped] = st.builds(_aimed, bare_shapes, _numbers, _numbers, _bits)
+shaping: st.SearchStrategy[ViewChange] = st.builds(_aimed, bare_shapes, _numbers, _numbers, _bits)
 """Entries that change the view, their targets valid or not."""
 
 _kinds = st.one_of(said, replied, ran, began, bookkeeping)
@@ -211,7 +211,7 @@ def _played(steps: list[list[tuple[AnyEntry, int, int, int]]]) -> list[AnyEntry]
     """Aim each entry, mostly at what is there by then, and number them all."""
     entries: list[AnyEntry] = []
     for entry, a, b, bits in (step for group in steps for step in group):
-        shapes = [n for n, known in enumerate(entries, 1) if isinstance(known, Shaped)]
+        shapes = [n for n, known in enumerate(entries, 1) if isinstance(known, ViewChange)]
         if isinstance(entry, Undone | Redone) and shapes and bits:
             a = shapes[a % len(shapes)]
         elif bits < 6:

@@ -66,7 +66,7 @@ class Session:
     def __init__(self, path, model):
         self.now, self.stage = 1_800_000_000.0, Clearing()
         self.engine = Engine(Log.create(path, Header(session="s")), EAGER, (self.stage,))
-        self.engine.watch.clock = lambda: self.now
+        self.engine.monitor.clock = lambda: self.now
         self.engine.record(Switched(model=model))
         sections, betas = (Section(name="a", text=SYSTEM),), (BETA,)
         self.engine.record(Framed(sections=sections, betas=betas, measure=measure_text(SYSTEM)))
@@ -75,7 +75,9 @@ class Session:
     async def take(self, kind, given):
         """Do one step; each call is sent first, and looked at."""
         engine, view = self.engine, self.engine.view
-        cleared = [e for e in view.history if isinstance(e, Cleared) and e.n not in view.fate.dead]
+        cleared = [
+            e for e in view.history if isinstance(e, Cleared) and e.n not in view.in_force.dead
+        ]
         match kind:
             case "call":
                 await self.send()
@@ -99,7 +101,7 @@ class Session:
         ]
         usage = Usage(cache_read_tokens=engine.fullness().used_tokens, output_tokens=9)
         content = (Thinking(thinking="hm", signature="c2ln"), Text(text="so"), *uses)
-        engine.settle(
+        engine.record_reply(
             Reply(
                 response_id=f"r{n}",
                 model=engine.model,

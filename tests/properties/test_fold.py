@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import Redone, Shaped, Undone
+from holdfast.log.entries import Redone, Undone, ViewChange
 from holdfast.messages.measure import NOTHING
 from holdfast.messages.rules import legal_cuts, violations
 from holdfast.view import View, fold
@@ -24,12 +24,12 @@ def picture(view):
         "open": view.open_round(),
         "interrupted": view.interrupted(),
         "compactable": view.compactable(),
-        "anchor": view.anchor,
+        "anchor": view.reported,
         "frame": view.frame,
         "model": view.model,
         "title": view.title,
-        "fate": view.fate.dead,
-        "vetoes": view.fate.vetoes,
+        "fate": view.in_force.dead,
+        "vetoes": view.in_force.vetoes,
     }
 
 
@@ -63,8 +63,8 @@ def test_what_is_said_about_the_fold_agrees_with_a_naive_one(entries):
     """Model, title, frame, open round, anchor and total are those of the naive fold."""
     view, plain = fold(entries), naive_fold(entries)
     assert (view.model, view.title, view.frame) == (plain.model, plain.title, plain.frame)
-    anchor = view.anchor and (view.anchor.n, view.anchor.usage, view.anchor.then)
-    assert anchor == plain.anchor
+    reported = view.reported and (view.reported.n, view.reported.usage, view.reported.then)
+    assert reported == plain.reported
     waiting, expected = view.open_round(), plain.open()
     assert [use.id for use in waiting.missing()] == expected.missing() if waiting else not expected
     still_running = [id for id in expected.missing() if id in plain.began] if expected else []
@@ -206,9 +206,9 @@ def test_undoing_everything_shows_everything_that_was_said(entries):
     n = len(entries)
     undos = [
         Undone(n=n + i, target=entry.n)
-        for i, entry in enumerate([e for e in entries if isinstance(e, Shaped)], 1)
+        for i, entry in enumerate([e for e in entries if isinstance(e, ViewChange)], 1)
     ]
-    plain = [entry for entry in entries if not isinstance(entry, Shaped)]
+    plain = [entry for entry in entries if not isinstance(entry, ViewChange)]
     assert said(fold([*entries, *undos])) == said(fold(plain))
 
 
@@ -221,13 +221,13 @@ def test_what_undone_entries_acted_on_is_vetoed(entries):
             standing.add(entry.target)
         if isinstance(entry, Redone):
             standing.discard(entry.target)
-        if isinstance(entry, Shaped):
+        if isinstance(entry, ViewChange):
             standing.discard(entry.n)
     expected = set()
     for entry in entries:
-        if isinstance(entry, Shaped) and entry.n in standing:
+        if isinstance(entry, ViewChange) and entry.n in standing:
             for name in ("targets", "ids"):
                 expected |= set(getattr(entry, name, ()))
             for name in ("first", "last", "tool_use_id"):
                 expected |= {getattr(entry, name)} if hasattr(entry, name) else set()
-    assert fold(entries).fate.vetoes == expected
+    assert fold(entries).in_force.vetoes == expected

@@ -17,10 +17,10 @@ from holdfast.log.entries import (
     Pinned,
     Redone,
     Replied,
-    Shaped,
     Snipped,
     Switched,
     Undone,
+    ViewChange,
 )
 from holdfast.messages import Text, Thinking, ToolUse
 from holdfast.messages.rules import violations
@@ -73,7 +73,7 @@ async def written(request):
 def step(engine, kind, *given):
     """Let one thing happen; targets are hit and missed."""
     history = engine.view.history
-    shaped = [entry.n for entry in history if isinstance(entry, Shaped)] or [0]
+    shaped = [entry.n for entry in history if isinstance(entry, ViewChange)] or [0]
     match kind, given:
         case "say", (hidden,):
             engine.say("please go on", hidden=hidden)
@@ -123,7 +123,7 @@ async def run(engine, snip, kind):
     else:
         await snip(engine)
         await collapse(engine)
-    made = [e for e in engine.view.history[known:] if isinstance(e, Shaped)]
+    made = [e for e in engine.view.history[known:] if isinstance(e, ViewChange)]
     assert weight(engine) <= before
     if not made:
         assert list(engine.view.items) == items

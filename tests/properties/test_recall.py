@@ -20,7 +20,7 @@ from holdfast.log.entries import (
 )
 from holdfast.messages import Text, ToolUse, text_of
 from holdfast.settings import HistorySettings, LogSettings, Settings
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.history.history import History
 from holdfast.tools.history.tool import history_tool
 from holdfast.turn.engine import Engine
@@ -97,7 +97,7 @@ def test_every_result_comes_back_exactly(steps):
     with tempfile.TemporaryDirectory() as name:
         path, place = (
             Path(name) / "s.jsonl",
-            Workplace(root=Path(name), home=Path(name), scratch=Path(name)),
+            ToolContext(root=Path(name), home=Path(name), scratch=Path(name)),
         )
         limits = Settings(log=LogSettings(body_limit_bytes=BODY_LIMIT_BYTES))
         engine = Engine(Log.create(path, Header(session="s")), limits)

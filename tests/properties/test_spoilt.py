@@ -12,7 +12,7 @@ from holdfast.errors import TranscriptError
 from holdfast.log.entries import AnyEntry
 from holdfast.messages.rules import violations
 from holdfast.transcripts.formats import FORMATS, named, open_transcript
-from holdfast.transcripts.writer import Scribe
+from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view import fold
 from properties.samples import LINES, spoilt
 
@@ -25,12 +25,12 @@ def own_format(name):
 
 def check(lines, format):
     """Read lines in a format; what comes out can be logged, loaded, shown and written again."""
-    entries = list(named(format).read(iter(lines), Scribe()))
+    entries = list(named(format).read(iter(lines), TranscriptWriter()))
     assert [_log_line.decode(msgspec.json.encode(entry)) for entry in entries] == entries
     view = fold(entries)
     assert violations(view.messages()) == violations(view.seen()) == []
     for other in FORMATS:
-        again = fold(named(other).read(named(other).write(view), Scribe()))
+        again = fold(named(other).read(named(other).write(view), TranscriptWriter()))
         assert violations(again.messages()) == []
 
 
@@ -38,7 +38,7 @@ def check(lines, format):
 def test_the_samples_themselves_are_whole(name):
     """Nothing in them is malformed: what goes wrong later was spoilt."""
     lines = [json.dumps(record).encode() for record in copy.deepcopy(LINES[name])]
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     format = own_format(name)
     assert named(format).sniff(b"\n".join(lines))
     assert fold(named(format).read(iter(lines), scribe)).messages()

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from holdfast.log.entries import Ran, Replied, Said
 from holdfast.messages.rules import violations
 from holdfast.transcripts import claude_code
-from holdfast.transcripts.writer import Scribe
+from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view import fold
 from holdfast.view.items import NO_RESULT
 from properties.records import odd_lines, transcripts
@@ -20,7 +20,7 @@ def lines_of(records):
 
 
 def entries_of(lines):
-    return list(claude_code.read(lines, Scribe()))
+    return list(claude_code.read(lines, TranscriptWriter()))
 
 
 @given(odd_lines)
@@ -36,7 +36,7 @@ def test_any_file_imports_to_a_legal_view(lines):
 @example([b"\xef\xbb\xbf{}", b"\xef\xbb\xbf"])
 def test_every_line_is_accounted_for(lines):
     """Each record is an entry, or counted as skipped, mended or malformed."""
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     entries = list(claude_code.read(lines, scribe))
     account = scribe.account
     first = [line.removeprefix(codecs.BOM_UTF8) for line in lines[:1]]  # a mark is no record
@@ -67,7 +67,7 @@ def _is_json(line):
 @given(transcripts)
 def test_imported_entries_are_all_that_was_said(records):
     """Every block of every message is in the entries, once for each time it was recorded."""
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     entries = list(claude_code.read(lines_of(records), scribe))
     ran = [entry for entry in entries if isinstance(entry, Ran) and entry.content != NO_RESULT]
     said = [entry for entry in entries if isinstance(entry, Said | Replied)]

@@ -8,7 +8,7 @@ import pytest
 from holdfast.log.entries import Forked, Replied, Said
 from holdfast.log.spending import Spent
 from holdfast.messages import Text, Usage
-from holdfast.reports.cost import Item, Tokens, bill, spent_by_day
+from holdfast.reports.cost import CostItem, Tokens, bill, spent_by_day
 
 NOVEMBER = datetime(2026, 11, 10, tzinfo=UTC).timestamp()
 
@@ -102,7 +102,7 @@ def test_answers_recorded_in_mid_stream_are_counted():
 
 def test_an_empty_history_costs_nothing():
     """No calls, no bill."""
-    assert bill([]).total == Item()
+    assert bill([]).total == CostItem()
 
 
 def test_the_ledger_is_summed_by_day(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from holdfast.log.entries import CacheBroke, Section
 from holdfast.models.protocol import Request
 from holdfast.session import Session
-from holdfast.simulator import Answer, SimulatorClock, running
+from holdfast.simulator import BrainAnswer, SimulatorClock, running
 from holdfast.simulator.brains import text, thinking, tool_use
 
 WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
@@ -49,7 +49,7 @@ class ChanceBrain:
         if request.tools and rng.random() < self._tools:
             calls = range(rng.randint(1, 4))
             blocks += [tool_use("Read", {"path": f"{rng.random()}"}) for _ in calls]
-        return Answer(blocks=tuple(blocks))
+        return BrainAnswer(blocks=tuple(blocks))
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ class Chat:
         self.session = Session.open(
             model=model, system=SECTIONS, tools=TOOLS, options=options, directory=directory
         )
-        self.session.engine.watch.clock = simulator.simulation.clock.now
+        self.session.engine.monitor.clock = simulator.simulation.clock.now
 
     @property
     def view(self):

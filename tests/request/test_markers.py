@@ -4,7 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.messages import JsonObject
-from holdfast.request.markers import LOOK_BACK_BLOCKS, Left, Markers, Place, last_place, places
+from holdfast.request.markers import (
+    LOOK_BACK_BLOCKS,
+    CachedPrefix,
+    Markers,
+    Place,
+    last_place,
+    places,
+)
 
 block = st.sampled_from(["text", "tool_use", "thinking"])
 
@@ -16,7 +23,7 @@ def message(*kinds: str) -> JsonObject:
 def grow(markers: Markers, messages: list[JsonObject], unmoved: int, slots: int = 2):
     """Send these messages and have them answered."""
     where = markers.place(messages, unmoved, slots=slots)
-    markers.answered()
+    markers.observe_reply()
     return where
 
 
@@ -66,7 +73,7 @@ def test_a_call_that_was_not_answered_left_nothing():
 
 def test_a_last_message_that_grew_still_holds_what_was_left():
     """What a user adds before an answer came is appended to the message that was marked."""
-    left = Left(place=Place(1, 0), message=message("text"))
+    left = CachedPrefix(place=Place(1, 0), message=message("text"))
     assert left.is_in([message("text"), message("text", "text")], 1)
     assert not left.is_in([message("text"), message("tool_use", "text")], 1)
 

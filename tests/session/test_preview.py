@@ -8,11 +8,11 @@ from holdfast.session import Session
 from holdfast.session.preview import natural_seams, preview
 from holdfast.session.scratch_session import Manners, on_paper, tried
 from holdfast.settings import Settings
-from holdfast.stages.compact.compact import Wish
+from holdfast.stages.compact.compact import CompactRequest
 from holdfast.view import fold
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
-MANUAL = Wish(trigger="manual", by_model=False)
+MANUAL = CompactRequest(trigger="manual", by_model=False)
 
 
 def turns(*starts: float):

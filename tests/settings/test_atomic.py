@@ -16,14 +16,14 @@ DRIVER = """
 import asyncio, os, random, signal, sys, time
 from pathlib import Path
 from holdfast.tools.standard import tool_named
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 
 file = Path(sys.argv[1])
 size = 200_000
 old, new = "a" * size + chr(10), "b" * size + chr(10)
 
 async def edit_for_ever():
-    place = Workplace(root=file.parent, home=file.parent, scratch=file.parent)
+    place = ToolContext(root=file.parent, home=file.parent, scratch=file.parent)
     read, edit = tool_named("Read"), tool_named("Edit")
     await read.run({"file_path": str(file)}, place)
     text, other = (old, new) if file.read_text() == old else (new, old)

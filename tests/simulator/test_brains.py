@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.simulator.brains import Answer, BrainRequest, text
+from holdfast.simulator.brains import BrainAnswer, BrainRequest, text
 from holdfast.simulator.brains.by_name import BRAIN_NAMES, brain_by_name
 from holdfast.simulator.brains.echo import EchoBrain
 from holdfast.simulator.brains.replay import EXHAUSTED, ReplayBrain
@@ -27,14 +27,14 @@ def test_the_line_language():
         'think: Hm.\ntext: One\ntwo\ntool: Read {"path": "a"}\n---\nstop: max_tokens\ntext: cut'
     )
     assert parse_script(script) == (
-        Answer(
+        BrainAnswer(
             blocks=(
                 {"type": "thinking", "thinking": "Hm."},
                 {"type": "text", "text": "One\ntwo"},
                 {"type": "tool_use", "name": "Read", "input": {"path": "a"}},
             )
         ),
-        Answer(blocks=(text("cut"),), stop_reason="max_tokens"),
+        BrainAnswer(blocks=(text("cut"),), stop_reason="max_tokens"),
     )
 
 

@@ -6,7 +6,7 @@ import anthropic
 import httpx2
 import pytest
 
-from holdfast.simulator.brains import Answer, text
+from holdfast.simulator.brains import BrainAnswer, text
 from holdfast.simulator.brains.scripted import ScriptedBrain
 
 MODEL = "claude-sonnet-5-5"
@@ -287,7 +287,7 @@ async def test_entries_are_readable_only_after_the_first_byte(simulate):
             if self.waiting == 3:
                 self.complete.set()
             await self.complete.wait()
-            return Answer(blocks=(text("done"),))
+            return BrainAnswer(blocks=(text("done"),))
 
     simulator = simulate(Gated())
     system = [{"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}]

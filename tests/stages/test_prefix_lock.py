@@ -32,7 +32,7 @@ def made(tmp_path):
 
 def call(engine, id, *blocks, prompt=100):
     """Let the model call a tool and give it a result."""
-    engine.settle(
+    engine.record_reply(
         Reply(
             response_id=f"r{id}",
             model=engine.model,
@@ -52,7 +52,7 @@ def answer(engine, text="done"):
         stop_reason="end_turn",
         usage=Usage(input_tokens=100, output_tokens=1),
     )
-    engine.settle(reply)
+    engine.record_reply(reply)
 
 
 def test_between_turns_the_prefix_may_move(made):

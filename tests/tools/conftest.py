@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from holdfast.messages import text_of
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome
 from holdfast.tools.standard import tool_named
 
@@ -14,10 +14,10 @@ Use = Callable[..., Awaitable[Outcome]]
 
 
 @pytest.fixture
-async def workplace(tmp_path) -> AsyncIterator[Workplace]:
+async def tool_context(tmp_path) -> AsyncIterator[ToolContext]:
     """An empty project with a home and a scratch directory beside it; closed at the end."""
     (tmp_path / "project").mkdir()
-    place = Workplace(
+    place = ToolContext(
         root=tmp_path / "project", home=tmp_path / "home", scratch=tmp_path / "scratch"
     )
     yield place
@@ -25,13 +25,13 @@ async def workplace(tmp_path) -> AsyncIterator[Workplace]:
 
 
 @pytest.fixture
-def use(workplace) -> Use:
+def use(tool_context) -> Use:
     """Run a tool by name; inputs that are no Python names go in a dict."""
 
     async def run(name: str, more: dict[str, object] | None = None, **given: object) -> Outcome:
         tool = tool_named(name)
         assert tool is not None
-        return await tool.run({**given, **(more or {})}, workplace)
+        return await tool.run({**given, **(more or {})}, tool_context)
 
     return run
 

@@ -9,8 +9,8 @@ import pytest
 from holdfast.tools.shell import group_members
 
 
-def _groups(workplace):
-    return [running.group for running in workplace.shells._foreground]
+def _groups(tool_context):
+    return [running.group for running in tool_context.shells._foreground]
 
 
 async def test_output_comes_back(use):
@@ -46,20 +46,20 @@ async def test_a_syntax_error_is_a_failed_command(use):
     assert outcome.is_error
 
 
-async def test_the_working_directory_lasts(workplace, said):
+async def test_the_working_directory_lasts(tool_context, said):
     """Also if the command fails after the move, and whatever the directory is called."""
     await said("Bash", command="mkdir -p \"it's a 'dir\"")
     moved = await said("Bash", command="cd it*; true")
     assert "The working directory is now" in moved
     assert await said("Bash", command='basename "$PWD"') == "it's a 'dir"
-    (workplace.directory / "a.txt").write_text("x")
+    (tool_context.directory / "a.txt").write_text("x")
     assert await said("Read", file_path="a.txt") == "     1\tx"
 
 
-async def test_a_move_lasts_through_a_failing_exit(workplace, use):
+async def test_a_move_lasts_through_a_failing_exit(tool_context, use):
     """Leaving early does not lose the way."""
     await use("Bash", command="mkdir d; cd d; exit 1")
-    assert workplace.directory == workplace.root / "d"
+    assert tool_context.directory == tool_context.root / "d"
 
 
 async def test_variables_do_not_last(said):
@@ -70,19 +70,21 @@ async def test_variables_do_not_last(said):
     )
 
 
-async def test_a_move_out_of_the_working_directories_is_not_followed(workplace, said):
+async def test_a_move_out_of_the_working_directories_is_not_followed(tool_context, said):
     """And the model is told where it is."""
     answer = await said("Bash", command="cd /; pwd")
-    assert answer == (f"/\n[/ is outside the working directories; still in {workplace.directory}.]")
-    assert workplace.directory == workplace.root
+    assert answer == (
+        f"/\n[/ is outside the working directories; still in {tool_context.directory}.]"
+    )
+    assert tool_context.directory == tool_context.root
 
 
-async def test_a_directory_that_is_gone_is_told(workplace, said, refused):
+async def test_a_directory_that_is_gone_is_told(tool_context, said, refused):
     """The next command works again."""
     await said("Bash", command="mkdir d; cd d")
-    (workplace.root / "d").rmdir()
+    (tool_context.root / "d").rmdir()
     assert "is gone" in await refused("Bash", command="pwd")
-    assert await said("Bash", command="pwd") == str(workplace.root)
+    assert await said("Bash", command="pwd") == str(tool_context.root)
 
 
 async def test_a_command_that_asks_gets_nothing(use):
@@ -102,10 +104,10 @@ async def test_a_command_that_opens_an_editor_fails_at_once(use):
     assert outcome.is_error
 
 
-async def test_a_command_that_hangs_is_stopped(workplace, use):
+async def test_a_command_that_hangs_is_stopped(tool_context, use):
     """What it printed until then is not lost, and nothing keeps running."""
     groups: list[int] = []
-    workplace.report = lambda _line: groups.extend(_groups(workplace))
+    tool_context.report = lambda _line: groups.extend(_groups(tool_context))
     outcome = await use("Bash", command="echo begun; sleep 60 | sleep 60", timeout=1_200)
     assert outcome.is_error
     assert outcome.exit_status is None
@@ -114,11 +116,11 @@ async def test_a_command_that_hangs_is_stopped(workplace, use):
     assert not any(group_members(group) for group in groups)
 
 
-async def test_a_command_that_ignores_being_asked_is_killed(workplace, use, monkeypatch):
+async def test_a_command_that_ignores_being_asked_is_killed(tool_context, use, monkeypatch):
     """With its children."""
     monkeypatch.setattr("holdfast.tools.shell.GRACE_SECONDS", 0.2)
     groups: list[int] = []
-    workplace.report = lambda _line: groups.extend(_groups(workplace))
+    tool_context.report = lambda _line: groups.extend(_groups(tool_context))
     command = "trap '' TERM; (trap '' TERM; sleep 60) & while true; do sleep 0.1; done"
     outcome = await use("Bash", command=command, timeout=1_100)
     assert "Stopped after 1.1 s" in outcome.content
@@ -126,45 +128,45 @@ async def test_a_command_that_ignores_being_asked_is_killed(workplace, use, monk
     assert not any(group_members(group) for group in groups)
 
 
-async def test_cancelling_ends_the_whole_group(workplace, use, until):
+async def test_cancelling_ends_the_whole_group(tool_context, use, until):
     """Nothing is left when the user says stop."""
     running = asyncio.create_task(use("Bash", command="sleep 60 & sleep 60 | sleep 60"))
-    await until(lambda: [g for g in _groups(workplace) if len(group_members(g)) == 4])
-    (group,) = _groups(workplace)
+    await until(lambda: [g for g in _groups(tool_context) if len(group_members(g)) == 4])
+    (group,) = _groups(tool_context)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert group_members(group) == ()
-    assert _groups(workplace) == []
+    assert _groups(tool_context) == []
 
 
-async def test_cancelling_while_leftovers_are_waited_for_ends_them(workplace, use, until):
+async def test_cancelling_while_leftovers_are_waited_for_ends_them(tool_context, use, until):
     """There is no moment in which a stop leaves something."""
     running = asyncio.create_task(use("Bash", command="sleep 60 & exit"))
-    await until(lambda: [r for r in workplace.shells._foreground if r.status is not None])
-    (group,) = _groups(workplace)
+    await until(lambda: [r for r in tool_context.shells._foreground if r.status is not None])
+    (group,) = _groups(tool_context)
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):  # on a slow day it had just come to its end
         await running
     assert group_members(group) == ()
 
 
-async def test_processes_left_behind_are_ended_and_told(workplace, use):
+async def test_processes_left_behind_are_ended_and_told(tool_context, use):
     """A server belongs in the background."""
     outcome = await use("Bash", command="sleep 60 & echo $!")
     pid, remark = outcome.content.split("\n")
     assert remark == "[It left 1 process running, now ended; use run_in_background for such.]"
     assert int(pid) > 0
-    assert _groups(workplace) == []
+    assert _groups(tool_context) == []
 
 
-async def test_a_flood_comes_back_cut_with_a_file(workplace, use):
+async def test_a_flood_comes_back_cut_with_a_file(tool_context, use):
     """Ten million lines, and what the model sees is bounded."""
     outcome = await use("Bash", command="seq 3000000")
     assert len(outcome.content) < 1_100_000
     assert outcome.content.startswith("1\n2\n")
     assert outcome.content.endswith("\n3000000")
-    (file,) = workplace.scratch.glob("output-*.txt")
+    (file,) = tool_context.scratch.glob("output-*.txt")
     assert str(file) in outcome.content
     assert file.read_bytes().count(b"\n") == 3_000_000
 
@@ -174,11 +176,11 @@ async def test_bytes_that_are_no_text_do_no_harm(said):
     assert await said("Bash", command=r"printf 'a\xff\xfeb'") == "a\ufffd\ufffdb"
 
 
-async def test_nothing_is_left_in_the_scratch_directory(workplace, use):
+async def test_nothing_is_left_in_the_scratch_directory(tool_context, use):
     """A short command leaves no file."""
     await use("Bash", command="cd .; true")
     await use("Bash", command="sleep 5", timeout=50)
-    assert list(workplace.scratch.iterdir()) == []
+    assert list(tool_context.scratch.iterdir()) == []
 
 
 async def test_a_command_too_long_for_the_kernel_is_refused(refused):
@@ -186,7 +188,7 @@ async def test_a_command_too_long_for_the_kernel_is_refused(refused):
     assert "Write it to a file" in await refused("Bash", command="echo " + "x" * 200_000)
 
 
-async def test_the_timeout_has_a_ceiling(workplace, use):
+async def test_the_timeout_has_a_ceiling(tool_context, use):
     """Asking for an hour gets ten minutes."""
     from holdfast.tools.bash import MAX_TIMEOUT_SECONDS
 
@@ -204,9 +206,9 @@ async def test_commands_run_side_by_side(use):
         assert loop.time() - began < 2.5
 
 
-async def test_the_secret_of_one_session_is_not_in_anothers_environment(workplace, said):
+async def test_the_secret_of_one_session_is_not_in_anothers_environment(tool_context, said):
     """Commands see the variables of their workplace, not those of the process."""
-    workplace.variables = {"PATH": "/usr/bin:/bin", "ONLY": "this"}
+    tool_context.variables = {"PATH": "/usr/bin:/bin", "ONLY": "this"}
     assert await said("Bash", command='echo "$ONLY-$HOME-$PAGER"') == "this--cat"
 
 

@@ -2,55 +2,55 @@
 
 from pathlib import Path
 
-from holdfast.tools.context import Todo, Workplace
+from holdfast.tools.context import Todo, ToolContext
 
 
-def test_paths_are_meant_from_the_working_directory(workplace):
+def test_paths_are_meant_from_the_working_directory(tool_context):
     """Absolute ones and the user's home as they are."""
-    assert workplace.resolve("a/../b.py") == workplace.root / "b.py"
-    assert workplace.resolve("/x/./y") == Path("/x/y")
-    assert workplace.resolve("~/z") == Path.home() / "z"
+    assert tool_context.resolve("a/../b.py") == tool_context.root / "b.py"
+    assert tool_context.resolve("/x/./y") == Path("/x/y")
+    assert tool_context.resolve("~/z") == Path.home() / "z"
 
 
-def test_the_home_of_nobody_is_a_name_like_any_other(workplace):
+def test_the_home_of_nobody_is_a_name_like_any_other(tool_context):
     """A path that the model made up is looked for and not found; it ends nothing."""
-    assert workplace.resolve("~no-such-user/x") == workplace.root / "~no-such-user/x"
+    assert tool_context.resolve("~no-such-user/x") == tool_context.root / "~no-such-user/x"
 
 
-def test_paths_are_shown_as_short_as_they_can_be_used(workplace):
+def test_paths_are_shown_as_short_as_they_can_be_used(tool_context):
     """Outside the working directory they are absolute."""
-    workplace.directory = workplace.root / "src"
-    assert workplace.shown(workplace.root / "src" / "a.py") == "a.py"
-    assert workplace.shown(workplace.root / "b.py") == str(workplace.root / "b.py")
+    tool_context.directory = tool_context.root / "src"
+    assert tool_context.shown(tool_context.root / "src" / "a.py") == "a.py"
+    assert tool_context.shown(tool_context.root / "b.py") == str(tool_context.root / "b.py")
 
 
-def test_within_means_after_following_links(workplace, tmp_path):
+def test_within_means_after_following_links(tool_context, tmp_path):
     """A link out of the project leads out of it; scratch and further roots are ours."""
-    (workplace.root / "out").symlink_to("/etc")
+    (tool_context.root / "out").symlink_to("/etc")
     (tmp_path / "more").mkdir()
-    workplace.more_roots = (tmp_path / "more",)
-    assert workplace.is_within(workplace.root / "new" / "file")
-    assert workplace.is_within(workplace.scratch / "x")
-    assert workplace.is_within(tmp_path / "more" / "x")
-    assert not workplace.is_within(workplace.root / "out" / "passwd")
-    assert not workplace.is_within(workplace.root / ".." / "x")
+    tool_context.more_roots = (tmp_path / "more",)
+    assert tool_context.is_within(tool_context.root / "new" / "file")
+    assert tool_context.is_within(tool_context.scratch / "x")
+    assert tool_context.is_within(tmp_path / "more" / "x")
+    assert not tool_context.is_within(tool_context.root / "out" / "passwd")
+    assert not tool_context.is_within(tool_context.root / ".." / "x")
 
 
-def test_a_fork_goes_its_own_way(workplace):
+def test_a_fork_goes_its_own_way(tool_context):
     """It begins with what is known and owns no commands."""
-    fork = workplace.fork()
+    fork = tool_context.fork()
     fork.directory = fork.root / "elsewhere"
     fork.todos = (Todo(content="x", status="pending"),)
-    assert workplace.directory == workplace.root
-    assert workplace.todos == ()
+    assert tool_context.directory == tool_context.root
+    assert tool_context.todos == ()
     assert fork.is_fork
-    assert fork.shells is not workplace.shells
-    assert fork.files is not workplace.files
+    assert fork.shells is not tool_context.shells
+    assert fork.files is not tool_context.files
 
 
 def test_a_workplace_begins_in_its_root(tmp_path):
     """With links followed, as a shell would say it."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    place = Workplace(root=tmp_path / "link", home=tmp_path, scratch=tmp_path)
+    place = ToolContext(root=tmp_path / "link", home=tmp_path, scratch=tmp_path)
     assert place.directory == place.root == (tmp_path / "real").resolve()

@@ -7,9 +7,9 @@ import pytest
 
 
 @pytest.fixture
-def file(workplace):
+def file(tool_context):
     """A file that was read."""
-    return workplace.root / "a.py"
+    return tool_context.root / "a.py"
 
 
 async def _known(file, said, content=b"one = 1\ntwo = 2\nthree = 1\n"):
@@ -106,12 +106,12 @@ async def test_line_ends_mark_mode_and_missing_final_newline_are_kept(file, said
     assert stat.S_IMODE(file.stat().st_mode) == 0o751
 
 
-async def test_a_link_stays_a_link(workplace, file, said):
+async def test_a_link_stays_a_link(tool_context, file, said):
     """Its target is edited."""
     await _known(file, said)
-    (workplace.root / "link").symlink_to(file)
+    (tool_context.root / "link").symlink_to(file)
     await said("Edit", file_path="link", old_string="two", new_string="2")
-    assert (workplace.root / "link").is_symlink()
+    assert (tool_context.root / "link").is_symlink()
     assert "2 = 2" in file.read_text()
 
 
@@ -123,17 +123,17 @@ async def test_a_character_the_encoding_lacks_is_refused(file, said, refused):
     assert file.read_bytes() == b"caf\xe9\n"
 
 
-async def test_an_empty_old_text_makes_a_new_file_only(workplace, file, said, refused):
+async def test_an_empty_old_text_makes_a_new_file_only(tool_context, file, said, refused):
     """It never wipes one."""
     await said("Edit", file_path="new/b.py", old_string="", new_string="x = 1\n")
-    assert (workplace.root / "new" / "b.py").read_text() == "x = 1\n"
+    assert (tool_context.root / "new" / "b.py").read_text() == "x = 1\n"
     await _known(file, said)
     assert "is not empty" in await refused("Edit", file_path="a.py", old_string="", new_string="x")
 
 
-async def test_what_cannot_be_edited_is_told(workplace, file, said, refused):
+async def test_what_cannot_be_edited_is_told(tool_context, file, said, refused):
     """Missing, binary, a directory, and no change at all."""
-    (workplace.root / "x.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1")
+    (tool_context.root / "x.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1")
     await said("Read", file_path="x.png")
     await _known(file, said)
     edit = {"old_string": "a", "new_string": "b"}

@@ -5,12 +5,12 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools.files import Files, Seen, Stamp, stamp_of
+from holdfast.tools.files import Files, SeenFile, Stamp, stamp_of
 
 
 def _seen(path, text="x", lines=(), modified_ns=1):
     stamp = Stamp(size=len(text), modified_ns=modified_ns, inode=1, sha256=f"hash of {text}")
-    return Seen(path=path, stamp=stamp, text=text, ranges=tuple(lines))
+    return SeenFile(path=path, stamp=stamp, text=text, ranges=tuple(lines))
 
 
 def test_ranges_of_the_same_content_add_up(tmp_path):
@@ -83,7 +83,7 @@ def test_changed_files_are_found_and_touched_ones_are_not(tmp_path):
     for name in ("same", "touched", "changed", "gone"):
         path = tmp_path / name
         path.write_text("old")
-        files.record(Seen(path=path, stamp=stamp_of(path.stat(), b"old"), text="old"))
+        files.record(SeenFile(path=path, stamp=stamp_of(path.stat(), b"old"), text="old"))
     os.utime(tmp_path / "touched", ns=(1, 1))
     (tmp_path / "changed").write_text("new")
     os.utime(tmp_path / "changed", ns=(2, 2))

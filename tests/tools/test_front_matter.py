@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools.front_matter import Unreadable, is_on, names_in, number_in, read_front, text_in
+from holdfast.tools.front_matter import (
+    UnreadableFrontMatter,
+    is_on,
+    names_in,
+    number_in,
+    read_front,
+    text_in,
+)
 
 
 def test_fields_and_body_come_apart():
@@ -69,7 +76,7 @@ def test_nothing_is_made_of_a_field(tag):
 @pytest.mark.parametrize("text", ["", "name: x", "# Title\n---\nname: x\n---\n", "---\nname: x\n"])
 def test_without_fields_it_is_no_definition(text):
     """Such as a README beside the definitions."""
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableFrontMatter):
         read_front(text)
 
 

@@ -10,31 +10,31 @@ RIPGREP = shutil.which("rg")
 
 
 @pytest.fixture(params=["ripgrep", "stand-in"])
-def program(request, workplace):
+def program(request, tool_context):
     """Run a test with each of the two programs that can search."""
     if request.param == "ripgrep":
         if RIPGREP is None:
             pytest.skip("ripgrep is not installed")
         return
-    workplace.variables = {**workplace.variables, "PATH": "/nowhere"}
+    tool_context.variables = {**tool_context.variables, "PATH": "/nowhere"}
 
 
 pytestmark = pytest.mark.usefixtures("program")
 
 
-def _tree(workplace, files):
+def _tree(tool_context, files):
     for age, (name, content) in enumerate(files.items()):
-        path = workplace.root / name
+        path = tool_context.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         os.utime(path, ns=(0, 1_000_000_000 * (1_000 - age)))
 
 
 @pytest.fixture
-def tree(workplace):
+def tree(tool_context):
     """A small project, newest file first."""
     _tree(
-        workplace,
+        tool_context,
         {
             "src/new.py": "import os\n\ndef find():\n    return os\n",
             "src/old.py": "def lose():\n    pass\n# find\n",
@@ -62,9 +62,9 @@ async def test_lines_come_under_their_file(tree, said):
     )
 
 
-async def test_lines_around_a_match_are_marked_and_gaps_shown(workplace, said):
+async def test_lines_around_a_match_are_marked_and_gaps_shown(tool_context, said):
     """As much as asked for, each line once."""
-    _tree(workplace, {"a.txt": "".join(f"{n}\n" for n in range(1, 21))})
+    _tree(tool_context, {"a.txt": "".join(f"{n}\n" for n in range(1, 21))})
     more = {"-A": 1, "-B": 1}
     assert await said("Grep", more, pattern="^(3|4|15)$", output_mode="content") == (
         "a.txt\n2-2\n3:3\n4:4\n5-5\n--\n14-14\n15:15\n16-16"
@@ -154,9 +154,9 @@ async def test_nothing_found_is_no_error(tree, said):
     )
 
 
-async def test_results_come_in_portions(workplace, said):
+async def test_results_come_in_portions(tool_context, said):
     """With the word how to go on; together they are everything, once."""
-    _tree(workplace, {"a.txt": "".join(f"x{n}\n" for n in range(600))})
+    _tree(tool_context, {"a.txt": "".join(f"x{n}\n" for n in range(600))})
     first = await said("Grep", pattern="x", output_mode="content", path="a.txt")
     assert first.endswith("\n[There is more; go on with offset 250, or narrow the search.]")
     assert first.count("\n") == 250
@@ -166,26 +166,26 @@ async def test_results_come_in_portions(workplace, said):
     assert rest.startswith("251:x250\n") and rest.endswith("\n600:x599")
 
 
-async def test_a_long_line_is_cut(workplace, said):
+async def test_a_long_line_is_cut(tool_context, said):
     """However long it is."""
-    _tree(workplace, {"a.min.js": "x" * 300_000 + "needle\n" + "needle\n"})
+    _tree(tool_context, {"a.min.js": "x" * 300_000 + "needle\n" + "needle\n"})
     found = await said("Grep", pattern="x*needle", output_mode="content")
     assert found == f"a.min.js\n1:{'x' * 500}… [long line]\n2:needle"
 
 
-async def test_other_encodings_are_searched(workplace, said):
+async def test_other_encodings_are_searched(tool_context, said):
     """Files with a mark, and bytes that are no UTF-8."""
-    _tree(workplace, {"a": "\ufefffind\n".encode("utf-16-le"), "b": b"caf\xe9 find\n"})
+    _tree(tool_context, {"a": "\ufefffind\n".encode("utf-16-le"), "b": b"caf\xe9 find\n"})
     assert await said("Grep", pattern="find", output_mode="content") == (
         "a\n1:find\n\nb\n1:café find"
     )
 
 
-async def test_a_pattern_that_never_ends_is_given_up(workplace, refused, monkeypatch):
+async def test_a_pattern_that_never_ends_is_given_up(tool_context, refused, monkeypatch):
     """The agent is not held up: the search is a process and dies."""
     monkeypatch.setattr("holdfast.tools.grep.SEARCH_SECONDS", 0.5)
     monkeypatch.setattr("holdfast.tools.search.SEARCH_SECONDS", 0.5)
-    _tree(workplace, {"a.txt": "a" * 40 + "\n"})
+    _tree(tool_context, {"a.txt": "a" * 40 + "\n"})
     # The look-ahead keeps ripgrep, which has no such patterns, out of it.
     pattern = "(?=a)(a+)+$(?<=b)"
     for mode in ("content", "files_with_matches"):
@@ -194,9 +194,9 @@ async def test_a_pattern_that_never_ends_is_given_up(workplace, refused, monkeyp
         assert "took over" in reason
 
 
-async def test_a_search_can_be_cancelled(workplace, use):
+async def test_a_search_can_be_cancelled(tool_context, use):
     """And leaves no process."""
-    _tree(workplace, {"a.txt": "a" * 60 + "\n"})
+    _tree(tool_context, {"a.txt": "a" * 60 + "\n"})
     task = asyncio.create_task(use("Grep", pattern="(?=a)(a+)+$(?<=b)"))
     await asyncio.sleep(0.3)
     task.cancel()
@@ -218,9 +218,9 @@ async def test_files_are_found_by_name_newest_first(tree, said):
     assert await said("Glob", pattern="*.rs") == "No file in the working directory is like *.rs."
 
 
-async def test_at_most_a_hundred_files_are_listed(workplace, said):
+async def test_at_most_a_hundred_files_are_listed(tool_context, said):
     """The newest."""
-    _tree(workplace, {f"{n:03}.txt": "" for n in range(120)})
+    _tree(tool_context, {f"{n:03}.txt": "" for n in range(120)})
     lines = (await said("Glob", pattern="*.txt")).split("\n")
     assert lines[:100] == [f"{n:03}.txt" for n in range(100)]
     assert lines[100:] == ["[The 100 newest of 120 files; ask more narrowly.]"]

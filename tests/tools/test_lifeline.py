@@ -13,10 +13,10 @@ AGENT = """
 import asyncio, sys
 from pathlib import Path
 from holdfast.tools.standard import tool_named
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 
 async def main(here):
-    place = Workplace(root=here, home=here, scratch=here)
+    place = ToolContext(root=here, home=here, scratch=here)
     run = tool_named("Bash").run
     await run({"command": "true"}, place)
     await run({"command": "trap '' TERM; sleep 60 & sleep 60", "run_in_background": True}, place)

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from holdfast.errors import ConfigError
 from holdfast.messages import Image, Text, text_of
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.mcp import McpServer, McpTools, load_servers
 from holdfast.tools.permissions import trust
 
@@ -83,9 +83,9 @@ def script(tmp_path_factory):
 
 
 @pytest.fixture
-def workplace(tmp_path):
+def tool_context(tmp_path):
     """Give a place to work in."""
-    return Workplace(root=tmp_path, home=tmp_path / "home", scratch=tmp_path / "scratch")
+    return ToolContext(root=tmp_path, home=tmp_path / "home", scratch=tmp_path / "scratch")
 
 
 def probe(script, **fields):
@@ -132,9 +132,9 @@ async def test_a_server_offers_its_names_and_what_it_says_of_itself(tools):
     assert offer.instructions == "Add before you subtract."
 
 
-async def test_a_tool_is_called_over_there(tools, workplace):
+async def test_a_tool_is_called_over_there(tools, tool_context):
     """The result of a real call comes back as text."""
-    outcome = await tool(tools, "add").run({"a": 1, "b": 2}, workplace)
+    outcome = await tool(tools, "add").run({"a": 1, "b": 2}, tool_context)
     assert (text_of(outcome.content), outcome.is_error) == ("3", False)
 
 
@@ -146,62 +146,62 @@ async def test_a_loaded_tool_has_its_definition(tools):
     assert (add.kind, add.is_read_only({})) == ("other", False)
 
 
-async def test_a_search_loads_what_it_finds(tools, workplace):
+async def test_a_search_loads_what_it_finds(tools, tool_context):
     """Words find a tool by its name or description, and the schema is told."""
-    outcome = await tools.search_tool.run({"query": "add numbers", "max_results": 1}, workplace)
+    outcome = await tools.search_tool.run({"query": "add numbers", "max_results": 1}, tool_context)
     assert text_of(outcome.content).startswith("mcp__probe__add\nAdd two numbers.\ninput: {")
     assert "mcp__probe__add" in [loaded.name for loaded in tools.loaded]
 
 
-async def test_a_search_can_name_tools_exactly(tools, workplace):
+async def test_a_search_can_name_tools_exactly(tools, tool_context):
     """Names after select: are loaded, whatever they are about."""
     query = "select:mcp__probe__pid, mcp__probe__fail"
-    outcome = await tools.search_tool.run({"query": query}, workplace)
+    outcome = await tools.search_tool.run({"query": query}, tool_context)
     assert outcome.note == "loaded mcp__probe__pid, mcp__probe__fail"
 
 
-async def test_a_search_that_finds_nothing_says_so(tools, workplace):
+async def test_a_search_that_finds_nothing_says_so(tools, tool_context):
     """The model learns that there is nothing by that name."""
-    outcome = await tools.search_tool.run({"query": "select:nothing"}, workplace)
+    outcome = await tools.search_tool.run({"query": "select:nothing"}, tool_context)
     assert outcome.is_error
     assert "No tool matches" in text_of(outcome.content)
 
 
-async def test_a_failing_tool_is_an_error_result(tools, workplace):
+async def test_a_failing_tool_is_an_error_result(tools, tool_context):
     """What the server says of its failure is told."""
-    outcome = await tool(tools, "fail").run({}, workplace)
+    outcome = await tool(tools, "fail").run({}, tool_context)
     assert outcome.is_error
     assert text_of(outcome.content) == "Error executing tool fail"
 
 
-async def test_a_wrong_input_is_an_error_result(tools, workplace):
+async def test_a_wrong_input_is_an_error_result(tools, tool_context):
     """The server's complaint comes back to the model."""
-    outcome = await tool(tools, "add").run({"a": "x"}, workplace)
+    outcome = await tool(tools, "add").run({"a": "x"}, tool_context)
     assert outcome.is_error
 
 
-async def test_a_picture_stays_a_picture(tools, workplace):
+async def test_a_picture_stays_a_picture(tools, tool_context):
     """Blocks a model can see are handed on."""
-    outcome = await tool(tools, "picture").run({}, workplace)
+    outcome = await tool(tools, "picture").run({}, tool_context)
     (image,) = outcome.content
     assert isinstance(image, Image)
     assert image.source["media_type"] == "image/png"
 
 
-async def test_a_long_result_is_told_to_the_user(tools, workplace):
+async def test_a_long_result_is_told_to_the_user(tools, tool_context):
     """Past the first line the result is whole and the user is warned."""
-    outcome = await tool(tools, "long").run({"words": 6_000}, workplace)
+    outcome = await tool(tools, "long").run({"words": 6_000}, tool_context)
     assert text_of(outcome.content).endswith("word5999")
     assert "tokens from mcp__probe__long" in outcome.note
 
 
-async def test_a_result_over_the_limit_comes_out_whole(tools, workplace):
+async def test_a_result_over_the_limit_comes_out_whole(tools, tool_context):
     """What becomes of it is decided where every result passes its budget."""
     long = tool(tools, "long")
-    outcome = await long.run({"words": 40_000}, workplace)
+    outcome = await long.run({"words": 40_000}, tool_context)
     assert text_of(outcome.content).endswith("word39999")
     assert long.limit_chars == 100_000
-    assert not workplace.scratch.exists()
+    assert not tool_context.scratch.exists()
 
 
 @pytest.mark.parametrize(
@@ -220,22 +220,22 @@ async def test_a_tool_may_ask_for_longer_results_within_reason(meta, limit_chars
     assert listed.limit_chars == limit_chars
 
 
-async def test_odd_names_and_hidden_characters_are_cleaned(tools, workplace):
+async def test_odd_names_and_hidden_characters_are_cleaned(tools, tool_context):
     """Providers take the name, the server still gets its own."""
     (name,) = [name for name in tools.names if "odd" in name]
     assert name.replace("_", "").replace("-", "").isalnum()
     (listed,) = tools.load([name])
     assert listed.description == "Odd and hidden"
-    outcome = await next(t for t in tools.loaded if t.name == name).run({}, workplace)
+    outcome = await next(t for t in tools.loaded if t.name == name).run({}, tool_context)
     assert text_of(outcome.content) == "odd"
 
 
-async def test_a_server_that_dies_is_told_and_started_again(script, workplace):
+async def test_a_server_that_dies_is_told_and_started_again(script, tool_context):
     """The call fails with the server's last words; the next one works."""
     tools = McpTools([probe(script)])
     await tools.connect()
-    died = await tool(tools, "die").run({}, workplace)
-    again = await tool(tools, "add").run({"a": 2, "b": 2}, workplace)
+    died = await tool(tools, "die").run({}, tool_context)
+    again = await tool(tools, "add").run({"a": 2, "b": 2}, tool_context)
     await tools.close()
     assert died.is_error
     assert "ended in the middle" in text_of(died.content)
@@ -243,27 +243,27 @@ async def test_a_server_that_dies_is_told_and_started_again(script, workplace):
     assert text_of(again.content) == "4"
 
 
-async def test_a_call_that_hangs_is_given_up_and_the_server_stays_usable(script, workplace):
+async def test_a_call_that_hangs_is_given_up_and_the_server_stays_usable(script, tool_context):
     """After the time-out the same connection answers other calls; closing ends the server."""
     tools = McpTools([probe(script, call_seconds=0.5)])
     await tools.connect()
     begun = time.monotonic()
-    hung = await tool(tools, "hang").run({}, workplace)
+    hung = await tool(tools, "hang").run({}, tool_context)
     assert time.monotonic() - begun < 5
     assert "within 0.5 s" in text_of(hung.content)
-    pid = int(text_of((await tool(tools, "pid").run({}, workplace)).content))
+    pid = int(text_of((await tool(tools, "pid").run({}, tool_context)).content))
     await tools.close()
     assert not is_running(pid)
 
 
-async def test_a_cancelled_call_leaves_the_connection_usable(script, tools, workplace):
+async def test_a_cancelled_call_leaves_the_connection_usable(script, tools, tool_context):
     """The user's interrupt ends the call, not the server."""
-    call = asyncio.ensure_future(tool(tools, "hang").run({}, workplace))
+    call = asyncio.ensure_future(tool(tools, "hang").run({}, tool_context))
     await asyncio.sleep(0.1)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    outcome = await tool(tools, "add").run({"a": 1, "b": 1}, workplace)
+    outcome = await tool(tools, "add").run({"a": 1, "b": 1}, tool_context)
     assert text_of(outcome.content) == "2"
 
 
@@ -297,7 +297,7 @@ async def test_a_server_that_cannot_be_reached_is_a_problem(server):
     assert "The MCP server 'gone'" in problem
 
 
-async def test_a_server_is_reached_over_http(script, workplace):
+async def test_a_server_is_reached_over_http(script, tool_context):
     """An address works like a command."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -310,7 +310,7 @@ async def test_a_server_is_reached_over_http(script, workplace):
         await _listening(port)
         tools = McpTools([McpServer(name="probe", url=f"http://127.0.0.1:{port}/mcp")])
         assert await tools.connect() == ()
-        outcome = await tool(tools, "add").run({"a": 20, "b": 22}, workplace)
+        outcome = await tool(tools, "add").run({"a": 20, "b": 22}, tool_context)
         await tools.close()
     finally:
         process.kill()
@@ -386,7 +386,7 @@ async def test_importing_the_module_does_not_import_the_sdk():
     assert out.decode().split() == ["False", "False"]
 
 
-async def test_text_blocks_beside_pictures_are_kept_apart(workplace):
+async def test_text_blocks_beside_pictures_are_kept_apart(tool_context):
     """A mixed answer keeps its order."""
     from mcp.types import CallToolResult, ImageContent, TextContent
 
@@ -398,5 +398,5 @@ async def test_text_blocks_beside_pictures_are_kept_apart(workplace):
             ImageContent(type="image", data="aGk=", mime_type="image/png"),
         ]
     )
-    outcome = read_result(result, "x", workplace)
+    outcome = read_result(result, "x", tool_context)
     assert [type(block) for block in outcome.content] == [Text, Image]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.pages import page_of_large, page_of_text
 
 LINES = st.lists(st.sampled_from(["", "x", "some words", "ä€", "y" * 30]), max_size=12)
@@ -15,7 +15,7 @@ def test_a_file_read_in_pieces_gives_the_same_lines(
 ):
     """However a file is read, the lines of a page are the same."""
     here = tmp_path_factory.mktemp("pages")
-    place = Workplace(root=here, home=here, scratch=here)
+    place = ToolContext(root=here, home=here, scratch=here)
     text = "\n".join(lines) + ("\n" if is_finished and lines else "")
     (here / "a").write_text(text, encoding="utf-8", newline="")
     small = page_of_text(text, first, limit, 1_000, place)
@@ -29,7 +29,7 @@ def test_a_file_read_in_pieces_gives_the_same_lines(
 def test_a_page_keeps_its_budget_and_has_at_least_one_line(tmp_path_factory, count, budget):
     """Unless one line alone is over it."""
     here = tmp_path_factory.mktemp("pages")
-    place = Workplace(root=here, home=here, scratch=here, count_tokens=len)
+    place = ToolContext(root=here, home=here, scratch=here, count_tokens=len)
     page = page_of_text("words of prose\n" * count, 1, 1_000, budget, place)
     body = page.text.partition("\n[")[0]
     assert len(page.lines) == 1 or len(body) <= budget

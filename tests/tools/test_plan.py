@@ -3,46 +3,46 @@
 import stat
 
 
-async def test_a_plan_is_made_in_a_file_of_the_session(workplace, said):
+async def test_a_plan_is_made_in_a_file_of_the_session(tool_context, said):
     """Private to the user, under home."""
-    workplace.session = "ab/c d"
+    tool_context.session = "ab/c d"
     entered = await said("EnterPlan")
-    file = workplace.home / "plans" / "ab-c-d.md"
+    file = tool_context.home / "plans" / "ab-c-d.md"
     assert str(file) in entered
-    assert workplace.plan.is_on
+    assert tool_context.plan.is_on
     handed = await said("ExitPlan", plan="# Plan\n1. do it")
     assert handed.endswith("# Plan\n1. do it\n")
-    assert not workplace.plan.is_on
+    assert not tool_context.plan.is_on
     assert file.read_text() == "# Plan\n1. do it\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-async def test_a_plan_that_was_written_to_the_file_is_handed_over(workplace, said):
+async def test_a_plan_that_was_written_to_the_file_is_handed_over(tool_context, said):
     """Nothing has to be said twice."""
     await said("EnterPlan")
-    await said("Write", file_path=str(workplace.plan.file), content="the plan\n")
+    await said("Write", file_path=str(tool_context.plan.file), content="the plan\n")
     assert "the plan" in await said("ExitPlan")
 
 
-async def test_a_plan_from_before_is_told(workplace, said):
+async def test_a_plan_from_before_is_told(tool_context, said):
     """Entering again goes on with it."""
     await said("EnterPlan")
     await said("ExitPlan", plan="first")
     assert "A plan from before" in await said("EnterPlan")
 
 
-async def test_leaving_without_a_plan_is_refused(workplace, said, refused):
+async def test_leaving_without_a_plan_is_refused(tool_context, said, refused):
     """And planning goes on."""
     assert "Begin with EnterPlan" in await refused("ExitPlan", plan="x")
     await said("EnterPlan")
     assert "There is no plan yet" in await refused("ExitPlan")
-    assert workplace.plan.is_on
+    assert tool_context.plan.is_on
 
 
-async def test_a_fork_cannot_plan(workplace):
+async def test_a_fork_cannot_plan(tool_context):
     """Nobody would be asked."""
     from holdfast.tools.standard import tool_named
 
-    outcome = await tool_named("EnterPlan").run({}, workplace.fork())
+    outcome = await tool_named("EnterPlan").run({}, tool_context.fork())
     assert outcome.is_error
-    assert not workplace.plan.is_on
+    assert not tool_context.plan.is_on

@@ -26,7 +26,7 @@ def _tool(does, **more):
     return make_tool("Skill", Given, does, kind="other", **more)
 
 
-async def _echo(given, _workplace):
+async def _echo(given, _tool_context):
     return Outcome(content=f"{given.name} {given.count}")
 
 
@@ -53,9 +53,9 @@ def test_the_schema_is_written_out_without_references():
     }
 
 
-async def test_a_number_written_as_text_is_taken_for_a_number(workplace):
+async def test_a_number_written_as_text_is_taken_for_a_number(tool_context):
     """Models write numbers as strings now and then."""
-    outcome = await _tool(_echo).run({"name": "x", "count": "3"}, workplace)
+    outcome = await _tool(_echo).run({"name": "x", "count": "3"}, tool_context)
     assert outcome.content == "x 3"
 
 
@@ -63,38 +63,38 @@ async def test_a_number_written_as_text_is_taken_for_a_number(workplace):
     "given",
     [{}, {"name": 1}, {"name": "x", "nonsense": 1}, {"name": "x", "parts": [{"size": "big"}]}],
 )
-async def test_a_wrong_input_is_told_and_not_run(given, workplace):
+async def test_a_wrong_input_is_told_and_not_run(given, tool_context):
     """Missing, mistyped and unknown inputs come back as an error that names them."""
-    outcome = await _tool(_echo).run(given, workplace)
+    outcome = await _tool(_echo).run(given, tool_context)
     assert outcome.is_error
     assert "wrong input" in outcome.content
 
 
 @pytest.mark.parametrize("text", ["a\0b", "half \ud83d"])
-async def test_a_text_that_no_file_can_hold_is_refused(text, workplace):
+async def test_a_text_that_no_file_can_hold_is_refused(text, tool_context):
     """Before a system call chokes on it."""
     for given in ({"name": text}, {"name": "x", "parts": [{"size": text}]}):
-        outcome = await _tool(_echo).run(given, workplace)
+        outcome = await _tool(_echo).run(given, tool_context)
         assert "zero byte or half a character" in outcome.content
 
 
-async def test_a_name_that_is_no_text_is_written_out(workplace):
+async def test_a_name_that_is_no_text_is_written_out(tool_context):
     """So that the log and the request can hold the result."""
 
-    async def name(_given, _workplace):
+    async def name(_given, _tool_context):
         return Outcome(content="x\udcff.txt", note="\udcff")
 
-    outcome = await _tool(name).run({"name": "x"}, workplace)
+    outcome = await _tool(name).run({"name": "x"}, tool_context)
     assert (outcome.content, outcome.note) == ("x\\udcff.txt", "\\udcff")
 
 
-async def test_an_error_of_the_system_becomes_a_result(workplace):
+async def test_an_error_of_the_system_becomes_a_result(tool_context):
     """A tool never raises into the loop because a disk or a network said no."""
 
-    async def fail(_given, _workplace):
+    async def fail(_given, _tool_context):
         raise PermissionError(13, "Permission denied", "/x")
 
-    outcome = await _tool(fail).run({"name": "x"}, workplace)
+    outcome = await _tool(fail).run({"name": "x"}, tool_context)
     assert outcome == Outcome(
         content="Skill failed: permission denied: /x.",
         is_error=True,
@@ -102,13 +102,13 @@ async def test_an_error_of_the_system_becomes_a_result(workplace):
     )
 
 
-async def test_a_refusal_becomes_a_result_with_one_line_for_the_user(workplace):
+async def test_a_refusal_becomes_a_result_with_one_line_for_the_user(tool_context):
     """The model reads the whole reason, the user its first line."""
 
-    async def refuse(_given, _workplace):
+    async def refuse(_given, _tool_context):
         raise Refused("Not this.\nBecause.")
 
-    outcome = await _tool(refuse).run({"name": "x"}, workplace)
+    outcome = await _tool(refuse).run({"name": "x"}, tool_context)
     assert (outcome.content, outcome.note) == ("Not this.\nBecause.", "Not this.")
 
 

@@ -5,7 +5,7 @@ import time
 
 from holdfast.log.entries import Ran, Replied, Restored
 from holdfast.messages import Text, ToolUse
-from holdfast.tools.context import Todo, Workplace
+from holdfast.tools.context import Todo, ToolContext
 from holdfast.tools.recovered import last_todos, recall, restored_head, touched_files, used_skills
 
 
@@ -23,8 +23,8 @@ def calls(*made, at=None):
     return entries
 
 
-def workplace(tmp_path):
-    return Workplace(root=tmp_path, home=tmp_path / "home", scratch=tmp_path / "scratch")
+def tool_context(tmp_path):
+    return ToolContext(root=tmp_path, home=tmp_path / "home", scratch=tmp_path / "scratch")
 
 
 def test_files_are_listed_newest_first_and_once():
@@ -69,7 +69,7 @@ def test_a_file_that_did_not_change_since_counts_as_read(tmp_path):
     """So that it can be edited in a session that was resumed."""
     path = tmp_path / "a.py"
     path.write_text("x\n")
-    place = workplace(tmp_path)
+    place = tool_context(tmp_path)
     recall(place, calls(("Read", {"file_path": "a.py"}), at=time.time() + 1))
     (seen,) = place.files.newest_first()
     assert (seen.path, seen.ranges) == (path.resolve(), ())
@@ -80,7 +80,7 @@ def test_a_file_that_changed_since_has_to_be_read_again(tmp_path):
     path = tmp_path / "a.py"
     path.write_text("x\n")
     os.utime(path, (0, 0))
-    place = workplace(tmp_path)
+    place = tool_context(tmp_path)
     recall(place, calls(("Read", {"file_path": "a.py"}), at=time.time() - 60))
     assert place.files.newest_first() == ()
 
@@ -98,7 +98,7 @@ def test_before_a_boundary_only_what_was_restored_counts(tmp_path):
         Replied(n=5, response_id="r5", content=(use,)),
         Ran(n=6, at=later, tool_use_id="t5"),
     ]
-    place = workplace(tmp_path)
+    place = tool_context(tmp_path)
     recall(place, [*old, shown, *since], boundary=3)
     names = [seen.path.name for seen in place.files.newest_first()]
     assert names == ["new.py", "shown.py"]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from holdfast.tools import search
 from holdfast.tools.scan import Query
-from holdfast.tools.search import RECORD_BYTES, Gap, Line, find_lines, find_names
+from holdfast.tools.search import RECORD_BYTES, Gap, MatchedLine, find_lines, find_names
 
 TEXTS = st.lists(st.binary(max_size=12).map(lambda text: text.replace(b"\n", b"")), max_size=10)
 
@@ -34,23 +34,23 @@ async def test_a_record_that_is_too_long_is_cut_once():
     assert records == [b"a", b"x" * RECORD_BYTES, b"b", b"rest"]
 
 
-async def test_lines_and_gaps_come_one_by_one(workplace):
+async def test_lines_and_gaps_come_one_by_one(tool_context):
     """As values, whichever program found them."""
-    (workplace.root / "a").write_text("x\n1\n2\n3\nx\n")
-    query = Query(path=str(workplace.root), pattern="x", after=1)
-    assert [row async for row in find_lines(query, workplace)] == [
-        Line("a", 1, "x", True),
-        Line("a", 2, "1", False),
+    (tool_context.root / "a").write_text("x\n1\n2\n3\nx\n")
+    query = Query(path=str(tool_context.root), pattern="x", after=1)
+    assert [row async for row in find_lines(query, tool_context)] == [
+        MatchedLine("a", 1, "x", True),
+        MatchedLine("a", 2, "1", False),
         Gap(),
-        Line("a", 5, "x", True),
+        MatchedLine("a", 5, "x", True),
     ]
 
 
-async def test_names_with_odd_characters_survive(workplace):
+async def test_names_with_odd_characters_survive(tool_context):
     """Newlines and blanks, and bytes that are no text."""
     names = ["a b", "a\nb", "ä", "-dash", "x\udcff"]
     for name in names:
-        (workplace.root / name).write_text("x")
+        (tool_context.root / name).write_text("x")
     for pattern in ("", "x"):
-        query = Query(path=str(workplace.root), pattern=pattern, only_names=True)
-        assert sorted(await find_names(query, workplace)) == sorted(names)
+        query = Query(path=str(tool_context.root), pattern=pattern, only_names=True)
+        assert sorted(await find_names(query, tool_context)) == sorted(names)

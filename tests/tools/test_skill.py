@@ -4,19 +4,19 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _skills(workplace):
+def _skills(tool_context):
     for place, name, body in (
-        (workplace.root / ".holdfast", "release", "Tag $ARGUMENTS."),
-        (workplace.home, "review", "Read it twice."),
+        (tool_context.root / ".holdfast", "release", "Tag $ARGUMENTS."),
+        (tool_context.home, "review", "Read it twice."),
     ):
         file = place / "skills" / name / "SKILL.md"
         file.parent.mkdir(parents=True)
         file.write_text(f"---\nname: {name}\ndescription: d\n---\n{body}\n")
 
 
-async def test_a_skill_of_the_project_takes_its_arguments(workplace, said):
+async def test_a_skill_of_the_project_takes_its_arguments(tool_context, said):
     """Its other files lie where it says."""
-    directory = workplace.root / ".holdfast" / "skills" / "release"
+    directory = tool_context.root / ".holdfast" / "skills" / "release"
     assert await said("Skill", skill="release", args="v2") == (
         f"Skill release; its files lie in {directory}.\n\nTag v2."
     )

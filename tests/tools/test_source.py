@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from holdfast.tools.source import NotEncodable, NotText, Source, decode
+from holdfast.tools.source import NotEncodable, NotText, SourceText, decode
 
 PIECES = st.lists(st.sampled_from(["a", "b", "ä", "\n", "\r\n", "\r", " ", "€"]), max_size=40)
 
@@ -30,7 +30,7 @@ def test_a_change_touches_nothing_but_its_place(before, old, after):
     plain = [part.replace("\r\n", "\n") for part in raw]
     # A line end that is cut in two is one line end, and no place within it has a name.
     assume("".join(plain) == "".join(raw).replace("\r\n", "\n"))
-    source = Source("".join(raw))
+    source = SourceText("".join(raw))
     start, length = len(plain[0]), len(plain[1])
     changed = source.replaced([(start, start + length)], "NEW")
     assert changed.raw == raw[0] + "NEW" + raw[2]
@@ -38,7 +38,7 @@ def test_a_change_touches_nothing_but_its_place(before, old, after):
 
 def test_new_lines_end_as_most_lines_do():
     """A file of Windows lines gets Windows lines."""
-    source = Source("one\r\ntwo\r\nthree\n")
+    source = SourceText("one\r\ntwo\r\nthree\n")
     assert source.replaced([(4, 7)], "2a\n2b").raw == "one\r\n2a\r\n2b\r\nthree\n"
 
 

@@ -5,7 +5,7 @@ def _todo(content, status):
     return {"content": content, "status": status, "activeForm": f"doing {content}"}
 
 
-async def test_the_list_is_replaced_whole(workplace, use):
+async def test_the_list_is_replaced_whole(tool_context, use):
     """And the user sees what is being done."""
     outcome = await use(
         "TodoWrite",
@@ -13,19 +13,19 @@ async def test_the_list_is_replaced_whole(workplace, use):
     )
     assert outcome.content == "Todos: 1 done, 1 in progress, 1 to do."
     assert outcome.note == "doing b"
-    assert [todo.content for todo in workplace.todos] == ["a", "b", "c"]
+    assert [todo.content for todo in tool_context.todos] == ["a", "b", "c"]
     await use("TodoWrite", todos=[])
-    assert workplace.todos == ()
+    assert tool_context.todos == ()
 
 
-async def test_two_things_at_once_are_refused(workplace, said, refused):
+async def test_two_things_at_once_are_refused(tool_context, said, refused):
     """The list stays as it was."""
     await said("TodoWrite", todos=[_todo("a", "pending")])
     reason = await refused(
         "TodoWrite", todos=[_todo("a", "in_progress"), _todo("b", "in_progress")]
     )
     assert "at most one" in reason
-    assert [todo.status for todo in workplace.todos] == ["pending"]
+    assert [todo.status for todo in tool_context.todos] == ["pending"]
 
 
 async def test_a_todo_must_say_something_and_have_a_known_state(refused):

@@ -8,7 +8,7 @@ from holdfast.log.entries import AnyEntry, Framed, Replied, Said, Section, Switc
 from holdfast.messages import Message, Opaque, Text, ToolResult, ToolUse, Usage
 from holdfast.messages.rules import violations
 from holdfast.transcripts import anthropic
-from holdfast.transcripts.writer import Account, Scribe
+from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View, fold
 from holdfast.view.items import NO_RESULT, OPENING
 
@@ -23,8 +23,8 @@ def result(id: str, content: object = "ok") -> dict[str, object]:
     return {"type": "tool_result", "tool_use_id": id, "content": content}
 
 
-def imported(document: object) -> tuple[list[AnyEntry], Account, View]:
-    scribe = Scribe()
+def imported(document: object) -> tuple[list[AnyEntry], ImportAccount, View]:
+    scribe = TranscriptWriter()
     entries = list(anthropic.read([json.dumps(document).encode()], scribe))
     return entries, scribe.account, fold(entries)
 
@@ -84,13 +84,13 @@ def test_an_empty_view_is_written_as_no_messages():
 def test_a_document_may_lie_on_one_line_or_many(indent: int | None):
     """Indented or not, a list of messages reads the same."""
     text = json.dumps([HELLO, {"role": "assistant", "content": "yo"}], indent=indent)
-    view = fold(anthropic.read(text.encode().splitlines(keepends=True), Scribe()))
+    view = fold(anthropic.read(text.encode().splitlines(keepends=True), TranscriptWriter()))
     assert roles(view) == ["user", "assistant"]
 
 
 def test_one_message_per_line_is_a_list_too():
     """Lines are read one by one, broken ones counted with their numbers."""
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     lines = [
         json.dumps(HELLO).encode() + b"\n",
         b"\n",
@@ -113,13 +113,13 @@ def test_lines_are_read_as_they_are_asked_for():
             taken.append(number)
             yield json.dumps(HELLO).encode() + b"\n"
 
-    next(iter(anthropic.read(lines(), Scribe())))
+    next(iter(anthropic.read(lines(), TranscriptWriter())))
     assert len(taken) == 1
 
 
 def test_a_document_cut_short_is_one_malformed_record():
     """Half a document is told once, not line by line."""
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     text = json.dumps([HELLO] * 3, indent=2).encode()[:-20]
     assert list(anthropic.read(text.splitlines(keepends=True), scribe)) == []
     assert [number for number, _ in scribe.account.malformed] == [1]

@@ -12,7 +12,7 @@ from holdfast.simulator.sessions import generate
 from holdfast.transcripts import claude_code
 from holdfast.transcripts.claude_code.read import CLEARED
 from holdfast.transcripts.formats import open_transcript
-from holdfast.transcripts.writer import Scribe
+from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view import fold
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
@@ -58,7 +58,7 @@ class Session:
         return [json.dumps(record).encode() + b"\n" for record in self.records]
 
     def read(self):
-        self.scribe = Scribe()
+        self.scribe = TranscriptWriter()
         return list(claude_code.read(self.lines(), self.scribe))
 
     def view(self):
@@ -416,7 +416,7 @@ def test_a_sub_agents_file_is_a_stream_too(session):
     session.user("for the agent", isSidechain=True)
     taken = []
     entries = claude_code.read(
-        (taken.append(line) or line for line in session.lines() * 3), Scribe()
+        (taken.append(line) or line for line in session.lines() * 3), TranscriptWriter()
     )
     assert text_of(next(entries).content) == "for the agent"
     assert len(taken) == 1
@@ -465,7 +465,7 @@ def test_malformed_lines_are_reported_with_their_numbers():
         b'{"type":"user"}\n',
         b"[" * 5_000 + b"]" * 5_000 + b"\n",
     ]
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     entries = list(claude_code.read(lines, scribe))
     assert len(entries) == 1
     assert [number for number, _ in scribe.account.malformed] == [1, 4, 5, 6, 7, 8]
@@ -476,7 +476,7 @@ def test_half_a_character_costs_no_more_than_itself(session):
     """Output that was cut in the middle of an emoji is kept, with a mark where the half stood."""
     session.user("one")
     [line] = session.lines()
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     [said] = claude_code.read([line.replace(b"one", rb"a\ud83d b\\ud83d \ud83d\ude00")], scribe)
     assert said.content == (Text(text="a\ufffd b\\ud83d \U0001f600"),)
     assert scribe.account.malformed == []
@@ -488,7 +488,7 @@ def test_a_byte_order_mark_is_no_reason_to_lose_the_first_record(session):
     session.user("one")
     [line] = session.lines()
     assert claude_code.sniff(b"\xef\xbb\xbf" + line)
-    [said] = claude_code.read([b"\xef\xbb\xbf" + line], Scribe())
+    [said] = claude_code.read([b"\xef\xbb\xbf" + line], TranscriptWriter())
     assert text_of(said.content) == "one"
 
 
@@ -526,7 +526,7 @@ def test_a_tool_use_that_cannot_be_typed_is_still_answered(session):
 
 
 def exported(view):
-    return fold(claude_code.read(claude_code.write(view), Scribe()))
+    return fold(claude_code.read(claude_code.write(view), TranscriptWriter()))
 
 
 def test_an_export_names_its_session_and_directory(session):
@@ -600,7 +600,7 @@ def test_the_format_is_recognised_by_its_records(first, expected):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_generated_sessions_go_round(seed, options):
     """A made-up session imports to a legal view, and its export to the same one."""
-    view = fold(claude_code.read(generate(seed, 150, **options), Scribe()))
+    view = fold(claude_code.read(generate(seed, 150, **options), TranscriptWriter()))
     assert violations(view.messages()) == violations(view.seen()) == []
     assert exported(view).messages() == view.messages()
 

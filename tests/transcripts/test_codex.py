@@ -19,7 +19,7 @@ from holdfast.messages import (
 )
 from holdfast.messages.rules import violations
 from holdfast.transcripts import codex
-from holdfast.transcripts.writer import Account, Scribe
+from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View, fold
 from holdfast.view.items import NO_RESULT
 
@@ -68,8 +68,8 @@ def tokens(whole: int, cached: int, out: int, total: int) -> bytes:
     return event("token_count", info=info, rate_limits=None)
 
 
-def imported(*lines: bytes) -> tuple[list[AnyEntry], Account, View]:
-    scribe = Scribe()
+def imported(*lines: bytes) -> tuple[list[AnyEntry], ImportAccount, View]:
+    scribe = TranscriptWriter()
     entries = list(codex.read(lines, scribe))
     return entries, scribe.account, fold(entries)
 
@@ -364,7 +364,7 @@ def test_redacted_thinking_and_error_marks_come_back():
         call("c1"),
         item("function_call_output", call_id="c1", output="no", is_error=True, note=3),
     )
-    again = fold(codex.read(list(codex.write(view)), Scribe()))
+    again = fold(codex.read(list(codex.write(view)), TranscriptWriter()))
     assert again.messages() == view.messages()
     assert view.messages()[1].content[0] == RedactedThinking(data="x")
     assert view.messages()[2].content[0] == ToolResult(
@@ -380,7 +380,9 @@ def test_the_frame_the_model_and_the_title_are_written():
         event("thread_name_updated", thread_name="Login"),
         user("hi"),
     )
-    again = fold(codex.read(list(codex.write(view, session="s", directory="/p")), Scribe()))
+    again = fold(
+        codex.read(list(codex.write(view, session="s", directory="/p")), TranscriptWriter())
+    )
     assert (again.model, again.title) == ("gpt-5-codex", "Login")
     assert again.frame is not None and again.frame.sections[0].text == "Be brief."
 
@@ -423,6 +425,8 @@ lines = st.one_of(
 @given(st.lists(lines, max_size=14))
 def test_any_rollout_folds_to_what_the_api_accepts(records: list[bytes]):
     """Items in any order and of any shape give a legal view that can be written and read."""
-    view = fold(codex.read(records, Scribe()))
+    view = fold(codex.read(records, TranscriptWriter()))
     assert violations(view.messages()) == []
-    assert fold(codex.read(list(codex.write(view)), Scribe())).messages() == view.messages()
+    assert (
+        fold(codex.read(list(codex.write(view)), TranscriptWriter())).messages() == view.messages()
+    )

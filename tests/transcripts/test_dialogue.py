@@ -3,7 +3,7 @@
 from holdfast.log.entries import AnyEntry, Ran, Replied
 from holdfast.messages import Text, ToolResult, ToolUse
 from holdfast.transcripts.dialogue import Dialogue
-from holdfast.transcripts.writer import Scribe
+from holdfast.transcripts.writer import TranscriptWriter
 
 
 def use(id: str) -> ToolUse:
@@ -17,7 +17,7 @@ def ids(entries: list[AnyEntry]) -> list[str]:
 
 def test_the_same_id_twice_in_one_answer_takes_results_in_order():
     """Each of the two uses gets the result that came for it."""
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     dialogue = Dialogue(scribe)
     entries = list(dialogue.replied((use("a"), use("a"))))
     results = [dialogue.ran("a", "1"), dialogue.ran("a", "2")]
@@ -27,7 +27,7 @@ def test_the_same_id_twice_in_one_answer_takes_results_in_order():
 
 def test_a_result_prefers_the_last_answer():
     """An id left open earlier does not catch the result of its namesake."""
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     dialogue = Dialogue(scribe)
     list(dialogue.replied((use("a"),)))
     list(dialogue.said((Text(text="and?"),)))
@@ -38,14 +38,14 @@ def test_a_result_prefers_the_last_answer():
 
 def test_a_new_id_never_takes_one_that_is_there():
     """What was made up earlier counts as taken."""
-    dialogue = Dialogue(Scribe())
+    dialogue = Dialogue(TranscriptWriter())
     entries = [e for id in ("a", "a", "a-2", "a") for e in dialogue.replied((use(id),))]
     assert ids(entries) == ["a", "a-2", "a-2-2", "a-3"]
 
 
 def test_a_second_result_is_counted():
     """The view tells it late; the account says why."""
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     dialogue = Dialogue(scribe)
     list(dialogue.replied((use("a"),)))
     dialogue.ran("a", "1")
@@ -55,7 +55,7 @@ def test_a_second_result_is_counted():
 
 def test_results_go_before_what_was_said_with_them():
     """In one message of the user, the answer to the tool comes first."""
-    dialogue = Dialogue(Scribe())
+    dialogue = Dialogue(TranscriptWriter())
     list(dialogue.replied((use("a"),)))
     said = list(dialogue.said((Text(text="and"), ToolResult(tool_use_id="a", content="x"))))
     assert [type(entry).__name__ for entry in said] == ["Ran", "Said"]
@@ -63,7 +63,7 @@ def test_results_go_before_what_was_said_with_them():
 
 def test_an_answer_named_like_the_last_is_another_one():
     """A name used again after something came between does not reach back."""
-    dialogue = Dialogue(Scribe())
+    dialogue = Dialogue(TranscriptWriter())
     first = list(dialogue.replied((Text(text="1"),), answer="m"))
     between = list(dialogue.said((Text(text="?"),)))
     second = list(dialogue.replied((Text(text="2"),), answer="m"))
@@ -73,7 +73,7 @@ def test_an_answer_named_like_the_last_is_another_one():
 
 def test_what_waits_is_known():
     """Uses without a result are listed until one comes."""
-    dialogue = Dialogue(Scribe())
+    dialogue = Dialogue(TranscriptWriter())
     list(dialogue.replied((use("a"), use("b"))))
     assert isinstance(dialogue.ran("a", ""), Ran)
     assert dialogue.waiting() == ["b"]

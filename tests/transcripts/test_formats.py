@@ -15,7 +15,7 @@ from holdfast.log.entries import Imported, Ran, Replied, Said
 from holdfast.messages import Text
 from holdfast.simulator.sessions import generate
 from holdfast.transcripts.formats import FORMATS, losses, named, open_transcript, read_lines
-from holdfast.transcripts.writer import Scribe
+from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view import fold
 
 CLAUDE = b"".join(generate(1, 60))
@@ -65,7 +65,7 @@ def test_progress_is_told_in_bytes_of_the_file(tmp_path):
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_recognises_what_it_writes(tmp_path, name):
     """A view written in a format is read back as that format, to the same talk."""
-    view = fold(named("anthropic").read(iter([LIST]), Scribe()))
+    view = fold(named("anthropic").read(iter([LIST]), TranscriptWriter()))
     path = tmp_path / "file"
     path.write_bytes(b"".join(named(name).write(view)))
     format, entries, _ = read(path)
@@ -86,13 +86,13 @@ def test_a_date_that_is_none_does_not_stop_an_export(name, at):
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_line_that_is_nested_too_deep_is_left_out_by_every_format(name):
     """It is one malformed line among the others, in the middle as at the start."""
-    view = fold(named("anthropic").read(iter([LIST]), Scribe()))
+    view = fold(named("anthropic").read(iter([LIST]), TranscriptWriter()))
     lines = b"".join(named(name).write(view)).splitlines(keepends=True)
     if name in ("anthropic", "openai"):  # one document, which can also be one message per line
         messages = json.loads(b"".join(lines))["messages"]
         lines = [json.dumps(message).encode() + b"\n" for message in messages]
     deep = b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"\n"
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     list(named(name).read(iter([*lines, deep]), scribe))
     assert [number for number, _ in scribe.account.malformed] == [len(lines) + 1]
 

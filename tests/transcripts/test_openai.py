@@ -15,7 +15,7 @@ from holdfast.messages import (
 )
 from holdfast.transcripts import anthropic, openai
 from holdfast.transcripts.openai.write import NO_PICTURE
-from holdfast.transcripts.writer import Account, Scribe
+from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View, fold
 
 HELLO = {"role": "user", "content": "hi"}
@@ -32,16 +32,16 @@ def call(id: str, arguments: str = "{}", **fields: object) -> dict[str, object]:
     }
 
 
-def imported(document: object) -> tuple[list[AnyEntry], Account, View]:
-    scribe = Scribe()
+def imported(document: object) -> tuple[list[AnyEntry], ImportAccount, View]:
+    scribe = TranscriptWriter()
     entries = list(openai.read([json.dumps(document).encode()], scribe))
     return entries, scribe.account, fold(entries)
 
 
-def exported(messages: object) -> tuple[dict[str, object], Account]:
+def exported(messages: object) -> tuple[dict[str, object], ImportAccount]:
     """Write a list in the shape of the Messages API as a chat completion request."""
-    view = fold(anthropic.read([json.dumps(messages).encode()], Scribe()))
-    account = Account()
+    view = fold(anthropic.read([json.dumps(messages).encode()], TranscriptWriter()))
+    account = ImportAccount()
     return json.loads(b"".join(openai.write(view, account))), account
 
 

@@ -21,7 +21,7 @@ from holdfast.messages import (
 )
 from holdfast.messages.rules import violations
 from holdfast.transcripts import pi
-from holdfast.transcripts.writer import Account, Scribe
+from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View, fold
 
 RECORDED = sorted(
@@ -60,8 +60,8 @@ def said(text: str) -> dict[str, object]:
     return {"type": "text", "text": text}
 
 
-def imported(*entries: dict[str, object]) -> tuple[list[AnyEntry], Account, View]:
-    scribe = Scribe()
+def imported(*entries: dict[str, object]) -> tuple[list[AnyEntry], ImportAccount, View]:
+    scribe = TranscriptWriter()
     made = list(pi.read(lines(*entries), scribe))
     return made, scribe.account, fold(made)
 
@@ -270,7 +270,7 @@ def test_a_text_result_stays_text_and_blocks_stay_blocks():
 
 def test_broken_lines_are_counted_with_their_numbers():
     """In a tree as in a line, what cannot be read is named."""
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     good = lines(HEADER, entry("a", None, message=user("hi")))
     made = list(pi.read([*good, b'{"torn\n', b'{"type":"message"}\n'], scribe))
     assert [number for number, _ in scribe.account.malformed] == [3, 4]
@@ -305,7 +305,7 @@ def test_the_model_and_the_title_are_written():
         entry("c", "b", message=user("hi")),
     )
     written = list(pi.write(view))
-    again = fold(pi.read(written, Scribe()))
+    again = fold(pi.read(written, TranscriptWriter()))
     assert (again.model, again.title, texts(again)) == ("claude-opus-4-5", "Login", ["hi"])
     assert [json.loads(line).get("parentId") for line in written[1:]] == [
         None,
@@ -319,11 +319,11 @@ def test_the_model_and_the_title_are_written():
 def test_recorded_sessions_hold_and_come_back(session: Path):
     """A recorded session folds to a legal view, and its export to the same one."""
     with gzip.open(session) as file:
-        scribe = Scribe()
+        scribe = TranscriptWriter()
         view = fold(pi.read(file, scribe))
     assert not scribe.account.malformed
     assert violations(view.messages()) == []
-    assert fold(pi.read(list(pi.write(view)), Scribe())).messages() == view.messages()
+    assert fold(pi.read(list(pi.write(view)), TranscriptWriter())).messages() == view.messages()
 
 
 ids = st.sampled_from(["a", "b", "c", "d", None, 3])
@@ -373,6 +373,6 @@ entries = st.builds(
 @given(made=st.lists(entries, max_size=12))
 def test_any_session_folds_to_what_the_api_accepts(header: dict[str, object], made: list[dict]):
     """Entries in any order and of any shape give a legal view that can be written and read."""
-    view = fold(pi.read(lines(header, *made), Scribe()))
+    view = fold(pi.read(lines(header, *made), TranscriptWriter()))
     assert violations(view.messages()) == []
-    assert fold(pi.read(list(pi.write(view)), Scribe())).messages() == view.messages()
+    assert fold(pi.read(list(pi.write(view)), TranscriptWriter())).messages() == view.messages()

@@ -4,18 +4,18 @@ import pytest
 
 from holdfast.transcripts.records import (
     MOST_LEVELS,
-    Unreadable,
+    UnreadableRecord,
     count,
     decoded,
     document,
     first_record,
     message_list,
-    moment,
     possible,
     records,
     seconds,
+    timestamp,
 )
-from holdfast.transcripts.writer import Account
+from holdfast.transcripts.writer import ImportAccount
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def test_moments_are_read_in_every_shape(timestamp: object, expected: float):
 
 def test_a_moment_that_is_written_is_read_again():
     """To the millisecond."""
-    assert seconds(moment(1769940000.5)) == 1769940000.5
+    assert seconds(timestamp(1769940000.5)) == 1769940000.5
 
 
 @pytest.mark.parametrize("at", [1e300, -1e300, float("inf"), float("nan"), 253402300799.9999])
 def test_a_moment_that_is_no_date_is_written_as_none(at: float):
     """Whatever a log may say."""
     assert possible(at) == 0.0
-    assert moment(at) == "1970-01-01T00:00:00.000Z"
+    assert timestamp(at) == "1970-01-01T00:00:00.000Z"
 
 
 @pytest.mark.parametrize(
@@ -72,15 +72,15 @@ def test_a_count_is_a_whole_number_or_nothing(value: object, expected: int):
 )
 def test_half_a_character_is_replaced_and_counted(text: bytes, expected: str):
     """Written as an escape or as bytes; a backslash before the letters is something else."""
-    account = Account()
+    account = ImportAccount()
     assert decoded(text, account) == expected
     assert account.repaired == {"characters cut in half": 1}
 
 
 def test_text_that_is_no_json_is_not_mended():
     """And not counted."""
-    account = Account()
-    assert isinstance(decoded(rb'{"\ud83d', account), Unreadable)
+    account = ImportAccount()
+    assert isinstance(decoded(rb'{"\ud83d', account), UnreadableRecord)
     assert account.repaired == {}
 
 
@@ -90,12 +90,12 @@ def test_what_is_nested_too_deep_is_malformed(levels: int, opening: bytes, closi
     """It is told in words, wherever the stack would have ended."""
     inner = b"0" if closing == b"}" else b""
     line = opening * levels + inner + closing * levels
-    assert decoded(line) == Unreadable(f"nested deeper than {MOST_LEVELS} levels")
+    assert decoded(line) == UnreadableRecord(f"nested deeper than {MOST_LEVELS} levels")
 
 
 def test_what_is_nested_less_deep_is_read():
     """Many brackets alone do not make it deep."""
-    assert not isinstance(decoded(b"[" * MOST_LEVELS + b"]" * MOST_LEVELS), Unreadable)
+    assert not isinstance(decoded(b"[" * MOST_LEVELS + b"]" * MOST_LEVELS), UnreadableRecord)
     assert decoded(b"[" + b"[]," * 500 + b"[]]") == [[]] * 501
 
 
@@ -103,12 +103,12 @@ def test_the_first_record_is_behind_marks_and_blank_lines():
     """What a file begins with is what its first words say."""
     assert first_record(b"\xef\xbb\xbf\n \n{}\n[]") == {}
     assert first_record(b"\xef\xbb\xbf{}\n") == {}
-    assert isinstance(first_record(b"\n"), Unreadable)
+    assert isinstance(first_record(b"\n"), UnreadableRecord)
 
 
 def test_lines_keep_their_numbers_past_blank_ones():
     """A malformed line is named by where it stands in the file."""
-    account = Account()
+    account = ImportAccount()
     read = list(records([b"\xef\xbb\xbf{}\n", b" \n", b"[]\n", b'{"a":1}\n', b"\xff\n"], account))
     assert read == [(1, {}), (4, {"a": 1})]
     assert account.malformed[0] == (3, "not a record but list")
@@ -118,7 +118,7 @@ def test_lines_keep_their_numbers_past_blank_ones():
 
 def test_what_stands_after_a_document_is_counted():
     """A document ends the file; more of it is not read as if it belonged there."""
-    account = Account()
+    account = ImportAccount()
     _, messages = message_list([b'[{"role":"user"}]\n', b'{"role":"user"}\n'], account)
     assert list(messages) == [(1, {"role": "user"})]
     assert account.malformed == [(2, "stands after the end of the document")]
@@ -132,7 +132,7 @@ def test_a_document_is_written_piece_by_piece():
 
 def test_a_broken_first_line_does_not_spoil_the_others():
     """Lines keep their numbers when the file turns out not to be one document."""
-    account = Account()
+    account = ImportAccount()
     lines = [b'{"role": "us\n', b"\n", b'{"role":"user"}', b"{}"]
     assert list(message_list(lines, account).messages) == [(3, {"role": "user"}), (4, {})]
     assert [number for number, _ in account.malformed] == [1]

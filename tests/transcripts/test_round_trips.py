@@ -25,7 +25,7 @@ from holdfast.messages.rules import violations
 from holdfast.transcripts import anthropic, codex, openai, pi
 from holdfast.transcripts.formats import open_transcript
 from holdfast.transcripts.openai.write import NO_PICTURE
-from holdfast.transcripts.writer import Scribe
+from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view import View, fold
 
 LOSSLESS = [anthropic, codex, pi]
@@ -34,7 +34,7 @@ ALL = [*LOSSLESS, openai]
 
 def imported(module: ModuleType, lines: Iterator[bytes] | list[bytes]) -> View:
     """Fold what a format's reader makes of these lines."""
-    return fold(module.read(lines, Scribe()))
+    return fold(module.read(lines, TranscriptWriter()))
 
 
 def view_of(messages: Json) -> View:
@@ -144,7 +144,7 @@ def test_openai_gives_back_all_it_can_hold(messages: Json):
 @given(junk=st.lists(st.binary(max_size=30) | values.map(msgspec.json.encode), max_size=5))
 def test_junk_is_counted_not_raised(module: ModuleType, junk: list[bytes]):
     """Lines of anything leave entries or an account of why not."""
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     view = fold(module.read([line.replace(b"\n", b"") + b"\n" for line in junk], scribe))
     assert violations(view.messages()) == []
 

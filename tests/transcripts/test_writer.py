@@ -5,13 +5,13 @@ import pytest
 from holdfast.log.entries import Imported, Titled
 from holdfast.messages import Image, Opaque, Text, Thinking, ToolResult, ToolUse, Usage
 from holdfast.messages.measure import measure_content
-from holdfast.transcripts.writer import Scribe
+from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view.block_roles import speakable
 
 
 @pytest.fixture
 def scribe():
-    return Scribe()
+    return TranscriptWriter()
 
 
 def test_entries_are_numbered_from_one(scribe):

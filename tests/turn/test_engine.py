@@ -57,7 +57,7 @@ async def test_the_next_request_extends_the_last(engine):
     """Everything before the marker is the same value, and the marker moves on."""
     engine.say("one")
     first = (await engine.prepare(max_output_tokens=9)).kwargs["messages"]
-    engine.settle(reply(Text(text="two")))
+    engine.record_reply(reply(Text(text="two")))
     engine.say("three")
     second = (await engine.prepare(max_output_tokens=9)).kwargs["messages"]
     plain = [{"role": "user", "content": [{"type": "text", "text": "one"}]}]
@@ -114,7 +114,7 @@ async def test_a_cancelled_stage_is_cancelled(engine):
 async def test_everything_is_weighed_when_it_is_written(engine, tmp_path):
     """No caller has to; the log carries what was counted."""
     engine.say("some words")
-    engine.settle(reply(ToolUse(id="t", name="a", input={})))
+    engine.record_reply(reply(ToolUse(id="t", name="a", input={})))
     engine.take_result("t", "a result")
     entries = load(tmp_path / "s.jsonl").entries
     weighed = [e.measure for e in entries if isinstance(e, Said | Replied | Ran)]
@@ -128,14 +128,16 @@ def vars_of(measure):
 async def test_an_answer_says_how_full_the_context_is(engine):
     """The provider's count, to the token."""
     engine.say("hi")
-    engine.settle(reply(Text(text="yes")))
+    engine.record_reply(reply(Text(text="yes")))
     assert engine.fullness().used_tokens == 1_007
 
 
 async def test_what_a_dead_process_left_open_is_answered_and_not_run(engine, tmp_path):
     """What had begun was interrupted; what had not was not run."""
     engine.say("go")
-    engine.settle(reply(ToolUse(id="x", name="a", input={}), ToolUse(id="y", name="a", input={})))
+    engine.record_reply(
+        reply(ToolUse(id="x", name="a", input={}), ToolUse(id="y", name="a", input={}))
+    )
     engine.record(Began(tool_use_id="x", tool="a"))
     engine.close()
     again = Engine(Log.open(tmp_path / "s.jsonl"), Settings())
@@ -151,7 +153,7 @@ def test_the_body_of_a_huge_result_lies_in_a_file(tmp_path):
     settings = Settings(log=LogSettings(body_limit_bytes=1_024))
     one = Engine(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings)
     one.say("go")
-    one.settle(reply(ToolUse(id="../x", name="a", input={})))
+    one.record_reply(reply(ToolUse(id="../x", name="a", input={})))
     text = "zeile ü\n" * 5_000
     one.take_result("../x", text)
     ran = one.view.history[-1]
@@ -169,7 +171,7 @@ def test_a_huge_result_of_blocks_is_bounded_too(tmp_path):
     settings = Settings(log=LogSettings(body_limit_bytes=1_024))
     one = Engine(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings)
     one.say("go")
-    one.settle(reply(ToolUse(id="t", name="a", input={})))
+    one.record_reply(reply(ToolUse(id="t", name="a", input={})))
     picture = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
     one.take_result("t", (Text(text="z" * 9_000), picture))
     ran = one.view.history[-1]
@@ -181,8 +183,8 @@ def test_a_huge_result_of_blocks_is_bounded_too(tmp_path):
 def test_the_same_answer_is_settled_once(engine):
     """A caller that settles twice does not say everything twice."""
     engine.say("hi")
-    engine.settle(reply(Text(text="yes")))
-    engine.settle(reply(Text(text="yes")))
+    engine.record_reply(reply(Text(text="yes")))
+    engine.record_reply(reply(Text(text="yes")))
     assert len(engine.view.messages()[-1].content) == 1
 
 
@@ -191,7 +193,7 @@ def test_no_block_can_make_a_line_of_the_log_unreadable(engine, tmp_path):
     odd = ToolResult(tool_use_id="x", content="y")
     picture = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
     engine.say((odd, Text(text="hi")))
-    engine.settle(reply(picture, odd, Text(text="yes")))
+    engine.record_reply(reply(picture, odd, Text(text="yes")))
     loaded = load(tmp_path / "s.jsonl")
     assert loaded.damage == []
     assert loaded.entries == engine.view.history

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from holdfast.errors import ModelError, StoreError
 from holdfast.log.entries import Failed, Ran, Replied, Said, Snipped, Switched
-from holdfast.log.spending import Purse
+from holdfast.log.spending import Budget
 from holdfast.messages import text_of
 from holdfast.messages.rules import violations
 from holdfast.models.scripted import ScriptedModel
 from holdfast.session import Session
 from holdfast.settings import BudgetSettings, LoopSettings, Settings, WindowSettings
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
-from holdfast.turn.loop import Continued, Loop, Stopped, Verdict, budget_in
-from holdfast.turn.round import Denial, Pass, ToolBegan, Toolbox, ToolRan
+from holdfast.turn.loop import Continued, Loop, Stopped, StopVerdict, budget_in
+from holdfast.turn.round import Allowed, Denied, ToolBegan, Toolbox, ToolRan
 
 MODEL = "claude-opus-4-6"
 
@@ -39,7 +39,7 @@ def tool(name, run, *, kind="read", is_safe=True):
     )
 
 
-async def _echo(given, workplace):
+async def _echo(given, tool_context):
     return Outcome(content=f"echo {given}")
 
 
@@ -60,17 +60,17 @@ class Bench:
             directory=directory,
             settings=settings,
         )
-        workplace = Workplace(root=directory, home=directory, scratch=directory)
+        tool_context = ToolContext(root=directory, home=directory, scratch=directory)
         gate = more.pop("gate", None)
-        box = Toolbox(tools={t.name: t for t in tools}, workplace=workplace)
+        box = Toolbox(tools={t.name: t for t in tools}, tool_context=tool_context)
         if gate:
-            box = Toolbox(tools=box.tools, workplace=workplace, gate=gate)
+            box = Toolbox(tools=box.tools, tool_context=tool_context, gate=gate)
         self.loop = Loop(
             engine=self.session.engine,
             model=ScriptedModel(script, name=MODEL),
             toolbox=box,
             settings=settings.loop,
-            purse=Purse(settings.budget),
+            budget=Budget(settings.budget),
             fallback=ScriptedModel(fallback, name="claude-sonnet-4-6") if fallback else None,
             sleep=_no_sleep,
             **more,
@@ -127,7 +127,7 @@ async def test_what_the_user_says_is_in_the_log_before_anything_is_sent(bench):
 async def test_tools_run_and_the_next_turn_follows(bench):
     """Results come in the order of the calls, whatever order they end in."""
 
-    async def slow(given, workplace):
+    async def slow(given, tool_context):
         await asyncio.sleep(0.02 if given["p"] == 1 else 0)
         return Outcome(content=str(given["p"]))
 
@@ -145,7 +145,7 @@ async def test_safe_tools_run_together_and_unsafe_ones_alone(bench):
     running, most = set(), []
 
     def make(name, is_safe):
-        async def run(given, workplace):
+        async def run(given, tool_context):
             running.add(name + str(given["n"]))
             most.append(frozenset(running))
             await asyncio.sleep(0.01)
@@ -204,7 +204,7 @@ async def test_stop_hooks_keep_it_going_up_to_a_cap(bench):
     """A hook that never lets go is let go of."""
 
     async def insist(text, is_active):
-        return Verdict(blocks=("not yet",))
+        return StopVerdict(blocks=("not yet",))
 
     one = bench("\n---\n".join(["text: done"] * 20), on_stop=insist)
     assert (await one.run()).reason == "completed"
@@ -215,7 +215,7 @@ async def test_a_stop_hook_can_end_it(bench):
     """And says why."""
 
     async def prevent(text, is_active):
-        return Verdict(prevents="enough")
+        return StopVerdict(prevents="enough")
 
     end = await bench("text: done", on_stop=prevent).run()
     assert (end.reason, end.detail) == ("hook_stopped", "enough")
@@ -254,7 +254,7 @@ async def test_a_denial_can_end_the_turn(bench):
     """The model reads why; the user has the word."""
 
     async def gate(use, tool):
-        return Denial(reason="the user said no", ends_turn=True)
+        return Denied(reason="the user said no", ends_turn=True)
 
     one = bench('tool: Echo {"a": 1}\n---\ntext: never', gate=gate)
     assert (await one.run()).reason == "denied"
@@ -265,7 +265,7 @@ async def test_a_gate_can_change_the_input(bench):
     """What runs is what the gate let pass."""
 
     async def gate(use, tool):
-        return Pass(input={"a": 2})
+        return Allowed(input={"a": 2})
 
     one = bench('tool: Echo {"a": 1}\n---\ntext: done', gate=gate)
     await one.run()
@@ -276,7 +276,7 @@ async def test_a_gate_can_change_the_input(bench):
 async def test_an_abort_stops_at_once_and_leaves_nothing_open(bench, wait):
     """While a tool runs or the model speaks: results for all calls, and one reason."""
 
-    async def hang(given, workplace):
+    async def hang(given, tool_context):
         await asyncio.sleep(60)
         return Outcome(content="never")
 
@@ -293,10 +293,10 @@ async def test_an_abort_stops_at_once_and_leaves_nothing_open(bench, wait):
 async def test_a_failing_command_stops_what_was_asked_for_beside_it(bench):
     """Siblings are answered, the turn goes on."""
 
-    async def fail(given, workplace):
+    async def fail(given, tool_context):
         return Outcome(content="exit 1", is_error=True, exit_status=1)
 
-    async def hang(given, workplace):
+    async def hang(given, tool_context):
         await asyncio.sleep(60)
         return Outcome(content="never")
 
@@ -311,7 +311,7 @@ async def test_a_failing_command_stops_what_was_asked_for_beside_it(bench):
 async def test_unknown_tools_and_tools_with_bugs_are_results(bench):
     """Neither ends the loop."""
 
-    async def buggy(given, workplace):
+    async def buggy(given, tool_context):
         raise ZeroDivisionError("oops")
 
     one = bench("tool: Nope {}\ntool: Buggy {}\n---\ntext: done", tools=(tool("Buggy", buggy),))
@@ -371,7 +371,7 @@ async def test_no_script_of_answers_keeps_the_loop_going_for_ever(
     """Whatever the model says, the loop ends, and every request was one the API accepts."""
 
     async def insist(text, is_active):
-        return Verdict(blocks=("go on",) if insists else ())
+        return StopVerdict(blocks=("go on",) if insists else ())
 
     async def recover(error):
         return recovers
@@ -393,7 +393,7 @@ async def test_no_script_of_answers_keeps_the_loop_going_for_ever(
 async def test_a_call_stopped_before_it_began_still_has_a_result(bench):
     """A command that fails at once stops its siblings before their first step; nothing hangs."""
 
-    async def fail(given, workplace):
+    async def fail(given, tool_context):
         return Outcome(content="exit 1", is_error=True, exit_status=1)
 
     shell = tool("Shell", fail, kind="shell")
@@ -408,7 +408,7 @@ async def test_a_denied_command_stops_nobody_else(bench):
     """Only a command that ran and failed makes its siblings pointless."""
 
     async def gate(use, tool):
-        return Denial(reason="no") if use.name == "Shell" else Pass(input=use.input)
+        return Denied(reason="no") if use.name == "Shell" else Allowed(input=use.input)
 
     shell = tool("Shell", _echo, kind="shell")
     one = bench(
@@ -421,7 +421,7 @@ async def test_a_denied_command_stops_nobody_else(bench):
 async def test_a_result_that_cannot_be_written_ends_the_run_with_the_disks_word(bench):
     """The disk fills up while a tool runs: the loop neither hangs nor goes on."""
 
-    async def fill(given, workplace):
+    async def fill(given, tool_context):
         full = os.open("/dev/full", os.O_WRONLY)
         os.dup2(full, one.session.engine.log._descriptor)
         os.close(full)
@@ -450,7 +450,7 @@ async def test_why_an_answer_stopped_is_told_apart(bench, script, reason):
 async def test_leaving_a_run_early_leaves_nothing_running(bench):
     """Whoever stops listening stops the tools too, and every call has its result."""
 
-    async def hang(given, workplace):
+    async def hang(given, tool_context):
         await asyncio.sleep(60)
         return Outcome(content="never")
 
@@ -468,9 +468,9 @@ async def test_an_answer_counts_as_soon_as_it_ended_while_its_tools_still_run(be
     """It is paid even if its tools are stopped, and what it marked can be shared by a fork."""
     seen = []
 
-    async def look(given, workplace):
+    async def look(given, tool_context):
         await asyncio.sleep(0.02)  # until the answer that called this has ended
-        seen.append((one.loop.purse.session.answers, one.session.engine.prefix()))
+        seen.append((one.loop.budget.session.answers, one.session.engine.prefix()))
         one.loop.abort.set()
         await asyncio.sleep(60)
 

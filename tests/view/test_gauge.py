@@ -96,13 +96,13 @@ def test_a_session_predicts_its_own_growth():
     view, follower = View(), Follower()
     met = missed = 0
     for entry in read_lines(generate(11, 400), "claude-code"):
-        known = follower.follow(view) if view.anchor else None
+        known = follower.follow(view) if view.reported else None
         view.apply(entry)
-        anchor = view.anchor
-        if isinstance(entry, Replied) and known and anchor and anchor.n == entry.n:
-            bound = known.size_tokens(anchor.then) + known.margin_tokens(anchor.then)
+        reported = view.reported
+        if isinstance(entry, Replied) and known and reported and reported.n == entry.n:
+            bound = known.size_tokens(reported.then) + known.margin_tokens(reported.then)
             met, missed = (
-                (met + 1, missed) if anchor.usage.prompt_tokens <= bound else (met, missed + 1)
+                (met + 1, missed) if reported.usage.prompt_tokens <= bound else (met, missed + 1)
             )
     assert met > 50
     assert missed / (met + missed) < 0.15

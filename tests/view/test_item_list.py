@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from holdfast.messages import Text, ToolUse
 from holdfast.messages.measure import NOTHING, Measure
-from holdfast.view.item_list import Row
+from holdfast.view.item_list import ItemList
 from holdfast.view.items import Result, Round, Spoken, StandIn, render
 
 
@@ -21,7 +21,7 @@ def called(n, id="a"):
 
 
 def row_of(*items):
-    row = Row()
+    row = ItemList()
     for item in items:
         row.append(item)
     return row
@@ -106,7 +106,7 @@ _changes = st.lists(
 @given(_changes)
 def test_sums_and_rendering_hold_under_any_change(changes):
     """Whatever was appended, replaced and cut, at whatever moment the messages were asked for."""
-    row, n = Row(), 0
+    row, n = ItemList(), 0
     for change, a, b in changes:
         n += 2
         lo, hi = sorted((a % (len(row.items) + 1), b % (len(row.items) + 1)))

@@ -166,7 +166,7 @@ def test_without_any_usage_everything_is_estimated_with_a_wide_margin():
 def test_the_size_is_the_last_usage_plus_what_came_after():
     """The anchor is the prompt, so the pieces of the answer count as what came after."""
     before, reply = measure_text(PROSE), measure_text(CODE)
-    gauge = Gauge.fresh("claude-opus-4-5").answered(prompt_tokens=50_000, before=before)
+    gauge = Gauge.fresh("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=before)
     assert gauge.size_tokens(before) == 50_000
     assert gauge.size_tokens(before + reply) == round(50_000 + weigh(reply, CLAUDE))
 
@@ -174,7 +174,7 @@ def test_the_size_is_the_last_usage_plus_what_came_after():
 def test_final_output_tokens_stand_for_the_reply():
     """Once the answer is complete its own usage is exact, and only later text is estimated."""
     before, reply, result = measure_text(PROSE), measure_text(CODE), measure_result("done")
-    gauge = Gauge.fresh("claude-opus-4-5").answered(
+    gauge = Gauge.fresh("claude-opus-4-5").observe_usage(
         prompt_tokens=50_000, before=before, reply=reply, output_tokens=1_234, is_final=True
     )
     assert gauge.size_tokens(before + reply) == 51_234
@@ -186,8 +186,10 @@ def test_output_tokens_of_an_unfinished_piece_are_a_lower_bound():
     """A stale count below the estimate changes nothing; one above it wins."""
     before, reply = measure_text(PROSE), measure_text(CODE)
     fresh = Gauge.fresh("claude-opus-4-5")
-    stale = fresh.answered(prompt_tokens=50_000, before=before, reply=reply, output_tokens=3)
-    high = fresh.answered(prompt_tokens=50_000, before=before, reply=reply, output_tokens=9_000)
+    stale = fresh.observe_usage(prompt_tokens=50_000, before=before, reply=reply, output_tokens=3)
+    high = fresh.observe_usage(
+        prompt_tokens=50_000, before=before, reply=reply, output_tokens=9_000
+    )
     assert stale.size_tokens(before + reply) == round(50_000 + weigh(reply, CLAUDE))
     assert high.size_tokens(before + reply) == 59_000
 
@@ -195,8 +197,10 @@ def test_output_tokens_of_an_unfinished_piece_are_a_lower_bound():
 def test_an_answer_teaches_from_the_growth_since_the_one_before():
     """Two usages and what lay between them are one lesson; the first usage is none."""
     grown = measure_result(CODE)
-    first = Gauge.fresh("nobody-knows-1").answered(prompt_tokens=9_000, before=NOTHING)
-    second = first.answered(prompt_tokens=9_000 + round(1.5 * weigh(grown, O200K)), before=grown)
+    first = Gauge.fresh("nobody-knows-1").observe_usage(prompt_tokens=9_000, before=NOTHING)
+    second = first.observe_usage(
+        prompt_tokens=9_000 + round(1.5 * weigh(grown, O200K)), before=grown
+    )
     assert first.calibration.lessons == 0
     assert second.calibration.lessons == 1
     assert second.calibration.weigh(grown) > 1.2 * weigh(grown, O200K)
@@ -205,13 +209,13 @@ def test_an_answer_teaches_from_the_growth_since_the_one_before():
 def test_what_leaves_the_view_leaves_the_size():
     """A cleared result makes the size smaller by what it weighed."""
     total, cleared = measure_text(CODE * 5), measure_text(CODE)
-    gauge = Gauge.fresh("claude-opus-4-5").answered(prompt_tokens=50_000, before=total)
+    gauge = Gauge.fresh("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=total)
     assert gauge.size_tokens(total - cleared) == round(50_000 - weigh(cleared, CLAUDE))
 
 
 def test_another_model_sees_the_same_view_at_its_own_scale():
     """After a switch the known size is carried over to the new tokenizer."""
     total = measure_text(CODE * 5)
-    old = Gauge.fresh("claude-opus-4-5").answered(prompt_tokens=50_000, before=total)
+    old = Gauge.fresh("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=total)
     new = old.switched(Calibration.fresh("claude-opus-5"))
     assert new.size_tokens(total) == pytest.approx(65_000, rel=0.01)

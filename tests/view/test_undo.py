@@ -1,7 +1,7 @@
 """Which entries undo and redo leave in force."""
 
 from holdfast.log.entries import Cleared, Compacted, Redone, Restored, Said, Snipped, Undone
-from holdfast.view.undo import Fate, fate
+from holdfast.view.undo import InForce, in_force
 from properties.strategies import numbered
 
 
@@ -10,12 +10,12 @@ def compacted(**fields):
 
 
 def fate_of(*entries):
-    return fate(numbered((Said(content=()), *entries)))
+    return in_force(numbered((Said(content=()), *entries)))
 
 
 def test_nothing_undone_is_the_plain_fate():
     """Most logs have nothing to work out."""
-    assert fate_of(compacted(), Snipped(targets=(2,))) == Fate()
+    assert fate_of(compacted(), Snipped(targets=(2,))) == InForce()
 
 
 def test_an_undo_takes_a_whole_chain_along():
@@ -50,7 +50,7 @@ def test_only_what_was_undone_itself_is_vetoed():
 
 def test_undo_of_what_is_not_there_yet_means_nothing():
     """An undo reaches back only."""
-    assert fate_of(Undone(target=3), compacted()) == Fate()
+    assert fate_of(Undone(target=3), compacted()) == InForce()
 
 
 def test_sizes_between_an_entry_and_its_undo_are_not_trusted():
@@ -61,6 +61,6 @@ def test_sizes_between_an_entry_and_its_undo_are_not_trusted():
 
 def test_what_comes_to_rest_on_a_dead_entry_is_dead_from_the_start():
     """So that a view need not be folded again for it."""
-    dead = Fate(dead=frozenset({2}))
+    dead = InForce(dead=frozenset({2}))
     assert dead.joined_by(Snipped(n=9, targets=(2,))).dead == {2, 9}
     assert dead.joined_by(Snipped(n=9, targets=(3,))) is dead

@@ -449,26 +449,26 @@ def test_an_answer_in_pieces_is_anchored_at_its_first():
         ran("a"),
         replied("r1", Text(text="so"), usage=Usage(input_tokens=9, output_tokens=2)),
     )
-    assert view.anchor.n == 2
-    assert view.anchor.then == Measure(spaced=3)
-    assert view.anchor.usage.total_tokens == 11
+    assert view.reported.n == 2
+    assert view.reported.then == Measure(spaced=3)
+    assert view.reported.usage.total_tokens == 11
 
 
 def test_a_size_reported_for_a_view_that_is_no_more_is_not_an_anchor():
     """Not even when the last piece of that response came after the undo."""
     usage = Usage(input_tokens=9)
     before = (*TALK, summary(1, 2), said("on"), replied("r3", use("a"), usage=usage))
-    assert view_of(*before).anchor.n == 7
+    assert view_of(*before).reported.n == 7
     undone = (*before, Undone(target=5))
-    assert view_of(*undone).anchor is None
-    assert view_of(*undone, replied("r3", Text(text="done"), usage=usage)).anchor is None
+    assert view_of(*undone).reported is None
+    assert view_of(*undone, replied("r3", Text(text="done"), usage=usage)).reported is None
 
 
 def test_undone_targets_are_vetoed_until_redone():
     """No stage acts on them again of its own accord."""
     entries = (*TALK, Snipped(targets=(1, 2)), Undone(target=5))
-    assert view_of(*entries).fate.vetoes == {1, 2}
-    assert view_of(*entries, Redone(target=5)).fate.vetoes == frozenset()
+    assert view_of(*entries).in_force.vetoes == {1, 2}
+    assert view_of(*entries, Redone(target=5)).in_force.vetoes == frozenset()
 
 
 def test_thinking_bound_to_what_was_undone_is_not_sent():

@@ -10,18 +10,17 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from holdfast.agent.subagents.supervisor import Household
-from holdfast.hooks import Hooks, Scene
-from holdfast.hooks import Verdict as HookVerdict
+from holdfast.agent.subagents.supervisor import Supervisor
+from holdfast.hooks import HookContext, Hooks, HookVerdict
 from holdfast.log.entries import Compacted, Framed, Said
-from holdfast.log.spending import Purse
+from holdfast.log.spending import Budget
 from holdfast.messages import JsonObject, ResultContent, Text, ToolUse, text_of
 from holdfast.models.protocol import Model
 from holdfast.request.frame import Framer, reframed, renew_frame
-from holdfast.request.instructions import Gathered, Nearby, Reason, loaded_fields, said, sources
+from holdfast.request.instructions import Gathered, LoadReason, Nearby, loaded_fields, said, sources
 from holdfast.request.prompt.sections import updated
 from holdfast.session import Session
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import Described, declared_by, description_of
 from holdfast.tools.mcp import McpTools
 from holdfast.tools.permissions import Gate, Mode, Places
@@ -35,12 +34,12 @@ from holdfast.turn.loop import (
     LoopEvent,
     Recover,
     Stopped,
-    Verdict,
+    StopVerdict,
     budget_in,
     never_recovers,
     unless,
 )
-from holdfast.turn.round import Denial, Pass, Toolbox
+from holdfast.turn.round import Allowed, Denied, Toolbox
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,10 +48,10 @@ class Agent:
 
     session: Session
     model: Model
-    workplace: Workplace
+    tool_context: ToolContext
     gate: Gate
     hooks: Hooks
-    purse: Purse
+    budget: Budget
     tools: tuple[Tool, ...] = STANDARD
     mcp: McpTools | None = None
     framer: Framer | None = None
@@ -68,7 +67,7 @@ class Agent:
     abort: asyncio.Event = field(default_factory=asyncio.Event)
     source: str = "main"
     """Who asks: `main`, or `agent:<kind>` for one that another agent started."""
-    household: Household | None = None
+    supervisor: Supervisor | None = None
     """Those who work for this agent."""
     background: Background = field(default_factory=Background)
     """What is done beside the conversation."""
@@ -76,7 +75,7 @@ class Agent:
     """Gives the prompt's section on long-term memory as it is now."""
     at_close: tuple[Callable[[], Awaitable[None]], ...] = ()
     """Lets finish what is under way, before model and tools are let go."""
-    hears: tuple[Stage, ...] = ()
+    inbox_stages: tuple[Stage, ...] = ()
     """Bring in what others say: mail, the reports of agents."""
     _known: dict[str, Tool] = field(default_factory=dict)
     """Every tool that may be called, by name; grows when MCP tools are loaded."""
@@ -100,7 +99,7 @@ class Agent:
             model=self._answering,
             toolbox=self._toolbox,
             abort=abort,
-            purse=self.purse,
+            budget=self.budget,
         )
 
     @property
@@ -159,14 +158,14 @@ class Agent:
     async def _next_words(self) -> bool:
         """Wait until somebody who works for this agent says something; no if nobody will."""
         while not await self._hears_something():
-            home = self.household
+            home = self.supervisor
             if home is None or not await unless(self.abort, home.next_news()):
                 return False
         return True
 
     async def _hears_something(self) -> bool:
         """Take in what others said meanwhile; say whether that is to be answered."""
-        for stage in self.hears:
+        for stage in self.inbox_stages:
             await stage(self.engine)
         return not self.engine.is_answered()
 
@@ -203,7 +202,7 @@ class Agent:
             model=self.model,
             toolbox=self._toolbox(),
             settings=settings.loop,
-            purse=self.purse,
+            budget=self.budget,
             fallback=self.fallback,
             recover=self.recover,
             on_stop=self._on_stop,
@@ -215,7 +214,7 @@ class Agent:
     def _toolbox(self) -> Toolbox:
         return Toolbox(
             tools=self._known,
-            workplace=self.workplace,
+            tool_context=self.tool_context,
             gate=self._pass,
             after=self._after,
             parallel=self.engine.settings.loop.parallel_tools,
@@ -227,27 +226,27 @@ class Agent:
             return self.fallback
         return self.model
 
-    async def _pass(self, use: ToolUse, tool: Tool) -> Pass | Denial:
+    async def _pass(self, use: ToolUse, tool: Tool) -> Allowed | Denied:
         return await self.pass_at(self._gate(), use, tool)
 
-    async def pass_at(self, gate: Gate, use: ToolUse, tool: Tool) -> Pass | Denial:
+    async def pass_at(self, gate: Gate, use: ToolUse, tool: Tool) -> Allowed | Denied:
         """Ask the hooks, then the permissions: one's own gate, or that of a fork."""
         fields: JsonObject = {"tool_name": use.name, "tool_input": use.input, "tool_use_id": use.id}
         verdict = await self._fire("PreToolUse", fields)
         if verdict.should_stop:
-            return Denial(reason=verdict.stop_reason or "a hook ended the turn", ends_turn=True)
+            return Denied(reason=verdict.stop_reason or "a hook ended the turn", ends_turn=True)
         given = use.input if verdict.updated_input is None else verdict.updated_input
         self.was_refused = False
         decision = await gate.check(tool, given, self._places(), hook=verdict.decision())
         if decision.outcome == "deny":
-            return Denial(reason=f"Not allowed: {decision.reason}.", ends_turn=self.was_refused)
-        return Pass(input=given)
+            return Denied(reason=f"Not allowed: {decision.reason}.", ends_turn=self.was_refused)
+        return Allowed(input=given)
 
     def _gate(self) -> Gate:
         """Keep to reading while a plan is being made, and go back to the user's mode after."""
-        if self.workplace.plan.is_on and self.gate.mode != "plan":
+        if self.tool_context.plan.is_on and self.gate.mode != "plan":
             self._mode_before, self.gate.mode = self.gate.mode, "plan"
-        elif not self.workplace.plan.is_on and self._mode_before is not None:
+        elif not self.tool_context.plan.is_on and self._mode_before is not None:
             self.gate.mode, self._mode_before = self._mode_before, None
         return self.gate
 
@@ -278,9 +277,9 @@ class Agent:
             for name in tool.path_inputs:
                 path = use.input.get(name)
                 if isinstance(path, str) and path:
-                    self.nearby.touch(self.workplace.resolve(path))
+                    self.nearby.touch(self.tool_context.resolve(path))
 
-    async def _on_stop(self, text: str, is_active: bool) -> Verdict:
+    async def _on_stop(self, text: str, is_active: bool) -> StopVerdict:
         fields: JsonObject = {"stop_hook_active": is_active, "last_assistant_message": text}
         event = "Stop"
         if self.source != "main":
@@ -288,8 +287,8 @@ class Agent:
             fields |= {"agent_id": self.session.id, "agent_type": kind}
         said = await self._fire(event, fields)
         if said.should_stop:
-            return Verdict(prevents=said.stop_reason or "a hook ended the turn")
-        return Verdict(blocks=(said.reason,) if said.is_blocked else ())
+            return StopVerdict(prevents=said.stop_reason or "a hook ended the turn")
+        return StopVerdict(blocks=(said.reason,) if said.is_blocked else ())
 
     async def list_tools(self, engine: Engine) -> None:
         """Keep the frame's list of tools true: what MCP loaded since is declared by a new frame."""
@@ -312,9 +311,9 @@ class Agent:
         tool = self._known.get(name)
         return declared_by(tool) if tool else description_of(name)
 
-    def lose_sight(self, path: str) -> None:
+    def mark_unread(self, path: str) -> None:
         """Take note that the model no longer has a file's text before it."""
-        self.workplace.files.disarm(self.workplace.resolve(path))
+        self.tool_context.files.disarm(self.tool_context.resolve(path))
 
     async def bring_nearby(self, engine: Engine) -> None:
         """A stage: say the instructions that lie near what was touched since the last call."""
@@ -336,7 +335,7 @@ class Agent:
         return made.frame
 
     async def tell_loaded(
-        self, found: Gathered, reason: Reason, touched: Path | None = None
+        self, found: Gathered, reason: LoadReason, touched: Path | None = None
     ) -> None:
         """Let the user and the hooks know which instructions were read."""
         for notice in found.notices:
@@ -350,24 +349,24 @@ class Agent:
             engine.say("\n\n".join(self._asides), hidden=True)
             self._asides.clear()
 
-    def _scene(self) -> Scene:
-        return Scene(
+    def _scene(self) -> HookContext:
+        return HookContext(
             session=self.session.id,
             transcript=self.engine.log.path,
-            cwd=self.workplace.directory,
+            cwd=self.tool_context.directory,
             mode=self.gate.mode,
-            scratch=self.workplace.scratch,
-            project=self.workplace.root,
+            scratch=self.tool_context.scratch,
+            project=self.tool_context.root,
         )
 
     def _places(self) -> Places:
         """Say where the tools may work just now; planning narrows it."""
-        plan = self.workplace.plan
+        plan = self.tool_context.plan
         return Places(
-            roots=self.workplace.roots,
-            cwd=self.workplace.directory,
+            roots=self.tool_context.roots,
+            cwd=self.tool_context.directory,
             readable=(
-                self.workplace.scratch,
+                self.tool_context.scratch,
                 *self.engine.results.readable(self.engine.view.history),
             ),
             writable=(plan.file,) if plan.file else (),
@@ -378,12 +377,12 @@ class Agent:
         try:
             if self._events is not None:
                 await self._events.aclose()
-            if self.household is not None:
-                await self.household.close()
+            if self.supervisor is not None:
+                await self.supervisor.close()
             for finish in self.at_close:
                 await finish()
             self.session.stages.notes.close()  # before the model that writes them is let go
-            await self.workplace.close()
+            await self.tool_context.close()
             if self.mcp is not None:
                 await self.mcp.close()
             await self.hooks.fire("SessionEnd", {"reason": reason}, self._scene())

@@ -7,33 +7,33 @@ agent; nothing here runs after that.
 from pathlib import Path
 
 from holdfast.agent.agent import Agent
-from holdfast.agent.compaction_hooks import Compacting, history_of
+from holdfast.agent.compaction_hooks import AgentCompactionHooks, history_of
 from holdfast.agent.memory_jobs import remember
-from holdfast.agent.start import begin, noting, scratchpad_of
+from holdfast.agent.start import begin, remember_refusals, scratchpad_of
 from holdfast.agent.subagents.setup import house
 from holdfast.hooks import Hooks, load_hooks
 from holdfast.log.entries import Ran, Replied
-from holdfast.log.spending import Purse, spent_in
+from holdfast.log.spending import Budget, spent_in
 from holdfast.log.store import FileStore, Store
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
 from holdfast.session import Session
 from holdfast.settings import Settings, home, load_settings
-from holdfast.tools.context import Plan, Workplace
+from holdfast.tools.context import PlanMode, ToolContext
 from holdfast.tools.mcp import McpServer, McpTools, load_servers
-from holdfast.tools.permissions import Ask, Gate, Mode, load_permissions
+from holdfast.tools.permissions import AskUser, Gate, Mode, load_permissions
 from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from holdfast.tools.protocol import Tool
 from holdfast.tools.standard import STANDARD
 
 
-async def open_agent(
+async def build_agent(
     model: Model,
     *,
     directory: Path | None = None,
     resume: str = "",
     mode: Mode | None = None,
-    ask: Ask | None = None,
+    ask: AskUser | None = None,
     fallback: Model | None = None,
     tools: tuple[Tool, ...] = STANDARD,
     store: Store | None = None,
@@ -55,10 +55,10 @@ async def open_agent(
     agent = Agent(
         session=session,
         model=model,
-        workplace=_workplace(session, directory, permissions.directories),
+        tool_context=_tool_context(session, directory, permissions.directories),
         gate=Gate(rules=permissions.rules, mode=mode or permissions.mode),
         hooks=Hooks(hooks=plan.hooks),
-        purse=Purse(settings.budget, session=spent_in(session.view.history)),
+        budget=Budget(settings.budget, session=spent_in(session.view.history)),
         tools=tools,
         fallback=fallback,
         notices=[
@@ -67,10 +67,12 @@ async def open_agent(
         ],
     )
     if ask is not None:
-        agent.gate = Gate(rules=permissions.rules, mode=agent.gate.mode, ask=noting(agent, ask))
+        agent.gate = Gate(
+            rules=permissions.rules, mode=agent.gate.mode, ask=remember_refusals(agent, ask)
+        )
     agent.tools = (*agent.tools, history_of(agent))
     remember(agent, source)
-    Compacting(agent).attach()
+    AgentCompactionHooks(agent).attach()
     await _connect(agent, servers.servers)
     how = "resume" if resume else "startup"
     await begin(agent, system, source, how, await house(agent, ask))
@@ -95,10 +97,10 @@ def _session(model: str, resume: str, directory: Path, store: Store, settings: S
     return session
 
 
-def _workplace(session: Session, directory: Path, more: tuple[Path, ...]) -> Workplace:
+def _tool_context(session: Session, directory: Path, more: tuple[Path, ...]) -> ToolContext:
     pad = scratchpad_of(session)
     pad.mkdir(parents=True, exist_ok=True, mode=0o700)
-    workplace = Workplace(
+    tool_context = ToolContext(
         root=directory,
         home=home(),
         scratch=session.engine.log.path.with_suffix("") / "scratch",
@@ -106,8 +108,8 @@ def _workplace(session: Session, directory: Path, more: tuple[Path, ...]) -> Wor
         more_roots=(*more, pad),
     )
     if _was_planning(session):
-        workplace.plan = Plan(is_on=True, file=plan_file(workplace))
-    return workplace
+        tool_context.plan = PlanMode(is_on=True, file=plan_file(tool_context))
+    return tool_context
 
 
 def _was_planning(session: Session) -> bool:

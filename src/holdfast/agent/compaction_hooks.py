@@ -15,7 +15,7 @@ from holdfast.errors import ModelError
 from holdfast.log.entries import Compacted, Framed, SpokenContent
 from holdfast.messages import JsonObject, Text, text_of
 from holdfast.stages.collapse.collapse import open_span
-from holdfast.stages.compact.hooks import Before, Surroundings, Trigger
+from holdfast.stages.compact.hooks import Before, CompactionHooks, Trigger
 from holdfast.stages.compact.restore import Restoring
 from holdfast.tools.history.history import History
 from holdfast.tools.history.tool import history_tool
@@ -25,7 +25,7 @@ from holdfast.tools.read import READ
 
 
 @dataclass(slots=True)
-class Compacting:
+class AgentCompactionHooks:
     """One agent's part in its compactions."""
 
     agent: Agent
@@ -38,7 +38,7 @@ class Compacting:
         """Put the agent's part into its session's stage, and the stage into its loop."""
         agent, stage = self.agent, self.agent.session.compaction
         self.restoring.resume()
-        stage.around = Surroundings(
+        stage.around = CompactionHooks(
             before=self.before,
             restore=self.restoring,
             greet=self.greet,
@@ -73,7 +73,7 @@ class Compacting:
 
     async def after(self, entry: Compacted) -> None:
         """Let the tools know which files are before the model, and tell PostCompact hooks."""
-        self.restoring.settle(entry)
+        self.restoring.mark_shown(entry)
         fields: JsonObject = {
             "trigger": _shown(entry.trigger),
             "compact_summary": text_of(entry.summary),
@@ -88,19 +88,19 @@ class Compacting:
 
 def restoring_of(agent: Agent) -> Restoring:
     """Make what brings an agent's files, skills, plan and todos back."""
-    engine, workplace = agent.engine, agent.workplace
+    engine, tool_context = agent.engine, agent.tool_context
 
     def may_read(path: Path) -> bool:
-        places = Places(roots=workplace.roots, cwd=workplace.directory)
+        places = Places(roots=tool_context.roots, cwd=tool_context.directory)
         return agent.gate.judge(READ, {"file_path": str(path)}, places).outcome == "allow"
 
     return Restoring(
-        workplace=workplace,
+        tool_context=tool_context,
         view=lambda: engine.view,
         settings=engine.settings.compact,
         window_tokens=lambda: engine.fullness().window.limit_tokens,
         may_read=may_read,
-        agents=lambda: agent.household.lines() if agent.household else (),
+        agents=lambda: agent.supervisor.lines() if agent.supervisor else (),
     )
 
 

@@ -20,8 +20,8 @@ from holdfast.log.entries import AnyEntry, Dreamt, Failed
 from holdfast.memory.dream import DreamReport, Steps, dream
 from holdfast.memory.dreaming import Dreamer, dream_with
 from holdfast.memory.inbox import must_ask
-from holdfast.memory.lazy_store import Opened
-from holdfast.memory.lock import DreamBusy, DreamLock, Held
+from holdfast.memory.lazy_store import LazyStore
+from holdfast.memory.lock import DreamBusy, DreamLock, LockState
 from holdfast.memory.permit import memories_only
 from holdfast.memory.refusals import MemoryRefused
 from holdfast.memory.schedule import last_scan, note_scan, sessions_touched, time_to_dream
@@ -38,11 +38,11 @@ ASKED_FIRST = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dreams:
+class DreamJobs:
     """The dreams of one session."""
 
     agent: Agent
-    opened: Opened
+    opened: LazyStore
     repository: Path
     is_outside: Callable[[], bool]
     leave: Callable[[AnyEntry], None]
@@ -74,11 +74,11 @@ class Dreams:
         """End a dream that is under way; it then never happened."""
         await self.agent.background.job(DREAM).stop()
 
-    async def _if_free(self, held: Held, touched: int, prefix: Prefix) -> None:
+    async def _if_free(self, held: LockState, touched: int, prefix: Prefix) -> None:
         with contextlib.suppress(DreamBusy):  # another process was faster
             await self.dream(held, touched=touched, prefix=prefix)
 
-    async def dream(self, seen: Held, *, touched: int, prefix: Prefix) -> DreamReport:
+    async def dream(self, seen: LockState, *, touched: int, prefix: Prefix) -> DreamReport:
         """Put memories in order while holding the lock; report to the log and to the user."""
         steps = self._steps()
         with self._lock().hold(seen) as before:

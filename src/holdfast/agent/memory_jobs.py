@@ -14,22 +14,22 @@ from pathlib import Path
 
 from holdfast.agent.agent import Agent
 from holdfast.agent.background_permissions import judged_by
-from holdfast.agent.dream_jobs import Dreams
+from holdfast.agent.dream_jobs import DreamJobs
 from holdfast.errors import ConfigError, HoldfastError
 from holdfast.log import outbox
 from holdfast.log.entries import AnyEntry, Failed, Recalled, Remembered
 from holdfast.memory.choosing import choose_with
-from holdfast.memory.consent import Consented
+from holdfast.memory.consent import ConsentedMemories
 from holdfast.memory.extract import Extraction
-from holdfast.memory.extraction_cursor import Unread
-from holdfast.memory.lazy_store import Opened
+from holdfast.memory.extraction_cursor import ExtractionCursor
+from holdfast.memory.lazy_store import LazyStore
 from holdfast.memory.paths import TEAM, memory_directory, team_directory
 from holdfast.memory.permit import MEMORY, memories_only
 from holdfast.memory.provenance import Seal
 from holdfast.memory.recall import Recall, Recollection
 from holdfast.memory.recall_stage import RecallStage
 from holdfast.memory.tool import memory_tool
-from holdfast.memory.untrusted_input import Outside, outside_below
+from holdfast.memory.untrusted_input import UntrustedInput, outside_below
 from holdfast.request.prompt.sections import memory_text
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import Prefix
@@ -41,7 +41,7 @@ TROUBLE = (HoldfastError, OSError, sqlite3.Error)
 """What a store that is damaged, locked or full may raise."""
 
 
-def remember(agent: Agent, source: str) -> "Remembering | None":
+def remember(agent: Agent, source: str) -> "MemoryJobs | None":
     """Give an agent its long-term memory; nothing if that is off or its tools are somebody's own."""
     limits = agent.engine.settings.memory
     if not limits.on or any(tool.name == MEMORY for tool in agent.tools):
@@ -51,45 +51,47 @@ def remember(agent: Agent, source: str) -> "Remembering | None":
     return held
 
 
-def dreams_of(agent: Agent) -> Dreams:
+def dreams_of(agent: Agent) -> DreamJobs:
     """Give the dreams of an agent's project, for who wishes one now."""
     if not agent.engine.settings.memory.on:
         raise ConfigError("there is nothing to put in order: memory is off (memory.on)")
     return _held(agent, learns=False).dreams
 
 
-def _held(agent: Agent, *, learns: bool) -> "Remembering":
-    limits, root = agent.engine.settings.memory, agent.workplace.root
+def _held(agent: Agent, *, learns: bool) -> "MemoryJobs":
+    limits, root = agent.engine.settings.memory, agent.tool_context.root
     team = team_directory(root)
-    return Remembering(
+    return MemoryJobs(
         agent=agent,
-        opened=Opened(memory_directory(agent.workplace.home, root, limits.directory), team, limits),
+        opened=LazyStore(
+            memory_directory(agent.tool_context.home, root, limits.directory), team, limits
+        ),
         repository=team.parents[len(TEAM.parts) - 1],
         learns=learns,
     )
 
 
 @dataclass(slots=True, kw_only=True)
-class Remembering:
+class MemoryJobs:
     """One agent's memory."""
 
     agent: Agent
-    opened: Opened
+    opened: LazyStore
     repository: Path
     learns: bool
     """Memories are extracted, and put in order, beside the conversation."""
     clock: Callable[[], float] = time.time
-    dreams: Dreams = field(init=False)
+    dreams: DreamJobs = field(init=False)
     _stage: RecallStage = field(init=False)
-    _unread: Unread = field(default_factory=Unread)
-    _outside: Outside = field(default_factory=Outside)
+    _unread: ExtractionCursor = field(default_factory=ExtractionCursor)
+    _outside: UntrustedInput = field(default_factory=UntrustedInput)
     _recall: Recall | None = None
     _rests: int = 0
     """Ends of work since memories were last extracted."""
 
     def __post_init__(self) -> None:
         self._stage = RecallStage(self.recall)
-        self.dreams = Dreams(
+        self.dreams = DreamJobs(
             agent=self.agent,
             opened=self.opened,
             repository=self.repository,
@@ -111,7 +113,7 @@ class Remembering:
     def attach(self) -> None:
         """Put tool, prompt, stage and jobs into the agent."""
         agent, engine = self.agent, self.engine
-        pages = Consented(
+        pages = ConsentedMemories(
             open=self.opened.store, by="agent", seal=self._seal, is_outside=self.is_outside
         )
         agent.tools = (*agent.tools, memory_tool(pages, self.clock))

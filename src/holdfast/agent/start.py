@@ -13,7 +13,7 @@ from holdfast.request.instructions import Nearby, ground
 from holdfast.request.prompt.sections import Volatile, servers_text
 from holdfast.session import Session
 from holdfast.tools.mcp import McpTools
-from holdfast.tools.permissions import Answer, Ask, Question, trusted
+from holdfast.tools.permissions import Answer, AskUser, Question, trusted
 
 
 async def begin(
@@ -29,11 +29,11 @@ async def begin(
         agent.session.begin(agent.model.name, made.frame, source)
     agent.session.stages.notes.can_edit = agent.source == "main"
     clearing = agent.session.clearing
-    clearing.describe, clearing.forget = agent.described, agent.lose_sight
+    clearing.describe, clearing.forget = agent.described, agent.mark_unread
     clearing.tell = agent.notify
     engine.stages = (
         agent.list_tools,
-        *agent.hears,
+        *agent.inbox_stages,
         agent.say_asides,
         agent.bring_nearby,
         *engine.stages,
@@ -46,7 +46,7 @@ async def begin(
 
 def _framer(agent: Agent, system: str, more: tuple[Section, ...]) -> Framer:
     """Say where the frame of this agent's session is found."""
-    settings, place, mcp = agent.engine.settings, agent.workplace, agent.mcp
+    settings, place, mcp = agent.engine.settings, agent.tool_context, agent.mcp
     pad = scratchpad_of(agent.session)
     roots = tuple(root for root in place.more_roots if root != pad)
     return Framer(
@@ -74,7 +74,7 @@ def scratchpad_of(session: Session) -> Path:
     return session.engine.log.path.with_suffix("") / "scratchpad"
 
 
-def noting(agent: Agent, ask: Ask) -> Ask:
+def remember_refusals(agent: Agent, ask: AskUser) -> AskUser:
     """Ask, and remember a no: it ends the turn."""
 
     async def asked(question: Question) -> Answer:

@@ -6,13 +6,13 @@ import click
 
 from holdfast.agent.subagents import notices as wording
 from holdfast.agent.subagents.ledger import private_directory
-from holdfast.agent.subagents.registry import Known, Register
+from holdfast.agent.subagents.registry import AgentRegistry, Known
 from holdfast.agent.subagents.supervisor import stop_wish
 from holdfast.cli.show import json_out, plain
 from holdfast.errors import LogLocked
 from holdfast.log import Log, load
 from holdfast.log.entries import Ended
-from holdfast.log.store import FileStore, Found
+from holdfast.log.store import FileStore, FoundSession
 
 
 @click.command(epilog="Example: holdfast agents newest")
@@ -27,7 +27,7 @@ def command(session: str, stopped: str | None, shown: str | None, as_json: bool)
     stopped here is started again by nobody but you.
     """
     found = FileStore().find(session)
-    known = Register().follow(load(found.path).entries).known
+    known = AgentRegistry().follow(load(found.path).entries).known
     if stopped or shown:
         one = _named(known, stopped or shown or "")
         said = _stop(found, one) if stopped else str(_log_of(found, one))
@@ -48,11 +48,11 @@ def _named(known: dict[str, Known], name: str) -> Known:
     return named[-1]
 
 
-def _log_of(found: Found, one: Known) -> Path:
+def _log_of(found: FoundSession, one: Known) -> Path:
     return found.directory / "agents" / f"{one.id}.jsonl"
 
 
-def _stop(found: Found, one: Known) -> str:
+def _stop(found: FoundSession, one: Known) -> str:
     """Stop an agent: by writing its end where nobody runs the session, else by asking who does."""
     if one.ended is not None:  # a second end would hide the first, and its report with it
         return f"{one.id} has ended already: {one.state}; nothing was changed."
@@ -67,7 +67,7 @@ def _stop(found: Found, one: Known) -> str:
     return f"{one.id} is stopped; only you start it again."
 
 
-def _as_json(found: Found, one: Known) -> dict[str, object]:
+def _as_json(found: FoundSession, one: Known) -> dict[str, object]:
     ended = one.ended
     return {
         "id": one.id,

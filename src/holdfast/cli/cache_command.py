@@ -9,7 +9,7 @@ from holdfast.cli.show import ago, json_out, tokens
 from holdfast.cli.target import open_target
 from holdfast.reports.answers import MAIN
 from holdfast.request.cache.calls import (
-    Call,
+    CallReport,
     Totals,
     expires_at,
     explain_calls,
@@ -42,7 +42,7 @@ def command(target: str, as_json: bool) -> None:
     click.echo("\n" + "\n".join(_summary(calls, total)))
 
 
-def _document(calls: list[Call], total: Totals) -> dict[str, object]:
+def _document(calls: list[CallReport], total: Totals) -> dict[str, object]:
     last = last_of_conversation(calls)
     left = expires_at(last) - time.time() if last else 0.0
     return {
@@ -52,7 +52,7 @@ def _document(calls: list[Call], total: Totals) -> dict[str, object]:
     }
 
 
-def _lines(call: Call) -> list[str]:
+def _lines(call: CallReport) -> list[str]:
     usd = f"${call.usd:.4f}" if call.is_priced else "unknown"
     shown = [
         f"{call.n:>6} {tokens(call.read_tokens):>8} {tokens(call.written_tokens):>8} "
@@ -68,7 +68,7 @@ def _lines(call: Call) -> list[str]:
     return shown
 
 
-def _summary(calls: list[Call], total: Totals) -> list[str]:
+def _summary(calls: list[CallReport], total: Totals) -> list[str]:
     shown = [
         f"calls {total.calls}, cold {total.cold_calls} · {tokens(total.read_tokens)} read, "
         f"{tokens(total.written_tokens)} written, {tokens(total.uncached_tokens)} neither · "
@@ -84,7 +84,7 @@ def _summary(calls: list[Call], total: Totals) -> list[str]:
     return shown
 
 
-def _causes(calls: list[Call]) -> str:
+def _causes(calls: list[CallReport]) -> str:
     """Sum up what each cause cost, the dearest first."""
     usd: dict[str, float] = {}
     for call in calls:
@@ -98,7 +98,7 @@ def _causes(calls: list[Call]) -> str:
     )
 
 
-def _expiry(last: Call) -> str:
+def _expiry(last: CallReport) -> str:
     end, now = expires_at(last), time.time()
     if not last.at:
         return "when the last call was made is not known"

@@ -12,10 +12,10 @@ import click
 
 from holdfast.agent.agent import Agent
 from holdfast.cli.context_command import lines
-from holdfast.cli.line_input import Lines, keep_terminal
+from holdfast.cli.line_input import LineInput, keep_terminal
 from holdfast.cli.rendering import opened_model, read_system, show, show_where, tell, working_agent
 from holdfast.cli.show import plain, tokens
-from holdfast.cli.target import Target
+from holdfast.cli.target import CommandTarget
 from holdfast.errors import HoldfastError
 from holdfast.models import Model, open_model
 from holdfast.reports.context import describe
@@ -76,7 +76,7 @@ def command(
 async def _chat(
     model: Model, settings: Settings, resume: str, mode: Mode | None, system: str
 ) -> None:
-    typed = Lines()
+    typed = LineInput()
     ask = functools.partial(_ask, typed)
     async with working_agent(
         model,
@@ -133,7 +133,7 @@ def _show_room(agent: Agent) -> None:
     click.secho(f"[{tokens(full.used_tokens)} tokens, {left} % left]", dim=True, err=True)
 
 
-async def _obey(agent: Agent, typed: Lines, said: str) -> None:
+async def _obey(agent: Agent, typed: LineInput, said: str) -> None:
     word, _, rest = said.partition(" ")
     rest = rest.strip()
     match word:
@@ -147,10 +147,10 @@ async def _obey(agent: Agent, typed: Lines, said: str) -> None:
             click.echo(session.undo(number) if word == "/undo" else session.redo(number))
             _show_room(agent)
         case "/agents":
-            told = agent.household.lines() if agent.household else []
+            told = agent.supervisor.lines() if agent.supervisor else []
             click.echo("\n".join(map(plain, told)) or "No agent is running.")
-        case "/stop" if rest and agent.household:
-            is_stopped = await agent.household.stop(rest, by_user=True)
+        case "/stop" if rest and agent.supervisor:
+            is_stopped = await agent.supervisor.stop(rest, by_user=True)
             click.echo(f"{rest} {'was stopped' if is_stopped else 'is not running'}.")
         case "/jobs":
             verb, _, name = rest.partition(" ")
@@ -170,7 +170,7 @@ def _context(agent: Agent) -> list[str]:
     history = agent.session.view.history
     view, gauge = replay(history)
     context = describe(view, gauge, window_for(view.model, agent.engine.settings.window))
-    return lines(Target(name=agent.session.id, format="holdfast", history=history), context)
+    return lines(CommandTarget(name=agent.session.id, format="holdfast", history=history), context)
 
 
 async def _compact(agent: Agent, focus: str) -> None:
@@ -184,7 +184,7 @@ async def _compact(agent: Agent, focus: str) -> None:
     _show_room(agent)
 
 
-async def _switch(agent: Agent, typed: Lines, name: str) -> None:
+async def _switch(agent: Agent, typed: LineInput, name: str) -> None:
     """Change the model; one with a smaller window than is used is warned about first."""
     full = agent.session.fullness()
     window = window_for(name, agent.engine.settings.window)
@@ -199,7 +199,7 @@ async def _switch(agent: Agent, typed: Lines, name: str) -> None:
     click.echo(f"{name} answers from here on.")
 
 
-async def _ask(typed: Lines, question: Question) -> Answer:
+async def _ask(typed: LineInput, question: Question) -> Answer:
     """Ask the user about one tool call; all of it is shown, and nothing in it steers the terminal."""
     click.secho(f"\n{question.tool}: {plain(question.reason)}", fg="yellow", err=True)
     for key, value in question.given.items():

@@ -15,7 +15,7 @@ import click
 from holdfast.cli.compact_lines import lines, seam_lines
 from holdfast.cli.export_command import write_new
 from holdfast.cli.show import json_out, plain
-from holdfast.cli.target import Target, open_target
+from holdfast.cli.target import CommandTarget, open_target
 from holdfast.errors import RequestRejected, StoreError
 from holdfast.log import Header, write_log
 from holdfast.log.store import FileStore, new_id
@@ -25,10 +25,10 @@ from holdfast.session import Session
 from holdfast.session.preview import Preview, Seam, natural_seams, preview
 from holdfast.session.scratch_session import Manners, carry_over, edited, on_paper, take, tried
 from holdfast.settings import Settings, home, load_settings
-from holdfast.stages.compact.compact import Wish
+from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.draft import spent_in
 from holdfast.stages.compact.restore import Restoring
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import HISTORY
 from holdfast.tools.permissions import Gate, Places, load_permissions
 from holdfast.tools.read import READ
@@ -38,15 +38,15 @@ OURS = "holdfast"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class CompactArguments:
     """What the user wants."""
 
     name: str
-    target: Target
+    target: CommandTarget
     is_session: bool
     """It is one of ours, by its name: it may be written to."""
     settings: Settings
-    wish: Wish
+    wish: CompactRequest
     is_only_look: bool
     edits: bool
     out: Path | None
@@ -114,7 +114,7 @@ def command(
     if focus and not model:
         raise click.UsageError("--focus is for a model's summary; name one with --model")
     opened = open_target(target)
-    request = Request(
+    request = CompactArguments(
         name=target,
         target=opened,
         settings=load_settings(Path.cwd()),
@@ -134,19 +134,21 @@ def command(
         click.echo("\n".join(done.lines()))
 
 
-def _wish(focus: str, start: int | None, end: int | None, *, by_model: bool) -> Wish:
+def _wish(focus: str, start: int | None, end: int | None, *, by_model: bool) -> CompactRequest:
     kind: Literal["full", "from", "up_to"] = "full"
     if start is not None or end is not None:
         kind = "from" if start is not None else "up_to"
     pivot = start if start is not None else end
-    return Wish(trigger="manual", focus=focus, kind=kind, pivot=pivot or 0, by_model=by_model)
+    return CompactRequest(
+        trigger="manual", focus=focus, kind=kind, pivot=pivot or 0, by_model=by_model
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class CompactDone:
     """What was shown, and what was made of it."""
 
-    request: Request
+    request: CompactArguments
     shown: Preview
     seams: tuple[Seam, ...] = ()
     n: int = 0
@@ -187,7 +189,7 @@ class Done:
             yield self.shown.summary
 
 
-async def _compact(request: Request, model: str, base_url: str | None) -> Done:
+async def _compact(request: CompactArguments, model: str, base_url: str | None) -> CompactDone:
     """Draft on paper, then take the draft where it belongs."""
     async with _answering(model, base_url) as client:
         with ExitStack() as stack:
@@ -197,7 +199,7 @@ async def _compact(request: Request, model: str, base_url: str | None) -> Done:
             return await _tried(request, stack.enter_context(paper), session)
 
 
-async def _tried(request: Request, paper: Session, session: Session | None) -> Done:
+async def _tried(request: CompactArguments, paper: Session, session: Session | None) -> CompactDone:
     began = time.monotonic()
     if request.is_session and request.directory.is_dir():
         paper.compaction.around.restore = _restoring(request, paper)
@@ -205,7 +207,7 @@ async def _tried(request: Request, paper: Session, session: Session | None) -> D
     shown, seams = preview(paper, draft), tuple(natural_seams(paper.view))
     if request.is_only_look:
         spent = spent_in(paper.view.history[draft.since :])
-        return Done(request=request, shown=shown, seams=seams, spent=spent)
+        return CompactDone(request=request, shown=shown, seams=seams, spent=spent)
     if request.edits:
         draft = edited(draft, _edited_text(draft.composed.text))
         shown = preview(paper, draft)
@@ -214,12 +216,14 @@ async def _tried(request: Request, paper: Session, session: Session | None) -> D
         draft = carry_over(paper, session, draft)
     entry = await take(where, draft, request.wish, seconds=time.monotonic() - began)
     if request.out is not None:
-        return Done(request=request, shown=shown, bytes=_written(request, request.out, paper))
-    return Done(request=request, shown=shown, n=entry.n)
+        return CompactDone(
+            request=request, shown=shown, bytes=_written(request, request.out, paper)
+        )
+    return CompactDone(request=request, shown=shown, n=entry.n)
 
 
 @contextmanager
-def _own(request: Request) -> Iterator[Session]:
+def _own(request: CompactArguments) -> Iterator[Session]:
     """Become the writer of a session of ours."""
     with Session(FileStore().open(request.target.name), request.settings) as session:
         yield session
@@ -236,7 +240,7 @@ async def _answering(name: str, base_url: str | None) -> AsyncIterator[Model | N
             await model.close()
 
 
-def _manners(request: Request) -> Manners:
+def _manners(request: CompactArguments) -> Manners:
     """Let the summary point at the session's log, or at the file that is left as it is."""
     if not request.is_session:
         return Manners(log=printable(Path(request.name).resolve()))
@@ -246,7 +250,7 @@ def _manners(request: Request) -> Manners:
     return Manners(log=printable(log), has_history=HISTORY in tools)
 
 
-def _restoring(request: Request, paper: Session) -> Restoring:
+def _restoring(request: CompactArguments, paper: Session) -> Restoring:
     """Show the session's files again, from the directory it worked in, as far as rules allow."""
     directory = request.directory.resolve()
     gate = Gate(rules=load_permissions(directory).rules)
@@ -256,7 +260,7 @@ def _restoring(request: Request, paper: Session) -> Restoring:
         return gate.judge(READ, {"file_path": str(path)}, places).outcome == "allow"
 
     return Restoring(
-        workplace=Workplace(
+        tool_context=ToolContext(
             root=directory,
             home=home(),
             scratch=FileStore().find(request.target.name).directory / "scratch",
@@ -277,7 +281,7 @@ def _edited_text(text: str) -> str:
     return changed.rstrip("\n")
 
 
-def _written(request: Request, out: Path, session: Session) -> int:
+def _written(request: CompactArguments, out: Path, session: Session) -> int:
     """Write the result to a new file; count its bytes."""
     try:
         if request.format != OURS:

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from holdfast.cli.show import bar, json_out, plain, tokens
-from holdfast.cli.target import Target, open_target
-from holdfast.reports.context import Context, Part, describe
+from holdfast.cli.target import CommandTarget, open_target
+from holdfast.reports.context import Context, ContextPart, describe
 from holdfast.request.cache.advice import window_at_cost
 from holdfast.settings import load_settings
 from holdfast.view.gauge import Follower, load_calibration, replay
@@ -49,7 +49,7 @@ def command(target: str, model: str | None, as_json: bool) -> None:
         click.echo(line)
 
 
-def lines(target: Target, context: Context) -> list[str]:
+def lines(target: CommandTarget, context: Context) -> list[str]:
     """Write the picture as lines of text."""
     window, used = context.window, context.used_tokens
     basis = "reported by the provider" if context.is_reported else "estimated"
@@ -99,7 +99,7 @@ def _short(name: str) -> str:
     return f"…{name[1 - NAME_CHARS :]}" if "/" in name else name[:NAME_CHARS]
 
 
-def _part_lines(part: Part, used: int) -> list[str]:
+def _part_lines(part: ContextPart, used: int) -> list[str]:
     shown = [
         f"{part.name:<44} {tokens(part.tokens):>8} {part.tokens / used:>6.1%} {part.count:>6,}  {bar(part.tokens / used, 16)}".rstrip()
     ]

@@ -8,7 +8,7 @@ from holdfast.cli.resume_cost import idle
 from holdfast.cli.show import ago, json_out, tokens
 from holdfast.cli.target import open_target
 from holdfast.log.spending import Spent
-from holdfast.reports.cost import Bill, Item, bill, spent_by_day
+from holdfast.reports.cost import Bill, CostItem, bill, spent_by_day
 from holdfast.request.cache.advice import Option, ResumeAdvice
 from holdfast.settings import home, load_settings
 
@@ -94,7 +94,7 @@ def _lines(name: str, found: Bill, days: dict[str, Spent]) -> list[str]:
     return shown
 
 
-def _kinds(item: Item) -> list[str]:
+def _kinds(item: CostItem) -> list[str]:
     """List what was spent on each kind of token that occurred."""
     kinds = (
         ("uncached", item.tokens.uncached, item.cost.uncached),

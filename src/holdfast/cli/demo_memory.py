@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.cli.rendering import OFFLINE_MODEL, opened_model, working_agent
 from holdfast.log.entries import AnyEntry, Recalled, Remembered
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.dream import dream
 from holdfast.memory.memory import Memory
 from holdfast.memory.paths import memory_directory
@@ -52,7 +52,7 @@ def _dreamt(project: Path, settings: Settings) -> JsonObject:
         first = store.memories()[0]
         again = Memory(file="releases-again.md", name="Releases", description=first.description)
         again = replace(again, type=first.type, body=first.body, modified=first.modified)
-        change = Change(file=again.file, text=again.text, expected="")
+        change = MemoryChange(file=again.file, text=again.text, expected="")
         store.commit([change], by="person", why="noted twice")
         before = {file: store.read(file) for file in store.versions()}
         report = dream(store, settings.dream, repository=project)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.cli.show import plain, tokens
-from holdfast.log.entries import AnyEntry, Redone, Shaped, Undone
+from holdfast.log.entries import AnyEntry, Redone, Undone, ViewChange
 from holdfast.log.store import FileStore
 from holdfast.reports.explain import explain
 from holdfast.settings import load_settings
@@ -14,7 +14,7 @@ from holdfast.view import fold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ListedChange:
     """One entry that changed what the model sees."""
 
     n: int
@@ -35,13 +35,13 @@ def writing(session: str) -> Iterator[Engine]:
         engine.log.close()
 
 
-def changes(history: list[AnyEntry]) -> list[Change]:
+def changes(history: list[AnyEntry]) -> list[ListedChange]:
     """List what changed the view, oldest first."""
-    dead, undone = fold(history).fate.dead, _undone(history)
-    shaped = {entry.n for entry in history if isinstance(entry, Shaped)}
+    dead, undone = fold(history).in_force.dead, _undone(history)
+    shaped = {entry.n for entry in history if isinstance(entry, ViewChange)}
     acts = (act for turn in explain(history) for act in turn.acts if act.n in shaped)
     return [
-        Change(
+        ListedChange(
             n=act.n,
             kind=act.kind,
             state="undone" if act.n in undone else "gone with it" if act.n in dead else "in force",
@@ -62,7 +62,7 @@ def _undone(history: list[AnyEntry]) -> set[int]:
     return undone
 
 
-def change_line(change: Change) -> str:
+def change_line(change: ListedChange) -> str:
     """Write one change for people."""
     saved = f"  saved {tokens(change.saved_tokens)}" if change.saved_tokens > 0 else ""
     return f"[{change.n}] {change.kind}, {change.state}: {plain(change.text)}{saved}"

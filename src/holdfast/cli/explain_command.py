@@ -4,7 +4,7 @@ import click
 
 from holdfast.cli.show import json_out, plain, tokens
 from holdfast.cli.target import open_target
-from holdfast.reports.explain import Act, Turn, explain
+from holdfast.reports.explain import Act, ExplainedTurn, explain
 
 SAID_CHARS = 76
 """One line of what the user said is enough to know the turn by."""
@@ -33,7 +33,7 @@ def command(target: str, as_json: bool) -> None:
         click.echo(f"malformed: {count} lines of the file were left out", err=True)
 
 
-def _lines(number: int, turn: Turn) -> list[str]:
+def _lines(number: int, turn: ExplainedTurn) -> list[str]:
     said = " ".join(turn.said.split()) or "(before anything was said)"
     said = said if len(said) <= SAID_CHARS else said[: SAID_CHARS - 1] + "…"
     calls = ", ".join(f"{name} {count}" for name, count in turn.calls.most_common(4))

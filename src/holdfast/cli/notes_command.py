@@ -7,11 +7,11 @@ import click
 from holdfast.cli.show import harmless, json_out
 from holdfast.errors import HoldfastError, LogLocked
 from holdfast.log import Log, load
-from holdfast.log.store import FileStore, Found
+from holdfast.log.store import FileStore, FoundSession
 from holdfast.settings import home, load_settings
 from holdfast.stages.notes.asking import template
 from holdfast.stages.notes.file import NotesFile
-from holdfast.stages.notes.page import Page, read_page
+from holdfast.stages.notes.page import NotesPage, read_page
 from holdfast.stages.notes.pages import edited, last_noted, rebuilt, shown, together
 
 
@@ -42,7 +42,7 @@ def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
         click.echo(harmless(page.render()), nl=False)
 
 
-def _edit(session: Found, file: NotesFile, page: Page) -> None:
+def _edit(session: FoundSession, file: NotesFile, page: NotesPage) -> None:
     """Let a person change the page, and have the log know of it."""
     before = file.read()
     page = before.page if before.text else page
@@ -61,7 +61,7 @@ def _edit(session: Found, file: NotesFile, page: Page) -> None:
         click.echo(f"the log does not know of it: {error}", err=True)
 
 
-def _as_json(session: Found, file: NotesFile, page: Page) -> dict[str, object]:
+def _as_json(session: FoundSession, file: NotesFile, page: NotesPage) -> dict[str, object]:
     return {
         "session": session.id,
         "path": str(file.path),

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from holdfast.agent.agent import Agent
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.cli.show import harmless, plain
 from holdfast.errors import HoldfastError
 from holdfast.messages import JsonObject, text_of
@@ -15,7 +15,7 @@ from holdfast.models import Finished, Model, Restarted, TextDelta, ThinkingDelta
 from holdfast.settings import Settings
 from holdfast.stages.notes.pages import shown
 from holdfast.stages.notes.screen import where_you_were
-from holdfast.tools.permissions import Ask, Mode
+from holdfast.tools.permissions import AskUser, Mode
 from holdfast.turn.loop import Continued, LoopEvent, Stopped
 from holdfast.turn.round import ToolBegan, ToolRan
 
@@ -65,13 +65,13 @@ async def working_agent(
     directory: Path,
     resume: str = "",
     mode: Mode | None = None,
-    ask: Ask | None = None,
+    ask: AskUser | None = None,
     system: str = "",
     source: str = "run",
 ) -> AsyncIterator[Agent]:
     """Open an agent and close it whatever happens."""
     name = settings.model.fallback
-    agent = await open_agent(
+    agent = await build_agent(
         model,
         directory=directory,
         resume=resume,

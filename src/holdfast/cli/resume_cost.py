@@ -16,11 +16,11 @@ from holdfast.request.cache.advice import (
     cold_resume_advice,
 )
 from holdfast.request.cache.cache_state import Lifetime
-from holdfast.request.cache.calls import Call, explain_calls, last_of_conversation
+from holdfast.request.cache.calls import CallReport, explain_calls, last_of_conversation
 from holdfast.request.cache.forecast import expect
 from holdfast.request.lifetime import seconds_of
 from holdfast.settings import ClearSettings
-from holdfast.stages.clear.candidates import Stock, weight
+from holdfast.stages.clear.candidates import Candidates, weight
 from holdfast.stages.clear.placeholder import LONGEST_WEIGHT
 from holdfast.stages.clear.snapshot import STAND_IN_WEIGHT
 from holdfast.tools.describe import describing
@@ -51,7 +51,11 @@ def idle(history: Sequence[AnyEntry], now: float, settings: ClearSettings) -> Id
 
 
 def _advice(
-    history: Sequence[AnyEntry], calls: int, last: Call, seconds: float, settings: ClearSettings
+    history: Sequence[AnyEntry],
+    calls: int,
+    last: CallReport,
+    seconds: float,
+    settings: ClearSettings,
 ) -> ResumeAdvice | None:
     view, gauge = replay(history)
     used, total = gauge.size_tokens(view.total), weight(view.total)
@@ -75,7 +79,7 @@ def _advice(
 def _freed_weight(view: View, settings: ClearSettings) -> float:
     """Weigh what the stage that clears would take out of a cold prompt."""
     smallest = max(settings.smallest_tokens, LONGEST_WEIGHT)
-    stock = Stock(describing(settings.also), smallest=smallest)
+    stock = Candidates(describing(settings.also), smallest=smallest)
     stock.follow(view)
     batch = stock.batch(settings.keep_results)
     return max(0.0, batch.weight - STAND_IN_WEIGHT * len(batch))

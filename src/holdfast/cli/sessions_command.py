@@ -7,7 +7,7 @@ import click
 from holdfast.cli.show import ago, json_out, size
 from holdfast.errors import LogLocked
 from holdfast.log.retention import sweep_session
-from holdfast.log.store import FileStore, Found
+from holdfast.log.store import FileStore, FoundSession
 from holdfast.log.titles import title_of
 from holdfast.settings import SpillSettings, load_settings
 
@@ -63,7 +63,7 @@ def _say(facts: dict[str, str], as_json: bool) -> None:
         click.echo("  ".join(f"{key}: {value}" for key, value in facts.items()))
 
 
-def _remove(store: FileStore, doomed: list[Found], yes: bool) -> list[str]:
+def _remove(store: FileStore, doomed: list[FoundSession], yes: bool) -> list[str]:
     if doomed and not yes:
         names = ", ".join(found.id for found in doomed[:5])
         click.confirm(f"Remove {len(doomed)} sessions for good ({names})?", abort=True, err=True)
@@ -92,7 +92,7 @@ def _tell_removed(removed: list[str], swept: int, as_json: bool) -> None:
         click.echo(f"{swept} results on disk removed; the logs say which.")
 
 
-def _list(sessions: list[Found], everywhere: bool, as_json: bool) -> None:
+def _list(sessions: list[FoundSession], everywhere: bool, as_json: bool) -> None:
     if as_json:
         json_out(
             [

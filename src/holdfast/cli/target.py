@@ -17,7 +17,7 @@ from holdfast.view import View, fold
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class CommandTarget:
     """Something with a view, wherever it came from."""
 
     name: str
@@ -40,7 +40,7 @@ class Target:
         return last[-1] if last else None
 
 
-def open_target(name: str) -> Target:
+def open_target(name: str) -> CommandTarget:
     """Find what a name means and read it: a path if there is one, a session, or SESSION/AGENT."""
     path = Path(name)
     if path.exists():
@@ -55,12 +55,12 @@ def open_target(name: str) -> Target:
         raise
 
 
-def _from_path(path: Path) -> Target:
+def _from_path(path: Path) -> CommandTarget:
     if path.is_file() and _is_log(path):
         return _from_log(path)
     with reading(path) as progress, open_transcript(path, progress) as transcript:
         entries: list[AnyEntry] = list(transcript.entries)
-    return Target(name=path.name, format=transcript.format, history=entries)
+    return CommandTarget(name=path.name, format=transcript.format, history=entries)
 
 
 def _is_log(path: Path) -> bool:
@@ -71,9 +71,9 @@ def _is_log(path: Path) -> bool:
         return False  # opening it for real says so
 
 
-def _from_log(path: Path) -> Target:
+def _from_log(path: Path) -> CommandTarget:
     loaded = load(path)
-    return Target(
+    return CommandTarget(
         name=loaded.header.session,
         format="holdfast",
         history=loaded.entries,

@@ -4,20 +4,20 @@
 """
 
 from holdfast.hooks.config import Hook, HookPlan, load_hooks
-from holdfast.hooks.events import EVENTS, STOP_BLOCKS_MAX, Event
-from holdfast.hooks.run import Hooks, Scene
-from holdfast.hooks.verdict import HookOutcome, Verdict, merge
+from holdfast.hooks.events import EVENTS, STOP_BLOCKS_MAX, HookEvent
+from holdfast.hooks.run import HookContext, Hooks
+from holdfast.hooks.verdict import HookOutcome, HookVerdict, merge
 
 __all__ = [
     "EVENTS",
     "STOP_BLOCKS_MAX",
-    "Event",
     "Hook",
+    "HookContext",
+    "HookEvent",
     "HookOutcome",
     "HookPlan",
+    "HookVerdict",
     "Hooks",
-    "Scene",
-    "Verdict",
     "load_hooks",
     "merge",
 ]

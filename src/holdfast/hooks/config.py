@@ -20,7 +20,7 @@ from holdfast.messages import Json, JsonObject
 from holdfast.tools.permissions.inner import every_command
 from holdfast.tools.permissions.rules import Rule, denies_command, names_tool, parse_rule
 from holdfast.tools.permissions.shell import read_script
-from holdfast.tools.permissions.sources import Section, read_sections
+from holdfast.tools.permissions.sources import SettingsSection, read_sections
 
 _PLAIN_NAMES = re.compile(r"[\w\-, |]*", re.ASCII)
 
@@ -63,7 +63,7 @@ class HookPlan:
     """What the settings files say about hooks."""
 
     hooks: tuple[Hook, ...] = ()
-    untrusted: tuple[Section, ...] = ()
+    untrusted: tuple[SettingsSection, ...] = ()
     """The project's hooks that wait for the user's word; see `permissions.trust`."""
     skipped: tuple[str, ...] = ()
     """What was not understood, a line each."""
@@ -72,7 +72,7 @@ class HookPlan:
 def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
     """Read the hooks that hold in a project."""
     hooks: list[Hook] = []
-    untrusted: list[Section] = []
+    untrusted: list[SettingsSection] = []
     skipped: list[str] = []
     for section in read_sections("hooks", project, at=at):
         if not section.is_trusted:
@@ -84,7 +84,7 @@ def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
     return HookPlan(hooks=tuple(hooks), untrusted=tuple(untrusted), skipped=tuple(skipped))
 
 
-def hooks_in(section: Section) -> tuple[list[Hook], list[str]]:
+def hooks_in(section: SettingsSection) -> tuple[list[Hook], list[str]]:
     """Read the hooks of one section, and what in it was not understood."""
     hooks: list[Hook] = []
     skipped: list[str] = []
@@ -97,7 +97,7 @@ def hooks_in(section: Section) -> tuple[list[Hook], list[str]]:
     return hooks, skipped
 
 
-def _read(section: Section) -> Iterator[Hook | str]:
+def _read(section: SettingsSection) -> Iterator[Hook | str]:
     for event, groups in section.value.items():
         if event not in EVENTS:
             yield f"no event {event}; there are {', '.join(EVENTS)}"
@@ -107,7 +107,7 @@ def _read(section: Section) -> Iterator[Hook | str]:
                 yield _hook(event, group.matcher, command, section.file)
 
 
-def _groups(value: Json, section: Section, event: str) -> tuple[_Group, ...]:
+def _groups(value: Json, section: SettingsSection, event: str) -> tuple[_Group, ...]:
     try:
         groups = msgspec.convert(value, tuple[_Group, ...])
     except msgspec.ValidationError as error:

@@ -22,7 +22,7 @@ STOP_BLOCKS_MAX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class HookEvent:
     """One moment."""
 
     name: str
@@ -39,27 +39,29 @@ class Event:
 EVENTS = {
     event.name: event
     for event in (
-        Event(name="SessionStart", matches_on="source", text_is_context=True),
-        Event(name="SessionEnd", matches_on="reason", total_seconds=END_TOTAL_SECONDS),
-        Event(
+        HookEvent(name="SessionStart", matches_on="source", text_is_context=True),
+        HookEvent(name="SessionEnd", matches_on="reason", total_seconds=END_TOTAL_SECONDS),
+        HookEvent(
             name="UserPromptSubmit",
             can_block=True,
             text_is_context=True,
             timeout_seconds=PROMPT_TIMEOUT_SECONDS,
         ),
-        Event(name="PreToolUse", matches_on="tool_name", can_block=True),
-        Event(name="PostToolUse", matches_on="tool_name", can_block=True),
-        Event(name="InstructionsLoaded", matches_on="load_reason"),
-        Event(name="Stop", can_block=True),
-        Event(name="SubagentStart", matches_on="agent_type", text_is_context=True),
-        Event(name="SubagentStop", matches_on="agent_type", can_block=True),
-        Event(
+        HookEvent(name="PreToolUse", matches_on="tool_name", can_block=True),
+        HookEvent(name="PostToolUse", matches_on="tool_name", can_block=True),
+        HookEvent(name="InstructionsLoaded", matches_on="load_reason"),
+        HookEvent(name="Stop", can_block=True),
+        HookEvent(name="SubagentStart", matches_on="agent_type", text_is_context=True),
+        HookEvent(name="SubagentStop", matches_on="agent_type", can_block=True),
+        HookEvent(
             name="PreCompact",
             matches_on="trigger",
             can_block=True,
             text_is_context=True,
             timeout_seconds=COMPACT_TIMEOUT_SECONDS,
         ),
-        Event(name="PostCompact", matches_on="trigger", timeout_seconds=COMPACT_TIMEOUT_SECONDS),
+        HookEvent(
+            name="PostCompact", matches_on="trigger", timeout_seconds=COMPACT_TIMEOUT_SECONDS
+        ),
     )
 }

@@ -23,7 +23,7 @@ DRAIN_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class HookEnded:
     """How a hook's process came to its end."""
 
     status: int
@@ -68,7 +68,7 @@ async def run_process(
     cwd: Path,
     variables: Mapping[str, str],
     timeout_seconds: float,
-) -> Ended:
+) -> HookEnded:
     """Run a program to its end or to the end of its time."""
     transport, watched = await asyncio.get_running_loop().subprocess_exec(
         _Watched, *arguments, cwd=cwd, env=dict(variables), start_new_session=True
@@ -81,7 +81,7 @@ async def run_process(
         timed_out = True
     finally:
         await asyncio.shield(_finish(transport, watched))
-    return Ended(
+    return HookEnded(
         status=transport.get_returncode() or 0,
         stdout=watched.text(1),
         stderr=watched.text(2),

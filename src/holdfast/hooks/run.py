@@ -1,6 +1,6 @@
 """Runs the hooks of an event side by side and gives their joint verdict.
 
-An event's name and its fields come in, a `Verdict` goes out. Hooks never raise into the
+An event's name and its fields come in, a `HookVerdict` goes out. Hooks never raise into the
 session: one that cannot be started, fails or takes too long is an error in the verdict.
 What the verdict means for a turn is left to the loop.
 """
@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 
 from holdfast.hooks.config import Hook, chosen
-from holdfast.hooks.events import END_TOTAL_MAX_SECONDS, EVENTS, Event
+from holdfast.hooks.events import END_TOTAL_MAX_SECONDS, EVENTS, HookEvent
 from holdfast.hooks.process import run_process
-from holdfast.hooks.verdict import HookOutcome, Verdict, merge, read_outcome
+from holdfast.hooks.verdict import HookOutcome, HookVerdict, merge, read_outcome
 from holdfast.messages import JsonObject
 from holdfast.tools.permissions.decide import Mode
 
@@ -36,7 +36,7 @@ _MODE_NAMES: dict[Mode, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class HookContext:
     """What every hook is told, and where it runs."""
 
     session: str
@@ -55,12 +55,12 @@ class Hooks:
     hooks: tuple[Hook, ...]
     _spent: set[Hook] = field(default_factory=set)
 
-    async def fire(self, event: str, fields: JsonObject, scene: Scene) -> Verdict:
+    async def fire(self, event: str, fields: JsonObject, scene: HookContext) -> HookVerdict:
         """Run every hook that matches, all at once, and join what they say."""
         picked = [h for h in chosen(self.hooks, event, fields) if h not in self._spent]
         self._spent.update(hook for hook in picked if hook.is_once)
         if not picked:
-            return Verdict()
+            return HookVerdict()
         given = msgspec.json.encode(hook_input(event, fields, scene))
         moment = EVENTS[event]
         limit = _total_seconds(moment, picked)
@@ -68,7 +68,7 @@ class Hooks:
         return merge(await asyncio.gather(*runs))
 
 
-def hook_input(event: str, fields: JsonObject, scene: Scene) -> JsonObject:
+def hook_input(event: str, fields: JsonObject, scene: HookContext) -> JsonObject:
     """Write what a hook reads on its standard input."""
     return {
         "session_id": scene.session,
@@ -80,7 +80,7 @@ def hook_input(event: str, fields: JsonObject, scene: Scene) -> JsonObject:
     }
 
 
-def _total_seconds(event: Event, hooks: list[Hook]) -> float | None:
+def _total_seconds(event: HookEvent, hooks: list[Hook]) -> float | None:
     if event.total_seconds is None:
         return None
     asked = (hook.timeout_seconds for hook in hooks if hook.timeout_seconds is not None)
@@ -88,7 +88,7 @@ def _total_seconds(event: Event, hooks: list[Hook]) -> float | None:
 
 
 async def _run(
-    hook: Hook, event: Event, given: bytes, scene: Scene, limit_seconds: float | None
+    hook: Hook, event: HookEvent, given: bytes, scene: HookContext, limit_seconds: float | None
 ) -> HookOutcome:
     timeout_seconds = limit_seconds or hook.timeout_seconds or event.timeout_seconds
     try:
@@ -115,7 +115,7 @@ def _arguments(hook: Hook) -> tuple[str, ...]:
     return (shutil.which("bash") or "/bin/sh", "-c", hook.command)
 
 
-def _variables(scene: Scene) -> dict[str, str]:
+def _variables(scene: HookContext) -> dict[str, str]:
     project = str(scene.project or scene.cwd)
     return {**os.environ, "HOLDFAST_PROJECT_DIR": project, "CLAUDE_PROJECT_DIR": project}
 

@@ -1,6 +1,6 @@
 """What hooks said, read from their output and joined into one verdict; pure.
 
-An exit status and two texts come in for each hook; a `Verdict` over all of them goes out.
+An exit status and two texts come in for each hook; a `HookVerdict` over all of them goes out.
 Deny outweighs ask, ask outweighs allow; one block is enough; every text is kept. A hook
 that fails otherwise is reported and stops nothing.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from holdfast.hooks.events import Event
+from holdfast.hooks.events import HookEvent
 from holdfast.messages import Json, JsonObject
 from holdfast.tools.permissions.decide import Decision
 
@@ -51,7 +51,7 @@ class HookOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class HookVerdict:
     """What all hooks of one event said together."""
 
     is_blocked: bool = False
@@ -72,7 +72,7 @@ class Verdict:
         return Decision(outcome=self.permission, reason=self.reason or "a hook said so")
 
 
-def read_outcome(event: Event, status: int, stdout: str, stderr: str) -> HookOutcome:
+def read_outcome(event: HookEvent, status: int, stdout: str, stderr: str) -> HookOutcome:
     """Read one hook's answer from how it ended and what it printed."""
     if status == BLOCKING_STATUS:
         return _blocked(event, stderr.strip() or "a hook blocked it and gave no reason")
@@ -95,7 +95,7 @@ def _object(text: str) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
-def _blocked(event: Event, reason: str) -> HookOutcome:
+def _blocked(event: HookEvent, reason: str) -> HookOutcome:
     if not event.can_block:
         return HookOutcome(error=reason)
     if event.name == "PreToolUse":
@@ -103,7 +103,7 @@ def _blocked(event: Event, reason: str) -> HookOutcome:
     return HookOutcome(is_blocked=True, reason=reason)
 
 
-def _answered(event: Event, answer: JsonObject) -> HookOutcome:
+def _answered(event: HookEvent, answer: JsonObject) -> HookOutcome:
     """Read an answer given as an object; fields of the wrong type count as missing."""
     own = answer.get("hookSpecificOutput")
     own = own if isinstance(own, dict) else {}
@@ -132,7 +132,7 @@ def _text(value: JsonObject, key: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def merge(outcomes: Iterable[HookOutcome]) -> Verdict:
+def merge(outcomes: Iterable[HookOutcome]) -> HookVerdict:
     """Join what hooks said; the order matters only between two that rewrite the same thing."""
     said = tuple(outcomes)
     permissions = [outcome.permission for outcome in said if outcome.permission]
@@ -142,7 +142,7 @@ def merge(outcomes: Iterable[HookOutcome]) -> Verdict:
     inputs = [o.updated_input for o in said if o.updated_input is not None]
     outputs = [o.updated_output for o in said if o.updated_output is not None]
     stops = [o.stop_reason for o in said if o.should_stop]
-    return Verdict(
+    return HookVerdict(
         is_blocked=is_blocked,
         reason="\n".join(o.reason for o in speaks if o.reason),
         permission=permission,

@@ -32,7 +32,7 @@ _BESIDE_KEY = re.compile(r"\s*(?:[\w-]+: .*|[\w+/=]{0,15})\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundSecret:
     """One secret: which rule knew it, and where it stands in the text."""
 
     rule: str
@@ -40,9 +40,9 @@ class Found:
     end: int
 
 
-def find_secrets(text: str) -> list[Found]:
+def find_secrets(text: str) -> list[FoundSecret]:
     """Say where secrets stand in a text, in order, none overlapping."""
-    apart: list[Found] = []
+    apart: list[FoundSecret] = []
     for one in sorted(_every(text), key=_told_best_first):
         if not apart or one.start >= apart[-1].end:
             apart.append(one)
@@ -51,7 +51,7 @@ def find_secrets(text: str) -> list[Found]:
     return apart
 
 
-def _told_best_first(found: Found) -> tuple[int, bool, int]:
+def _told_best_first(found: FoundSecret) -> tuple[int, bool, int]:
     """Of two names for one place the exact one is kept, then the longer."""
     return found.start, found.rule.startswith("generic"), -found.end
 
@@ -129,7 +129,7 @@ class _Rules:
     allowed: _Allowed
 
 
-def _every(text: str) -> Iterator[Found]:
+def _every(text: str) -> Iterator[FoundSecret]:
     rules = _load()
     lowered = _lower(text)
     words = " ".join(set(lowered.translate(rules.breaks).split()))
@@ -143,12 +143,12 @@ def _every(text: str) -> Iterator[Found]:
             if _entropy(secret) > rule.least_entropy and not any(
                 one.lets_pass(text, match, secret) for one in (rules.allowed, *rule.allowed)
             ):
-                yield Found(rule=rule.name, start=start, end=end)
+                yield FoundSecret(rule=rule.name, start=start, end=end)
     yield from _logins(text, rules)
     yield from _cut_keys(text)
 
 
-def _cut_keys(text: str) -> Iterator[Found]:
+def _cut_keys(text: str) -> Iterator[FoundSecret]:
     """Find private keys of which one edge is missing, as where somebody cut a text."""
     edges = list(_KEY_EDGE.finditer(text)) if "PRIVATE KEY" in text else []
     for i, edge in enumerate(edges):
@@ -162,7 +162,7 @@ def _cut_keys(text: str) -> Iterator[Found]:
             lines = text[before.end() if before else 0 : start].splitlines(True)
             start -= _key_chars(lines[::-1])
         if (start, end) != edge.span():
-            yield Found(rule="private-key", start=start, end=end)
+            yield FoundSecret(rule="private-key", start=start, end=end)
 
 
 def _key_chars(lines: Sequence[str]) -> int:
@@ -177,7 +177,7 @@ def _key_chars(lines: Sequence[str]) -> int:
     return chars if of_key else 0
 
 
-def _logins(text: str, rules: _Rules) -> Iterator[Found]:
+def _logins(text: str, rules: _Rules) -> Iterator[FoundSecret]:
     """Find passwords in URLs; what the rules for `curl` let pass as a placeholder passes here."""
     if "://" not in text or "@" not in text:
         return
@@ -189,7 +189,7 @@ def _logins(text: str, rules: _Rules) -> Iterator[Found]:
     for match in _LOGIN.finditer(text):
         is_placeholder = any(one.lets_pass(text, match, match[1]) for one in placeholders)
         if not is_placeholder and audit_pair("url", match[0] + "host"):
-            yield Found(rule="url-password", start=match.start(2), end=match.end(2))
+            yield FoundSecret(rule="url-password", start=match.start(2), end=match.end(2))
 
 
 def _lower(text: str) -> str:

@@ -89,7 +89,7 @@ def spent_in(entries: Iterable[AnyEntry]) -> Spent:
 
 
 @dataclass(slots=True)
-class Purse:
+class Budget:
     """What this session and this day have spent, against their limits."""
 
     limits: BudgetSettings

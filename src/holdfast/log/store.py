@@ -26,7 +26,7 @@ PARTIAL_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundSession:
     """A session on disk, without having read more of it than its first line."""
 
     id: str
@@ -48,7 +48,7 @@ class Store(Protocol):
     def open(self, session: str) -> Log: ...
     def load(self, session: str) -> Loaded: ...
     def branch(self, session: str, *, upto: int | None = None) -> Log: ...
-    def sessions(self, directory: Path | None = None) -> list[Found]: ...
+    def sessions(self, directory: Path | None = None) -> list[FoundSession]: ...
     def delete(self, session: str) -> None: ...
 
 
@@ -89,13 +89,13 @@ class FileStore:
         write_log(path, header, entries)
         return path
 
-    def sessions(self, directory: Path | None = None) -> list[Found]:
+    def sessions(self, directory: Path | None = None) -> list[FoundSession]:
         """List sessions, the newest first; of one project, or of all."""
         projects = [self._project(directory)] if directory else self._projects()
         found = [session for project in projects for session in _sessions_in(project)]
         return sorted(found, key=lambda session: session.modified, reverse=True)
 
-    def find(self, session: str) -> Found:
+    def find(self, session: str) -> FoundSession:
         """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
         known = self.sessions()
         if session == "newest":
@@ -139,7 +139,7 @@ class FileStore:
             path.unlink(missing_ok=True)
         return left
 
-    def expired(self, retention_days: int, *, now: float | None = None) -> list[Found]:
+    def expired(self, retention_days: int, *, now: float | None = None) -> list[FoundSession]:
         """List the sessions that retention would remove."""
         if retention_days <= 0:
             return []
@@ -164,7 +164,7 @@ class FileStore:
             return []
 
 
-def _sessions_in(project: Path) -> Iterator[Found]:
+def _sessions_in(project: Path) -> Iterator[FoundSession]:
     try:
         with os.scandir(project) as listing:
             logs = sorted(entry.path for entry in listing if entry.name.endswith(".jsonl"))
@@ -176,7 +176,7 @@ def _sessions_in(project: Path) -> Iterator[Found]:
             header, stat = load_header(path), path.stat()
         except (TranscriptError, OSError):
             continue  # not a log of ours; whoever asks for it by name is told why
-        yield Found(
+        yield FoundSession(
             id=path.stem, path=path, modified=stat.st_mtime, bytes=stat.st_size, header=header
         )
 

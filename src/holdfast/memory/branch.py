@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from holdfast.memory.commits import Change, Commit, Writer, diff
+from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange, diff
 from holdfast.memory.files import sha
 from holdfast.memory.index import listed, make_index
 from holdfast.memory.memory import Memory, parse
@@ -25,7 +25,7 @@ class Pages(Protocol):
     def versions(self) -> dict[str, str]: ...
     def version(self, file: str) -> str: ...
     def read(self, file: str) -> str: ...
-    def change(self, changes: Sequence[Change], *, why: str) -> str:
+    def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
         """Make changes; a word goes out if they have not happened yet."""
         ...
 
@@ -35,7 +35,7 @@ class Direct:
     """Pages whose changes are commits, made at once."""
 
     store: MemoryStore
-    by: Writer
+    by: CommitAuthor
 
     def versions(self) -> dict[str, str]:
         """Give every memory's file with its version."""
@@ -49,7 +49,7 @@ class Direct:
         """Give the content of a file."""
         return self.store.read(file)
 
-    def change(self, changes: Sequence[Change], *, why: str) -> str:
+    def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
         """Commit."""
         self.store.commit(changes, by=self.by, why=why)
         return ""
@@ -62,7 +62,7 @@ class Branch:
         self.store = store
         store.adopt()
         self.base = store.versions()
-        self._changes: dict[str, Change] = {}
+        self._changes: dict[str, MemoryChange] = {}
 
     def versions(self) -> dict[str, str]:
         """Give every memory's file with its version, as this branch has it."""
@@ -97,7 +97,7 @@ class Branch:
         """Give all memories, by file."""
         return [self.memory(file) for file in self.versions()]
 
-    def change(self, changes: Sequence[Change], *, why: str = "") -> str:
+    def change(self, changes: Sequence[MemoryChange], *, why: str = "") -> str:
         """Add changes; each is checked by itself as the store would."""
         for change in changes:
             self.store.check(change)
@@ -109,13 +109,13 @@ class Branch:
 
     def put(self, memory: Memory) -> None:
         """Write one memory."""
-        self.change([Change(file=memory.file, text=memory.text, expected="")])
+        self.change([MemoryChange(file=memory.file, text=memory.text, expected="")])
 
     def remove(self, file: str, reason: str) -> None:
         """Remove one memory, saying why."""
-        self.change([Change(file=file, text=None, expected="", reason=reason)])
+        self.change([MemoryChange(file=file, text=None, expected="", reason=reason)])
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[MemoryChange]:
         """Give what would happen, by file: what ends as it began is left out."""
         return [
             change
@@ -133,7 +133,7 @@ class Branch:
     def merge(
         self,
         *,
-        by: Writer,
+        by: CommitAuthor,
         why: str,
         check: Callable[["Branch"], Sequence[str]] | None = None,
     ) -> Commit | None:

@@ -16,7 +16,7 @@ from holdfast.memory.files import markdown_below, remove, sha, sweep, write_priv
 from holdfast.memory.paths import INDEX, checked_place
 from holdfast.memory.refusals import MemoryRefused
 
-Step: TypeAlias = Callable[[str], None]
+CheckoutStep: TypeAlias = Callable[[str], None]
 """Told each point at which a process may die; tests die there."""
 
 SYNCED_EACH = 64
@@ -34,7 +34,7 @@ class Drift:
 class Checkout:
     """The directory of Markdown files that belongs to a history."""
 
-    def __init__(self, root: Path, database: Database, step: Step) -> None:
+    def __init__(self, root: Path, database: Database, step: CheckoutStep) -> None:
         self.root = root
         self._sql = database
         self._step = step

@@ -11,7 +11,7 @@ from importlib.resources import files
 from holdfast.errors import RequestRejected
 from holdfast.log.entries import Framed, Section
 from holdfast.memory.recall import Choose
-from holdfast.turn.fork import Ask, ForkRequest, Prefix
+from holdfast.turn.fork import AskFork, ForkRequest, Prefix
 
 SOURCE = "recall"
 ANSWER_TOKENS = 256
@@ -20,7 +20,7 @@ ASKED_CHARS = 4_000
 """A pasted log says no more in its second page about what it is about."""
 
 
-def choose_with(ask: Ask, model: str) -> Choose:
+def choose_with(ask: AskFork, model: str) -> Choose:
     """Let a model choose."""
     text = (files("holdfast.memory") / "prompts" / "choose.md").read_text(encoding="utf-8").strip()
     prefix = Prefix(

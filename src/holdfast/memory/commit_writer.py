@@ -6,7 +6,7 @@ from another version than the current one is refused, naming the commit it did n
 
 from collections.abc import Sequence
 
-from holdfast.memory.commits import Change, Writer
+from holdfast.memory.commits import CommitAuthor, MemoryChange
 from holdfast.memory.database import Database
 from holdfast.memory.files import sha
 from holdfast.memory.memory import parse
@@ -14,7 +14,7 @@ from holdfast.memory.paths import INDEX
 from holdfast.memory.refusals import MemoryConflict, MemoryRefused
 
 
-class Recording:
+class CommitWriter:
     """One commit being written."""
 
     def __init__(self, database: Database, at: float) -> None:
@@ -23,9 +23,9 @@ class Recording:
         self.id = 0
         """The commit's number, once there is something to record."""
 
-    def due(self, changes: Sequence[Change]) -> list[Change]:
+    def due(self, changes: Sequence[MemoryChange]) -> list[MemoryChange]:
         """Choose the changes that change something; one made from an old version is a conflict."""
-        chosen: list[Change] = []
+        chosen: list[MemoryChange] = []
         for change in changes:
             current = self._version(change.file)
             wanted = "" if change.text is None else sha(change.text)
@@ -38,14 +38,14 @@ class Recording:
             chosen.append(change)
         return chosen
 
-    def begin(self, by: Writer, why: str, undoes: int) -> None:
+    def begin(self, by: CommitAuthor, why: str, undoes: int) -> None:
         """Open the commit."""
         self.id = self._sql.insert(
             "INSERT INTO commits (at, by, why, undoes) VALUES (?, ?, ?, ?)",
             *(self._at, by, why, undoes or None),
         )
 
-    def put(self, change: Change) -> None:
+    def put(self, change: MemoryChange) -> None:
         """Record one change and make it current."""
         reason = change.reason if change.text is None else ""
         self._note(change.file, change.text, reason)

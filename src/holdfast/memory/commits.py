@@ -4,12 +4,12 @@ import difflib
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-Writer: TypeAlias = Literal["agent", "extraction", "dream", "person"]
-WRITERS: tuple[Writer, ...] = get_args(Writer)
+CommitAuthor: TypeAlias = Literal["agent", "extraction", "dream", "person"]
+WRITERS: tuple[CommitAuthor, ...] = get_args(CommitAuthor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class MemoryChange:
     """One file that is to be written or removed."""
 
     file: str
@@ -37,7 +37,7 @@ class Commit:
 
     id: int
     at: float
-    by: Writer
+    by: CommitAuthor
     why: str
     changes: tuple[Changed, ...]
     undoes: int = 0
@@ -51,7 +51,7 @@ class Tombstone:
     file: str
     version: str
     reason: str
-    by: Writer
+    by: CommitAuthor
     at: float
     commit: int
 

@@ -8,7 +8,7 @@ a removal needs the user's own hand then.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from holdfast.memory.commits import Change, Writer
+from holdfast.memory.commits import CommitAuthor, MemoryChange
 from holdfast.memory.inbox import Inbox, must_ask
 from holdfast.memory.provenance import Seal
 from holdfast.memory.refusals import MemoryRefused
@@ -25,12 +25,12 @@ NO_REMOVAL = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consented:
+class ConsentedMemories:
     """Pages of the memory tool in a session."""
 
     open: Callable[[], MemoryStore]
     """Gives the store; it is made when it is first needed."""
-    by: Writer
+    by: CommitAuthor
     seal: Callable[[], Seal]
     is_outside: Callable[[], bool]
     """Whether the session took in text from outside."""
@@ -47,7 +47,7 @@ class Consented:
         """Give the content of a file."""
         return self.open().read(file)
 
-    def change(self, changes: Sequence[Change], *, why: str) -> str:
+    def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
         """Commit, or ask."""
         kept = keep(
             self.open(),
@@ -61,7 +61,7 @@ class Consented:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class KeptMemory:
     """What became of changes."""
 
     commit: int = 0
@@ -73,22 +73,22 @@ class Kept:
 
 def keep(
     store: MemoryStore,
-    changes: Sequence[Change],
+    changes: Sequence[MemoryChange],
     *,
-    by: Writer,
+    by: CommitAuthor,
     why: str,
     seal: Seal,
     is_outside: bool,
-) -> Kept:
+) -> KeptMemory:
     """Write changes with what they rest on, or put them before the user."""
     sealed = [seal.on(change) for change in changes]
     if not must_ask(store.limits, is_outside=is_outside):
         done = store.commit(sealed, by=by, why=why)
         names = tuple(change.file for change in sealed) if done else ()
-        return Kept(commit=done.id if done else 0, names=names)
+        return KeptMemory(commit=done.id if done else 0, names=names)
     if any(change.text is None for change in sealed):
         raise MemoryRefused(NO_REMOVAL)
     asked = Inbox(store).propose(
         sealed, by=by, why=why, session=seal.session, is_outside=is_outside
     )
-    return Kept(names=tuple(one.file for one in asked), is_asked=True)
+    return KeptMemory(names=tuple(one.file for one in asked), is_asked=True)

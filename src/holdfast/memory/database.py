@@ -20,7 +20,7 @@ WAIT_SECONDS = 10.0
 """A commit takes milliseconds; whoever waits longer waits for something stuck."""
 SCHEMA_VERSION = 1
 
-Row: TypeAlias = tuple[Any, ...]
+DatabaseRow: TypeAlias = tuple[Any, ...]
 """What SQLite gives; whoever asks knows the types of the columns."""
 
 _SCHEMA = """
@@ -82,12 +82,12 @@ class Database:
         """Let the file go."""
         self._sql.close()
 
-    def all(self, sql: str, *values: object) -> list[Row]:
+    def all(self, sql: str, *values: object) -> list[DatabaseRow]:
         """Run a statement and give all its rows."""
         with self._told():
             return self._sql.execute(sql, values).fetchall()
 
-    def one(self, sql: str, *values: object) -> Row:
+    def one(self, sql: str, *values: object) -> DatabaseRow:
         """Run a statement that has exactly one row to give."""
         return self.all(sql, *values)[0]
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from holdfast.memory.branch import Branch
 from holdfast.memory.checks import wrong_with
 from holdfast.memory.commits import Commit
-from holdfast.memory.lock import DreamLock, Held
+from holdfast.memory.lock import DreamLock, LockState
 from holdfast.memory.sources import changed_sources
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.tidy import Plan, plan_tidying
+from holdfast.memory.tidy import TidyPlan, plan_tidying
 from holdfast.messages import Usage
 from holdfast.settings import DreamSettings
 
@@ -148,7 +148,7 @@ def dream_alone(
     lock: DreamLock,
     *,
     repository: Path,
-    seen: Held | None = None,
+    seen: LockState | None = None,
     steps: Steps | None = None,
     is_by_hand: bool = False,
 ) -> DreamReport:
@@ -170,7 +170,7 @@ def in_repository(repository: Path) -> Callable[[str], bool]:
     return exists
 
 
-def _apply(plan: Plan, branch: Branch, steps: Steps) -> None:
+def _apply(plan: TidyPlan, branch: Branch, steps: Steps) -> None:
     for file, (kept, reason) in plan.gone.items():
         branch.remove(file, reason)
         steps.say("consolidate", f"{file} is merged into {kept}")

@@ -14,7 +14,7 @@ from string import Template
 
 from holdfast.errors import HoldfastError
 from holdfast.memory.branch import Branch
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.dream import DreamReport, Steps, merged, tidy, tried
 from holdfast.memory.memory import stamp
 from holdfast.memory.paths import INDEX
@@ -24,7 +24,7 @@ from holdfast.memory.tool import memory_tool
 from holdfast.messages import ToolUse, Usage, text_of
 from holdfast.models.protocol import Finished
 from holdfast.settings import DreamSettings
-from holdfast.turn.fork import Ask, ForkRequest, Permit, Prefix
+from holdfast.turn.fork import AskFork, ForkRequest, Permit, Prefix
 from holdfast.turn.round import RoundEvent, ToolBegan
 
 SOURCE = "dream"
@@ -40,7 +40,7 @@ class NotDreamt(HoldfastError):
 class Dreamer:
     """What a model needs to dream."""
 
-    ask: Ask
+    ask: AskFork
     permit: Permit
     logs: Path
     """Where the project's sessions lie."""
@@ -123,7 +123,7 @@ def _brief(use: ToolUse) -> str:
     return f"{use.name} {' '.join(given.split())}"[:STEP_CHARS]
 
 
-def _with_model(report: DreamReport, changes: Sequence[Change], usage: Usage) -> DreamReport:
+def _with_model(report: DreamReport, changes: Sequence[MemoryChange], usage: Usage) -> DreamReport:
     """Add what the model did to what the tidying did after it."""
     gone = {change.file: "" for change in changes if change.text is None}
     written = sum(change.text is not None for change in changes)

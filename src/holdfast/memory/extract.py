@@ -16,11 +16,11 @@ from typing import TypeAlias
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry, Remembered
 from holdfast.memory.branch import Branch
-from holdfast.memory.checkout import Step
-from holdfast.memory.consent import Kept, keep
+from holdfast.memory.checkout import CheckoutStep
+from holdfast.memory.consent import KeptMemory, keep
 from holdfast.memory.extraction_cursor import Stretch
 from holdfast.memory.inbox import must_ask
-from holdfast.memory.index import Listed
+from holdfast.memory.index import IndexLine
 from holdfast.memory.memory import stamp
 from holdfast.memory.permit import MEMORY
 from holdfast.memory.provenance import Seal
@@ -28,7 +28,7 @@ from holdfast.memory.refusals import MemoryConflict
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tool import memory_tool
 from holdfast.messages import Usage
-from holdfast.turn.fork import Ask, ForkRequest, Permit, Prefix
+from holdfast.turn.fork import AskFork, ForkRequest, Permit, Prefix
 
 SOURCE = "memory"
 TRIES = 2
@@ -55,12 +55,12 @@ class Extraction:
     open: Callable[[], MemoryStore]
     session: str
     repository: Path
-    ask: Ask
+    ask: AskFork
     permit: Permit
     is_outside: Callable[[], bool]
     leave: Leave
     tell: Callable[[str], None]
-    step: Step = _go_on
+    step: CheckoutStep = _go_on
 
     async def run(self, stretch: Stretch, prefix: Prefix) -> None:
         """Look through a stretch, and move the cursor if that succeeds."""
@@ -92,7 +92,7 @@ class Extraction:
 
     async def _looked_through(
         self, store: MemoryStore, stretch: Stretch, prefix: Prefix
-    ) -> tuple[Kept, Usage]:
+    ) -> tuple[KeptMemory, Usage]:
         """Let a fork change memories on a branch, and keep what it changed."""
         branch = Branch(store)
         self.step("branched")
@@ -124,7 +124,7 @@ class Extraction:
         return kept, reply.usage
 
 
-def words(stretch: Stretch, known: Sequence[Listed]) -> str:
+def words(stretch: Stretch, known: Sequence[IndexLine]) -> str:
     """Write what the fork is asked."""
     manifest = "\n".join(
         f"- [{one.type}] /memories/{one.file} ({stamp(one.modified)}): {one.description}"
@@ -136,7 +136,7 @@ def words(stretch: Stretch, known: Sequence[Listed]) -> str:
     )
 
 
-def line(kept: Kept) -> str:
+def line(kept: KeptMemory) -> str:
     """Tell the user in one line."""
     named = ", ".join(kept.names)
     if kept.is_asked:

@@ -30,7 +30,7 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Unread:
+class ExtractionCursor:
     """Follows one session."""
 
     cursor: int = 0

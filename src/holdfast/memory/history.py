@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from holdfast.memory.commits import Changed, Commit, Tombstone, Writer, diff
-from holdfast.memory.database import Database, Row
+from holdfast.memory.commits import Changed, Commit, CommitAuthor, Tombstone, diff
+from holdfast.memory.database import Database, DatabaseRow
 from holdfast.memory.paths import INDEX
 from holdfast.memory.refusals import NoSuchMemory
 
 _COMMITS = "SELECT id, at, by, why, undoes FROM commits"
 
 
-class History:
+class CommitHistory:
     """The commits of a store, as its database tells them."""
 
     def __init__(self, database: Database) -> None:
@@ -62,7 +62,7 @@ class History:
             for file, version, reason, by, at, id in rows
         ]
 
-    def vetoed(self, by: Writer) -> frozenset[str]:
+    def vetoed(self, by: CommitAuthor) -> frozenset[str]:
         """List files whose change by somebody was undone, and which are still as the undo left them."""
         rows = self._sql.all(
             "SELECT c.file FROM commits undo JOIN commits k ON k.id = undo.undoes AND k.by = ?"
@@ -72,7 +72,7 @@ class History:
         )
         return frozenset(row[0] for row in rows)
 
-    def _commit(self, row: Row) -> Commit:
+    def _commit(self, row: DatabaseRow) -> Commit:
         id, at, by, why, undoes = row
         rows = self._sql.all(
             'SELECT file, before, after, reason FROM changes WHERE "commit" = ? ORDER BY rowid', id

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from holdfast.memory.commits import Change, Commit, Writer, diff
+from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange, diff
 from holdfast.memory.files import sha
 from holdfast.memory.memory import parse
 from holdfast.memory.refusals import NoSuchMemory
 from holdfast.memory.store import MemoryStore, refuse_secret
 from holdfast.settings import MemorySettings
 
-State: TypeAlias = Literal["waiting", "accepted", "declined", "replaced"]
+ProposalState: TypeAlias = Literal["waiting", "accepted", "declined", "replaced"]
 Essence: TypeAlias = tuple[str, str, str, str]
 
 
@@ -27,7 +27,7 @@ class Proposal:
 
     id: int
     at: float
-    by: Writer
+    by: CommitAuthor
     why: str
     file: str
     text: str
@@ -36,7 +36,7 @@ class Proposal:
     session: str
     is_outside: bool
     """The session had taken in text from outside."""
-    state: State
+    state: ProposalState
 
 
 def must_ask(limits: MemorySettings, *, is_outside: bool) -> bool:
@@ -53,9 +53,9 @@ class Inbox:
 
     def propose(
         self,
-        changes: Sequence[Change],
+        changes: Sequence[MemoryChange],
         *,
-        by: Writer,
+        by: CommitAuthor,
         why: str,
         session: str = "",
         is_outside: bool = False,
@@ -111,7 +111,7 @@ class Inbox:
     def accept(self, id: int) -> Commit | None:
         """Write a proposal; one made from an older version of its memory is a conflict."""
         proposal = self._waiting(id)
-        change = Change(file=proposal.file, text=proposal.text, expected=proposal.before)
+        change = MemoryChange(file=proposal.file, text=proposal.text, expected=proposal.before)
         done = self._store.commit([change], by=proposal.by, why=f"{proposal.why} (accepted)")
         self._settle(id, "accepted")
         return done
@@ -127,7 +127,7 @@ class Inbox:
             raise NoSuchMemory(f"number {id} was {proposal.state} before; nothing waits under it")
         return proposal
 
-    def _settle(self, id: int, state: State) -> None:
+    def _settle(self, id: int, state: ProposalState) -> None:
         with self._sql.writing():
             self._sql.all("UPDATE inbox SET state = ? WHERE id = ?", state, id)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.memory.memory import KINDS, Kind, Memory
+from holdfast.memory.memory import KINDS, Memory, MemoryKind
 from holdfast.memory.paths import INDEX
 from holdfast.settings import MemorySettings
 
@@ -21,21 +21,21 @@ _LINK = re.compile(r"\]\(([^()\s]+\.md)\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class IndexLine:
     """What the index needs to know of a memory."""
 
     file: str
     name: str
     description: str
-    type: Kind
+    type: MemoryKind
     modified: float
     uses: int = 0
     superseded_by: str = ""
 
 
-def listed(memory: Memory) -> Listed:
+def listed(memory: Memory) -> IndexLine:
     """Give what an index needs to know of a memory."""
-    return Listed(
+    return IndexLine(
         file=memory.file,
         name=memory.name,
         description=memory.description,
@@ -45,7 +45,7 @@ def listed(memory: Memory) -> Listed:
     )
 
 
-def make_index(rows: Iterable[Listed], limits: MemorySettings) -> str:
+def make_index(rows: Iterable[IndexLine], limits: MemorySettings) -> str:
     """Write the index: what holds, in the limits, with a last line for what found no room."""
     holding = [one for one in rows if not one.superseded_by]
     holding.sort(key=lambda one: (-one.uses, -one.modified, one.file))
@@ -57,7 +57,7 @@ def make_index(rows: Iterable[Listed], limits: MemorySettings) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def index_line(one: Listed, limit_chars: int) -> str:
+def index_line(one: IndexLine, limit_chars: int) -> str:
     """Write one memory's line: a link and a hook, shorter than the limit."""
     title = _plain(one.name)
     title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
@@ -87,7 +87,7 @@ def loaded(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
     )
 
 
-def _fitting(holding: list[Listed], limits: MemorySettings) -> int:
+def _fitting(holding: list[IndexLine], limits: MemorySettings) -> int:
     """Count how many lines fit, with room for the line that tells of the others."""
     sizes = [len(index_line(one, limits.index_line_chars).encode()) + 1 for one in holding]
     if len(holding) <= limits.index_lines and sum(sizes) <= limits.index_bytes:

@@ -8,18 +8,18 @@ from pathlib import Path
 
 from holdfast.memory.paths import TEAM
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.team import Team
+from holdfast.memory.team import TeamMemories
 from holdfast.settings import MemorySettings
 
 
-class Opened:
+class LazyStore:
     """The private store, made when it is needed, and the team's memories if they are read."""
 
     def __init__(self, place: Path, team: Path, limits: MemorySettings) -> None:
         self._place = place
         self._limits = limits
         self._store: MemoryStore | None = None
-        self.team = Team(team, limits) if limits.team != "off" else None
+        self.team = TeamMemories(team, limits) if limits.team != "off" else None
 
     @property
     def exists(self) -> bool:

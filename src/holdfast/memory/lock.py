@@ -38,7 +38,7 @@ class DreamBusy(StoreError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class LockState:
     """What the lock's file says."""
 
     time: float
@@ -82,23 +82,27 @@ class DreamLock:
         self._stale_seconds = stale_seconds
         self._clock = clock
 
-    def look(self) -> Held:
+    def look(self) -> LockState:
         """Read the lock; one that was never taken, or cannot be read, is free."""
         try:
             status = self._path.stat()
             words = self._path.read_text(encoding="utf-8").split()
         except FileNotFoundError:
-            return Held(time=0.0)
+            return LockState(time=0.0)
         except (OSError, UnicodeDecodeError):
             words = []
         try:
             pid, started, before = words
-            return Held(time=status.st_mtime, pid=int(pid), started=started, before=float(before))
+            return LockState(
+                time=status.st_mtime, pid=int(pid), started=started, before=float(before)
+            )
         except ValueError:
-            return Held(time=status.st_mtime)
+            return LockState(time=status.st_mtime)
 
     @contextmanager
-    def hold(self, seen: Held | None = None, *, is_by_hand: bool = False) -> Iterator[Held]:
+    def hold(
+        self, seen: LockState | None = None, *, is_by_hand: bool = False
+    ) -> Iterator[LockState]:
         """Hold the lock while dreaming; the time moves if that succeeds and else goes back.
 
         A person who dreams by hand need not wait for a process that is known to be dead.
@@ -111,7 +115,7 @@ class DreamLock:
             raise
         self._write("", self._clock())
 
-    def _take(self, seen: Held | None, is_by_hand: bool) -> Held:
+    def _take(self, seen: LockState | None, is_by_hand: bool) -> LockState:
         with self._turn():
             found = self.look()
             is_free = found.is_stale(self._clock(), self._stale_seconds)
@@ -125,7 +129,7 @@ class DreamLock:
                 raise DreamBusy("the lock was taken at the same moment; try again later")
             return found
 
-    def _told_busy(self, held: Held) -> str:
+    def _told_busy(self, held: LockState) -> str:
         if not held.is_gone:
             return f"process {held.pid} is dreaming; try again when it is done"
         minutes = math.ceil((held.time + self._stale_seconds - self._clock()) / 60)

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias, get_args
 
 from holdfast.memory.front_matter import Value, joined, split
 
-Kind: TypeAlias = Literal["user", "feedback", "project", "reference"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+MemoryKind: TypeAlias = Literal["user", "feedback", "project", "reference"]
+KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 DESCRIPTION_CHARS = 300
 """One line: longer ones are body."""
 
@@ -35,7 +35,7 @@ class Memory:
     name: str
     description: str
     """One line; what recall and the index go by."""
-    type: Kind = "project"
+    type: MemoryKind = "project"
     created: float = 0.0
     modified: float = 0.0
     evidence: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
     """Read a memory; `at` stands for times it does not tell."""
     fields, body = split(text)
     name = _line(fields.get("name")) or PurePosixPath(file).stem
-    modified = moment(_line(fields.get("modified"))) or at
+    modified = timestamp(_line(fields.get("modified"))) or at
     sources = fields.get("sources")
     return Memory(
         file=file,
@@ -80,7 +80,7 @@ def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
             :DESCRIPTION_CHARS
         ],
         type=_kind(_line(fields.get("type"))),
-        created=moment(_line(fields.get("created"))) or modified,
+        created=timestamp(_line(fields.get("created"))) or modified,
         modified=modified,
         evidence=_items(fields.get("evidence")),
         sources=sources if isinstance(sources, dict) else {},
@@ -93,11 +93,11 @@ def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
 
 def stamp(at: float) -> str:
     """Write a moment as a date and time, to the second."""
-    moment = datetime.fromtimestamp(min(max(at, FIRST), LAST), UTC)
-    return moment.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+    timestamp = datetime.fromtimestamp(min(max(at, FIRST), LAST), UTC)
+    return timestamp.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
-def moment(text: str) -> float:
+def timestamp(text: str) -> float:
     """Read a date, with or without a time; 0 is none, or one no calendar of ours can write."""
     try:
         told = datetime.fromisoformat(text).replace(microsecond=0)
@@ -106,7 +106,7 @@ def moment(text: str) -> float:
         return 0.0
 
 
-def _kind(told: str) -> Kind:
+def _kind(told: str) -> MemoryKind:
     return next((kind for kind in KINDS if kind == told.lower()), "project")
 
 

@@ -11,7 +11,7 @@ from holdfast.messages import JsonObject, ToolUse
 from holdfast.tools.permissions import is_read_only_command
 from holdfast.tools.protocol import Tool
 from holdfast.turn.fork import Permit
-from holdfast.turn.round import Denial, Pass
+from holdfast.turn.round import Allowed, Denied
 
 MEMORY = "memory"
 READERS = {"Read": "read", "Grep": "search", "Glob": "search"}
@@ -27,18 +27,18 @@ WRITES = "Not possible here: it is not proved that this command changes nothing.
 def memories_only(judge: Permit) -> Permit:
     """Permit looking around and changing memories; `judge` says what the session lets pass."""
 
-    async def permit(use: ToolUse, tool: Tool) -> Pass | Denial:
+    async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
         if use.name != tool.name or not is_among(tool):
-            return Denial(reason=REFUSAL)
+            return Denied(reason=REFUSAL)
         if tool.name == MEMORY:
-            return Pass(input=use.input)
+            return Allowed(input=use.input)
         if not _is_harmless(tool, use.input):
-            return Denial(reason=WRITES)
+            return Denied(reason=WRITES)
         verdict = await judge(use, tool)
-        if isinstance(verdict, Denial):
-            return Denial(reason=verdict.reason)  # a denial never ends what runs beside the talk
+        if isinstance(verdict, Denied):
+            return Denied(reason=verdict.reason)  # a denial never ends what runs beside the talk
         if not _is_harmless(tool, verdict.input):  # a hook may have made another call of it
-            return Denial(reason=WRITES)
+            return Denied(reason=WRITES)
         return verdict
 
     return permit

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.sources import source_hash
 
@@ -27,7 +27,7 @@ class Seal:
     """The last thing the user said."""
     repository: Path
 
-    def on(self, change: Change) -> Change:
+    def on(self, change: MemoryChange) -> MemoryChange:
         """Note what a memory rests on; a removal has nothing to note."""
         if change.text is None:
             return change

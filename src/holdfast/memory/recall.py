@@ -16,11 +16,11 @@ from holdfast.errors import HoldfastError
 from holdfast.memory.index import listed
 from holdfast.memory.memory import Memory, stamp
 from holdfast.memory.refusals import NoSuchMemory
-from holdfast.memory.rendering import Recalled, reminder, shown
+from holdfast.memory.rendering import RenderedMemory, reminder, shown
 from holdfast.memory.search import words_of
 from holdfast.memory.sources import changed_sources
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.team import PREFIX, Team
+from holdfast.memory.team import PREFIX, TeamMemories
 
 Choose: TypeAlias = Callable[[str, str], Awaitable[Sequence[str]]]
 """Given what was asked and a manifest of memories, names the files that are clearly of use."""
@@ -45,7 +45,7 @@ class Recall:
         store: MemoryStore,
         *,
         repository: Path,
-        team: Team | None = None,
+        team: TeamMemories | None = None,
         choose: Choose | None = None,
         shown_before: Iterable[str] = (),
         bytes_before: int = 0,
@@ -106,7 +106,7 @@ class Recall:
             if memory is None or name in self._shown or len(texts) == self._limits.recall_files:
                 continue
             changed = changed_sources(memory, self._repository)
-            one = Recalled(key=name, memory=memory, changed=changed)
+            one = RenderedMemory(key=name, memory=memory, changed=changed)
             text = shown(one, self._clock(), self._limits)
             if len(text.encode()) <= self._left_bytes:
                 texts[name] = text

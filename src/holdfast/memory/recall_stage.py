@@ -14,14 +14,14 @@ from holdfast.memory.recall import Recollection
 from holdfast.messages import text_of
 from holdfast.turn.engine import Engine
 
-Recall: TypeAlias = Callable[[str], Awaitable[Recollection | None]]
+RecallFunction: TypeAlias = Callable[[str], Awaitable[Recollection | None]]
 """Given what was asked, gives what bears on it."""
 
 
 class RecallStage:
     """One session's recalls."""
 
-    def __init__(self, recall: Recall) -> None:
+    def __init__(self, recall: RecallFunction) -> None:
         self._recall = recall
         self._seen = 0
         self._coming: asyncio.Task[Recollection | None] | None = None

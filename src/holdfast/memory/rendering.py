@@ -23,7 +23,7 @@ LEAD = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class RenderedMemory:
     """A memory as it came up: where from, and what about it no longer holds."""
 
     key: str
@@ -39,7 +39,7 @@ def age_in_words(then: float, now: float) -> str:
     return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
 
 
-def shown(one: Recalled, now: float, limits: MemorySettings) -> str:
+def shown(one: RenderedMemory, now: float, limits: MemorySettings) -> str:
     """Write one memory for a model."""
     memory = one.memory
     head = f'<memory file="{one.key}" type="{memory.type}" written="{age_in_words(memory.modified, now)}">'
@@ -54,7 +54,7 @@ def reminder(texts: list[str]) -> str:
     return f"<reminder>\n{inner}\n</reminder>"
 
 
-def _doubts(one: Recalled, now: float, limits: MemorySettings) -> list[str]:
+def _doubts(one: RenderedMemory, now: float, limits: MemorySettings) -> list[str]:
     doubts = []
     if now - one.memory.modified > limits.verify_after_days * DAY_SECONDS:
         age = age_in_words(one.memory.modified, now)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.memory.lock import Held
+from holdfast.memory.lock import LockState
 from holdfast.settings import DreamSettings
 
 SCANNED = ".dream-scan"
@@ -19,7 +19,7 @@ SCANNED = ".dream-scan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class DreamVerdict:
     """Whether to dream, and why not."""
 
     is_open: bool
@@ -30,10 +30,10 @@ def time_to_dream(
     settings: DreamSettings,
     *,
     now: float,
-    held: Held,
+    held: LockState,
     scanned: float,
     count_sessions: Callable[[float], int],
-) -> Verdict:
+) -> DreamVerdict:
     """Go through the gates; `count_sessions` counts those touched since a moment."""
     if not settings.on:
         return _closed("dreaming is off (dream.on)")
@@ -48,7 +48,9 @@ def time_to_dream(
         return _closed(f"{touched} sessions were touched since the last dream (dream.sessions)")
     if not held.is_stale(now, settings.stale_minutes * 60):
         return _closed(f"process {held.pid} is dreaming")
-    return Verdict(is_open=True, reason=f"{touched} sessions were touched since the last dream")
+    return DreamVerdict(
+        is_open=True, reason=f"{touched} sessions were touched since the last dream"
+    )
 
 
 def last_scan(directory: Path) -> float:
@@ -76,5 +78,5 @@ def sessions_touched(directory: Path, since: float, *, current: str = "") -> int
     )
 
 
-def _closed(reason: str) -> Verdict:
-    return Verdict(is_open=False, reason=reason)
+def _closed(reason: str) -> DreamVerdict:
+    return DreamVerdict(is_open=False, reason=reason)

@@ -38,7 +38,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class MemoryHit:
     """A memory that fits a question; a higher score fits better."""
 
     file: str
@@ -54,7 +54,7 @@ def words_of(text: str) -> list[str]:
     return [word for word in words if word not in STOP_WORDS and len(word) > 1]
 
 
-def search(database: Database, query: str, limit: int) -> list[Hit]:
+def search(database: Database, query: str, limit: int) -> list[MemoryHit]:
     """Find memories by the words of a question, the best first; superseded ones come last."""
     counts = telling_words(database, query)
     if not counts:
@@ -70,7 +70,7 @@ def search(database: Database, query: str, limit: int) -> list[Hit]:
     has_few = len(words_of(query)) <= FEW_WORDS
     telling = set(ids) if has_few else _telling(database, counts, ids)
     return [
-        Hit(file=file, description=said, score=-score, is_telling=id in telling)
+        MemoryHit(file=file, description=said, score=-score, is_telling=id in telling)
         for id, file, said, score in rows
     ]
 

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Self
 
 from holdfast.log.secrets import find_secrets
-from holdfast.memory.checkout import Checkout, Drift, Step
-from holdfast.memory.commit_writer import Recording
-from holdfast.memory.commits import Change, Commit, Writer
+from holdfast.memory.checkout import Checkout, CheckoutStep, Drift
+from holdfast.memory.commit_writer import CommitWriter
+from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange
 from holdfast.memory.database import Database
-from holdfast.memory.history import History
-from holdfast.memory.index import Listed, links_in, loaded, make_index
+from holdfast.memory.history import CommitHistory
+from holdfast.memory.index import IndexLine, links_in, loaded, make_index
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX, checked_place
 from holdfast.memory.refusals import MemoryRefused, NoSuchMemory
-from holdfast.memory.search import Hit, search
+from holdfast.memory.search import MemoryHit, search
 from holdfast.settings import MemorySettings
 from holdfast.settings.private import private_directory
 
@@ -52,7 +52,7 @@ class MemoryStore:
         limits: MemorySettings | None = None,
         *,
         clock: Callable[[], float] = time.time,
-        step: Step = _go_on,
+        step: CheckoutStep = _go_on,
     ) -> None:
         self.root = root
         self.limits = limits or MemorySettings()
@@ -60,7 +60,7 @@ class MemoryStore:
         self._step = step
         private_directory(root)
         self.database = Database(root / DATABASE)
-        self.history = History(self.database)
+        self.history = CommitHistory(self.database)
         self._checkout = Checkout(root, self.database, step)
         self._checkout.recover()
 
@@ -103,7 +103,7 @@ class MemoryStore:
         rows = self.database.all("SELECT file, text FROM tree JOIN texts USING (sha) ORDER BY file")
         return [parse(file, text) for file, text in rows]
 
-    def listed(self, limit: int = -1) -> list[Listed]:
+    def listed(self, limit: int = -1) -> list[IndexLine]:
         """Give what is known of each memory without reading it, the newest first."""
         rows = self.database.all(
             "SELECT t.file, name, description, type, modified, coalesce(count, 0), superseded_by"
@@ -112,13 +112,13 @@ class MemoryStore:
             limit,
         )
         names = ("file", "name", "description", "type", "modified", "uses", "superseded_by")
-        return [Listed(**dict(zip(names, row, strict=True))) for row in rows]
+        return [IndexLine(**dict(zip(names, row, strict=True))) for row in rows]
 
     def index(self) -> str:
         """Give the index as a session takes it in."""
         return loaded(self.history.text(self.version(INDEX)), self.limits)
 
-    def search(self, query: str, limit: int = 5) -> list[Hit]:
+    def search(self, query: str, limit: int = 5) -> list[MemoryHit]:
         """Find memories by the words of a question, the best first."""
         return search(self.database, query, limit)
 
@@ -136,7 +136,9 @@ class MemoryStore:
                     *(file, count, self.clock()),
                 )
 
-    def commit(self, changes: Sequence[Change], *, by: Writer, why: str) -> Commit | None:
+    def commit(
+        self, changes: Sequence[MemoryChange], *, by: CommitAuthor, why: str
+    ) -> Commit | None:
         """Make changes at once, or none of them; None means there was nothing to change."""
         for change in changes:
             self.check(change)
@@ -144,7 +146,7 @@ class MemoryStore:
         self.adopt()
         return self._commit(changes, by=by, why=why)
 
-    def check(self, change: Change) -> None:
+    def check(self, change: MemoryChange) -> None:
         """Refuse what may not be kept, before anything is touched."""
         checked_place(self.root, change.file)
         refuse_secret(f"the reason given for {change.file}", change.reason)
@@ -165,13 +167,13 @@ class MemoryStore:
             )
         refuse_secret(change.file, change.text)
 
-    def undo(self, id: int = 0, *, by: Writer = "person", why: str = "") -> Commit:
+    def undo(self, id: int = 0, *, by: CommitAuthor = "person", why: str = "") -> Commit:
         """Take a commit back, the last one by default; to undo an undo is to redo."""
         self.adopt()
         taken = self.history.commit(id or self.history.head)
         is_last = taken.id == self.history.head
         changes = [
-            Change(
+            MemoryChange(
                 file=one.file,
                 text=self.history.text(one.before) if one.before else None,
                 expected=one.after,
@@ -192,18 +194,18 @@ class MemoryStore:
             raise NoSuchMemory(f"commit {taken.id} changed nothing that could be undone")
         return done
 
-    def bring_back(self, file: str, *, by: Writer = "person") -> Commit:
+    def bring_back(self, file: str, *, by: CommitAuthor = "person") -> Commit:
         """Restore a memory that was removed, as it was."""
         found = [stone for stone in self.history.tombstones() if stone.file == file]
         if not found:
             raise NoSuchMemory(f"no memory {file!r} was removed; `holdfast memory log` tells more")
         text = self.history.text(found[0].version)
-        change = Change(file=file, text=text, expected="")
+        change = MemoryChange(file=file, text=text, expected="")
         done = self.commit([change], by=by, why=f"brought back: {found[0].reason}")
         assert done is not None
         return done
 
-    def adopt(self, *, by: Writer = "person") -> Commit | None:
+    def adopt(self, *, by: CommitAuthor = "person") -> Commit | None:
         """Take in what was changed in the files by hand; what may not be kept is a problem told."""
         if not self._checkout.drift():
             return None
@@ -218,14 +220,14 @@ class MemoryStore:
             self._commit([], by="dream", why="the index was made anew: it was not in its limits")
         return done
 
-    def _drifted(self, drifted: Sequence[Drift]) -> list[Change]:
+    def _drifted(self, drifted: Sequence[Drift]) -> list[MemoryChange]:
         """Make changes of what is on disk."""
-        changes: list[Change] = []
+        changes: list[MemoryChange] = []
         for one in drifted:
             if one.file == INDEX:
                 continue
             version = self.version(one.file)
-            change = Change(
+            change = MemoryChange(
                 file=one.file, text=one.text, expected=version, reason="removed by hand"
             )
             try:
@@ -238,9 +240,9 @@ class MemoryStore:
 
     def _commit(
         self,
-        changes: Sequence[Change],
+        changes: Sequence[MemoryChange],
         *,
-        by: Writer,
+        by: CommitAuthor,
         why: str,
         undoes: int = 0,
         index: str | None = None,
@@ -253,15 +255,15 @@ class MemoryStore:
 
     def _record(
         self,
-        changes: Sequence[Change],
-        by: Writer,
+        changes: Sequence[MemoryChange],
+        by: CommitAuthor,
         why: str,
         *,
         undoes: int = 0,
         index: str | None = None,
     ) -> int:
         """Write a commit inside a transaction; 0 means there was nothing to write."""
-        recording = Recording(self.database, self.clock())
+        recording = CommitWriter(self.database, self.clock())
         due = recording.due(changes)
         if due or self._is_new_index(index):
             recording.begin(by, why, undoes)

@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.log.secrets import find_secrets
 from holdfast.memory.files import markdown_below, read_unlinked
 from holdfast.memory.index import listed, loaded, make_index
-from holdfast.memory.memory import Kind, Memory, parse
+from holdfast.memory.memory import Memory, MemoryKind, parse
 from holdfast.memory.paths import INDEX, checked_name, checked_place
 from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.settings import MemorySettings
@@ -19,7 +19,7 @@ PREFIX = "team/"
 """How a team's memory is told from a private one of the same name."""
 
 
-def may_share(kind: Kind, *, is_convention: bool = False) -> bool:
+def may_share(kind: MemoryKind, *, is_convention: bool = False) -> bool:
     """Tell whether a memory of this type may go to the team."""
     match kind:
         case "user":
@@ -30,7 +30,7 @@ def may_share(kind: Kind, *, is_convention: bool = False) -> bool:
             return True
 
 
-class Team:
+class TeamMemories:
     """The memories a repository carries."""
 
     def __init__(self, root: Path, limits: MemorySettings | None = None) -> None:

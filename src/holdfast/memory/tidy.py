@@ -22,7 +22,7 @@ STALE = "stale"
 
 
 @dataclass(slots=True, kw_only=True)
-class Plan:
+class TidyPlan:
     """What is to be done, and the memories as they would be."""
 
     memories: dict[str, Memory]
@@ -43,13 +43,13 @@ def plan_tidying(
     changed: Callable[[Memory], Sequence[str]],
     exists: Callable[[str], bool],
     leave: frozenset[str] = frozenset(),
-) -> Plan:
+) -> TidyPlan:
     """Decide what to merge, mark, unlink and doubt.
 
     `changed` names a memory's sources that changed, `exists` says whether a linked file is in
     the repository; what stands in `leave` somebody wants as it is.
     """
-    plan = Plan(memories={memory.file: memory for memory in memories})
+    plan = TidyPlan(memories={memory.file: memory for memory in memories})
     _merge_alike(plan, settings, leave)
     _mark_superseded(plan, leave)
     for file, memory in plan.memories.items():
@@ -58,7 +58,7 @@ def plan_tidying(
     return plan
 
 
-def _merge_alike(plan: Plan, settings: DreamSettings, leave: frozenset[str]) -> None:
+def _merge_alike(plan: TidyPlan, settings: DreamSettings, leave: frozenset[str]) -> None:
     """Let one memory stand for those that say no more than it does, up to the allowed number."""
     most = max(settings.removed_floor, int(len(plan.memories) * settings.removed_share))
     open_ones = [m for m in plan.memories.values() if not m.superseded_by and m.file not in leave]
@@ -95,7 +95,7 @@ def merged(kept: Memory, gone: Memory) -> Memory:
     )
 
 
-def _mark_superseded(plan: Plan, leave: frozenset[str]) -> None:
+def _mark_superseded(plan: TidyPlan, leave: frozenset[str]) -> None:
     """Mark what a newer memory names or contradicts; where several do, with the newest."""
     newest = sorted(plan.memories.values(), key=lambda memory: (memory.modified, memory.file))
     said = {memory.file: statement(memory.description) for memory in newest}
@@ -124,7 +124,7 @@ def _is_older(old: Memory, new: Memory) -> bool:
     return old.type == new.type and old.modified < new.modified
 
 
-def _linked(memory: Memory, plan: Plan, exists: Callable[[str], bool]) -> Memory:
+def _linked(memory: Memory, plan: TidyPlan, exists: Callable[[str], bool]) -> Memory:
     """Point links at what stands for a merged memory; make words of those that lead nowhere."""
 
     def follow(link: re.Match[str]) -> str:
@@ -145,7 +145,7 @@ def _linked(memory: Memory, plan: Plan, exists: Callable[[str], bool]) -> Memory
     return replace(memory, body=body)
 
 
-def _marked(memory: Memory, plan: Plan) -> Memory:
+def _marked(memory: Memory, plan: TidyPlan) -> Memory:
     """Point marks at what stands for a merged memory; drop those that lead nowhere, and count it."""
     by = _standing_for(memory.superseded_by, plan)
     is_there = by in plan.memories and by != memory.file
@@ -156,7 +156,7 @@ def _marked(memory: Memory, plan: Plan) -> Memory:
     return replace(memory, superseded_by=by if is_there else "", supersedes=supersedes)
 
 
-def _standing_for(file: str, plan: Plan) -> str:
+def _standing_for(file: str, plan: TidyPlan) -> str:
     """Follow merges to the memory that is left."""
     for _ in plan.gone:
         if file not in plan.gone:
@@ -165,7 +165,7 @@ def _standing_for(file: str, plan: Plan) -> str:
     return file
 
 
-def _doubted(memory: Memory, plan: Plan, changed: Callable[[Memory], Sequence[str]]) -> Memory:
+def _doubted(memory: Memory, plan: TidyPlan, changed: Callable[[Memory], Sequence[str]]) -> Memory:
     """Name the sources that changed, and no longer those that are as they were."""
     files = list(changed(memory)) if memory.sources else []
     if files != memory.more.get(STALE, []):

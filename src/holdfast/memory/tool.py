@@ -13,11 +13,11 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from holdfast.memory.branch import Pages
-from holdfast.memory.commits import Change
+from holdfast.memory.commits import MemoryChange
 from holdfast.memory.memory import parse
 from holdfast.memory.paths import checked_name
 from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 ROOT = "/memories"
@@ -47,7 +47,7 @@ def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
     """Make the tool for a session's pages."""
     commands = _Commands(pages, clock)
 
-    async def run(given: MemoryInput, _workplace: Workplace) -> Outcome:
+    async def run(given: MemoryInput, _tool_context: ToolContext) -> Outcome:
         try:
             said = getattr(commands, given.command)(given)
         except (MemoryRefused, MemoryConflict, NoSuchMemory) as error:
@@ -133,7 +133,8 @@ class _Commands:
             raise Refused(f"{ROOT}/{taken[0]} exists already; choose another name.")
         changes = [self._removal(file, f"renamed to {to}") for file, to in moved.items()]
         changes += [
-            Change(file=to, text=self._pages.read(file), expected="") for file, to in moved.items()
+            MemoryChange(file=to, text=self._pages.read(file), expected="")
+            for file, to in moved.items()
         ]
         said = f"{given.old_path} is now {given.new_path}."
         return self._pages.change(changes, why=f"{old} renamed to {new}") or said
@@ -143,11 +144,11 @@ class _Commands:
         now = self._clock()
         memory = parse(name, text, at=now)
         dated = replace(memory, modified=now, created=memory.created or now)
-        change = Change(file=name, text=dated.text, expected=self._pages.version(name))
+        change = MemoryChange(file=name, text=dated.text, expected=self._pages.version(name))
         return self._pages.change([change], why=f"{name} {how}")
 
-    def _removal(self, file: str, reason: str) -> Change:
-        return Change(file=file, text=None, expected=self._pages.version(file), reason=reason)
+    def _removal(self, file: str, reason: str) -> MemoryChange:
+        return MemoryChange(file=file, text=None, expected=self._pages.version(file), reason=reason)
 
     def _below(self, name: str) -> list[str]:
         """List the file of this name, or the files of the directory of this name."""

@@ -46,7 +46,7 @@ _NETWORK = re.compile(
 """How a program given to an interpreter speaks to other machines."""
 
 
-class Outside:
+class UntrustedInput:
     """Follows a session's entries."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ def outside_below(directory: Path) -> bool:
     """Say whether an agent whose log lies in a directory took in such text; a damaged log may have."""
     for path in sorted(directory.glob("*.jsonl")):
         try:
-            if Outside().follow(load(path).entries):
+            if UntrustedInput().follow(load(path).entries):
                 return True
         except (HoldfastError, OSError):
             return True

@@ -31,7 +31,7 @@ NAMED_BLOCKS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class ApiRule:
     """One demand: its name, where it is broken, and which cuts would break it."""
 
     name: str
@@ -152,15 +152,15 @@ def _splits_pair(messages: Messages, i: int) -> bool:
     return 0 < i <= len(messages) and bool(_uses(messages[i - 1]))
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(name="tool uses are answered at once", broken=_unpaired, splits=_splits_pair),
-    Rule(name="tool results come first", broken=_results_late, splits=_never),
-    Rule(name="tool use ids are unique", broken=_same_ids, splits=_never),
-    Rule(name="roles alternate, the user first", broken=_wrong_roles, splits=_never),
-    Rule(name="blocks stand with their role", broken=_wrong_place, splits=_never),
-    Rule(name="blocks are what they are called", broken=_malformed, splits=_never),
-    Rule(name="nothing is empty", broken=_empty, splits=_never),
-    Rule(name="thinking leads to something", broken=_bare_thought, splits=_never),
+RULES: tuple[ApiRule, ...] = (
+    ApiRule(name="tool uses are answered at once", broken=_unpaired, splits=_splits_pair),
+    ApiRule(name="tool results come first", broken=_results_late, splits=_never),
+    ApiRule(name="tool use ids are unique", broken=_same_ids, splits=_never),
+    ApiRule(name="roles alternate, the user first", broken=_wrong_roles, splits=_never),
+    ApiRule(name="blocks stand with their role", broken=_wrong_place, splits=_never),
+    ApiRule(name="blocks are what they are called", broken=_malformed, splits=_never),
+    ApiRule(name="nothing is empty", broken=_empty, splits=_never),
+    ApiRule(name="thinking leads to something", broken=_bare_thought, splits=_never),
 )
 
 

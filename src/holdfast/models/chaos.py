@@ -16,7 +16,7 @@ from holdfast.errors import StreamBroken
 from holdfast.models.capabilities import Capabilities
 from holdfast.models.protocol import Event, Finished, Model, Request, Started
 from holdfast.models.steady import closing
-from holdfast.models.translate import Fault, explain
+from holdfast.models.translate import ProviderFault, explain
 
 Kind = Literal[
     "rate_limited",
@@ -65,7 +65,7 @@ class ChaosModel:
         """Answer through the model inside, or fail on the way."""
         kind, at = self._draw()
         if kind in _STATUS:
-            raise explain(Fault(status=_STATUS[kind], message="injected"))
+            raise explain(ProviderFault(status=_STATUS[kind], message="injected"))
         if kind is None:
             async for event in self._answer(request):
                 yield event
@@ -114,7 +114,9 @@ async def _spoil(kind: Kind, whole: list[Event], at: int) -> AsyncIterator[Event
         case "broken":
             raise StreamBroken("injected: the connection closed midway")
         case "late_error":
-            raise explain(Fault(kind="overloaded_error", message="injected"), has_begun=True)
+            raise explain(
+                ProviderFault(kind="overloaded_error", message="injected"), has_begun=True
+            )
         case "stalled":
             await asyncio.Event().wait()
         case "repeated":

@@ -29,7 +29,7 @@ READ_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
+class LocalEngine:
     """How llama.cpp is run."""
 
     context_tokens: int | None = None
@@ -40,7 +40,7 @@ class Engine:
     """Conversations held at once; the window is shared among them."""
 
 
-ENGINE = Engine()
+ENGINE = LocalEngine()
 
 
 class LocalModel:
@@ -51,7 +51,7 @@ class LocalModel:
         name: str,
         *,
         path: Path | None = None,
-        engine: Engine = ENGINE,
+        engine: LocalEngine = ENGINE,
         overrides: Mapping[str, object] | None = None,
     ) -> None:
         weights = find_weights(name.removeprefix(PREFIX))

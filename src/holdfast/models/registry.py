@@ -23,7 +23,7 @@ from holdfast.models.protocol import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ModelOptions:
     """What may be set about any model."""
 
     base_url: str | None = None
@@ -46,7 +46,7 @@ def open_model(
     Raises `ConfigError` for a name nobody answers to or a missing extra, and
     `AuthenticationFailed` where a key is needed and none is set.
     """
-    options = Options(
+    options = ModelOptions(
         base_url=base_url, api_key=api_key, timeout_seconds=timeout_seconds, overrides=overrides
     )
     opener = _find_opener(name, options)
@@ -72,10 +72,10 @@ def known_prefixes() -> tuple[str, ...]:
     )
 
 
-Opener = Callable[[str, Options], Model]
+Opener = Callable[[str, ModelOptions], Model]
 
 
-def _find_opener(name: str, options: Options) -> Opener | None:
+def _find_opener(name: str, options: ModelOptions) -> Opener | None:
     prefix = next((prefix for prefix in _BY_PREFIX if name.startswith(prefix)), None)
     if prefix is not None:
         return _BY_PREFIX[prefix]
@@ -87,7 +87,7 @@ def _find_opener(name: str, options: Options) -> Opener | None:
     return None
 
 
-def _open_anthropic(name: str, options: Options) -> Model:
+def _open_anthropic(name: str, options: ModelOptions) -> Model:
     from holdfast.models.anthropic import AnthropicModel
 
     return AnthropicModel(
@@ -99,13 +99,13 @@ def _open_anthropic(name: str, options: Options) -> Model:
     )
 
 
-def _open_simulated(name: str, options: Options) -> Model:
+def _open_simulated(name: str, options: ModelOptions) -> Model:
     if options.base_url is None:
         raise ConfigError(f"{name!r} needs the base_url that `holdfast simulator` prints")
     return _open_anthropic(name, options)
 
 
-def _open_openai(name: str, options: Options) -> Model:
+def _open_openai(name: str, options: ModelOptions) -> Model:
     from holdfast.models.openai import OpenAIModel
 
     return OpenAIModel(
@@ -117,20 +117,20 @@ def _open_openai(name: str, options: Options) -> Model:
     )
 
 
-def _open_local(name: str, options: Options) -> Model:
+def _open_local(name: str, options: ModelOptions) -> Model:
     from holdfast.models.local import LocalModel
 
     return LocalModel(name, overrides=options.overrides)
 
 
-def _open_scripted(name: str, options: Options) -> Model:
+def _open_scripted(name: str, options: ModelOptions) -> Model:
     from holdfast.models.scripted import ScriptedModel
 
     path = Path(name.removeprefix("scripted:")).expanduser()
     return ScriptedModel.from_file(path, overrides=options.overrides)
 
 
-def _open_chaos(name: str, options: Options) -> Model:
+def _open_chaos(name: str, options: ModelOptions) -> Model:
     from holdfast.models.chaos import ChaosModel
 
     _, seed, inner = name.split(":", 2) if name.count(":") >= 2 else ("", "", "")

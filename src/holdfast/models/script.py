@@ -37,7 +37,7 @@ _USAGE_FIELDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ScriptedAnswer:
     """One answer of a script."""
 
     blocks: tuple[Block, ...] = ()
@@ -53,8 +53,8 @@ class _Draft:
     stop_reason: str | None = None
     error: str | None = None
 
-    def finish(self) -> Answer:
-        return Answer(
+    def finish(self) -> ScriptedAnswer:
+        return ScriptedAnswer(
             blocks=tuple(self.blocks),
             usage=self.usage,
             stop_reason=self.stop_reason,
@@ -62,9 +62,9 @@ class _Draft:
         )
 
 
-def read_script(script: str) -> tuple[Answer, ...]:
+def read_script(script: str) -> tuple[ScriptedAnswer, ...]:
     """Read a script; a line that is not of the language is a `ConfigError` with its number."""
-    answers: list[Answer] = []
+    answers: list[ScriptedAnswer] = []
     draft = _Draft()
     lines = _logical_lines(script)
     for number, line in lines:

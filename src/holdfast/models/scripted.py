@@ -25,8 +25,8 @@ from holdfast.errors import (
 from holdfast.messages import Block, JsonObject, ToolUse, Usage, block_to_wire
 from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.protocol import Event, Reply, Request, play
-from holdfast.models.script import Answer, read_script
-from holdfast.models.translate import Fault, explain
+from holdfast.models.script import ScriptedAnswer, read_script
+from holdfast.models.translate import ProviderFault, explain
 
 CHARS_PER_TOKEN = 4
 """For answers whose script gives no usage; a made-up model needs no better estimate."""
@@ -112,11 +112,11 @@ async def _fail(error: str, *, has_begun: bool = False) -> None:
 
 def _status_error(status: int, rest: list[str], *, has_begun: bool) -> ModelError:
     headers = dict(pair.split("=", 1) for pair in rest if "=" in pair)
-    fault = Fault(status=status, message=f"scripted {status}", headers=headers)
+    fault = ProviderFault(status=status, message=f"scripted {status}", headers=headers)
     return explain(fault, has_begun=has_begun)
 
 
-def _reply(answer: Answer, request: Request, turn: int, name: str) -> Reply:
+def _reply(answer: ScriptedAnswer, request: Request, turn: int, name: str) -> Reply:
     """Complete an answer: ids that no other conversation has, usage, a reason to stop."""
     seed = msgspec.json.encode([request.kwargs.get("messages"), turn])
     stem = blake2b(seed, digest_size=8).hexdigest()

@@ -83,7 +83,7 @@ _TOO_LONG_WORDS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class ProviderFault:
     """What a provider said when it failed, before we know what it means."""
 
     status: int | None = None
@@ -124,7 +124,7 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
     return None
 
 
-def explain(fault: Fault, *, has_begun: bool = False) -> ModelError:
+def explain(fault: ProviderFault, *, has_begun: bool = False) -> ModelError:
     """Say what a provider's failure means; inside an answer, trouble is a broken stream."""
     meaning = _meaning(fault)
     if has_begun and isinstance(meaning, ModelUnavailable):
@@ -140,7 +140,7 @@ def explain(fault: Fault, *, has_begun: bool = False) -> ModelError:
 
 def fault_in_stream(
     body: Json, *, headers: Mapping[str, str] | None = None, request_id: str = ""
-) -> Fault:
+) -> ProviderFault:
     """Read an error body that came as an event of a stream."""
     return _read_body(body, status=None, headers=headers or {}, request_id=request_id)
 
@@ -157,7 +157,7 @@ def refusal(reply: Reply) -> ModelRefused | None:
     )
 
 
-def _meaning(fault: Fault) -> ModelError:
+def _meaning(fault: ProviderFault) -> ModelError:
     status = fault.status or _STATUS_OF_TYPE.get(fault.kind) or _STATUS_OF_TYPE.get(fault.code)
     said = fault.message or fault.kind or f"status {status}"
     if too_long := _too_long(fault, status, said):
@@ -177,7 +177,7 @@ def _may_pass(status: int | None) -> bool:
     return status is None or status in {408, 409, 429} or status >= 500
 
 
-def _verdict(fault: Fault, status: int | None, said: str) -> tuple[type[ModelError], str]:
+def _verdict(fault: ProviderFault, status: int | None, said: str) -> tuple[type[ModelError], str]:
     """Choose among the failures that sending the same again cannot mend."""
     if fault.code in _REFUSAL_CODES or _REFUSAL_WORDS.search(fault.message):
         return ModelRefused, f"the provider blocked this: {said}; change what is asked"
@@ -197,7 +197,7 @@ def _trouble(status: int | None) -> str:
     return "the provider failed"
 
 
-def _too_long(fault: Fault, status: int | None, said: str) -> PromptTooLong | None:
+def _too_long(fault: ProviderFault, status: int | None, said: str) -> PromptTooLong | None:
     found = next((hit for words in _TOO_LONG_WORDS if (hit := words.search(fault.message))), None)
     is_declared = fault.code in _TOO_LONG_CODES or fault.kind in _TOO_LONG_CODES or status == 413
     if not is_declared and (found is None or status not in {None, 400, 422, 500}):
@@ -250,7 +250,7 @@ def _unreachable(error: BaseException, *, is_timeout: bool, has_begun: bool) -> 
     return ModelUnavailable(f"{what}; check the address and the network")
 
 
-def _fault_of(error: BaseException) -> Fault:
+def _fault_of(error: BaseException) -> ProviderFault:
     """Read an SDK's API error, with or without a response."""
     response = getattr(error, "response", None)
     status = getattr(error, "status_code", None)
@@ -266,7 +266,7 @@ def _fault_of(error: BaseException) -> Fault:
 
 def _read_body(
     body: Json, *, status: int | None, headers: Mapping[str, str], request_id: str
-) -> Fault:
+) -> ProviderFault:
     """Find type, code and message in an error body, wrapped in `error` or not."""
     whole = body if isinstance(body, dict) else {}
     inner = whole.get("error", whole)
@@ -276,7 +276,7 @@ def _read_body(
     code = (nested or {}).get("error_code") or inner.get("code")
     if status is None and isinstance(code, int) and 400 <= code < 600:
         status = code
-    return Fault(
+    return ProviderFault(
         status=status,
         kind=str(inner.get("type") or ""),
         code=str(code or ""),

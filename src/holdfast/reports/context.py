@@ -31,13 +31,13 @@ _SPOKEN = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ContextPart:
     """One category: how many things, how many tokens, and of what, if it can be told apart."""
 
     name: str
     tokens: int
     count: int
-    parts: tuple["Part", ...] = ()
+    parts: tuple["ContextPart", ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Context:
     percent_left: int
     level: Level
     window: Window
-    parts: tuple[Part, ...]
+    parts: tuple[ContextPart, ...]
 
 
 def describe(view: View, gauge: Gauge, window: Window) -> Context:
@@ -63,7 +63,7 @@ def describe(view: View, gauge: Gauge, window: Window) -> Context:
     parts = _parts(view, gauge)
     rest = used - sum(part.tokens for part in parts)
     if gauge.is_anchored and rest:
-        parts.insert(0, Part(name=_rest_name(view, rest), tokens=rest, count=1))
+        parts.insert(0, ContextPart(name=_rest_name(view, rest), tokens=rest, count=1))
     return Context(
         model=view.model,
         title=view.title,
@@ -82,7 +82,7 @@ def _is_counted(view: View) -> bool:
     for entry in reversed(view.history):
         if isinstance(entry, Replied) and entry.usage is not None:
             return True
-        if isinstance(entry, Compacted) and entry.n not in view.fate.dead:
+        if isinstance(entry, Compacted) and entry.n not in view.in_force.dead:
             return False
     return False
 
@@ -107,12 +107,12 @@ class _Tally:
         group[name] = group[name] + measure if name in group else measure
         self._counts[category, name] += 1
 
-    def parts(self, gauge: Gauge) -> list[Part]:
+    def parts(self, gauge: Gauge) -> list[ContextPart]:
         return [self._part(category, gauge) for category in self._found]
 
-    def _part(self, category: str, gauge: Gauge) -> Part:
+    def _part(self, category: str, gauge: Gauge) -> ContextPart:
         inner = [
-            Part(
+            ContextPart(
                 name=name,
                 tokens=round(gauge.calibration.weigh(measure)),
                 count=self._counts[category, name],
@@ -120,7 +120,7 @@ class _Tally:
             for name, measure in self._found[category].items()
         ]
         inner.sort(key=lambda part: part.tokens, reverse=True)
-        return Part(
+        return ContextPart(
             name=category,
             tokens=sum(part.tokens for part in inner),
             count=sum(part.count for part in inner),
@@ -128,7 +128,7 @@ class _Tally:
         )
 
 
-def _parts(view: View, gauge: Gauge) -> list[Part]:
+def _parts(view: View, gauge: Gauge) -> list[ContextPart]:
     tally = _Tally()
     if view.frame is not None:
         for section in view.frame.sections:

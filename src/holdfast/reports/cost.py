@@ -16,7 +16,7 @@ from holdfast.log.entries import AnyEntry, Forked, Said
 from holdfast.log.spending import Spent
 from holdfast.messages import Usage, text_of
 from holdfast.models.prices import Cost, cost
-from holdfast.reports.answers import MAIN, Answer, answers_of, day_of
+from holdfast.reports.answers import MAIN, UniqueAnswer, answers_of, day_of
 
 UNFINISHED = ("", "aborted", "broken")
 """What an answer that did not come to its end stopped for."""
@@ -48,7 +48,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class CostItem:
     """A sum of calls."""
 
     name: str = ""
@@ -61,8 +61,8 @@ class Item:
     unfinished_calls: int = 0
     """Recorded in mid-stream: their output is a lower bound."""
 
-    def __add__(self, other: "Item") -> "Item":
-        return Item(
+    def __add__(self, other: "CostItem") -> "CostItem":
+        return CostItem(
             name=self.name,
             calls=self.calls + other.calls,
             tokens=self.tokens + other.tokens,
@@ -81,17 +81,17 @@ class TurnItem:
     """Its place among the turns, from 1, as `explain` counts them."""
     n: int
     said: str
-    item: Item
+    item: CostItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
     """A whole session."""
 
-    total: Item
-    models: tuple[Item, ...]
+    total: CostItem
+    models: tuple[CostItem, ...]
     """Dearest first."""
-    sources: tuple[Item, ...]
+    sources: tuple[CostItem, ...]
     """Who asked: the conversation itself (`main`) and its forks; dearest first."""
     turns: tuple[TurnItem, ...]
     """In order; turns without a call are left out."""
@@ -102,7 +102,7 @@ class _Turn:
     number: int
     n: int
     said: str
-    items: list[Item] = field(default_factory=list)
+    items: list[CostItem] = field(default_factory=list)
 
 
 def bill(entries: Iterable[AnyEntry]) -> Bill:
@@ -110,7 +110,7 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
     history = list(entries)
     answers = answers_of(history)
     turns: list[_Turn] = []
-    paid: list[tuple[Item, str, _Turn]] = []
+    paid: list[tuple[CostItem, str, _Turn]] = []
     for at, entry in enumerate(history):
         if not turns or (isinstance(entry, Said) and not entry.hidden):
             said = text_of(entry.content) if isinstance(entry, Said) else ""
@@ -119,33 +119,33 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
             paid.append((_priced(answers[at], entry.at), MAIN, turns[-1]))
         elif isinstance(entry, Forked):
             paid.append((_priced(entry, entry.at), entry.source, turns[-1]))
-    models: dict[str, Item] = {}
-    sources: dict[str, Item] = {}
+    models: dict[str, CostItem] = {}
+    sources: dict[str, CostItem] = {}
     for item, source, turn in paid:
         _add(models, item)
         _add(sources, replace(item, name=source))
         turn.items.append(item)
     return Bill(
-        total=sum(models.values(), Item()),
+        total=sum(models.values(), CostItem()),
         models=_dearest_first(models),
         sources=_dearest_first(sources),
         turns=tuple(
-            TurnItem(number=turn.number, n=turn.n, said=turn.said, item=sum(turn.items, Item()))
+            TurnItem(number=turn.number, n=turn.n, said=turn.said, item=sum(turn.items, CostItem()))
             for turn in turns
             if turn.items
         ),
     )
 
 
-def _add(items: dict[str, Item], item: Item) -> None:
+def _add(items: dict[str, CostItem], item: CostItem) -> None:
     items[item.name] = items[item.name] + item if item.name in items else item
 
 
-def _dearest_first(items: dict[str, Item]) -> tuple[Item, ...]:
+def _dearest_first(items: dict[str, CostItem]) -> tuple[CostItem, ...]:
     return tuple(sorted(items.values(), key=lambda item: -item.cost.total))
 
 
-def _priced(answer: Answer | Forked, at: float) -> Item:
+def _priced(answer: UniqueAnswer | Forked, at: float) -> CostItem:
     day, tokens = day_of(at), _tokens(answer.usage)
     paid = cost(
         answer.model,
@@ -157,7 +157,7 @@ def _priced(answer: Answer | Forked, at: float) -> Item:
         at=day,
     )
     bare = cost(answer.model, uncached_tokens=tokens.prompt, output_tokens=tokens.output, at=day)
-    return Item(
+    return CostItem(
         name=answer.model or "unknown model",
         calls=1,
         tokens=tokens,

@@ -13,13 +13,13 @@ from holdfast.log.entries import (
     Pinned,
     Redone,
     Restored,
-    Shaped,
     Snipped,
     Spawned,
     Spilled,
     Swept,
     Switched,
     Undone,
+    ViewChange,
 )
 
 _NOTED_BY = {"engine": "the log alone", "model": "a model", "person": "a person"}
@@ -46,13 +46,13 @@ def told(entry: AnyEntry) -> str:
             return _told_noted(entry)
         case Cleared(why=why) if why:
             return why  # it says itself how many
-        case Shaped():
+        case ViewChange():
             said = _told_shaped(entry)
             return f"{said}: {entry.why}" if entry.why else said
     return _told_kept(entry)
 
 
-def _told_shaped(entry: Shaped) -> str:
+def _told_shaped(entry: ViewChange) -> str:
     """Say what an entry did to the view."""
     match entry:
         case Spilled(tool_use_id=id, same_as=same) if same:

@@ -20,11 +20,11 @@ from holdfast.log.entries import (
     Redone,
     Replied,
     Said,
-    Shaped,
     Spawned,
     Swept,
     Switched,
     Undone,
+    ViewChange,
 )
 from holdfast.log.spending import Spent, spent_on
 from holdfast.messages import ToolUse, text_of
@@ -45,7 +45,7 @@ class Act:
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class ExplainedTurn:
     """From one thing the user said to the next."""
 
     n: int
@@ -61,7 +61,7 @@ class Turn:
     tokens_after: int = 0
 
 
-def explain(entries: Iterable[AnyEntry]) -> list[Turn]:
+def explain(entries: Iterable[AnyEntry]) -> list[ExplainedTurn]:
     """Tell a history turn by turn."""
     teller = _Teller()
     for entry in entries:
@@ -71,7 +71,7 @@ def explain(entries: Iterable[AnyEntry]) -> list[Turn]:
 
 class _Teller:
     def __init__(self) -> None:
-        self.turns: list[Turn] = []
+        self.turns: list[ExplainedTurn] = []
         self._view, self._follower = View(), Follower()
         self._paid: dict[str, Spent] = {}
         """What each answer cost so far: pieces repeat their usage."""
@@ -82,7 +82,9 @@ class _Teller:
         after = self._size()
         if (isinstance(entry, Said) and not entry.hidden) or not self.turns:
             said = text_of(entry.content) if isinstance(entry, Said) else ""
-            self.turns.append(Turn(n=entry.n, at=entry.at, said=said, tokens_before=before))
+            self.turns.append(
+                ExplainedTurn(n=entry.n, at=entry.at, said=said, tokens_before=before)
+            )
         turn = self.turns[-1]
         turn.tokens_after = after
         match entry:
@@ -97,8 +99,10 @@ class _Teller:
                 turn.acts.append(Act(n=entry.n, kind=kind_of(entry), text=told(entry)))
             case Spawned() | Ended() | Noted():
                 turn.acts.append(Act(n=entry.n, kind=kind_of(entry), text=told(entry)))
-            case Shaped() | Undone() | Redone() | Switched() | Failed() | CacheBroke() | Swept():
-                saved = before - after if isinstance(entry, Shaped | Undone | Redone) else 0
+            case (
+                ViewChange() | Undone() | Redone() | Switched() | Failed() | CacheBroke() | Swept()
+            ):
+                saved = before - after if isinstance(entry, ViewChange | Undone | Redone) else 0
                 turn.acts.append(
                     Act(n=entry.n, kind=kind_of(entry), text=told(entry), saved_tokens=saved)
                 )
@@ -106,7 +110,7 @@ class _Teller:
     def _size(self) -> int:
         return self._follower.follow(self._view).size_tokens(self._view.total)
 
-    def _answer(self, turn: Turn, entry: Replied) -> None:
+    def _answer(self, turn: ExplainedTurn, entry: Replied) -> None:
         turn.calls.update(block.name for block in entry.content if isinstance(block, ToolUse))
         if entry.response_id not in self._paid:
             turn.answers += 1

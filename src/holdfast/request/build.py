@@ -13,7 +13,7 @@ from holdfast.log.entries import Framed, Section
 from holdfast.messages import JsonObject, Message, message_to_wire
 from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.protocol import Request
-from holdfast.request.common_prefix import unbroken
+from holdfast.request.common_prefix import common_prefix
 from holdfast.request.markers import SLOTS, Place, last_place, marked
 from holdfast.request.server_side import sendable
 
@@ -50,14 +50,14 @@ class Wire:
 
         A view renders anew from the first message that changed.
         """
-        low = unbroken(self._known, messages)
+        low = common_prefix(self._known, messages)
         self.unmoved = low
         self._known[low:] = messages[low:]
         self._wire[low:] = [message_to_wire(message) for message in messages[low:]]
         return self._wire
 
 
-def opening(frame: Framed) -> list[JsonObject]:
+def first_messages(frame: Framed) -> list[JsonObject]:
     """Give the messages that stand before the conversation: the instructions, if there are any."""
     if not frame.instructions:
         return []

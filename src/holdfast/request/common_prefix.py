@@ -7,7 +7,7 @@ beginning, and looking for its end costs nothing to speak of, however long the l
 from collections.abc import Sequence
 
 
-def unbroken(known: Sequence[object], now: Sequence[object]) -> int:
+def common_prefix(known: Sequence[object], now: Sequence[object]) -> int:
     """Count the leading items that are the same objects."""
     low, high = 0, min(len(known), len(now))
     while low < high:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from holdfast.log.entries import Framed
 from holdfast.messages import JsonObject, Usage
 from holdfast.models.capabilities import capabilities
-from holdfast.request.common_prefix import unbroken
+from holdfast.request.common_prefix import common_prefix
 from holdfast.view import View
 
 BETA = "cache-edits-simulated"
@@ -69,7 +69,7 @@ class EditedWire:
 
         From the first message that changed on all are made anew, as in the wire before it.
         """
-        low = min(unbroken(self._known, messages), self._first_moved(placed))
+        low = min(common_prefix(self._known, messages), self._first_moved(placed))
         self.unmoved = low
         self._known[low:] = messages[low:]
         self._edited[low:] = [

@@ -45,7 +45,7 @@ class Framer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class MadeFrame:
     """A frame, and what was found on the way to it."""
 
     frame: Framed
@@ -54,12 +54,12 @@ class Made:
 
 async def make_frame(
     framer: Framer, tools: Iterable[JsonObject], options: JsonObject | None = None
-) -> Made:
+) -> MadeFrame:
     """Look at everything once and freeze it."""
     return await _made(framer, Framed(tools=tuple(tools), options=options or {}))
 
 
-async def renew_frame(framer: Framer, old: Framed) -> Made:
+async def renew_frame(framer: Framer, old: Framed) -> MadeFrame:
     """Look at everything again, for a view that begins anew.
 
     Tools, options and what is latched stay; so does a prompt that was somebody's own.
@@ -67,7 +67,7 @@ async def renew_frame(framer: Framer, old: Framed) -> Made:
     return await _made(framer, old)
 
 
-async def _made(framer: Framer, old: Framed) -> Made:
+async def _made(framer: Framer, old: Framed) -> MadeFrame:
     gathered = await asyncio.to_thread(load, framer.ground, trusted=trusted())
     fresh = structs.replace(
         old,
@@ -76,7 +76,7 @@ async def _made(framer: Framer, old: Framed) -> Made:
         sources=sources(gathered.parts),
     )
     settled = updated(fresh, framer.volatile)
-    return Made(
+    return MadeFrame(
         frame=weighed(structs.replace(fresh, sections=settled or fresh.sections)), gathered=gathered
     )
 

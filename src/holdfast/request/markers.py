@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class CachedPrefix:
     """What a call that was answered left in the cache: everything up to a place."""
 
     place: Place
@@ -60,7 +60,7 @@ def last_place(messages: Sequence[JsonObject]) -> Place | None:
 
 
 def places(
-    messages: Sequence[JsonObject], left: Left | None, unmoved: int, *, slots: int
+    messages: Sequence[JsonObject], left: CachedPrefix | None, unmoved: int, *, slots: int
 ) -> tuple[Place, ...]:
     """Choose the blocks of a growing conversation to mark, earliest first."""
     last = last_place(messages)
@@ -72,7 +72,9 @@ def places(
     return (readable, last)
 
 
-def _readable(messages: Sequence[JsonObject], left: Left | None, unmoved: int) -> Place | None:
+def _readable(
+    messages: Sequence[JsonObject], left: CachedPrefix | None, unmoved: int
+) -> Place | None:
     """Find the place up to which a provider still has these messages, as far as can be known.
 
     Behind a change nothing is left; before it lie the entries of earlier calls, one for each
@@ -111,9 +113,9 @@ class Markers:
     """What the calls of one conversation left in the provider's cache."""
 
     def __init__(self) -> None:
-        self.left: Left | None = None
+        self.left: CachedPrefix | None = None
         """By the last call that was answered."""
-        self._sent: Left | None = None
+        self._sent: CachedPrefix | None = None
         self._length = 0
         self._unmoved = 0
 
@@ -124,7 +126,7 @@ class Markers:
         self._unmoved, self._length = min(self._unmoved, unmoved), len(messages)
         where = places(messages, self.left, self._unmoved, slots=slots)
         if where:
-            self._sent = Left(place=where[-1], message=messages[where[-1].message])
+            self._sent = CachedPrefix(place=where[-1], message=messages[where[-1].message])
         return where
 
     def left_in(self, messages: Sequence[JsonObject], unmoved: int) -> Place | None:
@@ -133,11 +135,11 @@ class Markers:
         left = self.left
         return left.place if left and left.is_in(messages, self._unmoved) else None
 
-    def remember(self, left: Left, unmoved: int) -> None:
+    def remember(self, left: CachedPrefix, unmoved: int) -> None:
         """Take over what a process before this one left; `unmoved` messages are as they were."""
         self.left, self._unmoved = left, unmoved
 
-    def answered(self) -> None:
+    def observe_reply(self) -> None:
         """Take note that the call placed last was answered: what it marked can be read."""
         if self._sent is not None:
             self.left, self._sent = self._sent, None

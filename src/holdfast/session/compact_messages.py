@@ -20,7 +20,7 @@ from holdfast.session import Session
 from holdfast.session.scratch_session import Manners, on_paper, take, tried
 from holdfast.settings import Settings
 from holdfast.stages.compact.commit import NotShorter
-from holdfast.stages.compact.compact import NothingToCompact, Wish
+from holdfast.stages.compact.compact import CompactRequest, NothingToCompact
 from holdfast.transcripts.formats import named, read_lines
 from holdfast.transcripts.provider import provider_of
 
@@ -114,11 +114,11 @@ async def _compacted(paper: Session, keep: int, focus: str, *, by_model: bool) -
         return None
 
 
-def _wish(paper: Session, keep: int, focus: str, *, by_model: bool) -> Wish | None:
+def _wish(paper: Session, keep: int, focus: str, *, by_model: bool) -> CompactRequest | None:
     """Say what is to be covered; nothing if all of it is to be kept."""
     view = paper.view
     if keep <= 0:
-        return Wish(trigger="manual", focus=focus, by_model=by_model)
+        return CompactRequest(trigger="manual", focus=focus, by_model=by_model)
     left, at = keep, len(view.items)
     while at and left > 0:
         at -= 1
@@ -126,7 +126,9 @@ def _wish(paper: Session, keep: int, focus: str, *, by_model: bool) -> Wish | No
     if at < 2:
         return None
     pivot = view.items[at - 1].id
-    return Wish(trigger="manual", focus=focus, kind="up_to", pivot=pivot, by_model=by_model)
+    return CompactRequest(
+        trigger="manual", focus=focus, kind="up_to", pivot=pivot, by_model=by_model
+    )
 
 
 def _written(paper: Session, style: Style, *, like: list[JsonObject]) -> list[JsonObject]:

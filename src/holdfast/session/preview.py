@@ -13,7 +13,7 @@ from holdfast.messages.measure import NOTHING
 from holdfast.models.prices import cost
 from holdfast.session import Session
 from holdfast.stages.compact.directives import PASTE_CHARS
-from holdfast.stages.compact.draft import Draft, after_tokens
+from holdfast.stages.compact.draft import CompactionDraft, after_tokens
 from holdfast.stages.compact.reread import tokens_of
 from holdfast.stages.compact.writing import OUTPUT_TOKENS
 from holdfast.view import View
@@ -82,7 +82,7 @@ class Preview:
         return self.after_tokens < self.before_tokens
 
 
-def preview(session: Session, draft: Draft) -> Preview:
+def preview(session: Session, draft: CompactionDraft) -> Preview:
     """Say what a draft would do to a session."""
     view, segment = session.view, draft.material.segment
     covered = [item for item in segment.items if not view.is_pinned(item)]

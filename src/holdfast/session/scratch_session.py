@@ -19,9 +19,9 @@ from holdfast.messages import Text
 from holdfast.session import Session
 from holdfast.settings import Settings
 from holdfast.stages.compact.commit import recorded
-from holdfast.stages.compact.compact import Wish
+from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.compose import Composed, Manner, compose
-from holdfast.stages.compact.draft import Draft
+from holdfast.stages.compact.draft import CompactionDraft
 from holdfast.stages.compact.reread import tokens_of
 from holdfast.stages.compact.survival import check_survival, recent_names
 
@@ -56,7 +56,7 @@ class Manners:
     has_history: bool = False
 
 
-def edited(draft: Draft, text: str) -> Draft:
+def edited(draft: CompactionDraft, text: str) -> CompactionDraft:
     """Put a person's words in the place of a summary, and see which names survive in them."""
     if text == draft.composed.text:
         return draft
@@ -70,7 +70,7 @@ def edited(draft: Draft, text: str) -> Draft:
     return replace(draft, composed=composed, made=replace(draft.made, block=None), is_edited=True)
 
 
-async def tried(session: Session, wish: Wish, manners: Manners) -> Draft:
+async def tried(session: Session, wish: CompactRequest, manners: Manners) -> CompactionDraft:
     """Draft a compaction and let it point at the original rather than at the paper."""
     stage = session.compaction
     draft = await stage.draft(session.engine, wish)
@@ -83,7 +83,9 @@ async def tried(session: Session, wish: Wish, manners: Manners) -> Draft:
     return replace(draft, composed=compose(draft.material, draft.made.written, manner))
 
 
-async def take(session: Session, draft: Draft, wish: Wish, *, seconds: float = 0.0) -> Compacted:
+async def take(
+    session: Session, draft: CompactionDraft, wish: CompactRequest, *, seconds: float = 0.0
+) -> Compacted:
     """Record a draft in a session, with what is restored and what became of the requests.
 
     Every draft of the same history will do, also one that was made on paper.
@@ -93,7 +95,7 @@ async def take(session: Session, draft: Draft, wish: Wish, *, seconds: float = 0
     return entry
 
 
-def carry_over(paper: Session, session: Session, draft: Draft) -> Draft:
+def carry_over(paper: Session, session: Session, draft: CompactionDraft) -> CompactionDraft:
     """Let a session know what was spent on a draft that was made on paper."""
     since = len(session.view.history)
     for entry in paper.view.history[draft.since :]:

@@ -42,9 +42,9 @@ from holdfast.request.lifetime import latched
 from holdfast.request.server_side import declared
 from holdfast.settings import Settings, home, load_settings
 from holdfast.stages.clear.clear import Clearing
-from holdfast.stages.compact.compact import Compaction, Wish
+from holdfast.stages.compact.compact import Compaction, CompactRequest
 from holdfast.stages.standard import StandardStages
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.turn.engine import Engine, Fullness
 from holdfast.turn.fork import Forks, out_of_reach
 from holdfast.turn.round import Toolbox
@@ -199,7 +199,7 @@ class Session:
             if isinstance(response, Awaitable):
                 response = await response
         self._attempt, self._has_recovered = 0, False
-        self.engine.settle(reply_from(response))
+        self.engine.record_reply(reply_from(response))
 
     async def failed(self, error: BaseException) -> Literal["retry"]:
         """Wait out what passes, make room for what was too long, and answer "retry".
@@ -222,7 +222,9 @@ class Session:
 
     async def compact(self, focus: str = "") -> Compacted:
         """Let history become a summary now; `focus` says what it is to dwell on."""
-        return await self.compaction.compact(self.engine, Wish(trigger="manual", focus=focus))
+        return await self.compaction.compact(
+            self.engine, CompactRequest(trigger="manual", focus=focus)
+        )
 
     def undo(self, n: int = 0) -> str:
         """Take a change of the view back, by default the newest; say what was taken back."""
@@ -236,11 +238,13 @@ class Session:
         """Let questions to the model go through the caller's client, on forks without tools."""
         directory = Path(self.engine.log.header.directory or ".")
         scratch = self.engine.log.path.with_suffix("") / "scratch"
-        workplace = Workplace(root=directory, home=home(), scratch=scratch)
+        tool_context = ToolContext(root=directory, home=home(), scratch=scratch)
         return Forks(
             parent=self.engine,
             model=lambda: model_over(client, self.engine.model),
-            toolbox=lambda: Toolbox(tools=out_of_reach(self.engine.frame), workplace=workplace),
+            toolbox=lambda: Toolbox(
+                tools=out_of_reach(self.engine.frame), tool_context=tool_context
+            ),
         )
 
     def close(self) -> None:

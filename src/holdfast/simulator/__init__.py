@@ -5,16 +5,16 @@ command line. What it answers comes from a brain; what it charges, refuses and c
 follows the published rules. Everything else is importable from its own module.
 """
 
-from holdfast.simulator.brains import Answer, Brain, BrainRequest
+from holdfast.simulator.brains import Brain, BrainAnswer, BrainRequest
 from holdfast.simulator.clock import SimulatorClock
-from holdfast.simulator.server import Running, running, serve
+from holdfast.simulator.server import RunningServer, running, serve
 from holdfast.simulator.settings import SimulatorSettings
 
 __all__ = [
-    "Answer",
     "Brain",
+    "BrainAnswer",
     "BrainRequest",
-    "Running",
+    "RunningServer",
     "SimulatorClock",
     "SimulatorSettings",
     "running",

@@ -1,6 +1,6 @@
 """From what a brain said to what the API returns: limits, ids, signatures, counts.
 
-An `Answer` and the prepared request come in; a `Finished` goes out. The brain may say
+An `BrainAnswer` and the prepared request come in; a `FinishedAnswer` goes out. The brain may say
 too much: output is cut at max_tokens, at a stop sequence, or at the end of the window,
 and the stop reason says which.
 """
@@ -8,18 +8,18 @@ and the stop reason says which.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.simulator.brains import Answer
+from holdfast.simulator.brains import BrainAnswer
 from holdfast.simulator.ids import ID_CHARS
-from holdfast.simulator.pieces import Measure
-from holdfast.simulator.preparation import Prepared
-from holdfast.simulator.request import JsonObject, Request
+from holdfast.simulator.pieces import PieceMeter
+from holdfast.simulator.preparation import PreparedPrompt
+from holdfast.simulator.request import ApiRequest, JsonObject
 from holdfast.simulator.signing import Signer
 from holdfast.simulator.thinking import digest, link_conversation, seal_thinking
 from holdfast.simulator.tokens import decode, encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class FinishedAnswer:
     """An answer ready to be sent."""
 
     blocks: list[JsonObject]
@@ -29,7 +29,9 @@ class Finished:
     thinking_tokens: int
 
 
-def finish(answer: Answer, prepared: Prepared, prompt_tokens: int, signer: Signer) -> Finished:
+def finish(
+    answer: BrainAnswer, prepared: PreparedPrompt, prompt_tokens: int, signer: Signer
+) -> FinishedAnswer:
     """Cut, sign and count an answer."""
     request, able = prepared.request, prepared.able
     blocks = [block for block in answer.blocks if _is_wanted(block, request)]
@@ -43,7 +45,7 @@ def finish(answer: Answer, prepared: Prepared, prompt_tokens: int, signer: Signe
     if fitted.is_cut:
         reason = "max_tokens" if limit <= room else "model_context_window_exceeded"
         sequence = None
-    return Finished(
+    return FinishedAnswer(
         blocks=_completed(fitted.blocks, prepared, signer),
         stop_reason=reason,
         stop_sequence=sequence,
@@ -64,7 +66,7 @@ def block_text(block: JsonObject) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class Fitted:
+class FittedAnswer:
     """Blocks taken so far while fitting an answer into its limit."""
 
     blocks: list[JsonObject]
@@ -73,9 +75,9 @@ class Fitted:
     is_cut: bool = False
 
 
-def fit(blocks: Sequence[JsonObject], limit: int, measure: Measure) -> Fitted:
+def fit(blocks: Sequence[JsonObject], limit: int, measure: PieceMeter) -> FittedAnswer:
     """Take blocks while they fit; cut the text that does not, and leave a cut tool call out."""
-    fitted = Fitted(blocks=[])
+    fitted = FittedAnswer(blocks=[])
     for block in blocks:
         cost = measure.text_tokens(block_text(block)) + 1
         if fitted.tokens + cost <= limit:
@@ -94,7 +96,7 @@ def fit(blocks: Sequence[JsonObject], limit: int, measure: Measure) -> Fitted:
     return fitted
 
 
-def _is_wanted(block: JsonObject, request: Request) -> bool:
+def _is_wanted(block: JsonObject, request: ApiRequest) -> bool:
     """Leave thinking out where it is switched off."""
     is_off = (request.thinking or {}).get("type") == "disabled"
     return not (is_off and block.get("type") == "thinking")
@@ -124,7 +126,7 @@ def stop_at_sequence(
 
 
 def _completed(
-    blocks: Sequence[JsonObject], prepared: Prepared, signer: Signer
+    blocks: Sequence[JsonObject], prepared: PreparedPrompt, signer: Signer
 ) -> list[JsonObject]:
     """Give tool calls their ids and thinking its signature."""
     if not any(block.get("type") in ("tool_use", "thinking") for block in blocks):
@@ -145,7 +147,7 @@ def _tool_id(link: bytes, index: int) -> str:
     return f"toolu_{(digest(link + bytes([index % 256])).hex())[:ID_CHARS]}"
 
 
-def _displayed(block: JsonObject, request: Request) -> JsonObject:
+def _displayed(block: JsonObject, request: ApiRequest) -> JsonObject:
     """Empty a thinking block's text where the request does not want to see it."""
     is_hidden = (request.thinking or {}).get("display") == "omitted"
     if is_hidden and block.get("type") == "thinking":

@@ -28,7 +28,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CacheEntry:
     """A cached prefix."""
 
     lifetime: Lifetime
@@ -45,7 +45,7 @@ class CachePlan:
     uncached_tokens: int
     deleted_tokens: int = 0
     """Tokens of results that cache edits took out of what was read."""
-    writes: Sequence[tuple[Key, Entry]] = ()
+    writes: Sequence[tuple[Key, CacheEntry]] = ()
 
     @property
     def prompt_tokens(self) -> int:
@@ -59,14 +59,14 @@ class PromptCache:
 
     def __init__(self, settings: SimulatorSettings) -> None:
         self._settings = settings
-        self._entries: dict[Key, Entry] = {}
+        self._entries: dict[Key, CacheEntry] = {}
         self._commits = 0
 
     def look_up(self, prompt: Prompt, workspace: str, minimum_tokens: int, now: float) -> CachePlan:
         """Match a prompt against the cache, renew what it used, and plan what it writes."""
         markers = [m for m in prompt.markers if prompt.totals[m[0]] >= minimum_tokens]
         hit = self._highest_hit(prompt, markers, workspace, now)
-        writes: list[tuple[Key, Entry]] = []
+        writes: list[tuple[Key, CacheEntry]] = []
         for position, marker in markers:
             if position > hit or not self._renew(prompt.chain[position], workspace, marker, now):
                 key = Key(EVERYONE if marker.is_global else workspace, prompt.chain[position])
@@ -112,16 +112,16 @@ class PromptCache:
         is_short_on_long = entry == "1h" and marker == "5m"
         return not is_short_on_long or self._settings.long_entry_refreshed_by_short_marker
 
-    def _fresh(self, lifetime: Lifetime, now: float) -> Entry:
+    def _fresh(self, lifetime: Lifetime, now: float) -> CacheEntry:
         seconds = LIFETIME_SECONDS[lifetime] * self._settings.lifetime_ratio
-        return Entry(lifetime, now + seconds)
+        return CacheEntry(lifetime, now + seconds)
 
 
 def _bill(
     prompt: Prompt,
     markers: Sequence[tuple[int, Marker]],
     hit: int,
-    writes: Sequence[tuple[Key, Entry]],
+    writes: Sequence[tuple[Key, CacheEntry]],
 ) -> CachePlan:
     """Split the prompt at the hit (a), the last 1h marker past it (b) and the last marker (c)."""
     a = prompt.totals[hit] if hit >= 0 else 0

@@ -15,8 +15,8 @@ import msgspec
 from holdfast.models.capabilities import Capabilities
 from holdfast.simulator.edits import COMPACT, edits_of, fires
 from holdfast.simulator.errors import invalid
-from holdfast.simulator.pieces import Piece
-from holdfast.simulator.request import JsonObject, Request
+from holdfast.simulator.pieces import PromptPiece
+from holdfast.simulator.request import ApiRequest, JsonObject
 from holdfast.simulator.settings import SimulatorSettings
 from holdfast.simulator.signing import CompactionSeal, Signer
 from holdfast.simulator.thinking import Links, digest
@@ -37,7 +37,7 @@ class Threshold:
     instructions: str | None
 
 
-def threshold_of(request: Request) -> Threshold | None:
+def threshold_of(request: ApiRequest) -> Threshold | None:
     """Read the threshold compaction out of a request's edits."""
     for edit in edits_of(request.context_management):
         if edit.get("type") == COMPACT:
@@ -55,7 +55,7 @@ def is_due(threshold: Threshold | None, tokens: int, settings: SimulatorSettings
     return threshold is not None and fires(threshold.trigger_tokens, tokens, settings)
 
 
-def instructions_of(request: Request) -> str | None:
+def instructions_of(request: ApiRequest) -> str | None:
     """Read an on-demand compaction's own prompt; blank is the same as none."""
     instructions = (request.compaction or {}).get("instructions")
     if isinstance(instructions, str) and instructions.strip():
@@ -63,7 +63,7 @@ def instructions_of(request: Request) -> str | None:
     return None
 
 
-def adopt_compactions(pieces: Sequence[Piece], signer: Signer) -> list[Piece]:
+def adopt_compactions(pieces: Sequence[PromptPiece], signer: Signer) -> list[PromptPiece]:
     """Let compaction blocks stand for what is before them; failed ones are no-ops."""
     if not any(piece.type == "compaction" for piece in pieces):
         return list(pieces)
@@ -77,7 +77,9 @@ def adopt_compactions(pieces: Sequence[Piece], signer: Signer) -> list[Piece]:
     ]
 
 
-def check_signed(pieces: Sequence[Piece], filled: Sequence[Piece], signer: Signer) -> None:
+def check_signed(
+    pieces: Sequence[PromptPiece], filled: Sequence[PromptPiece], signer: Signer
+) -> None:
     """Refuse signed blocks that are doubled, misplaced or not as they were returned."""
     signed = [piece for piece in filled if piece.block.get("signature") is not None]
     if not signed:
@@ -125,7 +127,7 @@ def make_threshold_block(summary: str | None) -> JsonObject:
     return {"type": "compaction", "content": summary, "encrypted_content": None}
 
 
-def check_compaction_request(request: Request, settings: SimulatorSettings) -> None:
+def check_compaction_request(request: ApiRequest, settings: SimulatorSettings) -> None:
     """Refuse an on-demand compaction that cannot be combined or has nothing to do."""
     for name in ("context_management", "stop_sequences", "output_format"):
         if getattr(request, name):
@@ -155,7 +157,7 @@ def check_compaction_request(request: Request, settings: SimulatorSettings) -> N
         )
 
 
-def _check_seal(piece: Piece, signer: Signer) -> None:
+def _check_seal(piece: PromptPiece, signer: Signer) -> None:
     seal = signer.read(piece.block.get("signature"))
     if not isinstance(seal, CompactionSeal):
         raise invalid(
@@ -180,5 +182,5 @@ def _changes_digest(changes: Sequence[JsonObject]) -> bytes:
     return digest(msgspec.json.encode(list(changes)))
 
 
-def _is_failed(piece: Piece) -> bool:
+def _is_failed(piece: PromptPiece) -> bool:
     return piece.type == "compaction" and piece.block.get("content") is None

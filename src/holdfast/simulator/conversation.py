@@ -9,12 +9,14 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.models.capabilities import Capabilities
 from holdfast.simulator.errors import invalid
-from holdfast.simulator.request import JsonObject, Message
+from holdfast.simulator.request import ApiMessage, JsonObject
 
 MESSAGE_LIMIT = 100_000  # published
 
 
-def check_conversation(messages: Sequence[Message], able: Capabilities, *, compacts: bool) -> None:
+def check_conversation(
+    messages: Sequence[ApiMessage], able: Capabilities, *, compacts: bool
+) -> None:
     """Refuse a message list the API would refuse."""
     if not messages:
         raise invalid("messages: at least one message is required")
@@ -27,7 +29,7 @@ def check_conversation(messages: Sequence[Message], able: Capabilities, *, compa
         _check_end(messages[-1], able)
 
 
-def _check_roles(messages: Sequence[Message], able: Capabilities) -> None:
+def _check_roles(messages: Sequence[ApiMessage], able: Capabilities) -> None:
     for index, message in enumerate(messages):
         if message.role == "system":
             _check_system_message(messages, index, able)
@@ -40,7 +42,7 @@ def _check_roles(messages: Sequence[Message], able: Capabilities) -> None:
         raise invalid('messages: first message must use the "user" role')
 
 
-def _check_system_message(messages: Sequence[Message], index: int, able: Capabilities) -> None:
+def _check_system_message(messages: Sequence[ApiMessage], index: int, able: Capabilities) -> None:
     """A system message follows a user turn, and is last or followed by the assistant."""
     if not able.system_messages:
         raise invalid(f"messages.{index}.role: role 'system' is not supported on this model")
@@ -52,7 +54,7 @@ def _check_system_message(messages: Sequence[Message], index: int, able: Capabil
         raise invalid(f"messages.{index}: a system message must be last or precede the assistant")
 
 
-def _check_content(messages: Sequence[Message]) -> None:
+def _check_content(messages: Sequence[ApiMessage]) -> None:
     last = len(messages) - 1
     for index, message in enumerate(messages):
         if not message.content and not (index == last and message.role == "assistant"):
@@ -95,7 +97,7 @@ def _check_text(block: JsonObject, index: int, inner: int) -> None:
         raise invalid("messages: text content blocks must be non-empty")
 
 
-def _check_pairs(messages: Sequence[Message]) -> None:
+def _check_pairs(messages: Sequence[ApiMessage]) -> None:
     """Every tool use is answered at the head of the very next user turn, once."""
     seen: set[str] = set()
     for index, message in enumerate(messages):
@@ -112,7 +114,7 @@ def _check_pairs(messages: Sequence[Message]) -> None:
             _check_expected(messages, index)
 
 
-def _check_answered(messages: Sequence[Message], index: int, asked: Sequence[str]) -> None:
+def _check_answered(messages: Sequence[ApiMessage], index: int, asked: Sequence[str]) -> None:
     if index + 1 < len(messages) and messages[index + 1].role == "assistant":
         return  # consecutive assistant messages are one turn; the next one is checked
     answered = set(_leading_results(messages, index + 1))
@@ -125,7 +127,7 @@ def _check_answered(messages: Sequence[Message], index: int, asked: Sequence[str
         )
 
 
-def _check_expected(messages: Sequence[Message], index: int) -> None:
+def _check_expected(messages: Sequence[ApiMessage], index: int) -> None:
     """Refuse results nobody asked for, and two results for one use."""
     results = _ids(messages[index].blocks(), "tool_result", "tool_use_id")
     if not results:
@@ -148,7 +150,7 @@ def _check_expected(messages: Sequence[Message], index: int) -> None:
             )
 
 
-def _leading_results(messages: Sequence[Message], start: int) -> list[str]:
+def _leading_results(messages: Sequence[ApiMessage], start: int) -> list[str]:
     """List the results at the head of the user turn that begins at a message."""
     found: list[str] = []
     for message in messages[start:]:
@@ -161,7 +163,7 @@ def _leading_results(messages: Sequence[Message], start: int) -> list[str]:
     return found
 
 
-def _asked_before(messages: Sequence[Message], index: int) -> list[str]:
+def _asked_before(messages: Sequence[ApiMessage], index: int) -> list[str]:
     """List the tool uses of the assistant turn before a user message."""
     asked: list[str] = []
     cursor = index - 1
@@ -173,7 +175,7 @@ def _asked_before(messages: Sequence[Message], index: int) -> list[str]:
     return asked
 
 
-def _check_end(last: Message, able: Capabilities) -> None:
+def _check_end(last: ApiMessage, able: Capabilities) -> None:
     """Refuse a prefill where there is none, and trailing space where there is."""
     if last.role != "assistant" or not last.content or _ends_a_turn(last):
         return
@@ -187,12 +189,12 @@ def _check_end(last: Message, able: Capabilities) -> None:
         raise invalid("messages: final assistant content cannot end with trailing whitespace")
 
 
-def _ends_a_turn(message: Message) -> bool:
+def _ends_a_turn(message: ApiMessage) -> bool:
     """A paused answer (a compaction alone) is resumed by sending it back last."""
     return message.blocks()[-1].get("type") == "compaction"
 
 
-def _opens_with_compaction(message: Message) -> bool:
+def _opens_with_compaction(message: ApiMessage) -> bool:
     blocks = message.blocks()
     return bool(blocks) and blocks[0].get("type") == "compaction"
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from holdfast.simulator.pieces import DIGEST_BYTES, Piece, Tier
-from holdfast.simulator.preparation import Prepared
-from holdfast.simulator.request import JsonObject, Request
+from holdfast.simulator.pieces import DIGEST_BYTES, PromptPiece, Tier
+from holdfast.simulator.preparation import PreparedPrompt
+from holdfast.simulator.request import ApiRequest, JsonObject
 from holdfast.simulator.thinking import digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fingerprint:
+class RequestFingerprint:
     """What is compared: hashes and token counts, no text."""
 
     model: tuple[str, str]
@@ -39,16 +39,16 @@ class Diagnostics:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._known: OrderedDict[tuple[str, str], Fingerprint] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], RequestFingerprint] = OrderedDict()
 
-    def remember(self, prepared: Prepared, message_id: str) -> None:
+    def remember(self, prepared: PreparedPrompt, message_id: str) -> None:
         """Keep a request's fingerprint under its response's id."""
         key = prepared.caller.workspace, message_id
         self._known[key] = fingerprint(prepared)
         while len(self._known) > self._limit:
             self._known.popitem(last=False)
 
-    def diagnose(self, prepared: Prepared) -> JsonObject | None:
+    def diagnose(self, prepared: PreparedPrompt) -> JsonObject | None:
         """Answer a request's `diagnostics`: None if it gave no id or nothing diverged."""
         previous_id = (prepared.request.diagnostics or {}).get("previous_message_id")
         if previous_id is None:
@@ -64,13 +64,13 @@ class Diagnostics:
         self._known.clear()
 
 
-def fingerprint(prepared: Prepared) -> Fingerprint:
+def fingerprint(prepared: PreparedPrompt) -> RequestFingerprint:
     """Reduce a request to what is compared."""
-    tiers: dict[Tier, list[Piece]] = {"tools": [], "system": [], "messages": []}
+    tiers: dict[Tier, list[PromptPiece]] = {"tools": [], "system": [], "messages": []}
     for piece in prepared.sent:
         tiers[piece.tier].append(piece)
     request = prepared.request
-    return Fingerprint(
+    return RequestFingerprint(
         model=(prepared.able.model, request.speed or "standard"),
         tools=_joined(tiers["tools"]),
         system=_joined(tiers["system"]),
@@ -82,7 +82,7 @@ def fingerprint(prepared: Prepared) -> Fingerprint:
     )
 
 
-def compare(previous: Fingerprint, current: Fingerprint) -> JsonObject | None:
+def compare(previous: RequestFingerprint, current: RequestFingerprint) -> JsonObject | None:
     """Name the earliest difference, and roughly how many tokens it cost."""
     after_tools = previous.system_tokens + sum(previous.message_tokens)
     total = previous.tools_tokens + after_tools
@@ -100,7 +100,7 @@ def compare(previous: Fingerprint, current: Fingerprint) -> JsonObject | None:
     return None
 
 
-def _joined(pieces: Iterable[Piece]) -> bytes:
+def _joined(pieces: Iterable[PromptPiece]) -> bytes:
     return b"".join(piece.digest for piece in pieces)
 
 
@@ -111,7 +111,7 @@ def _common_blocks(one: bytes, other: bytes) -> int:
     return min(len(one), len(other)) // DIGEST_BYTES
 
 
-def _others(request: Request, betas: frozenset[str]) -> bytes:
+def _others(request: ApiRequest, betas: frozenset[str]) -> bytes:
     """Hash what shapes the prompt without being part of it."""
     return digest(
         msgspec.json.encode(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.models.capabilities import Capabilities
-from holdfast.simulator.pieces import Measure, Piece
+from holdfast.simulator.pieces import PieceMeter, PromptPiece
 from holdfast.simulator.request import JsonObject
 from holdfast.simulator.settings import SimulatorSettings
 from holdfast.simulator.thinking import is_thinking, turn_numbers
@@ -27,7 +27,7 @@ KEPT_TOOL_USES = 3  # the API's default
 class Edited:
     """What is left, and what was done."""
 
-    pieces: list[Piece]
+    pieces: list[PromptPiece]
     applied: list[JsonObject]
 
 
@@ -37,7 +37,7 @@ class EditContext:
 
     able: Capabilities
     settings: SimulatorSettings
-    measure: Measure
+    measure: PieceMeter
 
 
 def edits_of(context_management: JsonObject | None) -> list[JsonObject]:
@@ -46,7 +46,7 @@ def edits_of(context_management: JsonObject | None) -> list[JsonObject]:
 
 
 def apply_edits(
-    pieces: Sequence[Piece], edits: Sequence[JsonObject], context: EditContext
+    pieces: Sequence[PromptPiece], edits: Sequence[JsonObject], context: EditContext
 ) -> Edited:
     """Apply the clearing edits in the order given."""
     current, applied = list(pieces), []
@@ -66,8 +66,8 @@ def fires(trigger_value: int, measured: int, settings: SimulatorSettings) -> boo
 
 
 def _clear_thinking(
-    pieces: list[Piece], edit: JsonObject, context: EditContext
-) -> tuple[list[Piece], JsonObject | None]:
+    pieces: list[PromptPiece], edit: JsonObject, context: EditContext
+) -> tuple[list[PromptPiece], JsonObject | None]:
     """Drop the thinking of all but the most recent turns that have any."""
     keep = _kept_turns(edit.get("keep"), context.able)
     turns = turn_numbers(pieces)
@@ -95,8 +95,8 @@ def _kept_turns(keep: JsonObject | str | None, able: Capabilities) -> int | None
 
 
 def _clear_tool_uses(
-    pieces: list[Piece], edit: JsonObject, context: EditContext
-) -> tuple[list[Piece], JsonObject | None]:
+    pieces: list[PromptPiece], edit: JsonObject, context: EditContext
+) -> tuple[list[PromptPiece], JsonObject | None]:
     """Replace the oldest results by a placeholder once the trigger is passed."""
     uses = [piece for piece in pieces if piece.type == "tool_use"]
     if not _is_triggered(edit.get("trigger") or {}, pieces, uses, context.settings):
@@ -120,8 +120,8 @@ def _clear_tool_uses(
 
 def _is_triggered(
     trigger: JsonObject,
-    pieces: Sequence[Piece],
-    uses: Sequence[Piece],
+    pieces: Sequence[PromptPiece],
+    uses: Sequence[PromptPiece],
     settings: SimulatorSettings,
 ) -> bool:
     value = int(trigger.get("value", CLEAR_TRIGGER_TOKENS))
@@ -130,7 +130,9 @@ def _is_triggered(
     return fires(value, sum(piece.tokens for piece in pieces), settings)
 
 
-def _cleared(piece: Piece, ids: set[Any], edit: JsonObject, context: EditContext) -> Piece:
+def _cleared(
+    piece: PromptPiece, ids: set[Any], edit: JsonObject, context: EditContext
+) -> PromptPiece:
     """Clear one piece if it is an old result, or an old input that was asked for too."""
     block = piece.block
     if piece.type == "tool_result" and block.get("tool_use_id") in ids:
@@ -147,7 +149,9 @@ def _clears_input(block: JsonObject, edit: JsonObject) -> bool:
     return which is True or (isinstance(which, list) and block.get("name") in which)
 
 
-_Clear = Callable[[list[Piece], JsonObject, EditContext], tuple[list[Piece], JsonObject | None]]
+_Clear = Callable[
+    [list[PromptPiece], JsonObject, EditContext], tuple[list[PromptPiece], JsonObject | None]
+]
 _CLEARING: dict[str, _Clear] = {
     CLEAR_THINKING: _clear_thinking,
     CLEAR_TOOL_USES: _clear_tool_uses,

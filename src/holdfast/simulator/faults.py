@@ -34,7 +34,7 @@ MESSAGES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class InjectedFault:
     """What goes wrong with one request."""
 
     status: int | None = None
@@ -66,9 +66,9 @@ class Faults:
     """The queue and the rate; a header on the request goes before both."""
 
     def __init__(self) -> None:
-        self._queue: deque[Fault | None] = deque()
+        self._queue: deque[InjectedFault | None] = deque()
         self._rate = 0.0
-        self._kinds: Sequence[Fault] = ()
+        self._kinds: Sequence[InjectedFault] = ()
         self._random = random.Random(0)
 
     def clear(self) -> None:
@@ -76,7 +76,7 @@ class Faults:
         self._queue.clear()
         self._rate, self._kinds = 0.0, ()
 
-    def take(self, header: str | None) -> Fault | None:
+    def take(self, header: str | None) -> InjectedFault | None:
         """Decide the fault for the next request."""
         if header:
             return parse_fault(header)
@@ -102,7 +102,7 @@ class Faults:
         return {"queued": len(self._queue), "rate": self._rate}
 
 
-def parse_fault(order: object) -> Fault | None:
+def parse_fault(order: object) -> InjectedFault | None:
     """Read `429`, `cut:2`, an object with the fields, or `none` for a request that goes well."""
     if isinstance(order, dict):
         return _from_fields(order)
@@ -114,7 +114,7 @@ def parse_fault(order: object) -> Fault | None:
     return _from_fields(fields)
 
 
-def _from_fields(fields: JsonObject) -> Fault | None:
+def _from_fields(fields: JsonObject) -> InjectedFault | None:
     kind = str(fields.get("kind", "none"))
     retry = fields.get("retry_after_seconds")
     after = int(fields.get("after_events", DEFAULT_AFTER_EVENTS))
@@ -123,10 +123,12 @@ def _from_fields(fields: JsonObject) -> Fault | None:
         return None
     if kind.isdigit() and int(kind) in ERROR_TYPES:
         seconds = None if retry is None else float(retry)
-        return Fault(status=int(kind), retry_after_seconds=seconds, message=message, code=code)
+        return InjectedFault(
+            status=int(kind), retry_after_seconds=seconds, message=message, code=code
+        )
     if kind in STREAM_FAULTS:
         status = fields.get("status")
-        return Fault(
+        return InjectedFault(
             stream=kind,
             after_events=after,
             status=None if status is None else int(status),

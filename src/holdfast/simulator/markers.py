@@ -7,8 +7,8 @@ asked for automatic caching. Breaches are raised with the API's words.
 from collections.abc import Sequence
 
 from holdfast.simulator.errors import invalid
-from holdfast.simulator.pieces import Marker, Piece, can_be_marked, read_marker
-from holdfast.simulator.request import Caller, Request
+from holdfast.simulator.pieces import Marker, PromptPiece, can_be_marked, read_marker
+from holdfast.simulator.request import ApiRequest, Caller
 from holdfast.simulator.settings import SimulatorSettings
 
 MARKER_LIMIT = 4  # published
@@ -16,12 +16,12 @@ SCOPE_BETA = "cache-scope-simulated"  # our own extension: entries shared by all
 
 
 def place_markers(
-    pieces: Sequence[Piece],
-    request: Request,
+    pieces: Sequence[PromptPiece],
+    request: ApiRequest,
     caller: Caller,
     minimum_tokens: int,
     settings: SimulatorSettings,
-) -> list[Piece]:
+) -> list[PromptPiece]:
     """Check the explicit markers, add the automatic one, and check the order of all."""
     marked = list(pieces)
     for piece in marked:
@@ -42,7 +42,7 @@ def place_markers(
     return marked
 
 
-def _check_marker(piece: Piece, caller: Caller) -> None:
+def _check_marker(piece: PromptPiece, caller: Caller) -> None:
     control = piece.block.get("cache_control")
     path = f"{piece.path}.{piece.type}" if piece.type else piece.path
     if not can_be_marked(piece):
@@ -65,7 +65,7 @@ def _check_control(control: object, path: str, caller: Caller) -> None:
         raise invalid(f"{path}.scope: Extra inputs are not permitted")
 
 
-def _long_enough(pieces: Sequence[Piece], minimum_tokens: int) -> int:
+def _long_enough(pieces: Sequence[PromptPiece], minimum_tokens: int) -> int:
     total = count = 0
     for piece in pieces:
         total += piece.tokens
@@ -73,7 +73,7 @@ def _long_enough(pieces: Sequence[Piece], minimum_tokens: int) -> int:
     return count
 
 
-def _mark_last(pieces: list[Piece], automatic: Marker, count: int) -> list[Piece]:
+def _mark_last(pieces: list[PromptPiece], automatic: Marker, count: int) -> list[PromptPiece]:
     """Mark the last block that can be; none at all means no caching."""
     for index in range(len(pieces) - 1, -1, -1):
         piece = pieces[index]
@@ -94,7 +94,7 @@ def _mark_last(pieces: list[Piece], automatic: Marker, count: int) -> list[Piece
     return pieces
 
 
-def _check_order(pieces: Sequence[Piece]) -> None:
+def _check_order(pieces: Sequence[PromptPiece]) -> None:
     """One-hour markers come before five-minute ones."""
     has_short = False
     for piece in pieces:

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.models.capabilities import Capabilities, capabilities, known_models
 from holdfast.models.prices import cost
-from holdfast.simulator.answers import Fitted, fit, natural_reason, stop_at_sequence
+from holdfast.simulator.answers import FittedAnswer, fit, natural_reason, stop_at_sequence
 from holdfast.simulator.brains import BrainRequest
 from holdfast.simulator.chat_shapes import (
     chat_message,
@@ -24,13 +24,13 @@ from holdfast.simulator.chat_shapes import (
     tools_of,
 )
 from holdfast.simulator.errors import ApiError, invalid
-from holdfast.simulator.faults import Fault
+from holdfast.simulator.faults import InjectedFault
 from holdfast.simulator.ids import new_id
-from holdfast.simulator.pieces import Measure
+from holdfast.simulator.pieces import PieceMeter
 from holdfast.simulator.prefix_cache import MINIMUM_TOKENS, PrefixMatch
 from holdfast.simulator.request import Caller, JsonObject
 from holdfast.simulator.simulation import Simulation
-from holdfast.simulator.stats import Record
+from holdfast.simulator.stats import ServedRequest
 from holdfast.simulator.stream import slices
 from holdfast.simulator.tokens import encode
 
@@ -48,7 +48,7 @@ class ChatReply:
     chunks: list[bytes]
     is_stream: bool
     match: PrefixMatch
-    record: Record
+    record: ServedRequest
 
 
 class ChatEndpoint:
@@ -75,7 +75,7 @@ class ChatEndpoint:
         stop = body.get("stop") or ()
         spoken = [block for block in answer.blocks if block["type"] != "thinking"]
         cut, _ = stop_at_sequence(spoken, [stop] if isinstance(stop, str) else list(stop))
-        fitted = fit(cut, room, Measure(self._simulation.bench.counter, able.tokenizer_scale))
+        fitted = fit(cut, room, PieceMeter(self._simulation.bench.counter, able.tokenizer_scale))
         reason = "max_tokens" if fitted.is_cut else answer.stop_reason or natural_reason(cut)
         served = _Served(
             match=match,
@@ -86,7 +86,7 @@ class ChatEndpoint:
         )
         return self._reply(body, caller, served)
 
-    def begin(self, reply: ChatReply, fault: Fault | None) -> None:
+    def begin(self, reply: ChatReply, fault: InjectedFault | None) -> None:
         """Note that a response's first byte leaves."""
         self._simulation.prefixes.commit(reply.match, self._simulation.clock.now())
         self._simulation.stats.add(replace(reply.record, fault=fault.name if fault else None))
@@ -140,7 +140,7 @@ class _Served:
     """One answered request, before it is written in either shape."""
 
     match: PrefixMatch
-    fitted: Fitted
+    fitted: FittedAnswer
     reason: str
     started: float
     is_written: bool
@@ -165,7 +165,7 @@ def openai_error(error: ApiError) -> JsonObject:
     return {"error": {"message": error.message, "type": kind, "param": param, "code": code}}
 
 
-def with_error_event(chunks: list[bytes], fault: Fault) -> list[bytes]:
+def with_error_event(chunks: list[bytes], fault: InjectedFault) -> list[bytes]:
     """End a stream with an error, as that API does after a 200."""
     return [*chunks[: fault.after_events], _data(openai_error(fault.error()))]
 
@@ -220,9 +220,9 @@ def _usage(served: _Served) -> JsonObject:
     }
 
 
-def _record(completion: JsonObject, caller: Caller, served: _Served) -> Record:
+def _record(completion: JsonObject, caller: Caller, served: _Served) -> ServedRequest:
     uncached = served.fresh_tokens - served.written_tokens
-    return Record(
+    return ServedRequest(
         endpoint="chat/completions",
         model=str(completion["model"]),
         workspace=caller.workspace,

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from holdfast.simulator.request import JsonObject, Request
+from holdfast.simulator.request import ApiRequest, JsonObject
 from holdfast.simulator.tokens import TokenCounter
 
 Tier = Literal["tools", "system", "messages"]
@@ -29,7 +29,7 @@ class Marker(NamedTuple):
     is_global: bool
 
 
-class Piece(NamedTuple):
+class PromptPiece(NamedTuple):
     """One block of the prompt, measured."""
 
     tier: Tier
@@ -51,7 +51,7 @@ class Piece(NamedTuple):
         return f"{self.tier}.{self.place[0]}"
 
 
-class Measure:
+class PieceMeter:
     """Makes pieces: hashes and counts blocks for one model."""
 
     def __init__(self, counter: TokenCounter, scale: float) -> None:
@@ -59,7 +59,9 @@ class Measure:
         self._scale = scale
         self._encoder = msgspec.json.Encoder()
 
-    def piece(self, tier: Tier, role: str, block: JsonObject, place: tuple[int, int]) -> Piece:
+    def piece(
+        self, tier: Tier, role: str, block: JsonObject, place: tuple[int, int]
+    ) -> PromptPiece:
         """Measure one block."""
         marker, read = None, block
         if "cache_control" in block or "cache_reference" in block:
@@ -67,7 +69,7 @@ class Measure:
             read = {key: value for key, value in block.items() if key not in NOT_READ}
         digest = self._digest(role, read)
         tokens = self._counter.block_tokens(read, digest, self._scale)
-        return Piece(tier, role, block.get("type", ""), block, digest, tokens, marker, place)
+        return PromptPiece(tier, role, block.get("type", ""), block, digest, tokens, marker, place)
 
     def _digest(self, role: str, block: JsonObject) -> bytes:
         """Hash a block with its role; plain text that was seen before is not hashed again."""
@@ -85,7 +87,7 @@ class Measure:
         return self._counter.text_tokens(text, self._scale)
 
 
-def take_apart(request: Request, measure: Measure) -> list[Piece]:
+def take_apart(request: ApiRequest, measure: PieceMeter) -> list[PromptPiece]:
     """List the request's pieces in prompt order, as sent."""
     tools = list(enumerate(request.tools or ()))
     pieces = [measure.piece("tools", "tools", t, (i, 0)) for i, t in tools if not is_web_tool(t)]
@@ -111,7 +113,7 @@ def read_marker(control: object) -> Marker | None:
     return Marker(lifetime, control.get("scope") == "global")
 
 
-def can_be_marked(piece: Piece) -> bool:
+def can_be_marked(piece: PromptPiece) -> bool:
     """Say whether a marker may stand on this piece: not on thinking, edits or empty text."""
     if piece.type in ("thinking", "redacted_thinking", "cache_edits"):
         return False

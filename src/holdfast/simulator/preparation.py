@@ -1,6 +1,6 @@
 """From a request to the prompt a model would read: checks, thinking, compactions, edits.
 
-Pure: a parsed request and its caller come in, a `Prepared` goes out or the API's
+Pure: a parsed request and its caller come in, a `PreparedPrompt` goes out or the API's
 refusal is raised. Nothing is looked up in the cache and nobody is asked; that is the
 `simulation`'s part. Counting tokens needs exactly this and no more.
 """
@@ -12,9 +12,9 @@ from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.simulator.compaction import adopt_compactions
 from holdfast.simulator.edits import EditContext, apply_edits, edits_of
 from holdfast.simulator.markers import place_markers
-from holdfast.simulator.pieces import Measure, Piece, take_apart
+from holdfast.simulator.pieces import PieceMeter, PromptPiece, take_apart
 from holdfast.simulator.prompt import Prompt, chain_prompt, salts_of
-from holdfast.simulator.request import Caller, JsonObject, Request
+from holdfast.simulator.request import ApiRequest, Caller, JsonObject
 from holdfast.simulator.settings import SimulatorSettings
 from holdfast.simulator.signing import Signer
 from holdfast.simulator.thinking import check_thinking, strip_earlier_thinking
@@ -23,16 +23,16 @@ from holdfast.simulator.validate import CACHE_EDITS_BETA, check_request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedPrompt:
     """A request that passed, and what the model would read of it."""
 
-    request: Request
+    request: ApiRequest
     caller: Caller
     able: Capabilities
-    measure: Measure
-    sent: Sequence[Piece]
+    measure: PieceMeter
+    sent: Sequence[PromptPiece]
     """The pieces as sent: thinking and diagnostics compare these."""
-    read: Sequence[Piece]
+    read: Sequence[PromptPiece]
     """The pieces after everything the server takes out."""
     prompt: Prompt
     original_tokens: int
@@ -51,13 +51,13 @@ class Workbench:
 
 
 def prepare(
-    request: Request, caller: Caller, bench: Workbench, *, is_count: bool = False
-) -> Prepared:
+    request: ApiRequest, caller: Caller, bench: Workbench, *, is_count: bool = False
+) -> PreparedPrompt:
     """Check a request and assemble its prompt."""
     settings = bench.settings
     able = capabilities(request.model)
     check_request(request, caller, able, settings, is_count=is_count)
-    measure = Measure(bench.counter, able.tokenizer_scale if settings.scales_tokens else 1.0)
+    measure = PieceMeter(bench.counter, able.tokenizer_scale if settings.scales_tokens else 1.0)
     sent = take_apart(request, measure)
     marked = place_markers(sent, request, caller, able.cache_minimum_tokens, settings)
     checked = check_thinking(marked, request, caller, able, settings, bench.signer)
@@ -70,7 +70,7 @@ def prepare(
     has_edits = CACHE_EDITS_BETA in caller.betas and settings.acts_on_cache_edits
     deletions = _deletions(edited.pieces) if has_edits else frozenset()
     prompt = chain_prompt(edited.pieces, salts, deletions)
-    return Prepared(
+    return PreparedPrompt(
         request=request,
         caller=caller,
         able=able,
@@ -84,7 +84,7 @@ def prepare(
     )
 
 
-def messages_of(pieces: Iterable[Piece]) -> tuple[JsonObject, ...]:
+def messages_of(pieces: Iterable[PromptPiece]) -> tuple[JsonObject, ...]:
     """Put message pieces together again, consecutive ones of a role as one message.
 
     A compaction is shown as what a model reads of it: the summary, said by the user.
@@ -104,7 +104,7 @@ def messages_of(pieces: Iterable[Piece]) -> tuple[JsonObject, ...]:
     return tuple(messages)
 
 
-def _deletions(pieces: Iterable[Piece]) -> frozenset[str]:
+def _deletions(pieces: Iterable[PromptPiece]) -> frozenset[str]:
     """Collect the tool uses whose results cache edits delete."""
     references: dict[object, str] = {}
     deleted: set[str] = set()

@@ -14,8 +14,8 @@ from hashlib import blake2b
 import msgspec
 
 from holdfast.models.capabilities import Capabilities
-from holdfast.simulator.pieces import DIGEST_BYTES, Marker, Piece
-from holdfast.simulator.request import JsonObject, Request
+from holdfast.simulator.pieces import DIGEST_BYTES, Marker, PromptPiece
+from holdfast.simulator.request import ApiRequest, JsonObject
 from holdfast.simulator.settings import SimulatorSettings
 
 RICH_TYPES = frozenset({"image", "document", "tool_result"})  # what can hold images or citations
@@ -47,7 +47,7 @@ class Prompt:
         return self.totals[-1] if self.totals else 0
 
 
-def chain_prompt(pieces: Iterable[Piece], salts: Salts, deleted: frozenset[str]) -> Prompt:
+def chain_prompt(pieces: Iterable[PromptPiece], salts: Salts, deleted: frozenset[str]) -> Prompt:
     """Chain the pieces, in tier order; cache edits alter the chain but take no position."""
     chain: list[bytes] = []
     totals: list[int] = []
@@ -71,7 +71,10 @@ def chain_prompt(pieces: Iterable[Piece], salts: Salts, deleted: frozenset[str])
 
 
 def salts_of(
-    request: Request, pieces: Iterable[Piece], able: Capabilities, settings: SimulatorSettings
+    request: ApiRequest,
+    pieces: Iterable[PromptPiece],
+    able: Capabilities,
+    settings: SimulatorSettings,
 ) -> Salts:
     """Derive the tiers' salts from a request's settings."""
     thinking = _thinking_salt(request, able), _effort_salt(request, settings)
@@ -101,7 +104,7 @@ def _salt(*parts: object) -> bytes:
     return blake2b(msgspec.json.encode(parts), digest_size=DIGEST_BYTES).digest()
 
 
-def _choice_salt(request: Request) -> tuple[str, str, bool]:
+def _choice_salt(request: ApiRequest) -> tuple[str, str, bool]:
     """Reduce the tool choice to what is rendered: `auto` is the same as none given."""
     choice = request.tool_choice or {}
     return (
@@ -111,14 +114,14 @@ def _choice_salt(request: Request) -> tuple[str, str, bool]:
     )
 
 
-def _thinking_salt(request: Request, able: Capabilities) -> tuple[str, int]:
+def _thinking_salt(request: ApiRequest, able: Capabilities) -> tuple[str, int]:
     """Reduce thinking to mode and budget; leaving it out means the model's default."""
     default = "disabled" if "disabled" in able.thinking_modes else "adaptive"
     config = request.thinking or {}
     return str(config.get("type", default)), int(config.get("budget_tokens") or 0)
 
 
-def _effort_salt(request: Request, settings: SimulatorSettings) -> str:
+def _effort_salt(request: ApiRequest, settings: SimulatorSettings) -> str:
     config = request.output_config or {}
     return str(config.get("effort") or settings.default_effort)
 

@@ -17,7 +17,7 @@ JsonObject = dict[str, Any]
 """A block, tool or setting as sent; the simulator's edge to the outside."""
 
 
-class Message(msgspec.Struct, frozen=True):
+class ApiMessage(msgspec.Struct, frozen=True):
     """One entry of `messages`."""
 
     role: str
@@ -32,11 +32,11 @@ class Message(msgspec.Struct, frozen=True):
         return self.content
 
 
-class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ApiRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of create and count_tokens, every published field."""
 
     model: str
-    messages: list[Message]
+    messages: list[ApiMessage]
     max_tokens: int | None = None
     system: str | list[JsonObject] | None = None
     tools: list[JsonObject] | None = None
@@ -81,13 +81,13 @@ class Caller:
     betas: frozenset[str] = frozenset()
 
 
-_decoder = msgspec.json.Decoder(Request)
+_decoder = msgspec.json.Decoder(ApiRequest)
 _MISSING = re.compile(r"missing required field `(\w+)`(?: - at `\$(.*)`)?")
 _UNKNOWN = re.compile(r"unknown field `(.+?)`")
 _WRONG = re.compile(r"(Expected .+?) - at `\$(.*)`")
 
 
-def parse_request(body: bytes) -> Request:
+def parse_request(body: bytes) -> ApiRequest:
     """Decode a body, or refuse it in the API's words."""
     try:
         return _decoder.decode(body)

@@ -27,15 +27,15 @@ from holdfast.simulator.brains.echo import EchoBrain
 from holdfast.simulator.clock import SimulatorClock
 from holdfast.simulator.control import advance, control
 from holdfast.simulator.errors import ApiError, invalid
-from holdfast.simulator.faults import Fault
+from holdfast.simulator.faults import InjectedFault
 from holdfast.simulator.ids import new_id
 from holdfast.simulator.models import DEFAULT_PAGE, find_model, model_list
 from holdfast.simulator.openai import ChatEndpoint, openai_error, with_error_event
 from holdfast.simulator.request import Caller, JsonObject, parse_object, parse_request
 from holdfast.simulator.settings import SimulatorSettings
-from holdfast.simulator.simulation import Outcome, Simulation
-from holdfast.simulator.stats import Record
-from holdfast.simulator.stream import Event, message_events
+from holdfast.simulator.simulation import ServedOutcome, Simulation
+from holdfast.simulator.stats import ServedRequest
+from holdfast.simulator.stream import StreamEvent, message_events
 from holdfast.simulator.wire import Headers, WireResponse
 
 DEFAULT_HOST = "127.0.0.1"
@@ -50,7 +50,7 @@ Endpoint = Callable[[HttpRequest], Awaitable[ASGIApp]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class RunningServer:
     """A simulator that is being served."""
 
     url: str
@@ -97,7 +97,7 @@ def running(
     brain: Brain | None = None,
     settings: SimulatorSettings | None = None,
     clock: SimulatorClock | None = None,
-) -> Iterator[Running]:
+) -> Iterator[RunningServer]:
     """Serve from a thread on a free loopback port until the block ends."""
     simulation = Simulation(brain or EchoBrain(), settings, clock)
     listener = _listen(DEFAULT_HOST, 0)
@@ -106,7 +106,7 @@ def running(
     thread.start()
     try:
         _await_start(server, thread)
-        yield Running(
+        yield RunningServer(
             url=f"http://{DEFAULT_HOST}:{listener.getsockname()[1]}", simulation=simulation
         )
     finally:
@@ -227,7 +227,7 @@ class _Server:
             return _json({"name": "holdfast simulator"})
         raise ApiError(404, f"Not found: {http.url.path}")
 
-    def _before(self, http: HttpRequest) -> Fault | None:
+    def _before(self, http: HttpRequest) -> InjectedFault | None:
         """Move the clock if asked, and refuse if a fault says so."""
         seconds = http.headers.get(ADVANCE_HEADER)
         if seconds is not None:
@@ -261,15 +261,20 @@ class _Server:
             betas=frozenset(beta.strip() for beta in betas if beta.strip()),
         )
 
-    def _streamed(self, outcome: Outcome, fault: Fault | None) -> ASGIApp:
+    def _streamed(self, outcome: ServedOutcome, fault: InjectedFault | None) -> ASGIApp:
         events = list(message_events(outcome, self._simulation.settings.delta_chars))
         if fault is not None and fault.stream == "error_event":
             error = fault.error().body(new_id("req_"))
-            events = [*events[: fault.after_events], Event("error", error)]
+            events = [*events[: fault.after_events], StreamEvent("error", error)]
         return self._sent([event.encoded() for event in events], outcome, fault, is_stream=True)
 
     def _sent(
-        self, chunks: list[bytes], outcome: Outcome, fault: Fault | None, *, is_stream: bool
+        self,
+        chunks: list[bytes],
+        outcome: ServedOutcome,
+        fault: InjectedFault | None,
+        *,
+        is_stream: bool,
     ) -> ASGIApp:
         simulation = self._simulation
 
@@ -294,7 +299,7 @@ class _Server:
             headers["retry-after"] = f"{error.retry_after_seconds:g}"
         if http.url.path.startswith("/v1/"):
             self._simulation.stats.add(
-                Record(
+                ServedRequest(
                     endpoint=http.url.path.removeprefix("/v1/"),
                     model="",
                     workspace="",

@@ -1,6 +1,6 @@
 """The simulated service: prepares requests, keeps the cache, asks the brain, bills.
 
-A parsed request comes in; an `Outcome` goes out, the whole response before a byte of
+A parsed request comes in; an `ServedOutcome` goes out, the whole response before a byte of
 it is sent. `begin` is called when the first byte leaves: only then can others read
 what this request wrote. HTTP, streams and faults are the server's part.
 """
@@ -9,8 +9,8 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.simulator.answers import Finished, finish
-from holdfast.simulator.brains import Answer, Brain, BrainRequest
+from holdfast.simulator.answers import FinishedAnswer, finish
+from holdfast.simulator.brains import Brain, BrainAnswer, BrainRequest
 from holdfast.simulator.cache import CachePlan, PromptCache
 from holdfast.simulator.clock import SimulatorClock
 from holdfast.simulator.compaction import (
@@ -27,29 +27,29 @@ from holdfast.simulator.diagnostics import Diagnostics
 from holdfast.simulator.errors import invalid
 from holdfast.simulator.faults import Faults
 from holdfast.simulator.ids import new_id
-from holdfast.simulator.pieces import Piece
+from holdfast.simulator.pieces import PromptPiece
 from holdfast.simulator.prefix_cache import PrefixCache
-from holdfast.simulator.preparation import Prepared, Workbench, messages_of, prepare
+from holdfast.simulator.preparation import PreparedPrompt, Workbench, messages_of, prepare
 from holdfast.simulator.prompt import chain_prompt, salts_of
-from holdfast.simulator.request import Caller, JsonObject, Request
+from holdfast.simulator.request import ApiRequest, Caller, JsonObject
 from holdfast.simulator.settings import SimulatorSettings
 from holdfast.simulator.signing import Signer
-from holdfast.simulator.stats import Record, Stats
+from holdfast.simulator.stats import ServedRequest, Stats
 from holdfast.simulator.thinking import BINDING_BETA, link_conversation
 from holdfast.simulator.tokens import TokenCounter
-from holdfast.simulator.usage import Iteration, Usage
+from holdfast.simulator.usage import BilledUsage, Iteration
 from holdfast.simulator.validate import CACHE_EDITS_BETA
 
 SUMMARY_OUTPUT_TOKENS = 8_000  # room for a summary, whatever the request's own limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ServedOutcome:
     """A complete response, not yet sent."""
 
-    prepared: Prepared
+    prepared: PreparedPrompt
     message: JsonObject
-    usage: Usage
+    usage: BilledUsage
     plans: Sequence[CachePlan]
     """What becomes readable when the response begins."""
     started: float
@@ -86,7 +86,7 @@ class Simulation:
         self.stats.clear()
         self._diagnostics.clear()
 
-    def count(self, request: Request, caller: Caller) -> JsonObject:
+    def count(self, request: ApiRequest, caller: Caller) -> JsonObject:
         """Count a request's tokens; nothing is cached and no compaction is triggered."""
         prepared = prepare(request, caller, self.bench, is_count=True)
         counted: JsonObject = {"input_tokens": prepared.prompt.total_tokens}
@@ -94,7 +94,7 @@ class Simulation:
             counted["context_management"] = {"original_input_tokens": prepared.original_tokens}
         return counted
 
-    async def create(self, request: Request, caller: Caller) -> Outcome:
+    async def create(self, request: ApiRequest, caller: Caller) -> ServedOutcome:
         """Answer a request, or raise the API's refusal."""
         started = self.clock.now()
         prepared = prepare(request, caller, self.bench)
@@ -109,7 +109,7 @@ class Simulation:
             return await self._compact_and_answer(prepared, plan, threshold, started)
         return await self._answer(prepared, plan, started)
 
-    def begin(self, outcome: Outcome) -> None:
+    def begin(self, outcome: ServedOutcome) -> None:
         """Note that a response's first byte leaves: its cache entries become readable."""
         now = self.clock.now()
         for plan in outcome.plans:
@@ -117,13 +117,13 @@ class Simulation:
         if outcome.prepared.request.diagnostics is not None:
             self._diagnostics.remember(outcome.prepared, outcome.message["id"])
 
-    def record(self, outcome: Outcome, fault: str | None = None) -> None:
+    def record(self, outcome: ServedOutcome, fault: str | None = None) -> None:
         """Put a response into the statistics."""
         request, usage = outcome.prepared.request, outcome.usage
         plan = usage.message.plan
         compactions = [i for i in usage.iterations if i.kind == "compaction"]
         self.stats.add(
-            Record(
+            ServedRequest(
                 endpoint="messages",
                 model=request.model,
                 workspace=outcome.prepared.caller.workspace,
@@ -144,12 +144,14 @@ class Simulation:
             )
         )
 
-    async def ask(self, request: BrainRequest) -> Answer:
+    async def ask(self, request: BrainRequest) -> BrainAnswer:
         """Ask the brain, waiting if it takes its time."""
         answer = self.brain.answer(request)
         return await answer if inspect.isawaitable(answer) else answer
 
-    async def _answer(self, prepared: Prepared, plan: CachePlan, started: float) -> Outcome:
+    async def _answer(
+        self, prepared: PreparedPrompt, plan: CachePlan, started: float
+    ) -> ServedOutcome:
         if prepared.request.max_tokens == 0:
             return self._outcome(prepared, (_message_iteration(plan, None),), [], started)
         answer = await self.ask(brain_request(prepared, prepared.read))
@@ -158,8 +160,8 @@ class Simulation:
         return self._outcome(prepared, iterations, finished.blocks, started, finished)
 
     async def _compact_on_demand(
-        self, prepared: Prepared, plan: CachePlan, started: float
-    ) -> Outcome:
+        self, prepared: PreparedPrompt, plan: CachePlan, started: float
+    ) -> ServedOutcome:
         """Return a signed summary of the whole conversation, and nothing else."""
         summary = await self._summarise(prepared, instructions_of(prepared.request))
         links = link_conversation(prepared.sent, self.bench.signer)
@@ -169,8 +171,8 @@ class Simulation:
         return self._outcome(prepared, iterations, [block], started)
 
     async def _compact_and_answer(
-        self, prepared: Prepared, plan: CachePlan, threshold: Threshold, started: float
-    ) -> Outcome:
+        self, prepared: PreparedPrompt, plan: CachePlan, threshold: Threshold, started: float
+    ) -> ServedOutcome:
         """Summarise past the threshold, then go on from the summary unless asked to pause."""
         summary = await self._summarise(prepared, threshold.instructions)
         block = make_threshold_block(summary)
@@ -185,7 +187,7 @@ class Simulation:
         iterations = (closing, _message_iteration(rest, finished))
         return self._outcome(prepared, iterations, [block, *finished.blocks], started, finished)
 
-    async def _summarise(self, prepared: Prepared, instructions: str | None) -> str:
+    async def _summarise(self, prepared: PreparedPrompt, instructions: str | None) -> str:
         asked = replace(
             brain_request(prepared, prepared.read),
             purpose="summary",
@@ -196,21 +198,23 @@ class Simulation:
         texts = [str(block["text"]) for block in answer.blocks if block.get("type") == "text"]
         return "\n".join(texts) or "The conversation so far held nothing to keep."
 
-    def _compaction_iteration(self, prepared: Prepared, plan: CachePlan, summary: str) -> Iteration:
+    def _compaction_iteration(
+        self, prepared: PreparedPrompt, plan: CachePlan, summary: str
+    ) -> Iteration:
         return Iteration(
             kind="compaction", plan=plan, output_tokens=prepared.measure.text_tokens(summary)
         )
 
     def _outcome(
         self,
-        prepared: Prepared,
+        prepared: PreparedPrompt,
         iterations: tuple[Iteration, ...],
         blocks: list[JsonObject],
         started: float,
-        finished: Finished | None = None,
-    ) -> Outcome:
+        finished: FinishedAnswer | None = None,
+    ) -> ServedOutcome:
         request, betas = prepared.request, prepared.caller.betas
-        usage = Usage(
+        usage = BilledUsage(
             iterations=iterations,
             speed=request.speed,
             shows_iterations=bool(betas & {ON_DEMAND_BETA, THRESHOLD_BETA}),
@@ -233,12 +237,12 @@ class Simulation:
         if BINDING_BETA in betas:
             message["input_transformations"] = list(prepared.transformations)
         plans = [iteration.plan for iteration in iterations]
-        return Outcome(
+        return ServedOutcome(
             prepared=prepared, message=message, usage=usage, plans=plans, started=started
         )
 
 
-def brain_request(prepared: Prepared, pieces: Sequence[Piece]) -> BrainRequest:
+def brain_request(prepared: PreparedPrompt, pieces: Sequence[PromptPiece]) -> BrainRequest:
     """Show a brain what the model would read."""
     request = prepared.request
     choice = request.tool_choice or {}
@@ -253,7 +257,7 @@ def brain_request(prepared: Prepared, pieces: Sequence[Piece]) -> BrainRequest:
     )
 
 
-def _check_window(prepared: Prepared, tokens: int) -> None:
+def _check_window(prepared: PreparedPrompt, tokens: int) -> None:
     """Refuse a prompt that does not fit; older models also want room for the output."""
     window = prepared.able.window_tokens
     if tokens > window:
@@ -266,7 +270,9 @@ def _check_window(prepared: Prepared, tokens: int) -> None:
         )
 
 
-def _resting_on(prepared: Prepared, block: JsonObject, settings: SimulatorSettings) -> Prepared:
+def _resting_on(
+    prepared: PreparedPrompt, block: JsonObject, settings: SimulatorSettings
+) -> PreparedPrompt:
     """Replace the conversation by the compaction that stands for it."""
     frame = [piece for piece in prepared.read if piece.tier != "messages"]
     standing = prepared.measure.piece("messages", "assistant", block, (0, 0))
@@ -275,7 +281,7 @@ def _resting_on(prepared: Prepared, block: JsonObject, settings: SimulatorSettin
     return replace(prepared, read=pieces, prompt=chain_prompt(pieces, salts, frozenset()))
 
 
-def _message_iteration(plan: CachePlan, finished: Finished | None) -> Iteration:
+def _message_iteration(plan: CachePlan, finished: FinishedAnswer | None) -> Iteration:
     if finished is None:
         return Iteration(kind="message", plan=plan, output_tokens=0)
     return Iteration(
@@ -286,7 +292,7 @@ def _message_iteration(plan: CachePlan, finished: Finished | None) -> Iteration:
     )
 
 
-def _stop_reason(finished: Finished | None, blocks: Sequence[JsonObject]) -> str:
+def _stop_reason(finished: FinishedAnswer | None, blocks: Sequence[JsonObject]) -> str:
     if finished is not None:
         return finished.stop_reason
     return "compaction" if blocks else "max_tokens"

@@ -12,7 +12,7 @@ from holdfast.simulator.request import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class ServedRequest:
     """One served or refused request."""
 
     endpoint: str
@@ -49,7 +49,7 @@ class Stats:
     """Running sums and the most recent records."""
 
     def __init__(self, limit: int) -> None:
-        self._recent: deque[Record] = deque(maxlen=limit)
+        self._recent: deque[ServedRequest] = deque(maxlen=limit)
         self.clear()
 
     def clear(self) -> None:
@@ -61,7 +61,7 @@ class Stats:
         self._cost = Cost()
         self._unpriced = 0
 
-    def add(self, record: Record) -> None:
+    def add(self, record: ServedRequest) -> None:
         """Count one request."""
         self._recent.append(record)
         self._requests[record.endpoint] += 1
@@ -100,7 +100,7 @@ def cost_json(cost: Cost) -> JsonObject:
     return {**parts, "total": cost.total}
 
 
-def _record_json(record: Record) -> JsonObject:
+def _record_json(record: ServedRequest) -> JsonObject:
     plain = {field.name: getattr(record, field.name) for field in fields(record)}
     plain["cost_usd"] = cost_json(record.cost) if record.cost else None
     del plain["cost"]

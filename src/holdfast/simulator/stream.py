@@ -11,10 +11,10 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.simulator.request import JsonObject
-from holdfast.simulator.simulation import Outcome
+from holdfast.simulator.simulation import ServedOutcome
 
 
-class Event(NamedTuple):
+class StreamEvent(NamedTuple):
     """One server-sent event."""
 
     name: str
@@ -25,7 +25,7 @@ class Event(NamedTuple):
         return b"event: %s\ndata: %s\n\n" % (self.name.encode(), msgspec.json.encode(self.data))
 
 
-def message_events(outcome: Outcome, delta_chars: int) -> Iterator[Event]:
+def message_events(outcome: ServedOutcome, delta_chars: int) -> Iterator[StreamEvent]:
     """Tell a response as a stream."""
     message = outcome.message
     yield _event("message_start", message=_opening(outcome))
@@ -41,11 +41,11 @@ def slices(text: str, size: int) -> Sequence[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-def _event(name: str, **fields: object) -> Event:
-    return Event(name, {"type": name, **fields})
+def _event(name: str, **fields: object) -> StreamEvent:
+    return StreamEvent(name, {"type": name, **fields})
 
 
-def _opening(outcome: Outcome) -> JsonObject:
+def _opening(outcome: ServedOutcome) -> JsonObject:
     """The message before anything is said; usage already knows the prompt."""
     opening = {
         **outcome.message,
@@ -58,7 +58,7 @@ def _opening(outcome: Outcome) -> JsonObject:
     return opening
 
 
-def _closing(outcome: Outcome) -> Event:
+def _closing(outcome: ServedOutcome) -> StreamEvent:
     message = outcome.message
     delta = {"stop_reason": message["stop_reason"], "stop_sequence": message["stop_sequence"]}
     fields: JsonObject = {"delta": delta, "usage": message["usage"]}
@@ -67,7 +67,7 @@ def _closing(outcome: Outcome) -> Event:
     return _event("message_delta", **fields)
 
 
-def _block_events(index: int, block: JsonObject, size: int) -> Iterator[Event]:
+def _block_events(index: int, block: JsonObject, size: int) -> Iterator[StreamEvent]:
     empty, deltas = _unrolled(block, size)
     yield _event("content_block_start", index=index, content_block=empty)
     for delta in deltas:

@@ -12,8 +12,8 @@ from hashlib import blake2b
 
 from holdfast.models.capabilities import Capabilities
 from holdfast.simulator.errors import invalid
-from holdfast.simulator.pieces import DIGEST_BYTES, Piece
-from holdfast.simulator.request import Caller, JsonObject, Request
+from holdfast.simulator.pieces import DIGEST_BYTES, PromptPiece
+from holdfast.simulator.request import ApiRequest, Caller, JsonObject
 from holdfast.simulator.settings import SimulatorSettings
 from holdfast.simulator.signing import CompactionSeal, Signer, ThinkingSeal
 
@@ -43,16 +43,16 @@ class Links:
 class CheckedThinking:
     """The pieces that remain, and what the API did to the others."""
 
-    pieces: list[Piece]
+    pieces: list[PromptPiece]
     transformations: list[JsonObject]
 
 
-def is_thinking(piece: Piece) -> bool:
+def is_thinking(piece: PromptPiece) -> bool:
     """Say whether a piece is thinking, readable or not."""
     return piece.type in THINKING
 
 
-def link_conversation(pieces: Iterable[Piece], signer: Signer) -> Links:
+def link_conversation(pieces: Iterable[PromptPiece], signer: Signer) -> Links:
     """Chain the pieces as sent; a signed compaction resumes the chain it stands for."""
     link = frame = run_start = message_start = b""
     seal = b""
@@ -82,8 +82,8 @@ def link_conversation(pieces: Iterable[Piece], signer: Signer) -> Links:
 
 
 def check_thinking(
-    pieces: Sequence[Piece],
-    request: Request,
+    pieces: Sequence[PromptPiece],
+    request: ApiRequest,
     caller: Caller,
     able: Capabilities,
     settings: SimulatorSettings,
@@ -95,7 +95,7 @@ def check_thinking(
     links = link_conversation(pieces, signer)
     latest = max((p.place[0] for p in pieces if p.role == "assistant"), default=-1)
     behaviour = _mismatch_behaviour(request, settings)
-    kept: list[Piece] = []
+    kept: list[PromptPiece] = []
     transformations: list[JsonObject] = []
     dropped_messages: set[int] = set()
     for piece in pieces:
@@ -122,7 +122,7 @@ def check_thinking(
     return CheckedThinking(pieces=kept, transformations=transformations)
 
 
-def strip_earlier_thinking(pieces: Sequence[Piece], able: Capabilities) -> list[Piece]:
+def strip_earlier_thinking(pieces: Sequence[PromptPiece], able: Capabilities) -> list[PromptPiece]:
     """On models that do not keep it, drop thinking from before the last user text."""
     if able.keeps_thinking or {piece.type for piece in pieces}.isdisjoint(THINKING):
         return list(pieces)
@@ -135,7 +135,7 @@ def strip_earlier_thinking(pieces: Sequence[Piece], able: Capabilities) -> list[
     ]
 
 
-def turn_numbers(pieces: Sequence[Piece]) -> list[int]:
+def turn_numbers(pieces: Sequence[PromptPiece]) -> list[int]:
     """Number each piece's turn: a user message with more than tool results begins one."""
     opening = {
         piece.place[0]
@@ -181,7 +181,7 @@ def digest(content: bytes) -> bytes:
     return blake2b(content, digest_size=DIGEST_BYTES).digest()
 
 
-def _resume(piece: Piece, frame: bytes, signer: Signer) -> CompactionSeal | None:
+def _resume(piece: PromptPiece, frame: bytes, signer: Signer) -> CompactionSeal | None:
     """Take up the chain a signed compaction stands for, if tools and system are unchanged."""
     if piece.type != "compaction":
         return None
@@ -192,7 +192,7 @@ def _resume(piece: Piece, frame: bytes, signer: Signer) -> CompactionSeal | None
 
 
 def _verified_seal(
-    piece: Piece, latest: int, settings: SimulatorSettings, signer: Signer
+    piece: PromptPiece, latest: int, settings: SimulatorSettings, signer: Signer
 ) -> ThinkingSeal | None:
     """Read a block's seal; refuse altered text, and foreign signatures unless allowed."""
     seal = signer.read(piece.block.get("signature"))
@@ -211,7 +211,7 @@ def _verified_seal(
 
 
 def _mismatch(
-    seal: ThinkingSeal | None, piece: Piece, links: Links, caller: Caller, able: Capabilities
+    seal: ThinkingSeal | None, piece: PromptPiece, links: Links, caller: Caller, able: Capabilities
 ) -> str | None:
     """Name the first binding a block fails, in the API's order of precedence."""
     if seal is None:
@@ -229,7 +229,7 @@ def _mismatch(
     return "prefix_binding_mismatch"
 
 
-def _mismatch_behaviour(request: Request, settings: SimulatorSettings) -> str:
+def _mismatch_behaviour(request: ApiRequest, settings: SimulatorSettings) -> str:
     """Decide between error, drop_block and allow; sending the control turns the check on."""
     binding = (request.thinking or {}).get("block_binding")
     if isinstance(binding, dict) and binding.get("prefix_mismatch_behavior"):
@@ -237,9 +237,9 @@ def _mismatch_behaviour(request: Request, settings: SimulatorSettings) -> str:
     return "error" if settings.enforces_binding else "allow"
 
 
-def _told(kind: str, piece: Piece, reason: str) -> JsonObject:
+def _told(kind: str, piece: PromptPiece, reason: str) -> JsonObject:
     return {"type": kind, "path": piece.path, "reason": reason}
 
 
-def _is_said(piece: Piece) -> bool:
+def _is_said(piece: PromptPiece) -> bool:
     return piece.type not in ("tool_result", "cache_edits")

@@ -42,7 +42,7 @@ class Iteration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class BilledUsage:
     """All iterations of one response, and which of the optional fields to show."""
 
     iterations: tuple[Iteration, ...]

@@ -16,7 +16,7 @@ from holdfast.simulator.compaction import (
 from holdfast.simulator.conversation import check_conversation
 from holdfast.simulator.edits import CLEAR_THINKING, CLEAR_TOOL_USES, COMPACT, edits_of
 from holdfast.simulator.errors import ApiError, invalid
-from holdfast.simulator.request import Caller, JsonObject, Request
+from holdfast.simulator.request import ApiRequest, Caller, JsonObject
 from holdfast.simulator.settings import SimulatorSettings
 
 STRICT_VERSION = "2026-10-21"  # from here on sampling parameters are refused
@@ -27,7 +27,7 @@ FORCING = ("any", "tool")
 
 
 def check_request(
-    request: Request,
+    request: ApiRequest,
     caller: Caller,
     able: Capabilities,
     settings: SimulatorSettings,
@@ -48,13 +48,13 @@ def check_request(
     _check_blocks(request, caller, able)
 
 
-def _check_model(request: Request, able: Capabilities, settings: SimulatorSettings) -> None:
+def _check_model(request: ApiRequest, able: Capabilities, settings: SimulatorSettings) -> None:
     is_known = able.model in known_models() or able.family == "simulator"
     if not is_known and not settings.accepts_unknown_models:
         raise ApiError(404, f"model: {request.model}")
 
 
-def _check_max_tokens(request: Request, able: Capabilities) -> None:
+def _check_max_tokens(request: ApiRequest, able: Capabilities) -> None:
     limit = request.max_tokens
     if limit is None:
         raise invalid("max_tokens: Field required")
@@ -69,7 +69,7 @@ def _check_max_tokens(request: Request, able: Capabilities) -> None:
         _check_prewarm(request)
 
 
-def _check_prewarm(request: Request) -> None:
+def _check_prewarm(request: ApiRequest) -> None:
     """Zero output only fills the cache; what shapes an output cannot be combined with it."""
     config = request.output_config or {}
     for is_set, name in (
@@ -82,7 +82,7 @@ def _check_prewarm(request: Request) -> None:
             raise invalid(f"max_tokens: 0 cannot be combined with `{name}`")
 
 
-def _check_sampling(request: Request, caller: Caller) -> None:
+def _check_sampling(request: ApiRequest, caller: Caller) -> None:
     if caller.version < STRICT_VERSION:
         return
     for name in ("temperature", "top_p", "top_k"):
@@ -90,7 +90,7 @@ def _check_sampling(request: Request, caller: Caller) -> None:
             raise invalid(f"{name}: Extra inputs are not permitted")
 
 
-def _check_thinking(request: Request, able: Capabilities) -> None:
+def _check_thinking(request: ApiRequest, able: Capabilities) -> None:
     thinking = request.thinking
     if thinking is None:
         return
@@ -113,7 +113,7 @@ def _check_thinking(request: Request, able: Capabilities) -> None:
         raise invalid("Thinking may not be enabled when tool_choice forces tool use.")
 
 
-def _check_tools(request: Request, able: Capabilities) -> None:
+def _check_tools(request: ApiRequest, able: Capabilities) -> None:
     names = [str(tool.get("name")) for tool in request.tools or () if "name" in tool]
     if len(names) != len(set(names)):
         raise invalid("tools: Tool names must be unique.")
@@ -127,7 +127,7 @@ def _check_tools(request: Request, able: Capabilities) -> None:
         raise invalid(f"Tool {choice.get('name')!r} not found in provided tools")
 
 
-def _check_betas(request: Request, caller: Caller, able: Capabilities) -> None:
+def _check_betas(request: ApiRequest, caller: Caller, able: Capabilities) -> None:
     """Refuse beta fields without their header, and on models that lack them."""
     if request.compaction is not None:
         _want(ON_DEMAND_BETA in caller.betas, "compaction: Extra inputs are not permitted")
@@ -155,7 +155,7 @@ def _check_betas(request: Request, caller: Caller, able: Capabilities) -> None:
         )
 
 
-def _check_blocks(request: Request, caller: Caller, able: Capabilities) -> None:
+def _check_blocks(request: ApiRequest, caller: Caller, able: Capabilities) -> None:
     """Refuse blocks in places or versions that do not take them."""
     is_strict = caller.version >= STRICT_VERSION
     images = 0

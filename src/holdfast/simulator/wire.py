@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from starlette.types import Receive, Scope, Send
 
-from holdfast.simulator.faults import Fault
+from holdfast.simulator.faults import InjectedFault
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -24,7 +24,7 @@ class WireResponse:
         *,
         headers: Headers,
         begin: Callable[[], None],
-        fault: Fault | None = None,
+        fault: InjectedFault | None = None,
         is_stream: bool = False,
         stalled_seconds: float = 0.0,
     ) -> None:
@@ -86,7 +86,7 @@ class WireResponse:
             return
 
 
-def _bent_body(body: bytes, fault: Fault) -> Sequence[bytes]:
+def _bent_body(body: bytes, fault: InjectedFault) -> Sequence[bytes]:
     match fault.stream:
         case "cut":
             return [body[: len(body) // 2]]

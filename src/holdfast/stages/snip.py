@@ -57,7 +57,7 @@ def plan_snip(view: View, marks: Marks, *, drops: bool = False) -> Snipped | Non
         if (item := view.item_of(n)) is not None
         and item.order < end
         and not _stands_fast(view, item)
-        and (mark.by == "user" or n not in view.fate.vetoes)
+        and (mark.by == "user" or n not in view.in_force.vetoes)
     }
     if not chosen:
         return None

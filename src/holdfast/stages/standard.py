@@ -11,7 +11,7 @@ from holdfast.stages.clear.clear import Clearing
 from holdfast.stages.collapse.collapse import collapse
 from holdfast.stages.compact.compact import Compaction
 from holdfast.stages.compact.from_notes import FromNotes
-from holdfast.stages.notes.notes import Noting
+from holdfast.stages.notes.notes import Notes
 from holdfast.stages.snip import Snip
 from holdfast.stages.spill.spill import Spill
 from holdfast.turn.engine import Engine
@@ -25,7 +25,7 @@ class StandardStages:
     snip: Snip = field(default_factory=Snip)
     clear: Clearing = field(default_factory=Clearing)
     compact: Compaction = field(default_factory=Compaction)
-    notes: Noting = field(default_factory=Noting)
+    notes: Notes = field(default_factory=Notes)
 
     def attach(self, engine: Engine) -> None:
         """Let them run before each of an engine's calls, behind the stages that are there."""

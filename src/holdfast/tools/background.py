@@ -5,9 +5,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from holdfast.tools.bash import LIMIT_CHARS
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
-from holdfast.tools.shells import Background
+from holdfast.tools.shells import BackgroundCommand
 
 
 class ShellInput(Input, frozen=True, kw_only=True):
@@ -16,9 +16,9 @@ class ShellInput(Input, frozen=True, kw_only=True):
     shell_id: Annotated[str, Meta(description="The id that Bash gave.")]
 
 
-async def bash_output(given: ShellInput, workplace: Workplace) -> Outcome:
+async def bash_output(given: ShellInput, tool_context: ToolContext) -> Outcome:
     """Give what a command printed since the last look, and whether it still runs."""
-    shell = _shell(given.shell_id, workplace)
+    shell = _shell(given.shell_id, tool_context)
     if shell.running.status is not None:
         await shell.ending
     news = shell.news()
@@ -31,26 +31,26 @@ async def bash_output(given: ShellInput, workplace: Workplace) -> Outcome:
     )
 
 
-async def kill_shell(given: ShellInput, workplace: Workplace) -> Outcome:
+async def kill_shell(given: ShellInput, tool_context: ToolContext) -> Outcome:
     """End a command and everything it started."""
-    shell = _shell(given.shell_id, workplace)
+    shell = _shell(given.shell_id, tool_context)
     if shell.running.status is not None:
         return Outcome(content=f"{shell.id} had already ended. {_state(shell)}")
     shell.is_stopped = True
-    await workplace.shells.stop(shell.running)
+    await tool_context.shells.stop(shell.running)
     await shell.ending
     return Outcome(content=f"Stopped {shell.id}: {shell.command}", note=f"stopped {shell.id}")
 
 
-def _shell(id: str, workplace: Workplace) -> Background:
-    shells = workplace.shells.background
+def _shell(id: str, tool_context: ToolContext) -> BackgroundCommand:
+    shells = tool_context.shells.background
     if id not in shells:
         known = ", ".join(shells) or "none"
         raise Refused(f"No background command is called {id!r}; there are: {known}.")
     return shells[id]
 
 
-def _state(shell: Background) -> str:
+def _state(shell: BackgroundCommand) -> str:
     status = shell.running.status
     if status is None:
         return "Still running."

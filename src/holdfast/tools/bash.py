@@ -13,10 +13,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.permissions.readonly import is_read_only_command
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
-from holdfast.tools.shell import Launch, Running, shell_arguments
+from holdfast.tools.shell import Launch, RunningCommand, shell_arguments
 
 LIMIT_CHARS = 30_000
 """Longer output is spilled: a test run's report fits, a build log does not."""
@@ -44,41 +44,41 @@ class BashInput(Input, frozen=True, kw_only=True):
     ] = False
 
 
-async def bash(given: BashInput, workplace: Workplace) -> Outcome:
+async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
     """Run a command line."""
-    _check(given, workplace)
+    _check(given, tool_context)
     name = uuid.uuid4().hex[:12]
     # Where a background command ends up moves nobody.
-    landing = None if given.run_in_background else workplace.scratch / f"at-{name}"
-    running = await workplace.shells.start(
+    landing = None if given.run_in_background else tool_context.scratch / f"at-{name}"
+    running = await tool_context.shells.start(
         Launch(
             arguments=shell_arguments(given.command, landing),
-            directory=workplace.directory,
-            variables=workplace.variables,
-            output=workplace.scratch / f"output-{name}.txt",
+            directory=tool_context.directory,
+            variables=tool_context.variables,
+            output=tool_context.scratch / f"output-{name}.txt",
             is_filed=given.run_in_background,
         )
     )
     if landing is None:
-        return _sent_back(given, running, workplace)
+        return _sent_back(given, running, tool_context)
     try:
-        return await _waited(given, running, landing, workplace)
+        return await _waited(given, running, landing, tool_context)
     finally:
         landing.unlink(missing_ok=True)
 
 
-def _check(given: BashInput, workplace: Workplace) -> None:
+def _check(given: BashInput, tool_context: ToolContext) -> None:
     """Refuse what cannot be started, and make the place where its output goes."""
     if len(given.command.encode()) > COMMAND_BYTES:
         raise Refused("The command is too long for one line. Write it to a file and run that.")
-    if not workplace.directory.is_dir():
-        gone, workplace.directory = workplace.directory, workplace.root
-        raise Refused(f"{gone} is gone. The working directory is {workplace.root} again.")
-    workplace.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not tool_context.directory.is_dir():
+        gone, tool_context.directory = tool_context.directory, tool_context.root
+        raise Refused(f"{gone} is gone. The working directory is {tool_context.root} again.")
+    tool_context.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-def _sent_back(given: BashInput, running: Running, workplace: Workplace) -> Outcome:
-    shell = workplace.shells.send_back(running, given.command)
+def _sent_back(given: BashInput, running: RunningCommand, tool_context: ToolContext) -> Outcome:
+    shell = tool_context.shells.send_back(running, given.command)
     said = (
         f"Runs in the background as {shell.id}. BashOutput brings what it prints, KillShell "
         f"ends it; its output also goes to {running.capture.file}."
@@ -87,22 +87,22 @@ def _sent_back(given: BashInput, running: Running, workplace: Workplace) -> Outc
 
 
 async def _waited(
-    given: BashInput, running: Running, landing: Path, workplace: Workplace
+    given: BashInput, running: RunningCommand, landing: Path, tool_context: ToolContext
 ) -> Outcome:
     limit_seconds = min(given.timeout / 1_000, MAX_TIMEOUT_SECONDS)
     try:
-        if not await _watch(running, limit_seconds, workplace):
-            await workplace.shells.stop(running)
+        if not await _watch(running, limit_seconds, tool_context):
+            await tool_context.shells.stop(running)
             return _timed_out(running, limit_seconds)
-        await workplace.shells.finish(running)
+        await tool_context.shells.finish(running)
     except asyncio.CancelledError:
-        await workplace.shells.stop(running)
+        await tool_context.shells.stop(running)
         raise
-    remarks = [*_moved(landing, workplace), *_left_over(running)]
+    remarks = [*_moved(landing, tool_context), *_left_over(running)]
     return _ended(given.command, running, remarks)
 
 
-async def _watch(running: Running, limit_seconds: float, workplace: Workplace) -> bool:
+async def _watch(running: RunningCommand, limit_seconds: float, tool_context: ToolContext) -> bool:
     """Wait for the end, telling the last line of output now and then."""
     waited = 0.0
     while waited < limit_seconds:
@@ -110,11 +110,11 @@ async def _watch(running: Running, limit_seconds: float, workplace: Workplace) -
         if await running.wait(step):
             return True
         waited += step
-        workplace.report(running.capture.last_line())
+        tool_context.report(running.capture.last_line())
     return False
 
 
-def _timed_out(running: Running, limit_seconds: float) -> Outcome:
+def _timed_out(running: RunningCommand, limit_seconds: float) -> Outcome:
     said = f"Stopped after {limit_seconds:g} s without an end."
     advice = "Give it more time with `timeout`, or run it in the background."
     return Outcome(
@@ -122,7 +122,7 @@ def _timed_out(running: Running, limit_seconds: float) -> Outcome:
     )
 
 
-def _ended(command: str, running: Running, remarks: list[str]) -> Outcome:
+def _ended(command: str, running: RunningCommand, remarks: list[str]) -> Outcome:
     status = running.status
     assert status is not None
     text = running.capture.text()
@@ -148,21 +148,21 @@ def _how_it_failed(status: int) -> str:
         return f"Ended by signal {-status}."
 
 
-def _moved(landing: Path, workplace: Workplace) -> list[str]:
+def _moved(landing: Path, tool_context: ToolContext) -> list[str]:
     """Follow the command to the directory it went to, unless that is not ours."""
     try:
         reached = Path(landing.read_text(encoding="utf-8").removesuffix("\n"))
     except (OSError, UnicodeDecodeError):
         return []
-    if reached == workplace.directory.resolve() or not reached.is_dir():
+    if reached == tool_context.directory.resolve() or not reached.is_dir():
         return []
-    if not workplace.is_within(reached):
-        return [f"{reached} is outside the working directories; still in {workplace.directory}."]
-    workplace.directory = reached
+    if not tool_context.is_within(reached):
+        return [f"{reached} is outside the working directories; still in {tool_context.directory}."]
+    tool_context.directory = reached
     return [f"The working directory is now {reached}."]
 
 
-def _left_over(running: Running) -> list[str]:
+def _left_over(running: RunningCommand) -> list[str]:
     if not running.left_over:
         return []
     count = "1 process" if running.left_over == 1 else f"{running.left_over} processes"

@@ -29,7 +29,7 @@ class Todo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PlanMode:
     """Whether the agent only plans, and where the plan lies."""
 
     is_on: bool = False
@@ -46,7 +46,7 @@ def estimated_tokens(text: str) -> int:
 
 
 @dataclass(slots=True, kw_only=True)
-class Workplace:
+class ToolContext:
     """What the tools of one session share."""
 
     root: Path
@@ -62,7 +62,7 @@ class Workplace:
     """Directories beside the root in which the agent works."""
     files: Files = field(default_factory=Files)
     todos: tuple[Todo, ...] = ()
-    plan: Plan = field(default_factory=Plan)
+    plan: PlanMode = field(default_factory=PlanMode)
     shells: Shells = field(default_factory=Shells)
     variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """The environment of commands."""
@@ -100,7 +100,7 @@ class Workplace:
         real = path.resolve()
         return any(real.is_relative_to(root.resolve()) for root in (*self.roots, self.scratch))
 
-    def fork(self) -> "Workplace":
+    def fork(self) -> "ToolContext":
         """Make a copy that can go its own way; it knows the files but owns no commands."""
         return replace(self, files=self.files.copy(), shells=Shells(), is_fork=True)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.messages import JsonObject
-from holdfast.tools.protocol import LIMIT_CHARS, Kind, Tool
+from holdfast.tools.protocol import LIMIT_CHARS, Tool, ToolKind
 
 HISTORY = "History"
 """The tool that opens whatever left the view; named to a model where its frame has it."""
@@ -29,7 +29,7 @@ MCP_CHARS = 100_000
 class Described:
     """What the stages need to know of a tool."""
 
-    kind: Kind = "other"
+    kind: ToolKind = "other"
     path_inputs: tuple[str, ...] = ()
     command_input: str = ""
     is_repeatable: bool = False

@@ -10,10 +10,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
-from holdfast.tools.source import Source
-from holdfast.tools.target import Target, open_target
+from holdfast.tools.source import SourceText
+from holdfast.tools.target import EditTarget, open_target
 
 LISTED_PLACES = 10
 """Of several matches, so many are named by line."""
@@ -30,25 +30,25 @@ class EditInput(Input, frozen=True, kw_only=True):
     replace_all: Annotated[bool, Meta(description="Replace every place, not just one.")] = False
 
 
-async def edit(given: EditInput, workplace: Workplace) -> Outcome:
+async def edit(given: EditInput, tool_context: ToolContext) -> Outcome:
     """Replace a text in a file."""
     old, new = (text.replace("\r\n", "\n") for text in (given.old_string, given.new_string))
-    target = open_target(workplace.resolve(given.file_path), workplace)
+    target = open_target(tool_context.resolve(given.file_path), tool_context)
     if not old:
-        return _created(target, new, workplace)
+        return _created(target, new, tool_context)
     if old == new:
         raise Refused("old_string and new_string are the same; there is nothing to do.")
     source = target.known(given.file_path)
     spans = _spans(source.text, old, given)
     changed = source.replaced(spans, new)
-    target.store(changed, workplace)
+    target.store(changed, tool_context)
     return Outcome(content=_said(given, source, spans, new), note=_note(target, spans, old, new))
 
 
-def _created(target: Target, text: str, workplace: Workplace) -> Outcome:
+def _created(target: EditTarget, text: str, tool_context: ToolContext) -> Outcome:
     if target.source is not None and target.source.raw:
         raise Refused(f"{target.path} is not empty: an empty old_string only makes a new file.")
-    target.store((target.source or Source("")).rewritten(text), workplace)
+    target.store((target.source or SourceText("")).rewritten(text), tool_context)
     return Outcome(content=f"Wrote {target.path}.", note=f"created {target.path.name}")
 
 
@@ -91,7 +91,7 @@ def _not_found(text: str, old: str, path: str) -> str:
     )
 
 
-def _said(given: EditInput, source: Source, spans: list[tuple[int, int]], new: str) -> str:
+def _said(given: EditInput, source: SourceText, spans: list[tuple[int, int]], new: str) -> str:
     first = _line_at(source.text, spans[0][0])
     if len(spans) > 1:
         return f"Edited {given.file_path}: {len(spans)} places, the first in line {first}."
@@ -100,7 +100,7 @@ def _said(given: EditInput, source: Source, spans: list[tuple[int, int]], new: s
     return f"Edited {given.file_path}: {where}."
 
 
-def _note(target: Target, spans: list[tuple[int, int]], old: str, new: str) -> str:
+def _note(target: EditTarget, spans: list[tuple[int, int]], old: str, new: str) -> str:
     removed, added = (len(spans) * len(text.splitlines()) for text in (old, new))
     return f"edited {target.path.name}: −{removed} +{added} lines"
 

@@ -1,6 +1,6 @@
 """What the agent knows of files: which it read, when, which lines, and what they were then.
 
-Reads and writes come in as `Seen`; out come the answers to three questions: may this file
+Reads and writes come in as `SeenFile`; out come the answers to three questions: may this file
 be written (it was read, and is still what was read), would reading it again bring anything
 new, and which files changed behind the agent's back. The least recently used are forgotten
 first. The texts are kept to tell what changed. A file is the same by whatever link it is
@@ -51,7 +51,7 @@ def stamp_of(status: os.stat_result, content: bytes | None) -> Stamp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenFile:
     """A file as the agent last saw it."""
 
     path: Path
@@ -73,7 +73,7 @@ class Files:
     def __init__(self, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES) -> None:
         self.max_files = max_files
         self.max_bytes = max_bytes
-        self._seen: OrderedDict[Path, Seen] = OrderedDict()
+        self._seen: OrderedDict[Path, SeenFile] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -84,7 +84,7 @@ class Files:
         """What the kept texts weigh."""
         return self._bytes
 
-    def record(self, seen: Seen) -> None:
+    def record(self, seen: SeenFile) -> None:
         """Remember a file as it is now; what was shown of the same content still counts."""
         seen = replace(seen, path=_real(seen.path))
         before = self._seen.get(seen.path)
@@ -102,7 +102,7 @@ class Files:
         while len(self._seen) > self.max_files or self._bytes > self.max_bytes:
             self._forget(next(iter(self._seen)))
 
-    def of(self, path: Path) -> Seen | None:
+    def of(self, path: Path) -> SeenFile | None:
         """Give what is known of a file and count it as used."""
         path = _real(path)
         if path not in self._seen:
@@ -121,11 +121,11 @@ class Files:
         for path in self._seen:
             self.disarm(path)
 
-    def newest_first(self) -> tuple[Seen, ...]:
+    def newest_first(self) -> tuple[SeenFile, ...]:
         """List what is known, most recently used first."""
         return tuple(reversed(self._seen.values()))
 
-    def changed(self) -> tuple[Seen, ...]:
+    def changed(self) -> tuple[SeenFile, ...]:
         """List, as they were seen, the files that are now different or gone."""
         return tuple(seen for seen in self.newest_first() if _is_stale(seen))
 
@@ -145,11 +145,11 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _weight(seen: Seen) -> int:
+def _weight(seen: SeenFile) -> int:
     return len(seen.text.encode("utf-8", "surrogatepass"))
 
 
-def _is_stale(seen: Seen) -> bool:
+def _is_stale(seen: SeenFile) -> bool:
     """Compare a file with what was seen; an untouched one is not even opened."""
     try:
         status = seen.path.stat()

@@ -18,7 +18,7 @@ from holdfast.tools.skills import front_matter
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*$\r?\n?", re.DOTALL | re.MULTILINE)
 
 
-class Unreadable(ValueError):
+class UnreadableFrontMatter(ValueError):
     """The front matter says nothing that could be a definition."""
 
 
@@ -26,7 +26,7 @@ def read_front(text: str) -> tuple[JsonObject, str]:
     """Split a file into its fields, their names in one spelling, and its body."""
     found = _FRONT.match(text)
     if found is None:
-        raise Unreadable("it does not begin with fields between two --- lines")
+        raise UnreadableFrontMatter("it does not begin with fields between two --- lines")
     parsed = _parsed(found[1])
     fields = parsed if isinstance(parsed, dict) else dict(front_matter(text)[0])
     return {_spelling(str(key)): value for key, value in fields.items()}, text[

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.grep import existing, newest_first, path_filter, too_long
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.scan import Query
@@ -26,27 +26,27 @@ class GlobInput(Input, frozen=True, kw_only=True):
     path: Annotated[str, Meta(description="Where to look; the working directory by default.")] = ""
 
 
-async def glob(given: GlobInput, workplace: Workplace) -> Outcome:
+async def glob(given: GlobInput, tool_context: ToolContext) -> Outcome:
     """Find files by name."""
     if given.pattern.startswith(("/", "~", "../")):
         raise Refused("A pattern counts from `path`: give the directory there.")
-    top = existing(given.path, workplace)
+    top = existing(given.path, tool_context)
     if not top.is_dir():
         raise Refused(f"{given.path} is a file; name a directory to look in.")
     query = Query(path=str(top), wanted=path_filter(given.pattern))
     try:
-        names = await find_names(query, workplace)
+        names = await find_names(query, tool_context)
     except TimeoutError:
         raise Refused(too_long(str(top))) from None
     found = newest_first(query, names)
-    return _outcome(given, found, workplace)
+    return _outcome(given, found, tool_context)
 
 
-def _outcome(given: GlobInput, found: list[Path], workplace: Workplace) -> Outcome:
+def _outcome(given: GlobInput, found: list[Path], tool_context: ToolContext) -> Outcome:
     if not found:
         where = given.path or "the working directory"
         return Outcome(content=f"No file in {where} is like {given.pattern}.", note="no file")
-    lines = [workplace.shown(path) for path in found[:MAX_FILES]]
+    lines = [tool_context.shown(path) for path in found[:MAX_FILES]]
     if len(found) > MAX_FILES:
         lines.append(f"[The {MAX_FILES} newest of {len(found):,} files; ask more narrowly.]")
     note = f"{len(found):,} file{'s' if len(found) != 1 else ''}"

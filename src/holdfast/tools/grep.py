@@ -15,11 +15,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.globs import glob_expression
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.scan import Query
-from holdfast.tools.search import SEARCH_SECONDS, Gap, Line, find_lines, find_names
+from holdfast.tools.search import SEARCH_SECONDS, Gap, MatchedLine, find_lines, find_names
 
 LIMIT_CHARS = 20_000
 """Longer results are spilled: who finds that much has to look closer anyway."""
@@ -76,7 +76,7 @@ class GrepInput(Input, frozen=True, kw_only=True):
         Meta(description="File names (default), lines, or matching lines per file."),
     ] = "files_with_matches"
     ignore_case: Annotated[bool, Meta(description="Ignore case.")] = field(name="-i", default=False)
-    with_numbers: Annotated[bool, Meta(description="Line numbers, on by default.")] = field(
+    with_numbers: Annotated[bool, Meta(description="MatchedLine numbers, on by default.")] = field(
         name="-n", default=True
     )
     before: Annotated[ContextLines, Meta(description="Lines before each match.")] = field(
@@ -95,27 +95,27 @@ class GrepInput(Input, frozen=True, kw_only=True):
     offset: Annotated[int, Meta(description="How many to skip first.", ge=0)] = 0
 
 
-async def grep(given: GrepInput, workplace: Workplace) -> Outcome:
+async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
     """Find a pattern."""
-    top = existing(given.path, workplace)
+    top = existing(given.path, tool_context)
     query = _query(given, top)
     try:
         match given.output_mode:
             case "files_with_matches":
-                return await _names(given, query, workplace)
+                return await _names(given, query, tool_context)
             case "content":
-                return await _content(given, query, workplace)
+                return await _content(given, query, tool_context)
             case "count":
-                return await _counts(given, query, workplace)
+                return await _counts(given, query, tool_context)
     except TimeoutError:
         raise Refused(too_long(given.path or ".")) from None
 
 
-def existing(path: str, workplace: Workplace) -> Path:
+def existing(path: str, tool_context: ToolContext) -> Path:
     """Resolve where to search, and refuse what is not there."""
-    top = workplace.resolve(path) if path else workplace.directory
+    top = tool_context.resolve(path) if path else tool_context.directory
     if not top.exists():
-        raise Refused(f"{path} does not exist. The working directory is {workplace.directory}.")
+        raise Refused(f"{path} does not exist. The working directory is {tool_context.directory}.")
     return top
 
 
@@ -152,37 +152,37 @@ def _query(given: GrepInput, top: Path) -> Query:
     )
 
 
-async def _names(given: GrepInput, query: Query, workplace: Workplace) -> Outcome:
-    found = newest_first(query, await find_names(query, workplace))
+async def _names(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
+    found = newest_first(query, await find_names(query, tool_context))
     if not found:
         return _nothing(given)
     chosen = found[given.offset : given.offset + given.head_limit]
-    lines = [workplace.shown(path) for path in chosen]
+    lines = [tool_context.shown(path) for path in chosen]
     if len(chosen) < len(found):
         lines.append(f"[{len(chosen)} of {len(found):,} files.]")
     return Outcome(content="\n".join(lines), note=f"{_count(len(found), 'file')} with a match")
 
 
-async def _content(given: GrepInput, query: Query, workplace: Workplace) -> Outcome:
+async def _content(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
     end = given.offset + given.head_limit
-    rows: list[Line | Gap] = []
+    rows: list[MatchedLine | Gap] = []
     async with timeout(SEARCH_SECONDS):
-        async with contextlib.aclosing(find_lines(query, workplace)) as found:
+        async with contextlib.aclosing(find_lines(query, tool_context)) as found:
             async for row in found:
                 rows.append(row)
                 if len(rows) > end:
                     break
     if not rows:
         return _nothing(given)
-    shown = _rendered(rows[given.offset : end], given, query, workplace)
+    shown = _rendered(rows[given.offset : end], given, query, tool_context)
     if len(rows) > end:
         shown.append(f"[There is more; go on with offset {end}, or narrow the search.]")
-    matches = sum(isinstance(row, Line) and row.is_match for row in rows[given.offset : end])
+    matches = sum(isinstance(row, MatchedLine) and row.is_match for row in rows[given.offset : end])
     return Outcome(content="\n".join(shown), note=_count(matches, "matching line"))
 
 
 def _rendered(
-    rows: Iterable[Line | Gap], given: GrepInput, query: Query, workplace: Workplace
+    rows: Iterable[MatchedLine | Gap], given: GrepInput, query: Query, tool_context: ToolContext
 ) -> list[str]:
     """Write lines under the name of their file; a search in one file needs no name."""
     shown: list[str] = []
@@ -195,7 +195,7 @@ def _rendered(
             path = row.path
             if shown and shown[-1] == "--":
                 shown.pop()
-            heading = workplace.shown(query.file(path))
+            heading = tool_context.shown(query.file(path))
             shown += ["", heading] if shown else [heading]
         mark = ":" if row.is_match else "-"
         number = f"{row.number}{mark}" if given.with_numbers else ""
@@ -209,17 +209,17 @@ def _cut(text: str) -> str:
     return f"{text[:LINE_CHARS]}… [long line]"
 
 
-async def _counts(given: GrepInput, query: Query, workplace: Workplace) -> Outcome:
+async def _counts(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
     counts: Counter[str] = Counter()
     async with timeout(SEARCH_SECONDS):
-        async with contextlib.aclosing(find_lines(query, workplace)) as found:
+        async with contextlib.aclosing(find_lines(query, tool_context)) as found:
             async for row in found:
-                if isinstance(row, Line):
+                if isinstance(row, MatchedLine):
                     counts[row.path] += 1
     if not counts:
         return _nothing(given)
     listed = [
-        f"{workplace.shown(query.file(path))}:{count}" for path, count in sorted(counts.items())
+        f"{tool_context.shown(query.file(path))}:{count}" for path, count in sorted(counts.items())
     ]
     chosen = listed[given.offset : given.offset + given.head_limit]
     total = f"[{counts.total():,} matching lines in {_count(len(counts), 'file')}.]"

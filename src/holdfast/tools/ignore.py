@@ -18,7 +18,7 @@ VERSION_CONTROL = frozenset({".bzr", ".git", ".hg", ".jj", ".sl", ".svn"})
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class IgnoreRule:
     """One line of a `.gitignore` file."""
 
     expression: re.Pattern[str]
@@ -28,12 +28,12 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class IgnoreRules:
     """The lines of one file, with the directory they count from."""
 
     base: str
     """Absolute, with a slash at the end."""
-    rules: tuple[Rule, ...]
+    rules: tuple[IgnoreRule, ...]
 
     def verdict(self, path: str, is_directory: bool) -> bool | None:
         """Say whether an absolute path is left out, kept for sure, or not spoken of."""
@@ -46,7 +46,7 @@ class Rules:
         return None
 
 
-def parse_rule(line: str) -> Rule | None:
+def parse_rule(line: str) -> IgnoreRule | None:
     """Read one line; blank ones, comments and nonsense are no rule."""
     line = re.sub(r"(?<!\\)[ \t]+$", "", line.rstrip("\r\n"))
     if not line or line.startswith("#"):
@@ -62,22 +62,22 @@ def parse_rule(line: str) -> Rule | None:
         expression = re.compile(anywhere + path_expression(pattern.removeprefix("/")), re.DOTALL)
     except re.error:
         return None
-    return Rule(expression, is_exception, only_directories)
+    return IgnoreRule(expression, is_exception, only_directories)
 
 
-def rules_in(file: Path, base: Path) -> Rules | None:
+def rules_in(file: Path, base: Path) -> IgnoreRules | None:
     """Read a file of rules, if there is one."""
     try:
         text = file.read_text(encoding="utf-8-sig", errors="surrogateescape")
     except OSError:
         return None
     rules = tuple(rule for rule in map(parse_rule, text.split("\n")) if rule)
-    return Rules(f"{base}/".replace("//", "/"), rules) if rules else None
+    return IgnoreRules(f"{base}/".replace("//", "/"), rules) if rules else None
 
 
-def rules_above(directory: Path) -> tuple[Rules, ...]:
+def rules_above(directory: Path) -> tuple[IgnoreRules, ...]:
     """Gather the rules that hold in a directory from above it, the weightiest last."""
-    found: list[Rules | None] = []
+    found: list[IgnoreRules | None] = []
     for place in (directory, *directory.parents):
         if place != directory:
             found.append(rules_in(place / ".gitignore", place))
@@ -93,7 +93,7 @@ def walk(directory: Path) -> Iterator[str]:
     yield from _walk(str(directory), "", rules_above(directory))
 
 
-def _walk(top: str, below: str, above: tuple[Rules, ...]) -> Iterator[str]:
+def _walk(top: str, below: str, above: tuple[IgnoreRules, ...]) -> Iterator[str]:
     here = Path(top, below)
     own = rules_in(here / ".gitignore", here)
     rules = (*above, own) if own else above
@@ -113,7 +113,7 @@ def _walk(top: str, below: str, above: tuple[Rules, ...]) -> Iterator[str]:
             yield path
 
 
-def is_ignored(path: str, is_directory: bool, rules: tuple[Rules, ...]) -> bool:
+def is_ignored(path: str, is_directory: bool, rules: tuple[IgnoreRules, ...]) -> bool:
     """Say whether a path is left out by these rules, the weightiest last."""
     for file in reversed(rules):
         verdict = file.verdict(path, is_directory)

@@ -1,6 +1,6 @@
 """Lines of a file as a model reads them: numbered, cut to size, with the word how to go on.
 
-A text, or a file too large for one, and a range come in; a `Page` goes out. A page has at
+A text, or a file too large for one, and a range come in; a `FilePage` goes out. A page has at
 most so many lines and so many tokens; a line that is too long is cut. The large file is
 read in pieces and no more of it than needed, so that neither its size nor the length of a
 line costs memory.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 
 LINE_CHARS = 2_000
 """Longer lines are data or minified code, of which more does not help."""
@@ -20,7 +20,7 @@ CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class FilePage:
     """Some lines of a file, ready to be shown."""
 
     text: str
@@ -28,38 +28,40 @@ class Page:
     """Which lines these are, from 1."""
 
 
-def page_of_text(text: str, first: int, limit: int, max_tokens: int, workplace: Workplace) -> Page:
+def page_of_text(
+    text: str, first: int, limit: int, max_tokens: int, tool_context: ToolContext
+) -> FilePage:
     """Show lines of a text that is in memory."""
     if not text:
-        return Page(text="[The file is empty.]", lines=range(1, 1))
+        return FilePage(text="[The file is empty.]", lines=range(1, 1))
     every = text.removesuffix("\n").split("\n")
     if first > len(every):
         said = f"[The file has {len(every):,} lines; there is no line {first:,}.]"
-        return Page(text=said, lines=range(first, first))
+        return FilePage(text=said, lines=range(first, first))
     chosen = [_cut(line) for line in every[first - 1 : first - 1 + limit]]
-    kept = _fitting(chosen, first, max_tokens, workplace.count_tokens)
+    kept = _fitting(chosen, first, max_tokens, tool_context.count_tokens)
     last = first + len(kept) - 1
     remark = ""
     if last < len(every):
         remark = f"\n[Lines {first:,} to {last:,} of {len(every):,}; go on with offset {last + 1}.]"
-    return Page(text="\n".join(kept) + remark, lines=range(first, last + 1))
+    return FilePage(text="\n".join(kept) + remark, lines=range(first, last + 1))
 
 
 def page_of_large(
-    path: Path, first: int, limit: int, max_tokens: int, workplace: Workplace
-) -> Page:
+    path: Path, first: int, limit: int, max_tokens: int, tool_context: ToolContext
+) -> FilePage:
     """Show lines of a file that is not read whole."""
     with path.open("rb") as file:
         if not _skip_lines(file, first - 1):
             said = f"[The file has fewer than {first:,} lines.]"
-            return Page(text=said, lines=range(first, first))
+            return FilePage(text=said, lines=range(first, first))
         chosen, has_more = _take_lines(file, limit)
-    kept = _fitting(chosen, first, max_tokens, workplace.count_tokens)
+    kept = _fitting(chosen, first, max_tokens, tool_context.count_tokens)
     last = first + len(kept) - 1
     remark = ""
     if has_more or len(kept) < len(chosen):
         remark = f"\n[Lines {first:,} to {last:,}; there are more: go on with offset {last + 1}.]"
-    return Page(text="\n".join(kept) + remark, lines=range(first, last + 1))
+    return FilePage(text="\n".join(kept) + remark, lines=range(first, last + 1))
 
 
 def _cut(line: str, unread_bytes: int = 0) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from holdfast.settings.atomic import replace_content
-from holdfast.tools.context import Plan, Workplace
+from holdfast.tools.context import PlanMode, ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 
@@ -28,12 +28,12 @@ class ExitPlanInput(Input, frozen=True, kw_only=True):
     ] = ""
 
 
-async def enter_plan(_given: EnterPlanInput, workplace: Workplace) -> Outcome:
+async def enter_plan(_given: EnterPlanInput, tool_context: ToolContext) -> Outcome:
     """Begin to plan."""
-    if workplace.is_fork:
+    if tool_context.is_fork:
         raise Refused("Only the main session plans: nobody could approve a plan here.")
-    file = plan_file(workplace)
-    workplace.plan = Plan(is_on=True, file=file)
+    file = plan_file(tool_context)
+    tool_context.plan = PlanMode(is_on=True, file=file)
     begun = " A plan from before is in it." if file.exists() else ""
     said = (
         f"Planning. Look around, change nothing but {file}, in which the plan grows.{begun} "
@@ -42,25 +42,25 @@ async def enter_plan(_given: EnterPlanInput, workplace: Workplace) -> Outcome:
     return Outcome(content=said, note="planning")
 
 
-async def exit_plan(given: ExitPlanInput, workplace: Workplace) -> Outcome:
+async def exit_plan(given: ExitPlanInput, tool_context: ToolContext) -> Outcome:
     """Hand the plan over and go back to work."""
-    if not workplace.plan.is_on:
+    if not tool_context.plan.is_on:
         raise Refused("Nothing is being planned. Begin with EnterPlan.")
-    file = workplace.plan.file or plan_file(workplace)
+    file = tool_context.plan.file or plan_file(tool_context)
     if given.plan.strip():
         _write(file, given.plan)
     plan = file.read_text(encoding="utf-8") if file.exists() else ""
     if not plan.strip():
         raise Refused(f"There is no plan yet: write it to {file}, or give it here.")
-    workplace.plan = Plan(is_on=False, file=file)
+    tool_context.plan = PlanMode(is_on=False, file=file)
     said = f"The plan is approved and lies in {file}. Carry it out.\n\n{plan}"
     return Outcome(content=said, note=f"plan approved: {file.name}")
 
 
-def plan_file(workplace: Workplace) -> Path:
+def plan_file(tool_context: ToolContext) -> Path:
     """Name the session's plan file."""
-    name = re.sub(r"[^\w-]+", "-", workplace.session).strip("-") or "session"
-    return workplace.home / "plans" / f"{name}.md"
+    name = re.sub(r"[^\w-]+", "-", tool_context.session).strip("-") or "session"
+    return tool_context.home / "plans" / f"{name}.md"
 
 
 def _write(file: Path, plan: str) -> None:

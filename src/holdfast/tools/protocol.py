@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.messages import Json, JsonObject, ResultContent
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 
-Kind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
+ToolKind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
 
 LIMIT_CHARS = 50_000
 """A longer result is spilled: about 12,000 tokens, a sixteenth of a 200K window."""
@@ -44,7 +44,7 @@ class Tool:
     name: str
     description: str
     input_schema: JsonObject
-    kind: Kind
+    kind: ToolKind
     path_inputs: tuple[str, ...]
     """Inputs that name a file or a directory."""
     command_input: str
@@ -53,7 +53,7 @@ class Tool:
     """Whether this call changes nothing, so that it may run beside others."""
     limit_chars: int | None
     """Longer results are spilled; None is never."""
-    run: Callable[[JsonObject, Workplace], Awaitable[Outcome]]
+    run: Callable[[JsonObject, ToolContext], Awaitable[Outcome]]
 
     def definition(self) -> JsonObject:
         """Give the tool as a request lists it."""
@@ -78,9 +78,9 @@ Taken = TypeVar("Taken", bound=Input)
 def make_tool(
     name: str,
     takes: type[Taken],
-    does: Callable[[Taken, Workplace], Awaitable[Outcome]],
+    does: Callable[[Taken, ToolContext], Awaitable[Outcome]],
     *,
-    kind: Kind,
+    kind: ToolKind,
     path_inputs: tuple[str, ...] = (),
     command_input: str = "",
     is_read_only: Callable[[Taken], bool] | bool = False,
@@ -89,9 +89,9 @@ def make_tool(
 ) -> Tool:
     """Declare a tool from its input type and what it does; its description lies in `prompts`."""
 
-    async def run(given: JsonObject, workplace: Workplace) -> Outcome:
+    async def run(given: JsonObject, tool_context: ToolContext) -> Outcome:
         try:
-            return _sendable(await does(_taken(name, takes, given), workplace))
+            return _sendable(await does(_taken(name, takes, given), tool_context))
         except Refused as refusal:
             said = str(refusal)
         except OSError as error:

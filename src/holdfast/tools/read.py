@@ -17,11 +17,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from holdfast.messages import ResultContent, Text
-from holdfast.tools.context import Workplace
-from holdfast.tools.files import HASHED_BYTES, Seen, stamp_of
+from holdfast.tools.context import ToolContext
+from holdfast.tools.files import HASHED_BYTES, SeenFile, stamp_of
 from holdfast.tools.images import image_block, media_type_of, why_not_shown
 from holdfast.tools.notebook import NotANotebook, show_notebook
-from holdfast.tools.pages import Page, page_of_large, page_of_text
+from holdfast.tools.pages import FilePage, page_of_large, page_of_text
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.source import NotText, decode, is_binary
 
@@ -48,46 +48,48 @@ class _Shown:
     """What a read came to: the content, and what the agent now knows."""
 
     content: ResultContent
-    seen: Seen
+    seen: SeenFile
     note: str
 
 
-async def read(given: ReadInput, workplace: Workplace) -> Outcome:
+async def read(given: ReadInput, tool_context: ToolContext) -> Outcome:
     """Show lines of a file."""
-    path = workplace.resolve(given.file_path)
-    known = workplace.files.of(path)
-    shown = await asyncio.to_thread(_read, path, given, known, workplace)
-    workplace.files.record(shown.seen)
+    path = tool_context.resolve(given.file_path)
+    known = tool_context.files.of(path)
+    shown = await asyncio.to_thread(_read, path, given, known, tool_context)
+    tool_context.files.record(shown.seen)
     return Outcome(content=shown.content, note=shown.note)
 
 
-def _read(path: Path, given: ReadInput, known: Seen | None, workplace: Workplace) -> _Shown:
+def _read(
+    path: Path, given: ReadInput, known: SeenFile | None, tool_context: ToolContext
+) -> _Shown:
     """Look at the file and decide how to show it."""
-    status = _status(path, workplace)
+    status = _status(path, tool_context)
     first = max(1, given.offset)
     if status.st_size > HASHED_BYTES:
-        return _large(path, status, first, given.limit, workplace)
+        return _large(path, status, first, given.limit, tool_context)
     content = path.read_bytes()
-    seen = Seen(path=path, stamp=stamp_of(status, content), at=workplace.clock())
+    seen = SeenFile(path=path, stamp=stamp_of(status, content), at=tool_context.clock())
     if media_type_of(content):
         return _picture(path, content, seen)
     if path.suffix == ".ipynb":
-        return _notebook(path, content, seen, given, workplace)
+        return _notebook(path, content, seen, given, tool_context)
     text = _text(path, content)
-    page = page_of_text(text, first, min(given.limit, MAX_LINES), MAX_TOKENS, workplace)
+    page = page_of_text(text, first, min(given.limit, MAX_LINES), MAX_TOKENS, tool_context)
     if known and known.stamp.same_content(seen.stamp) and known.shows(page.lines):
         said = f"{given.file_path} {UNCHANGED}"
         return _Shown(content=said, seen=seen, note=f"unchanged {path.name}")
-    seen = Seen(path=path, stamp=seen.stamp, text=text, ranges=(page.lines,), at=seen.at)
+    seen = SeenFile(path=path, stamp=seen.stamp, text=text, ranges=(page.lines,), at=seen.at)
     return _Shown(content=page.text, seen=seen, note=_note(path, page))
 
 
-def _status(path: Path, workplace: Workplace) -> os.stat_result:
+def _status(path: Path, tool_context: ToolContext) -> os.stat_result:
     """Look what a path is, and refuse what cannot be read."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        raise Refused(_missing(path, workplace)) from None
+        raise Refused(_missing(path, tool_context)) from None
     except OSError as error:
         raise Refused(f"{path} cannot be read: {os.strerror(error.errno or 0).lower()}.") from None
     if stat.S_ISDIR(status.st_mode):
@@ -97,8 +99,8 @@ def _status(path: Path, workplace: Workplace) -> os.stat_result:
     return status
 
 
-def _missing(path: Path, workplace: Workplace) -> str:
-    said = f"{path} does not exist. The working directory is {workplace.directory}."
+def _missing(path: Path, tool_context: ToolContext) -> str:
+    said = f"{path} does not exist. The working directory is {tool_context.directory}."
     if path.is_symlink():
         return f"{path} is a link to {path.readlink()}, which does not exist."
     try:
@@ -109,7 +111,7 @@ def _missing(path: Path, workplace: Workplace) -> str:
     return f"{said} Did you mean {' or '.join(close)}?" if close else said
 
 
-def _picture(path: Path, content: bytes, seen: Seen) -> _Shown:
+def _picture(path: Path, content: bytes, seen: SeenFile) -> _Shown:
     if reason := why_not_shown(content):
         raise Refused(f"{path} is a picture that cannot be shown: {reason}. Make it smaller first.")
     note = f"looked at {path.name} ({len(content):,} bytes)"
@@ -117,14 +119,14 @@ def _picture(path: Path, content: bytes, seen: Seen) -> _Shown:
 
 
 def _notebook(
-    path: Path, content: bytes, seen: Seen, given: ReadInput, workplace: Workplace
+    path: Path, content: bytes, seen: SeenFile, given: ReadInput, tool_context: ToolContext
 ) -> _Shown:
     try:
         text, pictures = show_notebook(content)
     except NotANotebook as error:
         raise Refused(f"{path} is called a notebook but is none: {error}.") from None
     limit = min(given.limit, MAX_LINES)
-    page = page_of_text(text, max(1, given.offset), limit, MAX_TOKENS, workplace)
+    page = page_of_text(text, max(1, given.offset), limit, MAX_TOKENS, tool_context)
     shown: ResultContent = (Text(text=page.text), *pictures) if pictures else page.text
     return _Shown(content=shown, seen=seen, note=_note(path, page))
 
@@ -144,18 +146,20 @@ def _binary(path: Path, size: int) -> str:
 
 
 def _large(
-    path: Path, status: os.stat_result, first: int, limit: int, workplace: Workplace
+    path: Path, status: os.stat_result, first: int, limit: int, tool_context: ToolContext
 ) -> _Shown:
     """Show lines of a file too large to be read whole, in bounded memory."""
     with path.open("rb") as file:
         if is_binary(file.read(8_192)):
             raise Refused(_binary(path, status.st_size))
-    page = page_of_large(path, first, min(limit, MAX_LINES), MAX_TOKENS, workplace)
-    seen = Seen(path=path, stamp=stamp_of(status, None), ranges=(page.lines,), at=workplace.clock())
+    page = page_of_large(path, first, min(limit, MAX_LINES), MAX_TOKENS, tool_context)
+    seen = SeenFile(
+        path=path, stamp=stamp_of(status, None), ranges=(page.lines,), at=tool_context.clock()
+    )
     return _Shown(content=page.text, seen=seen, note=_note(path, page))
 
 
-def _note(path: Path, page: Page) -> str:
+def _note(path: Path, page: FilePage) -> str:
     return f"read {path.name}, {len(page.lines):,} lines"
 
 

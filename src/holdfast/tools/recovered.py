@@ -16,9 +16,9 @@ import msgspec
 
 from holdfast.log.entries import AnyEntry, Compacted, Ran, Replied, Restored
 from holdfast.messages import Text, ToolUse, text_of
-from holdfast.tools.context import Todo, Workplace
+from holdfast.tools.context import Todo, ToolContext
 from holdfast.tools.describe import description_of
-from holdfast.tools.files import HASHED_BYTES, MAX_FILES, Seen, stamp_of
+from holdfast.tools.files import HASHED_BYTES, MAX_FILES, SeenFile, stamp_of
 from holdfast.tools.skill import SKILL
 from holdfast.tools.todo import TODO_WRITE
 
@@ -105,20 +105,20 @@ def last_todos(history: Sequence[AnyEntry]) -> tuple[Todo, ...]:
         return ()
 
 
-def recall(workplace: Workplace, history: Sequence[AnyEntry], boundary: int = 0) -> None:
+def recall(tool_context: ToolContext, history: Sequence[AnyEntry], boundary: int = 0) -> None:
     """Put into a new workplace what an unbroken session would know.
 
     `boundary` is the last compaction in force: what was read before it is no longer before the
     model, but for what was restored after it.
     """
-    workplace.todos = last_todos(history)
+    tool_context.todos = last_todos(history)
     since = [touched for touched in touched_files(history) if touched.n > boundary]
     known = {touched.path for touched in since}
     restored = (each for each in _restored(history, boundary) if each.path not in known)
     for touched in sorted((*since, *restored), key=lambda each: each.n)[-MAX_FILES:]:
-        seen = _unchanged(workplace.resolve(touched.path), touched.at)
+        seen = _unchanged(tool_context.resolve(touched.path), touched.at)
         if seen is not None:
-            workplace.files.record(seen)
+            tool_context.files.record(seen)
 
 
 def last_boundary(history: Sequence[AnyEntry], dead: frozenset[int]) -> int:
@@ -135,7 +135,7 @@ def _restored(history: Sequence[AnyEntry], boundary: int) -> Iterator[Touched]:
                     yield Touched(path=found["path"], at=entry.at, n=entry.n)
 
 
-def _unchanged(path: Path, at: float) -> Seen | None:
+def _unchanged(path: Path, at: float) -> SeenFile | None:
     """Take a file as seen if nothing happened to it since; the time of its last change of any
     sort cannot be set by hand.
     """
@@ -146,7 +146,7 @@ def _unchanged(path: Path, at: float) -> Seen | None:
         content = path.read_bytes() if status.st_size <= HASHED_BYTES else None
     except OSError:
         return None
-    return Seen(path=Path(os.path.realpath(path)), stamp=stamp_of(status, content), at=at)
+    return SeenFile(path=Path(os.path.realpath(path)), stamp=stamp_of(status, content), at=at)
 
 
 def _calls(history: Sequence[AnyEntry]) -> Iterator[tuple[ToolUse, Ran]]:

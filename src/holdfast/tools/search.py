@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Refused
 from holdfast.tools.scan import SEARCHED_BYTES, Query
 from holdfast.tools.source import SNIFFED_BYTES, is_binary
@@ -41,7 +41,7 @@ sys.exit(scan.main(sys.argv[2:], sys.stdout.buffer.write))
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MatchedLine:
     """One line of a file that matched, or that stands beside one that did."""
 
     path: str
@@ -59,20 +59,22 @@ class _NotUnderstood(Exception):
     """The program cannot read the pattern."""
 
 
-async def find_names(query: Query, workplace: Workplace) -> list[str]:
+async def find_names(query: Query, tool_context: ToolContext) -> list[str]:
     """List the files that count, or those that hold the pattern, in no particular order."""
     names: list[str] = []
     async with asyncio.timeout(SEARCH_SECONDS):
-        async with contextlib.aclosing(_records(query, b"\0", workplace)) as records:
+        async with contextlib.aclosing(_records(query, b"\0", tool_context)) as records:
             async for record in records:
                 names.append(record.decode("utf-8", "surrogateescape"))
     return [name for name in names if _is_wanted(query, name)]
 
 
-async def find_lines(query: Query, workplace: Workplace) -> AsyncGenerator[Line | Gap, None]:
+async def find_lines(
+    query: Query, tool_context: ToolContext
+) -> AsyncGenerator[MatchedLine | Gap, None]:
     """Give matching lines and those around them, file by file in the order of names."""
     path, is_wanted, has_gap, has_any = "", False, False, False
-    async with contextlib.aclosing(_records(query, b"\n", workplace)) as records:
+    async with contextlib.aclosing(_records(query, b"\n", tool_context)) as records:
         async for record in records:
             name, zero, rest = record.partition(b"\0")
             if not zero:
@@ -91,11 +93,11 @@ async def find_lines(query: Query, workplace: Workplace) -> AsyncGenerator[Line 
             yield line
 
 
-def _line(path: str, rest: bytes) -> Line | None:
+def _line(path: str, rest: bytes) -> MatchedLine | None:
     parts = re.match(rb"(\d+)([:-])", rest)
     if parts is None:
         return None
-    return Line(path, int(parts[1]), _decoded(rest[parts.end() :]), parts[2] == b":")
+    return MatchedLine(path, int(parts[1]), _decoded(rest[parts.end() :]), parts[2] == b":")
 
 
 def _decoded(line: bytes) -> str:
@@ -120,13 +122,15 @@ def _is_wanted(query: Query, path: str) -> bool:
         return False
 
 
-async def _records(query: Query, end: bytes, workplace: Workplace) -> AsyncGenerator[bytes, None]:
+async def _records(
+    query: Query, end: bytes, tool_context: ToolContext
+) -> AsyncGenerator[bytes, None]:
     """Run ripgrep, or the stand-in if there is none or it cannot read the pattern."""
-    ripgrep = shutil.which("rg", path=workplace.variables.get("PATH"))
+    ripgrep = shutil.which("rg", path=tool_context.variables.get("PATH"))
     if ripgrep:
         try:
             async with contextlib.aclosing(
-                _run(_ripgrep(ripgrep, query), query, end, workplace)
+                _run(_ripgrep(ripgrep, query), query, end, tool_context)
             ) as records:
                 async for record in records:
                     yield record.removeprefix(b"./")
@@ -136,7 +140,7 @@ async def _records(query: Query, end: bytes, workplace: Workplace) -> AsyncGener
     package = Path(__file__).parent.parent
     arguments = [sys.executable, "-P", "-c", _LOADER, str(package), query.to_json()]
     try:
-        async with contextlib.aclosing(_run(arguments, query, end, workplace)) as records:
+        async with contextlib.aclosing(_run(arguments, query, end, tool_context)) as records:
             async for record in records:
                 yield record
     except _NotUnderstood as error:
@@ -162,7 +166,7 @@ def _ripgrep(program: str, query: Query) -> list[str]:
 
 
 async def _run(
-    arguments: list[str], query: Query, end: bytes, workplace: Workplace
+    arguments: list[str], query: Query, end: bytes, tool_context: ToolContext
 ) -> AsyncGenerator[bytes, None]:
     """Run a search and give what it prints, piece by piece; it ends with the caller's interest."""
     process = await asyncio.create_subprocess_exec(
@@ -174,7 +178,7 @@ async def _run(
         start_new_session=True,
     )
     assert process.stdout is not None and process.stderr is not None
-    workplace.shells.hold(process.pid)
+    tool_context.shells.hold(process.pid)
     try:
         async for record in _split(process.stdout, end):
             yield record
@@ -185,7 +189,7 @@ async def _run(
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        workplace.shells.release(process.pid)
+        tool_context.shells.release(process.pid)
         await process.communicate()  # what is still in the pipes, so that they close
 
 

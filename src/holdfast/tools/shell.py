@@ -1,6 +1,6 @@
 """Commands as processes: started in a group of their own, watched, and ended for good.
 
-A command line comes in; a `Running` goes out, whose output is captured as it comes and
+A command line comes in; a `RunningCommand` goes out, whose output is captured as it comes and
 whose whole process group ends when it ends, is stopped, or its task is cancelled: asked
 first, then killed. Nobody can type into it: its input is empty and it has no terminal. A
 process that starts a session of its own (a daemon) leaves the group and is left alone.
@@ -63,7 +63,7 @@ class Launch:
     flood_bytes: int = FLOOD_BYTES
 
 
-class Running:
+class RunningCommand:
     """A started command and the group of processes it became."""
 
     def __init__(self, launch: Launch, process: asyncio.subprocess.Process, pipe: int) -> None:
@@ -161,7 +161,7 @@ class Running:
             self.kill()
 
 
-async def start(launch: Launch) -> Running:
+async def start(launch: Launch) -> RunningCommand:
     """Start a command in a group of its own, with nothing to read from."""
     ours, theirs = os.pipe()
     try:
@@ -179,7 +179,7 @@ async def start(launch: Launch) -> Running:
         raise
     finally:
         os.close(theirs)
-    return Running(launch, process, ours)
+    return RunningCommand(launch, process, ours)
 
 
 def shell_arguments(command: str, landing: Path | None) -> tuple[str, ...]:

@@ -9,19 +9,19 @@ import asyncio
 from dataclasses import dataclass, field
 
 from holdfast.tools.lifeline import Lifeline
-from holdfast.tools.shell import Launch, Running, start
+from holdfast.tools.shell import Launch, RunningCommand, start
 
 GIVEN_BYTES = 1 << 20
 """The most that one look at a background command brings; older output stays in its file."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Background:
+class BackgroundCommand:
     """A command that runs while the agent goes on."""
 
     id: str
     command: str
-    running: Running
+    running: RunningCommand
     ending: "asyncio.Task[None]"
     """Waits for the command to end and then for its group."""
     given_bytes: int = 0
@@ -51,12 +51,12 @@ class Background:
 class Shells:
     """The commands of one session."""
 
-    background: dict[str, Background] = field(default_factory=dict)
+    background: dict[str, BackgroundCommand] = field(default_factory=dict)
     _lifeline: Lifeline = field(default_factory=Lifeline)
-    _foreground: set[Running] = field(default_factory=set)
+    _foreground: set[RunningCommand] = field(default_factory=set)
     _count: int = 0
 
-    async def start(self, launch: Launch) -> Running:
+    async def start(self, launch: Launch) -> RunningCommand:
         """Start a command that this session answers for."""
         running = await start(launch)
         self.hold(running.group)
@@ -71,26 +71,28 @@ class Shells:
         """No longer answer for a process group: it has ended."""
         self._lifeline.release(group)
 
-    async def finish(self, running: Running) -> None:
+    async def finish(self, running: RunningCommand) -> None:
         """End whatever a command has left and forget it."""
         try:
             await running.finish()
         finally:
             self._release(running)
 
-    async def stop(self, running: Running) -> None:
+    async def stop(self, running: RunningCommand) -> None:
         """End a command and its whole group."""
         try:
             await running.stop()
         finally:
             self._release(running)
 
-    def send_back(self, running: Running, command: str) -> Background:
+    def send_back(self, running: RunningCommand, command: str) -> BackgroundCommand:
         """Let a command go on in the background, under a name."""
         self._count += 1
         id = f"shell-{self._count}"
         ending = asyncio.create_task(self._see_off(running), name=id)
-        self.background[id] = Background(id=id, command=command, running=running, ending=ending)
+        self.background[id] = BackgroundCommand(
+            id=id, command=command, running=running, ending=ending
+        )
         return self.background[id]
 
     async def stop_all(self) -> None:
@@ -99,10 +101,10 @@ class Shells:
         await asyncio.gather(*(shell.ending for shell in self.background.values()))
         self._lifeline.close()
 
-    async def _see_off(self, running: Running) -> None:
+    async def _see_off(self, running: RunningCommand) -> None:
         await running.wait(None)
         await self.finish(running)
 
-    def _release(self, running: Running) -> None:
+    def _release(self, running: RunningCommand) -> None:
         self.release(running.group)
         self._foreground.discard(running)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.skills import Skill, find_skills
 
@@ -20,14 +20,14 @@ class SkillInput(Input, frozen=True, kw_only=True):
     args: Annotated[str, Meta(description="What to apply it to, if it takes something.")] = ""
 
 
-def skills_at(workplace: Workplace) -> tuple[Skill, ...]:
+def skills_at(tool_context: ToolContext) -> tuple[Skill, ...]:
     """Gather the skills of the project and the user."""
-    return find_skills((workplace.root / ".holdfast" / "skills", workplace.home / "skills"))
+    return find_skills((tool_context.root / ".holdfast" / "skills", tool_context.home / "skills"))
 
 
-async def use_skill(given: SkillInput, workplace: Workplace) -> Outcome:
+async def use_skill(given: SkillInput, tool_context: ToolContext) -> Outcome:
     """Bring a skill in."""
-    skills = {skill.name: skill for skill in skills_at(workplace)}
+    skills = {skill.name: skill for skill in skills_at(tool_context)}
     skill = skills.get(given.skill.removeprefix("/"))
     if skill is None:
         known = ", ".join(skills) or "none"

@@ -31,7 +31,7 @@ class NotEncodable(Exception):
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceText:
     """A text file's content."""
 
     raw: str
@@ -55,7 +55,7 @@ class Source:
         """Whether the last line is finished."""
         return self.raw.endswith("\n")
 
-    def replaced(self, spans: list[tuple[int, int]], new: str) -> "Source":
+    def replaced(self, spans: list[tuple[int, int]], new: str) -> "SourceText":
         """Put new text in place of spans of `text`, and touch nothing else."""
         stored = self._as_stored(new)
         parts: list[str] = []
@@ -63,13 +63,13 @@ class Source:
         for start, stop in spans:
             parts += (self.raw[end : self._stored_at(start)], stored)
             end = self._stored_at(stop)
-        return Source("".join((*parts, self.raw[end:])), self.encoding, self.mark)
+        return SourceText("".join((*parts, self.raw[end:])), self.encoding, self.mark)
 
-    def rewritten(self, text: str) -> "Source":
+    def rewritten(self, text: str) -> "SourceText":
         """Put a whole new text in, with this file's line ends and final newline."""
         if self.ends_with_newline and text and not text.endswith("\n"):
             text += "\n"
-        return Source(self._as_stored(text), self.encoding, self.mark)
+        return SourceText(self._as_stored(text), self.encoding, self.mark)
 
     def to_bytes(self) -> bytes:
         """Give the bytes to store."""
@@ -95,21 +95,21 @@ class Source:
         return text.replace("\n", "\r\n")
 
 
-def decode(content: bytes) -> Source:
+def decode(content: bytes) -> SourceText:
     """Read a file's bytes as text, or say that they are none."""
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             try:
-                return Source(content[len(mark) :].decode(encoding), encoding, mark)
+                return SourceText(content[len(mark) :].decode(encoding), encoding, mark)
             except UnicodeDecodeError:
                 raise NotText from None
     if is_binary(content):
         raise NotText
     try:
-        return Source(content.decode("utf-8"))
+        return SourceText(content.decode("utf-8"))
     except UnicodeDecodeError:
         # Every byte is a character of Latin-1, so that at least nothing is lost.
-        return Source(content.decode("latin-1"), "latin-1")
+        return SourceText(content.decode("latin-1"), "latin-1")
 
 
 def is_binary(content: bytes) -> bool:

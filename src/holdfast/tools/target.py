@@ -11,26 +11,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.settings.atomic import Overtaken, replace_content
-from holdfast.tools.context import Workplace
-from holdfast.tools.files import Seen, stamp_of
+from holdfast.tools.context import ToolContext
+from holdfast.tools.files import SeenFile, stamp_of
 from holdfast.tools.protocol import Refused
-from holdfast.tools.source import NotEncodable, NotText, Source, decode
+from holdfast.tools.source import NotEncodable, NotText, SourceText, decode
 
 EDITED_BYTES = 64 << 20
 """A larger file is not changed as a text; a program does that better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class EditTarget:
     """A file about to be changed."""
 
     path: Path
     status: os.stat_result | None
     """None while there is no such file."""
-    source: Source | None
+    source: SourceText | None
     """Its text; None if it has none, or is no text."""
 
-    def known(self, shown: str) -> Source:
+    def known(self, shown: str) -> SourceText:
         """Give the text of a file that must be there."""
         if self.status is None:
             raise Refused(f"{shown} does not exist. Make it with Write, or check the path.")
@@ -38,7 +38,7 @@ class Target:
             raise Refused(f"{shown} is a binary file; it cannot be edited as text.")
         return self.source
 
-    def store(self, source: Source, workplace: Workplace) -> None:
+    def store(self, source: SourceText, tool_context: ToolContext) -> None:
         """Put new content in place, in one step, and remember it as seen."""
         try:
             content = source.to_bytes()
@@ -47,37 +47,39 @@ class Target:
             raise Refused(f"{self.path} was not changed: {error}.") from None
         except Overtaken:
             raise Refused(f"{self.path} changed while this ran. Read it again.") from None
-        seen = Seen(
+        seen = SeenFile(
             path=self.path,
             stamp=stamp_of(status, content),
             text=source.text,
-            at=workplace.clock(),
+            at=tool_context.clock(),
         )
-        workplace.files.record(seen)
+        tool_context.files.record(seen)
 
 
-def open_target(path: Path, workplace: Workplace) -> Target:
+def open_target(path: Path, tool_context: ToolContext) -> EditTarget:
     """Read a file that is to be changed, and refuse if it must not be."""
     try:
         status = path.stat()
     except FileNotFoundError:
-        return Target(path=path, status=None, source=None)
+        return EditTarget(path=path, status=None, source=None)
     if not stat.S_ISREG(status.st_mode):
         kind = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
         raise Refused(f"{path} is {kind}; it cannot be written.")
     if status.st_size > EDITED_BYTES:
         raise Refused(f"{path} has {status.st_size:,} bytes. Change it with a program in Bash.")
     content = path.read_bytes()
-    _check_known(path, status, content, workplace)
+    _check_known(path, status, content, tool_context)
     try:
-        return Target(path=path, status=status, source=decode(content))
+        return EditTarget(path=path, status=status, source=decode(content))
     except NotText:
-        return Target(path=path, status=status, source=None)
+        return EditTarget(path=path, status=status, source=None)
 
 
-def _check_known(path: Path, status: os.stat_result, content: bytes, workplace: Workplace) -> None:
+def _check_known(
+    path: Path, status: os.stat_result, content: bytes, tool_context: ToolContext
+) -> None:
     """Refuse to change what the agent has not seen; an empty file holds nothing to see."""
-    seen = workplace.files.of(path)
+    seen = tool_context.files.of(path)
     if seen is None and content:
         raise Refused(f"{path} has not been read in this session. Read it before you change it.")
     if seen is not None and not seen.stamp.same_content(stamp_of(status, content)):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.tools.context import Todo, Workplace
+from holdfast.tools.context import Todo, ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 
@@ -18,7 +18,7 @@ class TodoWriteInput(Input, frozen=True, kw_only=True):
     todos: Annotated[tuple[Todo, ...], Meta(description="The whole list, in order.")]
 
 
-async def todo_write(given: TodoWriteInput, workplace: Workplace) -> Outcome:
+async def todo_write(given: TodoWriteInput, tool_context: ToolContext) -> Outcome:
     """Replace the list."""
     counts = Counter(todo.status for todo in given.todos)
     if counts["in_progress"] > 1:
@@ -28,7 +28,7 @@ async def todo_write(given: TodoWriteInput, workplace: Workplace) -> Outcome:
         )
     if any(not todo.content.strip() for todo in given.todos):
         raise Refused("A todo says nothing. The list was not changed.")
-    workplace.todos = given.todos
+    tool_context.todos = given.todos
     said = (
         f"{counts['completed']} done, {counts['in_progress']} in progress, "
         f"{counts['pending']} to do"

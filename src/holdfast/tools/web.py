@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 from msgspec import Meta
 
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.fetch import FETCH_BYTES, Fetched, NotFetched, fetch
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.readable import readable_text
@@ -30,11 +30,11 @@ class WebFetchInput(Input, frozen=True, kw_only=True):
     url: Annotated[str, Meta(description="The address, with http:// or https://.")]
 
 
-async def web_fetch(given: WebFetchInput, workplace: Workplace) -> Outcome:
+async def web_fetch(given: WebFetchInput, tool_context: ToolContext) -> Outcome:
     """Read a page."""
     address = _checked(given.url)
     for _ in range(MAX_REDIRECTS + 1):
-        workplace.report(f"loading {address}")
+        tool_context.report(f"loading {address}")
         answer = await _asked(address)
         if not answer.location:
             return _shown(address, answer)

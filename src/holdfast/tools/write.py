@@ -8,9 +8,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Tool, make_tool
-from holdfast.tools.source import Source
+from holdfast.tools.source import SourceText
 from holdfast.tools.target import open_target
 
 
@@ -21,11 +21,11 @@ class WriteInput(Input, frozen=True, kw_only=True):
     content: Annotated[str, Meta(description="All that the file shall hold.")]
 
 
-async def write(given: WriteInput, workplace: Workplace) -> Outcome:
+async def write(given: WriteInput, tool_context: ToolContext) -> Outcome:
     """Give a file its whole content."""
-    target = open_target(workplace.resolve(given.file_path), workplace)
-    source = (target.source or Source("")).rewritten(given.content)
-    target.store(source, workplace)
+    target = open_target(tool_context.resolve(given.file_path), tool_context)
+    source = (target.source or SourceText("")).rewritten(given.content)
+    target.store(source, tool_context)
     lines = source.raw.count("\n") + (not source.ends_with_newline and bool(source.raw))
     verb = "Created" if target.status is None else "Replaced"
     said = f"{verb} {given.file_path} ({lines:,} lines)."

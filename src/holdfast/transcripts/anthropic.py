@@ -19,7 +19,7 @@ from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import content_of
 from holdfast.transcripts.provider import provider_of
 from holdfast.transcripts.records import count, document, message_list
-from holdfast.transcripts.writer import Account, Scribe
+from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View
 
 NAME = "anthropic"
@@ -33,7 +33,7 @@ def sniff(first: bytes) -> bool:
     return provider_of(first) == NAME
 
 
-def read(lines: Iterable[bytes], scribe: Scribe) -> Iterator[AnyEntry]:
+def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
     """Turn a message list into entries."""
     request, messages = message_list(lines, scribe.account)
     dialogue = Dialogue(scribe)
@@ -47,7 +47,7 @@ def write(view: View) -> Iterator[bytes]:
     return document(_request(view), (message_to_wire(message) for message in view.messages()))
 
 
-def _frame(request: JsonObject, scribe: Scribe, dialogue: Dialogue) -> Iterator[AnyEntry]:
+def _frame(request: JsonObject, scribe: TranscriptWriter, dialogue: Dialogue) -> Iterator[AnyEntry]:
     if not request:
         return
     betas = request.get("betas")
@@ -63,14 +63,14 @@ def _frame(request: JsonObject, scribe: Scribe, dialogue: Dialogue) -> Iterator[
         yield scribe.write(Switched(model=model))
 
 
-def _tools(raw: Json, account: Account) -> tuple[JsonObject, ...]:
+def _tools(raw: Json, account: ImportAccount) -> tuple[JsonObject, ...]:
     tools = raw if isinstance(raw, list) else []
     if odd := sum(not isinstance(tool, dict) for tool in tools):
         account.repaired["tool that is not an object"] += odd
     return tuple(tool for tool in tools if isinstance(tool, dict))
 
 
-def _sections(system: Json, account: Account) -> tuple[Section, ...]:
+def _sections(system: Json, account: ImportAccount) -> tuple[Section, ...]:
     sections = []
     for block in content_of(system):
         if isinstance(block, Text):
@@ -81,7 +81,7 @@ def _sections(system: Json, account: Account) -> tuple[Section, ...]:
 
 
 def _message(
-    message: JsonObject, number: int, account: Account, dialogue: Dialogue
+    message: JsonObject, number: int, account: ImportAccount, dialogue: Dialogue
 ) -> Iterator[AnyEntry]:
     content = content_of(message.get("content"))
     origin = str(message.get("id") or "")

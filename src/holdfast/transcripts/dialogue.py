@@ -25,13 +25,13 @@ from holdfast.messages import (
 )
 from holdfast.messages.measure import measure_content
 from holdfast.messages.rules import taken_at_its_word
-from holdfast.transcripts.writer import OfAnswer, OfResult, Scribe
+from holdfast.transcripts.writer import OfAnswer, OfResult, TranscriptWriter
 
 
 class Dialogue:
     """Tells a scribe what was said, keeping answers whole and results with their tool uses."""
 
-    def __init__(self, scribe: Scribe) -> None:
+    def __init__(self, scribe: TranscriptWriter) -> None:
         self._scribe = scribe
         self._repaired = scribe.account.repaired
         self._answer = ""

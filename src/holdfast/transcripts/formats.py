@@ -18,7 +18,7 @@ from typing import IO, Protocol, cast
 
 from holdfast.errors import TranscriptError
 from holdfast.log.entries import AnyEntry
-from holdfast.transcripts.writer import Account, Scribe
+from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View
 
 SNIFF_BYTES = 64 << 10
@@ -37,7 +37,7 @@ class Format(Protocol):
     NAME: str
 
     def sniff(self, first: bytes) -> bool: ...
-    def read(self, lines: Iterator[bytes], scribe: Scribe) -> Iterator[AnyEntry]: ...
+    def read(self, lines: Iterator[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]: ...
     def write(self, view: View) -> Iterator[bytes]: ...
 
 
@@ -55,7 +55,7 @@ class Transcript:
 
     format: str
     entries: Iterator[AnyEntry]
-    account: Account
+    account: ImportAccount
 
 
 def named(name: str) -> Format:
@@ -79,14 +79,14 @@ def open_transcript(path: Path | str, progress: Progress | None = None) -> Itera
     with _opened(path) as raw, _unpacked(raw) as file:
         first = _peek(path, file)
         format = _recognise(path, first)
-        scribe = Scribe()
+        scribe = TranscriptWriter()
         entries = _all(format, _lines(path, file, raw, progress), scribe, path)
         yield Transcript(format.NAME, entries, scribe.account)
 
 
 def read_lines(lines: Iterable[bytes], name: str) -> Iterator[AnyEntry]:
     """Read the lines of a transcript whose format is known by name."""
-    return named(name).read(iter(lines), Scribe())
+    return named(name).read(iter(lines), TranscriptWriter())
 
 
 def printable(path: Path | str) -> str:
@@ -94,7 +94,9 @@ def printable(path: Path | str) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def _all(format: Format, lines: Iterator[bytes], scribe: Scribe, path: Path) -> Iterator[AnyEntry]:
+def _all(
+    format: Format, lines: Iterator[bytes], scribe: TranscriptWriter, path: Path
+) -> Iterator[AnyEntry]:
     yield from format.read(lines, scribe)
     yield scribe.imported(format.NAME, printable(path))
 

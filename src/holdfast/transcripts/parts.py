@@ -18,7 +18,7 @@ from holdfast.messages import (
     block_to_wire,
 )
 from holdfast.transcripts.records import decoded
-from holdfast.transcripts.writer import Account
+from holdfast.transcripts.writer import ImportAccount
 
 EXTRA = "extra"
 """Where fields go whose names the format uses for something else."""
@@ -87,7 +87,7 @@ def source_of(url: str) -> JsonObject:
     return {"type": "base64", "media_type": data[1], "data": data[2]}
 
 
-def arguments_of(text: str, account: Account) -> JsonObject:
+def arguments_of(text: str, account: ImportAccount) -> JsonObject:
     """Read the arguments of a call, which come as text; text that is no object is kept as it is."""
     value = decoded((text or "{}").encode(), account)
     if isinstance(value, dict):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.messages import Json, JsonObject
-from holdfast.transcripts.writer import Account
+from holdfast.transcripts.writer import ImportAccount
 
 Numbered = Iterator[tuple[int, JsonObject]]
 
@@ -42,7 +42,7 @@ _ESCAPE = re.compile(
 """An escape in JSON; the group is half of a pair whose other half is not there."""
 
 
-class Unreadable(NamedTuple):
+class UnreadableRecord(NamedTuple):
     """Why a piece of a file is not what it should be."""
 
     reason: str
@@ -55,23 +55,25 @@ class MessageList(NamedTuple):
     messages: Numbered
 
 
-def decoded(text: bytes | bytearray, account: Account | None = None) -> Json | Unreadable:
+def decoded(
+    text: bytes | bytearray, account: ImportAccount | None = None
+) -> Json | UnreadableRecord:
     """Decode JSON, or say what is wrong with it; halves of characters are mended and counted."""
     value = _parsed(text)
-    if isinstance(value, Unreadable) and (whole := _whole_characters(text)) != text:
+    if isinstance(value, UnreadableRecord) and (whole := _whole_characters(text)) != text:
         value = _parsed(whole)
-        if account is not None and not isinstance(value, Unreadable):
+        if account is not None and not isinstance(value, UnreadableRecord):
             account.repaired["characters cut in half"] += 1
     return value
 
 
-def first_record(text: bytes) -> Json | Unreadable:
+def first_record(text: bytes) -> Json | UnreadableRecord:
     """Decode the first line that is not blank."""
     lines = spoken_lines(text.split(b"\n"))
-    return next((decoded(line) for _, line in lines), Unreadable("there is no line"))
+    return next((decoded(line) for _, line in lines), UnreadableRecord("there is no line"))
 
 
-def records(lines: Iterable[bytes], account: Account) -> Numbered:
+def records(lines: Iterable[bytes], account: ImportAccount) -> Numbered:
     """Yield the object on each line with the line's number."""
     yield from objects(spoken_lines(lines), account)
 
@@ -84,24 +86,24 @@ def spoken_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
             yield number, text
 
 
-def objects(lines: Iterable[tuple[int, bytes | bytearray]], account: Account) -> Numbered:
+def objects(lines: Iterable[tuple[int, bytes | bytearray]], account: ImportAccount) -> Numbered:
     """Yield the object on each numbered line."""
     for number, text in lines:
         account.records += 1
         yield from checked(number, decoded(text, account), account)
 
 
-def checked(number: int, value: Json | Unreadable, account: Account) -> Numbered:
+def checked(number: int, value: Json | UnreadableRecord, account: ImportAccount) -> Numbered:
     """Yield a value that is an object; write any other to the account."""
     if isinstance(value, dict):
         yield number, value
-    elif isinstance(value, Unreadable):
+    elif isinstance(value, UnreadableRecord):
         account.malformed.append((number, value.reason))
     else:
         account.malformed.append((number, f"not a record but {type(value).__name__}"))
 
 
-def message_list(lines: Iterable[bytes], account: Account) -> MessageList:
+def message_list(lines: Iterable[bytes], account: ImportAccount) -> MessageList:
     """Find the messages in a document or in lines; lines are read only as they are asked for."""
     source = iter(lines)
     spoken = spoken_lines(source)
@@ -109,7 +111,7 @@ def message_list(lines: Iterable[bytes], account: Account) -> MessageList:
     if first is None:
         return MessageList({}, iter(()))
     value = decoded(first[1], account)
-    if isinstance(value, Unreadable):
+    if isinstance(value, UnreadableRecord):
         return _joined(first, source, account)
     if _is_document(value):
         return _document(value, spoken, account)
@@ -127,8 +129,10 @@ def seconds(timestamp: Json) -> float:
     try:
         if not isinstance(timestamp, str):
             return possible(timestamp / 1000)
-        moment = datetime.fromisoformat(timestamp)
-        return possible((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+        timestamp = datetime.fromisoformat(timestamp)
+        return possible(
+            (timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)).timestamp()
+        )
     except (ValueError, OverflowError):
         return 0.0
 
@@ -144,7 +148,7 @@ def possible(at: float) -> float:
     return at if 0 <= at <= LAST_MOMENT else 0.0
 
 
-def moment(at: float) -> str:
+def timestamp(at: float) -> str:
     """Write seconds since the epoch as the text that transcripts use."""
     text = datetime.fromtimestamp(possible(at), UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
@@ -166,15 +170,15 @@ def document(request: JsonObject, messages: Iterable[JsonObject]) -> Iterator[by
     yield b"\n]}\n"
 
 
-def _parsed(text: bytes | bytearray) -> Json | Unreadable:
+def _parsed(text: bytes | bytearray) -> Json | UnreadableRecord:
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return Unreadable(f"not JSON: {error}")
+        return UnreadableRecord(f"not JSON: {error}")
     except RecursionError:
-        return Unreadable(f"nested deeper than {MOST_LEVELS} levels")
+        return UnreadableRecord(f"nested deeper than {MOST_LEVELS} levels")
     if text.count(b"{") + text.count(b"[") > MOST_LEVELS and _is_deep(value):
-        return Unreadable(f"nested deeper than {MOST_LEVELS} levels")
+        return UnreadableRecord(f"nested deeper than {MOST_LEVELS} levels")
     return value
 
 
@@ -205,7 +209,9 @@ def _is_document(value: Json) -> bool:
     )
 
 
-def _document(value: Json, rest: Iterable[tuple[int, bytes]], account: Account) -> MessageList:
+def _document(
+    value: Json, rest: Iterable[tuple[int, bytes]], account: ImportAccount
+) -> MessageList:
     for number, _ in rest:
         account.malformed.append((number, "stands after the end of the document"))
     if isinstance(value, list):
@@ -214,13 +220,13 @@ def _document(value: Json, rest: Iterable[tuple[int, bytes]], account: Account) 
     return MessageList(request, _members(value["messages"], account))
 
 
-def _members(values: list[Json], account: Account) -> Numbered:
+def _members(values: list[Json], account: ImportAccount) -> Numbered:
     for number, value in enumerate(values, 1):
         account.records += 1
         yield from checked(number, value, account)
 
 
-def _joined(first: tuple[int, bytes], rest: Iterator[bytes], account: Account) -> MessageList:
+def _joined(first: tuple[int, bytes], rest: Iterator[bytes], account: ImportAccount) -> MessageList:
     """Take the lines for one document; failing that, for records of which the first is broken."""
     number, text = first
     whole = bytearray(text.rstrip(b"\n"))
@@ -232,7 +238,7 @@ def _joined(first: tuple[int, bytes], rest: Iterator[bytes], account: Account) -
     lines = list(enumerate(whole.split(b"\n"), number))
     if any(isinstance(decoded(text), dict) for _, text in lines):
         return MessageList({}, objects(((n, text) for n, text in lines if text.strip()), account))
-    reason = value.reason if isinstance(value, Unreadable) else "not a list of messages"
+    reason = value.reason if isinstance(value, UnreadableRecord) else "not a list of messages"
     account.records += 1
     account.malformed.append((number, reason))
     return MessageList({}, iter(()))

@@ -28,7 +28,7 @@ _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
 
 
 @dataclass(slots=True)
-class Account:
+class ImportAccount:
     """What an import met that has no place in a view, and what it mended."""
 
     records: int = 0
@@ -67,11 +67,11 @@ class OfResult(TypedDict, total=False):
     origin: str
 
 
-class Scribe:
+class TranscriptWriter:
     """Makes numbered entries and keeps the account."""
 
     def __init__(self) -> None:
-        self.account = Account()
+        self.account = ImportAccount()
         self._n = 0
 
     @property

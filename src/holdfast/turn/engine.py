@@ -1,4 +1,4 @@
-"""The path of a turn: `prepare` before the call, `settle` after it. Read this first.
+"""The path of a turn: `prepare` before the call, `record_reply` after it. Read this first.
 
 The engine owns the log and the view folded from it; whatever happens goes through `record`,
 which writes first and folds then. `prepare` lets every stage look at the view and append what
@@ -18,14 +18,14 @@ from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
 from holdfast.messages.measure import Measure
 from holdfast.models.capabilities import capabilities
 from holdfast.models.protocol import Reply, Request
-from holdfast.request.build import Caching, Wire, build, free_slots, opening
+from holdfast.request.build import Caching, Wire, build, first_messages, free_slots
 from holdfast.request.cache.advice import window_at_cost
-from holdfast.request.cache.monitor import Watch, keep_diff
+from holdfast.request.cache.monitor import CacheMonitor, keep_diff
 from holdfast.request.cache.prior_cache import left_behind
 from holdfast.request.edits import EditedWire, placed, takes_edits
 from holdfast.request.markers import Markers
 from holdfast.settings import Settings
-from holdfast.turn.fork import Ask, Prefix
+from holdfast.turn.fork import AskFork, Prefix
 from holdfast.view import View, fold
 from holdfast.view.block_roles import answerable, speakable
 from holdfast.view.gauge import Follower, load_calibration, save_calibration
@@ -40,7 +40,7 @@ STOPS = (Aborted, ContextOverflow, PrefixMoved, StoreError)
 
 Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
 """Looks at the engine's view and records what it decides."""
-Offer: TypeAlias = Callable[["Engine"], None]
+AfterReply: TypeAlias = Callable[["Engine"], None]
 """Told of every answer that is whole; may begin work in the background, and never raises."""
 Arrival: TypeAlias = Callable[["Engine", Ran], AnyEntry]
 """Lets a result in the moment it comes: writes it, and what is decided about it."""
@@ -79,9 +79,9 @@ class Engine:
         self._wire = Wire()
         self._edited = EditedWire()
         self._markers = Markers()
-        self.watch = Watch()
-        self.offers: tuple[Offer, ...] = ()
-        self.ask: Ask | None = None
+        self.monitor = CacheMonitor()
+        self.offers: tuple[AfterReply, ...] = ()
+        self.ask: AskFork | None = None
         """Puts a question to the model on a fork; without one only what needs no model is done."""
         self._asked_as = "main"
         self._max_output_tokens = 0
@@ -174,7 +174,7 @@ class Engine:
         self._asked_as, self._max_output_tokens = source, max_output_tokens
         request = self._request(max_output_tokens)
         names = [section.name for section in self.frame.sections]
-        self.record(self.watch.sending(request, self.view.history, source=source, names=names))
+        self.record(self.monitor.sending(request, self.view.history, source=source, names=names))
         return request
 
     async def _run(self, stage: Stage) -> None:
@@ -209,7 +209,7 @@ class Engine:
 
     def _messages(self) -> tuple[list[JsonObject], int]:
         """Give all messages as they are sent, and how many are as when last asked for."""
-        first = opening(self.frame)
+        first = first_messages(self.frame)
         sent, unmoved = self._wire.messages(self.view.messages()), self._wire.unmoved
         if takes_edits(self.frame, self.model):
             sent = self._edited.messages(sent, placed(self.view))
@@ -234,14 +234,14 @@ class Engine:
             max_output_tokens=self._max_output_tokens
             or min(loop.output_tokens, able.max_output_tokens),
             left=self._markers.left_in(messages, unmoved),
-            before=self.watch.last(self._asked_as),
+            before=self.monitor.last(self._asked_as),
             is_whole=last is None or bool(last.stop_reason),
             is_cached=self.frame.cached,
             key=self.log.header.session,
             previous_id=self.view.response_id,
         )
 
-    def settle(self, reply: Reply) -> AnyEntry:
+    def record_reply(self, reply: Reply) -> AnyEntry:
         """Write down a whole answer, and do what follows every answer; the same one only once."""
         last = self.view.items[-1] if self.view.items else None
         if isinstance(last, Round) and reply.response_id and last.response_id == reply.response_id:
@@ -256,22 +256,24 @@ class Engine:
                 applied=reply.applied,
             )
         )
-        self.settled(reply.diagnostics)
+        self.finish_turn(reply.diagnostics)
         return entry
 
-    def settled(self, diagnostics: JsonObject | None = None) -> None:
+    def finish_turn(self, diagnostics: JsonObject | None = None) -> None:
         """Take note of the last answer, if that was not done yet, and make the turn safe."""
-        self.answered(diagnostics)
+        self.observe_usage(diagnostics)
         self.log.sync_soon()
         for offer in self.offers:
             offer(self)
 
-    def answered(self, diagnostics: JsonObject | None = None) -> None:
+    def observe_usage(self, diagnostics: JsonObject | None = None) -> None:
         """Learn from the last answer's usage, and say if the cache broke."""
         self._follower.follow(self.view)
-        self._markers.answered()
+        self._markers.observe_reply()
         source = self.view.asked.source if self.view.asked else "main"
-        broke = self.watch.answered(self.view.history, source=source, diagnostics=diagnostics)
+        broke = self.monitor.observe_reply(
+            self.view.history, source=source, diagnostics=diagnostics
+        )
         if broke is not None:
             self.record(keep_diff(broke, self.log.path.with_suffix("")))
 

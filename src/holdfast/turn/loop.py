@@ -21,7 +21,7 @@ from holdfast.errors import (
     PromptTooLong,
 )
 from holdfast.log.entries import Failed
-from holdfast.log.spending import Purse
+from holdfast.log.spending import Budget
 from holdfast.messages import is_blank, is_thought, text_of
 from holdfast.models.protocol import Finished, Model, Reply
 from holdfast.models.retry import RETRIES, Retries, stream_with_retries
@@ -30,7 +30,7 @@ from holdfast.settings import LoopSettings
 from holdfast.turn.engine import Engine
 from holdfast.turn.round import Played, RoundEvent, ToolBegan, Toolbox, play, until
 
-Reason: TypeAlias = Literal[
+ContinueReason: TypeAlias = Literal[
     "next_turn",
     "output_escalated",
     "output_resumed",
@@ -69,7 +69,7 @@ MORE_BUDGET = "Most of the token budget for this task is left. Keep working unti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continued:
-    reason: Reason
+    reason: ContinueReason
     detail: str = ""
 
 
@@ -85,11 +85,11 @@ T = TypeVar("T")
 
 LoopEvent: TypeAlias = RoundEvent | Continued | Stopped
 Recover: TypeAlias = Callable[[ModelError], Awaitable[bool]]
-StopHook: TypeAlias = Callable[[str, bool], Awaitable["Verdict"]]
+StopHook: TypeAlias = Callable[[str, bool], Awaitable["StopVerdict"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class StopVerdict:
     """What stop hooks say: go on for these reasons, or end here whatever they are."""
 
     blocks: tuple[str, ...] = ()
@@ -101,13 +101,13 @@ async def never_recovers(error: ModelError) -> bool:
     return False
 
 
-async def no_stop_hooks(text: str, is_active: bool) -> Verdict:
+async def no_stop_hooks(text: str, is_active: bool) -> StopVerdict:
     """Let the loop stop."""
-    return Verdict()
+    return StopVerdict()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class LoopState:
     """What one pass hands to the next."""
 
     turn: int = 1
@@ -130,7 +130,7 @@ class Loop:
     model: Model
     toolbox: Toolbox
     settings: LoopSettings
-    purse: Purse
+    budget: Budget
     fallback: Model | None = None
     recover: Recover = never_recovers
     on_stop: StopHook = no_stop_hooks
@@ -145,7 +145,7 @@ class Loop:
 
     async def run(self) -> AsyncGenerator[LoopEvent, None]:
         """Play rounds until there is a reason to stop."""
-        state = State(max_output_tokens=self._output_limit())
+        state = LoopState(max_output_tokens=self._output_limit())
         while True:
             refusal = self._refusal(state)
             if refusal is not None:
@@ -186,13 +186,13 @@ class Loop:
     def _output_limit(self) -> int:
         return min(self.settings.output_tokens, self.model.capabilities.max_output_tokens)
 
-    def _refusal(self, state: State) -> Stopped | None:
+    def _refusal(self, state: LoopState) -> Stopped | None:
         """Say why the next call must not be made, if it must not."""
         if self.abort.is_set():
             return Stopped(reason="aborted_streaming")
         if self.settings.max_turns and state.turn > self.settings.max_turns:
             return Stopped(reason="max_turns", detail=f"{self.settings.max_turns} turns were made")
-        if spent := self.purse.exhausted():
+        if spent := self.budget.exhausted():
             return Stopped(reason="budget_spent", detail=spent)
         full = self.engine.fullness()
         if full.is_blocked and not self.engine.can_make_room:
@@ -200,7 +200,7 @@ class Loop:
             return Stopped(reason="blocking_limit", detail=detail)
         return None
 
-    async def _round(self, state: State) -> AsyncGenerator[RoundEvent, None]:
+    async def _round(self, state: LoopState) -> AsyncGenerator[RoundEvent, None]:
         preparing = self.engine.prepare(
             max_output_tokens=state.max_output_tokens, source=self.source
         )
@@ -215,15 +215,15 @@ class Loop:
             async for event in events:
                 match event:
                     case Finished(reply=reply):  # its tools may still run, and fork from here
-                        self.purse.pay(reply.model, reply.usage)
-                        self.engine.answered(reply.diagnostics)
+                        self.budget.pay(reply.model, reply.usage)
+                        self.engine.observe_usage(reply.diagnostics)
                     case Played():
-                        self.engine.settled()
+                        self.engine.finish_turn()
                 yield event
 
     async def _after(
-        self, state: State, played: Played | None
-    ) -> "Stopped | tuple[State, Continued]":
+        self, state: LoopState, played: Played | None
+    ) -> "Stopped | tuple[LoopState, Continued]":
         assert played is not None, "a round ends with Played"
         if played.error is not None:
             self.engine.record(Failed(what="stream", error=str(played.error)))
@@ -250,7 +250,7 @@ class Loop:
             return self._empty(state)
         return await self._at_rest(state, reply)
 
-    def _next_turn(self, state: State) -> tuple[State, Continued]:
+    def _next_turn(self, state: LoopState) -> tuple[LoopState, Continued]:
         fresh = replace(
             state,
             turn=state.turn + 1,
@@ -260,7 +260,7 @@ class Loop:
         )
         return fresh, Continued(reason="next_turn")
 
-    def _cut_off(self, state: State, played: Played) -> "Stopped | tuple[State, Continued]":
+    def _cut_off(self, state: LoopState, played: Played) -> "Stopped | tuple[LoopState, Continued]":
         """Ask again with more room, then let the model go on where it was cut, then give up."""
         most = min(self.settings.escalated_output_tokens, self.model.capabilities.max_output_tokens)
         if state.max_output_tokens < most:
@@ -279,7 +279,7 @@ class Loop:
         detail = "the answer was cut off at the output limit"
         return Stopped(reason="cut_off", text=_text(played.reply), detail=detail)
 
-    def _empty(self, state: State) -> "Stopped | tuple[State, Continued]":
+    def _empty(self, state: LoopState) -> "Stopped | tuple[LoopState, Continued]":
         """Ask for an answer where none came; some models end their turn without a word."""
         if state.recoveries < self.settings.output_recoveries:
             self.engine.say(EMPTY, hidden=True)
@@ -288,7 +288,9 @@ class Loop:
             )
         return Stopped(reason="empty", detail="the model gave no answer, although asked again")
 
-    async def _at_rest(self, state: State, reply: Reply) -> "Stopped | tuple[State, Continued]":
+    async def _at_rest(
+        self, state: LoopState, reply: Reply
+    ) -> "Stopped | tuple[LoopState, Continued]":
         """Nothing more to run: ask the stop hooks, then the token budget, then stop."""
         verdict = await self.on_stop(text_of(reply.content), state.stop_blocks > 0)
         if verdict.prevents:
@@ -308,7 +310,7 @@ class Loop:
             return again, Continued(reason="budget")
         return Stopped(reason="completed", text=_text(reply))
 
-    def _wants_more(self, state: State) -> bool:
+    def _wants_more(self, state: LoopState) -> bool:
         """Say whether a token budget is left and the last answers still brought something."""
         if not self.budget_tokens or state.output_tokens >= 0.9 * self.budget_tokens:
             return False
@@ -316,8 +318,8 @@ class Loop:
         return not is_fading and state.continuations < self.settings.budget_continuations
 
     async def _after_failure(
-        self, state: State, error: ModelError
-    ) -> "Stopped | tuple[State, Continued]":
+        self, state: LoopState, error: ModelError
+    ) -> "Stopped | tuple[LoopState, Continued]":
         """Recover from an error if that can be done, and only then say nothing about it."""
         self.engine.record(Failed(what="model", error=str(error)))
         if isinstance(error, PromptTooLong):
@@ -327,8 +329,8 @@ class Loop:
         return Stopped(reason="model_error", detail=str(error))
 
     async def _after_overflow(
-        self, state: State, error: PromptTooLong
-    ) -> "Stopped | tuple[State, Continued]":
+        self, state: LoopState, error: PromptTooLong
+    ) -> "Stopped | tuple[LoopState, Continued]":
         """Make room, once for each turn, and ask again."""
         try:
             is_tried = state.overflow_tried
@@ -346,7 +348,7 @@ class Loop:
         self.engine.record(Failed(what="compact", error=str(overflow)))
         return Stopped(reason="context_overflow", detail=str(overflow))
 
-    def _fall_back(self, state: State, error: ModelError) -> tuple[State, Continued]:
+    def _fall_back(self, state: LoopState, error: ModelError) -> tuple[LoopState, Continued]:
         assert self.fallback is not None
         self.model = self.fallback
         self.engine.switch(self.model.name, f"fallback: {error}")
@@ -375,7 +377,7 @@ def _text(reply: Reply | None) -> str:
     return text_of(reply.content) if reply else ""
 
 
-def _counted(state: State, reply: Reply | None) -> State:
+def _counted(state: LoopState, reply: Reply | None) -> LoopState:
     used = reply.usage.output_tokens if reply else 0
     return replace(
         state, output_tokens=state.output_tokens + used, deltas=(*state.deltas[-9:], used)

@@ -28,7 +28,7 @@ from holdfast.models.protocol import (
     Started,
     TextDelta,
 )
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.view.block_roles import answerable
 
@@ -37,32 +37,32 @@ PARALLEL_TOOLS = 10
 STOPPED = "The tool was stopped before it finished."
 SIBLING_FAILED = "The tool was not finished: a command that ran beside it failed."
 
-Record: TypeAlias = Callable[[AnyEntry], AnyEntry]
+RecordEntry: TypeAlias = Callable[[AnyEntry], AnyEntry]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
+class Allowed:
     """A tool may run, with this input."""
 
     input: JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Denial:
+class Denied:
     """A tool may not run; the model reads why, and the turn may end there."""
 
     reason: str
     ends_turn: bool = False
 
 
-Gate: TypeAlias = Callable[[ToolUse, Tool], Awaitable[Pass | Denial]]
+ToolGate: TypeAlias = Callable[[ToolUse, Tool], Awaitable[Allowed | Denied]]
 After: TypeAlias = Callable[[ToolUse, Outcome, float], Awaitable[Outcome]]
 """Given the call as it ran, what came of it, and how many seconds it took."""
 
 
-async def let_pass(use: ToolUse, tool: Tool) -> Pass | Denial:
+async def let_pass(use: ToolUse, tool: Tool) -> Allowed | Denied:
     """Let every tool run as it was called."""
-    return Pass(input=use.input)
+    return Allowed(input=use.input)
 
 
 async def as_is(use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
@@ -75,8 +75,8 @@ class Toolbox:
     """The tools of a session, where they work, and who watches over them."""
 
     tools: Mapping[str, Tool]
-    workplace: Workplace
-    gate: Gate = let_pass
+    tool_context: ToolContext
+    gate: ToolGate = let_pass
     after: After = as_is
     parallel: int = PARALLEL_TOOLS
 
@@ -111,7 +111,7 @@ RoundEvent: TypeAlias = Event | ToolBegan | ToolRan | Played
 
 
 async def play(
-    events: AsyncIterator[Event], toolbox: Toolbox, record: Record
+    events: AsyncIterator[Event], toolbox: Toolbox, record: RecordEntry
 ) -> AsyncGenerator[RoundEvent, None]:
     """Take an answer as it comes, run its tools, and end with `Played`.
 
@@ -178,7 +178,7 @@ async def until(
 class _Written:
     """The answer so far: what is in the log, and what waits for its next piece."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: RecordEntry) -> None:
         self._record = record
         self._waiting: list[Block] = []
         self._half = ""
@@ -246,7 +246,7 @@ class _Runner:
     """Runs tool calls in order: safe ones together, others alone. Every call gets its one result."""
 
     toolbox: Toolbox
-    record: Record
+    record: RecordEntry
     events: "deque[ToolBegan | ToolRan]" = field(default_factory=deque)
     count: int = 0
     ends_turn: bool = False
@@ -330,14 +330,14 @@ class _Runner:
                 content=f"There is no tool {use.name!r}; there are {known}.", is_error=True
             )
         verdict = await self.toolbox.gate(use, tool)
-        if isinstance(verdict, Denial):
+        if isinstance(verdict, Denied):
             self.ends_turn = self.ends_turn or verdict.ends_turn
             return Outcome(content=verdict.reason, is_error=True)
         self.record(Began(tool_use_id=use.id, tool=use.name))
         self.events.append(ToolBegan(use=use))
         self._changed.set()
         began = time.monotonic()
-        outcome = await tool.run(verdict.input, self.toolbox.workplace)
+        outcome = await tool.run(verdict.input, self.toolbox.tool_context)
         ran = structs.replace(use, input=verdict.input)
         return await self.toolbox.after(ran, outcome, time.monotonic() - began)
 

@@ -8,7 +8,7 @@ entry, too. Both act on what is named by its number, or on the newest there is.
 from collections.abc import Iterator
 
 from holdfast.errors import NotInHistory
-from holdfast.log.entries import Cleared, Collapsed, Compacted, Redone, Shaped, Snipped, Undone
+from holdfast.log.entries import Cleared, Collapsed, Compacted, Redone, Snipped, Undone, ViewChange
 from holdfast.turn.engine import Engine
 
 UNDOABLE = (Cleared, Collapsed, Compacted, Snipped)
@@ -17,11 +17,11 @@ UNDOABLE = (Cleared, Collapsed, Compacted, Snipped)
 
 def undo(engine: Engine, n: int = 0) -> str:
     """Take back an entry, by default the newest that took history out of the view; say so."""
-    fate = engine.view.fate
+    in_force = engine.view.in_force
     found = _find(engine, n) if n else next(_newest(engine, is_dead=False), None)
     if found is None:
         raise NotInHistory("nothing has left the view that could be taken back")
-    if found.n in fate.dead:
+    if found.n in in_force.dead:
         raise NotInHistory(f"#{found.n} is not in force; `/redo {found.n}` brings it back")
     if _is_elsewhere(found):
         raise NotInHistory(
@@ -34,24 +34,24 @@ def undo(engine: Engine, n: int = 0) -> str:
 def redo(engine: Engine, n: int = 0) -> str:
     """Bring back an entry that was taken back, by default the newest; say so."""
     found = _find(engine, n) if n else next(_newest(engine, is_dead=True), None)
-    if found is None or found.n not in engine.view.fate.dead:
+    if found is None or found.n not in engine.view.in_force.dead:
         raise NotInHistory("nothing was taken back that could be brought back")
     engine.record(Redone(target=found.n))
-    if found.n in engine.view.fate.dead:
+    if found.n in engine.view.in_force.dead:
         raise NotInHistory(f"#{found.n} rests on what is taken back itself; bring that back first")
     return f"#{found.n} is in force again: {found.why or 'the view is as after it'}"
 
 
-def _newest(engine: Engine, *, is_dead: bool) -> Iterator[Shaped]:
+def _newest(engine: Engine, *, is_dead: bool) -> Iterator[ViewChange]:
     undone = _undone(engine) if is_dead else frozenset()
     for entry in reversed(engine.view.history):
         if not isinstance(entry, UNDOABLE) or _is_elsewhere(entry):
             continue
-        if entry.n in undone if is_dead else entry.n not in engine.view.fate.dead:
+        if entry.n in undone if is_dead else entry.n not in engine.view.in_force.dead:
             yield entry
 
 
-def _is_elsewhere(entry: Shaped) -> bool:
+def _is_elsewhere(entry: ViewChange) -> bool:
     """Say whether a change was made by the provider, so that no entry of ours takes it back."""
     return isinstance(entry, Cleared) and entry.how == "server"
 
@@ -68,8 +68,8 @@ def _undone(engine: Engine) -> frozenset[int]:
     return frozenset(undone)
 
 
-def _find(engine: Engine, n: int) -> Shaped:
+def _find(engine: Engine, n: int) -> ViewChange:
     entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
-    if not isinstance(entry, Shaped):
+    if not isinstance(entry, ViewChange):
         raise NotInHistory(f"#{n} is no change of the view; `holdfast explain` lists those")
     return entry

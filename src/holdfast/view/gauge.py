@@ -17,7 +17,7 @@ from holdfast.settings import home
 from holdfast.settings.project import slug
 from holdfast.view import View, folding
 from holdfast.view.items import Round
-from holdfast.view.tokens import Anchor, Calibration, Gauge
+from holdfast.view.tokens import Calibration, Gauge, ReportedSize
 
 LESSONS = 1_000
 """Answers to learn from: the weights have settled long before, and each takes a tenth of a ms."""
@@ -34,37 +34,37 @@ class Follower:
         self._learns = learns
         self.calibrations: dict[str, Calibration] = {}
         """What was learnt here, by model."""
-        self._anchor: Anchor | None = None
+        self._anchor: ReportedSize | None = None
         self._before: Gauge | None = None
         """The gauge before the last answer: while that comes in pieces, each is judged anew."""
         self._gauge: Gauge | None = None
 
     def follow(self, view: View) -> Gauge:
         """Learn from the view's last answer and give the gauge."""
-        anchor = view.anchor
-        if anchor is None:
+        reported = view.reported
+        if reported is None:
             return self._gauge or Gauge(calibration=self._calibration(view.model))
-        if anchor is not self._anchor or self._gauge is None:
-            if self._anchor is None or anchor.n != self._anchor.n:
+        if reported is not self._anchor or self._gauge is None:
+            if self._anchor is None or reported.n != self._anchor.n:
                 self._before = self._gauge
-            self._anchor = anchor
-            self._gauge = self._answered(self._before, anchor, view)
-            self.calibrations[anchor.model] = self._gauge.calibration
+            self._anchor = reported
+            self._gauge = self._answered(self._before, reported, view)
+            self.calibrations[reported.model] = self._gauge.calibration
         return self._gauge
 
-    def _answered(self, gauge: Gauge | None, anchor: Anchor, view: View) -> Gauge:
+    def _answered(self, gauge: Gauge | None, reported: ReportedSize, view: View) -> Gauge:
         """Tell the gauge what an answer reported."""
         if gauge is None:
-            gauge = Gauge(calibration=self._calibration(anchor.model))
-        elif gauge.calibration.model != anchor.model:
-            gauge = gauge.switched(self._calibration(anchor.model))
-        item = view.item_of(anchor.n)
+            gauge = Gauge(calibration=self._calibration(reported.model))
+        elif gauge.calibration.model != reported.model:
+            gauge = gauge.switched(self._calibration(reported.model))
+        item = view.item_of(reported.n)
         answer = item if isinstance(item, Round) else None
-        after = gauge.answered(
-            prompt_tokens=anchor.usage.prompt_tokens,
-            before=anchor.then,
+        after = gauge.observe_usage(
+            prompt_tokens=reported.usage.prompt_tokens,
+            before=reported.then,
             reply=answer.answer_measure if answer else NOTHING,
-            output_tokens=anchor.usage.output_tokens if answer else 0,
+            output_tokens=reported.usage.output_tokens if answer else 0,
             is_final=bool(answer and answer.stop_reason),
         )
         return after if self._learns else replace(after, calibration=gauge.calibration)

@@ -15,7 +15,7 @@ from holdfast.messages.measure import NOTHING, Measure
 from holdfast.view.items import Item, Result, Round, join, stand_ins
 
 
-class Row:
+class ItemList:
     """Items in order. `put` and `splice` keep the measure and the rendered messages true."""
 
     def __init__(self) -> None:

@@ -234,7 +234,7 @@ class Gauge:
         """Say by how much the size may be too small, in nineteen of twenty cases."""
         return math.ceil(self.calibration.margin_tokens(total - self.then))
 
-    def answered(
+    def observe_usage(
         self,
         *,
         prompt_tokens: int,
@@ -285,7 +285,7 @@ def _clamp(value: float, low: float, high: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Anchor:
+class ReportedSize:
     """The last size a provider reported, and what the view weighed when it was asked."""
 
     n: int

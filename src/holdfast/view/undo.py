@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from holdfast.log.entries import AnyEntry, Framed, Redone, Shaped, Undone, references, targets
+from holdfast.log.entries import AnyEntry, Framed, Redone, Undone, ViewChange, references, targets
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class InForce:
     """The entries not in force, and what follows from that."""
 
     dead: frozenset[int] = frozenset()
@@ -29,21 +29,21 @@ class Fate:
         i = bisect_left(self.spans, (n,)) - 1
         return i >= 0 and n < self.spans[i][1]
 
-    def joined_by(self, entry: Shaped) -> "Fate":
+    def joined_by(self, entry: ViewChange) -> "InForce":
         """Take in a new entry: one that rests on a dead one is dead from the start."""
         if _rests_on_any(entry, self.dead):
             return replace(self, dead=self.dead | {entry.n})
         return self
 
 
-def fate(entries: Iterable[AnyEntry]) -> Fate:
+def in_force(entries: Iterable[AnyEntry]) -> InForce:
     """Work out which entries undo and redo have left in force."""
-    shaped: dict[int, Shaped] = {}
+    shaped: dict[int, ViewChange] = {}
     frames: list[Framed] = []
     undone: set[int] = set()
     spans: list[tuple[int, int]] = []
     for entry in entries:
-        if isinstance(entry, Shaped):
+        if isinstance(entry, ViewChange):
             shaped[entry.n] = entry
         elif isinstance(entry, Undone | Redone) and entry.target in shaped:
             (undone.add if isinstance(entry, Undone) else undone.discard)(entry.target)
@@ -51,14 +51,14 @@ def fate(entries: Iterable[AnyEntry]) -> Fate:
         elif isinstance(entry, Framed) and entry.rests_on:
             frames.append(entry)
     if not spans:
-        return Fate()
+        return InForce()
     dead = set(undone)
     for n, shaping in shaped.items():
         if _rests_on_any(shaping, dead):
             dead.add(n)
     dead.update(frame.n for frame in frames if not dead.isdisjoint(frame.rests_on))
     vetoes = frozenset(target for n in undone for target in targets(shaped[n]))
-    return Fate(dead=frozenset(dead), vetoes=vetoes, spans=_joined(spans))
+    return InForce(dead=frozenset(dead), vetoes=vetoes, spans=_joined(spans))
 
 
 def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -72,6 +72,6 @@ def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(joined)
 
 
-def _rests_on_any(entry: Shaped, dead: AbstractSet[int]) -> bool:
+def _rests_on_any(entry: ViewChange, dead: AbstractSet[int]) -> bool:
     """Say whether an entry rests on one of these; only what came before can carry it."""
     return any(n in dead and n < entry.n for n in references(entry))

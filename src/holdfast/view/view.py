@@ -26,31 +26,33 @@ from holdfast.log.entries import (
     Replied,
     Restored,
     Said,
-    Shaped,
     Snipped,
     Spilled,
     SpokenContent,
     Switched,
     Titled,
     Undone,
+    ViewChange,
 )
 from holdfast.messages import Content, Message, Text, ToolUse
 from holdfast.messages.measure import NOTHING, Measure
 from holdfast.models.capabilities import capabilities
-from holdfast.view.item_list import Row
+from holdfast.view.item_list import ItemList
 from holdfast.view.items import Item, Result, Round, Spoken, StandIn, late, render, shortened
-from holdfast.view.tokens import Anchor
-from holdfast.view.undo import Fate, fate
+from holdfast.view.tokens import ReportedSize
+from holdfast.view.undo import InForce, in_force
 
 
 class View:
     """The items the model sees, in order. Read it; only `apply` changes it."""
 
-    def __init__(self, history: list[AnyEntry] | None = None, fate: Fate | None = None) -> None:
+    def __init__(
+        self, history: list[AnyEntry] | None = None, in_force: InForce | None = None
+    ) -> None:
         self.frame: Framed | None = None
         self.model: str = ""
         self.title: str = ""
-        self.anchor: Anchor | None = None
+        self.reported: ReportedSize | None = None
         self.asked: Asked | None = None
         self.answered: Asked | None = None
         """The last request whose answer told what its prompt cost: it is in the provider's cache."""
@@ -58,8 +60,8 @@ class View:
         """Deletions in the provider's cache, oldest first."""
         self.history: list[AnyEntry] = history if history is not None else []
         """Every entry this view was folded from."""
-        self.fate: Fate = fate or Fate()
-        self._row = Row()
+        self.in_force: InForce = in_force or InForce()
+        self._row = ItemList()
         self._began: set[str] = set()
         self._pins: set[int] = set()
         self._is_chosen = False
@@ -144,13 +146,13 @@ class View:
         if isinstance(entry, Undone | Redone):
             self.__dict__.update(fold(self.history).__dict__)
             return
-        if isinstance(entry, Shaped):
-            self.fate = self.fate.joined_by(entry)
+        if isinstance(entry, ViewChange):
+            self.in_force = self.in_force.joined_by(entry)
         self._take(entry)
 
     def _take(self, entry: AnyEntry) -> None:
         act = _ACTS.get(type(entry))
-        if act is not None and entry.n not in self.fate.dead:
+        if act is not None and entry.n not in self.in_force.dead:
             act(self, entry)
 
     def _said(self, entry: Said) -> None:
@@ -227,7 +229,7 @@ class View:
 
     def _is_unbound(self, entry: Replied) -> bool:
         """Say whether its thinking was bound to a prefix that an undo has taken away since."""
-        return self.fate.distrusts(entry.n) and capabilities(entry.model).binds_thinking
+        return self.in_force.distrusts(entry.n) and capabilities(entry.model).binds_thinking
 
     def _continue_round(self, last: Round, entry: Replied) -> None:
         self._anchor_at(entry)
@@ -244,8 +246,8 @@ class View:
     def _anchor_at(self, entry: Replied) -> None:
         """Take the size an answer reports, as that of the view before its first piece."""
         usage = entry.usage
-        if usage and usage.prompt_tokens and not self.fate.distrusts(self._last_round):
-            self.anchor = Anchor(
+        if usage and usage.prompt_tokens and not self.in_force.distrusts(self._last_round):
+            self.reported = ReportedSize(
                 n=self._last_round, model=entry.model, usage=usage, then=self._before_round
             )
 
@@ -295,8 +297,8 @@ class View:
             self.edits = (*self.edits, entry)
         elif entry.how == "server":  # the prompt that the last usage is of was already without it
             self._before_round = self._before_round + (self._row.measure - before)
-            if self.anchor is not None and self.anchor.n == self._last_round:
-                self.anchor = replace(self.anchor, then=self._before_round)
+            if self.reported is not None and self.reported.n == self._last_round:
+                self.reported = replace(self.reported, then=self._before_round)
         self._drop_thinking(entry, first)
 
     def _snipped(self, entry: Snipped) -> None:
@@ -353,7 +355,7 @@ class View:
         if entry.source == "main" and self.open_round():
             self._sealed = self._last_round
 
-    def _drop_thinking(self, entry: Shaped, changed: int | None) -> None:
+    def _drop_thinking(self, entry: ViewChange, changed: int | None) -> None:
         """Drop the thinking of every round after the changed item, where the entry says so."""
         if not entry.drops_thinking or changed is None:
             return
@@ -373,7 +375,7 @@ def fold(entries: Iterable[AnyEntry]) -> View:
 def folding(entries: Iterable[AnyEntry]) -> Iterator[View]:
     """Fold a log entry by entry, knowing from the start what will be undone; the view grows."""
     history = list(entries)
-    view = View(history, fate(history))
+    view = View(history, in_force(history))
     for entry in history:
         view._take(entry)
         yield view

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from casting import Cast
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def opened(project):
     @asynccontextmanager
     async def open(scripts, **options):
         model = scripts if isinstance(scripts, Cast) else Cast(scripts)
-        agent = await open_agent(model, directory=project, **options)
+        agent = await build_agent(model, directory=project, **options)
         try:
             yield agent
         finally:

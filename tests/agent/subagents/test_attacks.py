@@ -8,7 +8,7 @@ import asyncio
 
 import pytest
 
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.agent.subagents.delivery import Delivery
 from holdfast.agent.subagents.mail import Mail, Note
 from holdfast.agent.subagents.mailbox import Mailbox
@@ -43,7 +43,7 @@ async def test_an_order_by_mail_is_carried_out_no_further_than_the_user_allows(
     """Nobody said yes, so nothing is written, and the mail is in the log as an agent's."""
     (tmp_path / "project").mkdir()
     model = ScriptedModel(OBEYS, name="claude-opus-4-6")
-    agent = await open_agent(model, directory=tmp_path / "project", mode=mode)
+    agent = await build_agent(model, directory=tmp_path / "project", mode=mode)
     try:
         box = agent_box(agent.engine.log.path.with_suffix(""), "main")
         body = Note(text=order)

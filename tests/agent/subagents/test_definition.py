@@ -15,8 +15,8 @@ from holdfast.agent.subagents.definition import (
     tools_for,
 )
 from holdfast.errors import ConfigError
-from holdfast.tools.front_matter import Unreadable
-from holdfast.tools.permissions.sources import Section
+from holdfast.tools.front_matter import UnreadableFrontMatter
+from holdfast.tools.permissions.sources import SettingsSection
 
 MODES = ("plan", "ask", "accept_edits", "bypass")
 AVAILABLE = ("Bash", "Edit", "Glob", "Read", "mcp__git__log", "mcp__git__push", "mcp__web__get")
@@ -75,7 +75,7 @@ def test_a_name_that_is_none_makes_no_definition(name):
 @pytest.mark.parametrize("text", ["---\nname: x\n---\np", "---\ndescription: d\n---\n", "words"])
 def test_without_description_or_prompt_it_is_none(text):
     """Nothing could be done with it."""
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableFrontMatter):
         _read(text)
 
 
@@ -144,7 +144,7 @@ def test_hooks_and_servers_of_its_own_are_demands():
 
 def test_nothing_is_defined_as_a_fork():
     """That name would never reach it."""
-    with pytest.raises(Unreadable, match="continued"):
+    with pytest.raises(UnreadableFrontMatter, match="continued"):
         _read("---\nname: Fork\ndescription: d\n---\np")
 
 
@@ -152,7 +152,7 @@ def test_a_model_counts_only_with_the_users_word():
     """It chooses who reads the work; until then the parent's answers."""
     draft = _read("---\ndescription: d\nmodel: openai/mine\n---\np", "project")
     assert draft.demands["model"] == "openai/mine"
-    section = Section(
+    section = SettingsSection(
         file=Path("/x/reviewer.md"),
         value=draft.demands,
         is_projects=True,
@@ -167,5 +167,5 @@ def test_a_model_counts_only_with_the_users_word():
 @pytest.mark.parametrize("model", ["scripted:/x/answers", "replay:abc", "Chaos:7:claude-opus-5-5"])
 def test_no_definition_brings_answers_along(model, source):
     """Whoever wrote it: such a model says what its author wants."""
-    with pytest.raises(Unreadable, match="written beforehand"):
+    with pytest.raises(UnreadableFrontMatter, match="written beforehand"):
         _read(f"---\ndescription: d\nmodel: '{model}'\n---\np", source)

@@ -49,7 +49,9 @@ async def test_a_fork_may_not_fork_nor_write_in_its_parents_name(opened):
         await told(agent)
         assert "then alone" in text_of(entries(agent, Ran)[0].content)
         [spawned] = entries(agent, Spawned)
-        ran = [e for e in load(agent.household.log_of(spawned.agent)).entries if isinstance(e, Ran)]
+        ran = [
+            e for e in load(agent.supervisor.log_of(spawned.agent)).entries if isinstance(e, Ran)
+        ]
         assert ["A fork may not use" in text_of(one.content) for one in ran] == [True, True]
 
 
@@ -77,7 +79,7 @@ async def test_an_interrupted_fork_goes_on_behind_the_same_prefix(opened):
         held = cast.hold("do it")
         async for _ in agent.run("start now"):
             pass
-        [id] = agent.household.running
+        [id] = agent.supervisor.running
         del cast.held["do it"]
         session = agent.session.id
         assert not held.is_set()

@@ -124,7 +124,7 @@ async def test_an_agent_can_start_agents_and_hears_their_reports(opened):
     async with opened(scripts) as agent:
         await told(agent)
         assert "it says the depth" in text_of(entries(agent, Ran)[0].content)
-        assert agent.household.slots.taken == 0
+        assert agent.supervisor.slots.taken == 0
 
 
 async def test_hooks_hear_of_starts_and_may_hold_back_an_end(opened, project, tmp_path):
@@ -151,7 +151,7 @@ async def test_the_user_stops_one_from_another_terminal(opened):
     async with opened(cast) as agent:
         async for _ in agent.run("start now"):
             pass
-        [id] = agent.household.running
+        [id] = agent.supervisor.running
         stop_wish(agent.engine.log.path, id).touch()
         await until(lambda: entries(agent, Ended))
         [ended] = entries(agent, Ended)
@@ -171,14 +171,14 @@ async def test_progress_is_told_while_it_works(opened):
     async with opened(cast, mode="bypass", settings=_settings(progress_seconds=0.1)) as agent:
         async for _ in agent.run("start now"):
             pass
-        [id] = agent.household.running
+        [id] = agent.supervisor.running
         await until(
-            lambda: "Running the command sleep" in agent.household.output_of(id).read_text()
+            lambda: "Running the command sleep" in agent.supervisor.output_of(id).read_text()
         )
-        assert "Running the command sleep" in agent.household.lines()[0]
+        assert "Running the command sleep" in agent.supervisor.lines()[0]
         await told(agent, "")
         assert any("Running the command sleep" in line for line in agent.told())
-        assert agent.household.output_of(id).read_text().startswith("slept")
+        assert agent.supervisor.output_of(id).read_text().startswith("slept")
 
 
 async def test_an_answer_that_is_too_long_is_cut_and_its_file_named(opened):
@@ -197,7 +197,7 @@ async def test_an_answer_that_is_too_long_is_cut_and_its_file_named(opened):
         assert "more characters are in" in ended.text
         [report] = [text for text in hidden(agent) if "<agent id" in text]
         assert ended.file in report
-        assert agent.household.output_of(ended.agent).read_text().count("word") == 1_000
+        assert agent.supervisor.output_of(ended.agent).read_text().count("word") == 1_000
 
 
 READER = CALL % ', "agent": "reader", "name": "ada"'
@@ -229,7 +229,7 @@ async def test_one_started_again_has_no_more_than_it_had(opened):
     cast = Cast(WOKEN | {"go on please": writes, "is done": "text: well"})
     async with opened(cast, resume=session, mode="bypass") as agent:
         await told(agent, "wake")
-        assert not (agent.workplace.root / "new.txt").exists()
+        assert not (agent.tool_context.root / "new.txt").exists()
         first, again = entries(agent, Spawned)
         assert (again.tools, again.mode) == (first.tools, first.mode) == (("Read",), "plan")
     assert ["Read"] in [_names(request) for request in cast.requests]

@@ -18,7 +18,7 @@ sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 import pytest
 from casting import Cast
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 
 SCRIPTS = {
     "start now": 'tool: Agent {"description": "d", "prompt": "find add", "run_in_background": true}\\n'
@@ -31,13 +31,13 @@ SCRIPTS = {
 async def main():
     cast = Cast(SCRIPTS)
     held = cast.hold("find add")
-    agent = await open_agent(cast, directory=Path(sys.argv[1]), mode="bypass")
+    agent = await build_agent(cast, directory=Path(sys.argv[1]), mode="bypass")
     async for _ in agent.run("start now"):
         pass
     held.set()
-    while len(agent.household.running) > 1:
+    while len(agent.supervisor.running) > 1:
         await asyncio.sleep(0.01)
-    while not any("began" in line for line in open(agent.household.log_of(*agent.household.running))):
+    while not any("began" in line for line in open(agent.supervisor.log_of(*agent.supervisor.running))):
         await asyncio.sleep(0.01)
     print(agent.session.id, flush=True)
     await asyncio.sleep(300)
@@ -82,7 +82,7 @@ async def test_a_killed_parent_loses_no_agent(opened, project, killed):
         first, second = (entry.agent for entry in entries(agent, Spawned))
         states = {entry.agent: entry.state for entry in entries(agent, Ended)}
         assert states == {first: "completed", second: "interrupted"}
-        assert len(agent.household.lines()) == 2
+        assert len(agent.supervisor.lines()) == 2
         await told(agent, "what now")
         await told(agent, "and now")
         assert sum("| add subtracts" in text for text in hidden(agent)) == 1

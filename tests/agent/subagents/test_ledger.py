@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from holdfast.agent.subagents.ledger import Ledger, Line, Spoilt, private_directory
+from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger, Spoilt, private_directory
 from holdfast.errors import StoreError
 
 
@@ -28,12 +28,12 @@ def _put(ledger, *texts):
 
 
 def _texts(found):
-    return [line.value.text for line in found if isinstance(line, Line)]
+    return [line.value.text for line in found if isinstance(line, LedgerLine)]
 
 
 def test_what_is_appended_is_read_once_by_each_reader(tmp_path):
     """A reader goes on where it was; another begins at the start."""
-    one, other = Ledger(tmp_path / "l", Word), Ledger(tmp_path / "l", Word)
+    one, other = SharedLedger(tmp_path / "l", Word), SharedLedger(tmp_path / "l", Word)
     assert one.news() == []
     _put(one, "a", "b")
     assert _texts(one.news()) == ["a", "b"]
@@ -46,7 +46,7 @@ def test_what_is_appended_is_read_once_by_each_reader(tmp_path):
 def test_the_file_is_private(tmp_path):
     """Whoever else is on the machine reads nothing."""
     directory = private_directory(tmp_path / "x" / "y")
-    _put(Ledger(directory / "l", Word), "a")
+    _put(SharedLedger(directory / "l", Word), "a")
     assert stat.S_IMODE((directory / "l").stat().st_mode) == 0o600
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert stat.S_IMODE(directory.parent.stat().st_mode) == 0o700
@@ -56,20 +56,20 @@ def test_the_file_is_private(tmp_path):
 def test_a_line_cut_anywhere_was_never_written(tmp_path_factory, cut):
     """Readers leave it alone, the next writer takes it away, and whole lines stay."""
     path = tmp_path_factory.mktemp("cut") / "l"
-    _put(Ledger(path, Word), "first", "second " * 20, "third")
+    _put(SharedLedger(path, Word), "first", "second " * 20, "third")
     whole = path.read_bytes()
     cut = min(cut, len(whole))
     path.write_bytes(whole[:cut])
     kept = whole[:cut].count(b"\n") - 1
     expected = ["first", "second " * 20, "third"][: max(0, kept)]
-    assert _texts(Ledger(path, Word).news()) == expected
-    _put(Ledger(path, Word), "next")
-    assert _texts(Ledger(path, Word).news()) == [*expected, "next"]
+    assert _texts(SharedLedger(path, Word).news()) == expected
+    _put(SharedLedger(path, Word), "next")
+    assert _texts(SharedLedger(path, Word).news()) == [*expected, "next"]
 
 
 def test_a_line_that_is_no_value_is_told_and_passed(tmp_path):
     """What stands behind it is read all the same."""
-    ledger = Ledger(tmp_path / "l", Word)
+    ledger = SharedLedger(tmp_path / "l", Word)
     _put(ledger, "a")
     with (tmp_path / "l").open("ab") as file:
         file.write(b'{"text": 7}\nnonsense\n\xff\n' + b"[" * 5_000 + b"\n")
@@ -83,7 +83,7 @@ def test_a_file_that_is_not_ours_is_left_alone(tmp_path):
     """It is named, not read."""
     (tmp_path / "l").write_text("hello\n")
     with pytest.raises(StoreError, match="does not begin as ours do"):
-        Ledger(tmp_path / "l", Word).news()
+        SharedLedger(tmp_path / "l", Word).news()
 
 
 def test_a_link_in_its_place_is_refused(tmp_path):
@@ -91,17 +91,17 @@ def test_a_link_in_its_place_is_refused(tmp_path):
     (tmp_path / "target").write_text("precious")
     (tmp_path / "l").symlink_to(tmp_path / "target")
     with pytest.raises(StoreError, match="plain file"):
-        _put(Ledger(tmp_path / "l", Word), "a")
+        _put(SharedLedger(tmp_path / "l", Word), "a")
     assert (tmp_path / "target").read_text() == "precious"
 
 
 def test_another_file_in_its_place_is_noticed(tmp_path):
     """What a reader knows of the old one would be wrong of the new one."""
-    ledger = Ledger(tmp_path / "l", Word)
+    ledger = SharedLedger(tmp_path / "l", Word)
     _put(ledger, "a")
     ledger.news()
     (tmp_path / "l").rename(tmp_path / "old")
-    _put(Ledger(tmp_path / "l", Word), "b")
+    _put(SharedLedger(tmp_path / "l", Word), "b")
     with pytest.raises(StoreError, match="replaced"):
         ledger.news()
 
@@ -109,13 +109,13 @@ def test_another_file_in_its_place_is_noticed(tmp_path):
 def test_a_directory_that_is_gone_is_an_error_and_not_made_anew(tmp_path):
     """A send to a team that was removed does not succeed into nowhere."""
     with pytest.raises(StoreError, match="is not there"):
-        _put(Ledger(tmp_path / "gone" / "l", Word), "a")
+        _put(SharedLedger(tmp_path / "gone" / "l", Word), "a")
     assert not (tmp_path / "gone").exists()
 
 
 def test_a_full_ledger_takes_nothing_more(tmp_path):
     """Nothing of what did not fit is found later."""
-    ledger = Ledger(tmp_path / "l", Word, limit_bytes=200)
+    ledger = SharedLedger(tmp_path / "l", Word, limit_bytes=200)
     _put(ledger, "a")
     with pytest.raises(StoreError, match="is full"):
         _put(ledger, "b" * 200)
@@ -127,11 +127,11 @@ def test_a_disk_that_ends_midway_leaves_whole_lines(tmp_path):
     code = (
         "import resource, sys, pathlib\n"
         "from msgspec import Struct\n"
-        "from holdfast.agent.subagents.ledger import Ledger\n"
+        "from holdfast.agent.subagents.ledger import SharedLedger\n"
         "from holdfast.errors import StoreError\n"
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "class Word(Struct): text: str\n"
-        "l = Ledger(pathlib.Path(sys.argv[1]), Word)\n"
+        "l = SharedLedger(pathlib.Path(sys.argv[1]), Word)\n"
         "def put(t):\n"
         "    with l.held() as append: append([Word(t)])\n"
         "put('a')\n"
@@ -143,7 +143,7 @@ def test_a_disk_that_ends_midway_leaves_whole_lines(tmp_path):
         [sys.executable, "-c", code, str(tmp_path / "l")], capture_output=True, text=True
     )
     assert done.stdout == "refused\n", done.stderr
-    assert _texts(Ledger(tmp_path / "l", Word).news()) == ["a"]
+    assert _texts(SharedLedger(tmp_path / "l", Word).news()) == ["a"]
     assert (tmp_path / "l").read_bytes().endswith(b"\n")
 
 
@@ -152,9 +152,9 @@ def test_who_dies_with_the_lock_lets_go_by_dying(tmp_path):
     code = (
         "import sys, pathlib, time\n"
         "from msgspec import Struct\n"
-        "from holdfast.agent.subagents.ledger import Ledger\n"
+        "from holdfast.agent.subagents.ledger import SharedLedger\n"
         "class Word(Struct): text: str\n"
-        "with Ledger(pathlib.Path(sys.argv[1]), Word).held():\n"
+        "with SharedLedger(pathlib.Path(sys.argv[1]), Word).held():\n"
         "    print('held', flush=True); time.sleep(60)\n"
     )
     child = subprocess.Popen(
@@ -165,5 +165,5 @@ def test_who_dies_with_the_lock_lets_go_by_dying(tmp_path):
     child.wait()
     child.stdout.close()
     began = time.monotonic()
-    _put(Ledger(tmp_path / "l", Word), "a")
+    _put(SharedLedger(tmp_path / "l", Word), "a")
     assert time.monotonic() - began < 2

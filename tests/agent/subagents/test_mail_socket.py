@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.agent.subagents import mail_socket as doors
 from holdfast.agent.subagents.mail import Mail, Note, ShutdownRequest
-from holdfast.agent.subagents.mail_socket import DOOR, Door, hand_over
+from holdfast.agent.subagents.mail_socket import DOOR, MailSocket, hand_over
 from holdfast.errors import StoreError
 
 pytestmark = pytest.mark.skipif(
@@ -34,7 +34,7 @@ def place(tmp_path):
 async def taken(place):
     """What an open door took."""
     got = []
-    door = Door(place, got.append)
+    door = MailSocket(place, got.append)
     assert await door.open()
     yield got
     await door.close()
@@ -129,7 +129,7 @@ async def test_a_mail_that_could_not_be_kept_is_not_taken(place):
     def full(_mail):
         raise StoreError("the mailbox is full")
 
-    door = Door(place, full)
+    door = MailSocket(place, full)
     await door.open()
     with pytest.raises(StoreError, match="the mailbox is full"):
         await hand_over(place, _mail())
@@ -145,7 +145,7 @@ async def test_a_session_that_does_not_run_takes_nothing(place):
     left.close()
     with pytest.raises(StoreError, match="does not answer"):
         await hand_over(place, _mail())
-    door = Door(place, lambda mail: None)
+    door = MailSocket(place, lambda mail: None)
     await door.open()  # takes its place
     await hand_over(place, _mail())
     await door.close()
@@ -157,7 +157,7 @@ async def test_a_file_in_the_place_of_the_socket_is_neither_used_nor_removed(pla
     with pytest.raises(StoreError, match="no socket of yours"):
         await hand_over(place, _mail())
     with pytest.raises(StoreError, match="in the way"):
-        await Door(place, lambda mail: None).open()
+        await MailSocket(place, lambda mail: None).open()
     assert (place / DOOR).read_text() == "precious"
 
 
@@ -175,7 +175,7 @@ async def test_a_path_too_long_for_a_socket_works_all_the_same(tmp_path):
     deep.mkdir(parents=True, mode=0o700)
     deep.chmod(0o700)
     got = []
-    door = Door(deep, got.append)
+    door = MailSocket(deep, got.append)
     await door.open()
     await hand_over(deep, _mail())
     await door.close()

@@ -3,22 +3,22 @@
 import pytest
 
 from holdfast.agent.subagents.mail import Note, ShutdownRequest
-from holdfast.agent.subagents.mail_socket import Door
-from holdfast.agent.subagents.mailbox import Inbox, Mailbox
-from holdfast.agent.subagents.mailer import Post, Unsent, agent_box
+from holdfast.agent.subagents.mail_socket import MailSocket
+from holdfast.agent.subagents.mailbox import Mailbox, UnreadMail
+from holdfast.agent.subagents.mailer import Mailer, Unsent, agent_box
 from holdfast.agent.subagents.route import Around, Peer
-from holdfast.agent.subagents.team import Member, Team
+from holdfast.agent.subagents.team import AgentTeam, Member
 from holdfast.errors import ConfigError, SessionNotFound, StoreError
 
 NOTE = Note(text="hi", summary="a greeting")
 
 
 def _post(tmp_path, around, **more):
-    return Post(session="s1", directory=tmp_path / "s1", around=lambda: around, **more)
+    return Mailer(session="s1", directory=tmp_path / "s1", around=lambda: around, **more)
 
 
 def _mails(path):
-    return [letter.mail for letter in Inbox(path).unread()]
+    return [letter.mail for letter in UnreadMail(path).unread()]
 
 
 async def test_a_running_agent_finds_it_in_its_mailbox(tmp_path):
@@ -60,7 +60,7 @@ async def test_the_same_id_is_sent_once(tmp_path):
 
 async def test_a_teammate_in_another_process_finds_it_in_the_teams_mailbox(tmp_path):
     """Structured messages too."""
-    team = Team.found("red")
+    team = AgentTeam.found("red")
     team.join(Member(name="ada"))
     around = Around(me="lead", team="red", teammates=("ada",), lead="lead", is_lead=True)
     asks = ShutdownRequest(request_id="r1", reason="we are done")
@@ -70,7 +70,7 @@ async def test_a_teammate_in_another_process_finds_it_in_the_teams_mailbox(tmp_p
 
 async def test_all_get_it_and_who_does_not_is_named(tmp_path):
     """A send to many succeeds in part, and says so."""
-    team = Team.found("red")
+    team = AgentTeam.found("red")
     around = Around(me="lead", peers=(Peer(id="a1"),), teammates=("gone",), lead="lead")
     said = await _post(tmp_path, around, team=lambda: team).send("all", NOTE)
     assert said.startswith("queued for a1; not sent to gone: 'gone' is not in the team")
@@ -97,7 +97,7 @@ async def test_another_session_takes_it_at_its_door(tmp_path):
     other = tmp_path / "s2"
     other.mkdir(mode=0o700)
     box = Mailbox(agent_box(other, "main"))
-    door = Door(other, box.send)
+    door = MailSocket(other, box.send)
     await door.open()
     post = _post(tmp_path, Around(me="main"), find_session=lambda id: tmp_path / id)
     assert await post.send("session:s2", NOTE) == "taken by the session s2"

@@ -1,6 +1,6 @@
 """The agents of a log: who runs, who ended, whose end was told."""
 
-from holdfast.agent.subagents.registry import Register, tells_of
+from holdfast.agent.subagents.registry import AgentRegistry, tells_of
 from holdfast.log.entries import Ended, Ran, Said, Spawned
 from holdfast.messages import Text
 from holdfast.turn.engine import INTERRUPTED
@@ -11,7 +11,7 @@ TOLD = Said(n=4, content=(Text(text="x"),), hidden=True, mail=tells_of(ENDED))
 
 
 def _one(*history):
-    return Register().follow(history).known["a-1"]
+    return AgentRegistry().follow(history).known["a-1"]
 
 
 def test_without_an_end_it_runs():
@@ -46,7 +46,7 @@ def test_a_message_tells_of_exactly_one_end():
 
 def test_it_can_be_followed_piece_by_piece():
     """What was taken in is not taken in again."""
-    register, history = Register(), []
+    register, history = AgentRegistry(), []
     for entry in (SPAWNED, ENDED, TOLD):
         history.append(entry)
         register.follow(history)

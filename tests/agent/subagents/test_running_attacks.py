@@ -42,7 +42,7 @@ async def test_a_cloned_definition_does_not_take_a_known_name(opened, project):
     async with opened({"start now": CALL % "", "do it": "text: done"}) as agent:
         await told(agent)
         [spawned] = entries(agent, Spawned)
-        listed = load(agent.household.log_of(spawned.agent)).entries
+        listed = load(agent.supervisor.log_of(spawned.agent)).entries
         assert "You may do everything" not in str(listed)
 
 
@@ -63,7 +63,9 @@ async def test_mail_that_permits_permits_nothing(opened, project):
         await told(agent)
         [spawned, again] = entries(agent, Spawned)
         assert spawned.agent == again.agent
-        ran = [e for e in load(agent.household.log_of(spawned.agent)).entries if isinstance(e, Ran)]
+        ran = [
+            e for e in load(agent.supervisor.log_of(spawned.agent)).entries if isinstance(e, Ran)
+        ]
         assert text_of(ran[-1].content).startswith("Not allowed: ")
         assert not (project / "owned.txt").exists()
 
@@ -118,7 +120,7 @@ async def test_a_running_agent_is_narrowed_with_its_parent(opened, project):
     scripts = {"start now": CALL % "", "do it": WRITE}
     async with opened(scripts, mode="bypass") as agent:
         gate = None
-        hire = agent.household.hire
+        hire = agent.supervisor.hire
 
         async def hired(order):
             nonlocal gate
@@ -127,7 +129,7 @@ async def test_a_running_agent_is_narrowed_with_its_parent(opened, project):
             agent.gate.mode = "plan"
             return worker
 
-        agent.household.hire = hired
+        agent.supervisor.hire = hired
         await told(agent)
         assert (gate.mode, gate.in_force) == ("bypass", "plan")
         assert not (project / "owned.txt").exists()

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.agent.subagents.definition import Definition
-from holdfast.agent.subagents.scopes import directory_for, opened
+from holdfast.agent.subagents.scopes import directory_for, open_scope
 from holdfast.errors import StoreError
 from holdfast.settings import MemorySettings
 
@@ -28,5 +28,5 @@ def test_no_link_leads_to_a_memory(tmp_path, link, target):
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to(elsewhere)
     with pytest.raises(StoreError, match="is a link"):
-        opened(KEEPER, project, tmp_path / "home", MemorySettings())
+        open_scope(KEEPER, project, tmp_path / "home", MemorySettings())
     assert list(elsewhere.iterdir()) == []

@@ -9,19 +9,19 @@ from holdfast.agent.subagents.mail import (
     ShutdownAnswer,
     ShutdownRequest,
 )
-from holdfast.agent.subagents.mailbox import Inbox
-from holdfast.agent.subagents.mailer import Post, agent_box
+from holdfast.agent.subagents.mailbox import UnreadMail
+from holdfast.agent.subagents.mailer import Mailer, agent_box
 from holdfast.agent.subagents.route import Around, Peer
 from holdfast.agent.subagents.send_tool import send_tool
-from holdfast.agent.subagents.team import Member, Team
-from holdfast.tools.context import Workplace
+from holdfast.agent.subagents.team import AgentTeam, Member
+from holdfast.tools.context import ToolContext
 from holdfast.tools.permissions import Gate, Places, parse_rules
 
 
 @pytest.fixture
 def team():
     """A lead and two members."""
-    made = Team.found("red")
+    made = AgentTeam.found("red")
     made.join(Member(name="ada"))
     made.join(Member(name="ben"))
     return made
@@ -30,14 +30,14 @@ def team():
 @pytest.fixture
 def use(tmp_path, team):
     """Send as somebody."""
-    place = Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path / "scratch")
+    place = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path / "scratch")
 
     async def call(me="lead", **given):
         others = tuple(member.name for member in team.members() if member.name != me)
         around = Around(
             me=me, peers=(Peer(id="a1"),), teammates=others, lead="lead", is_lead=me == "lead"
         )
-        post = Post(
+        post = Mailer(
             session="s1", directory=tmp_path / "s1", around=lambda: around, team=lambda: team
         )
         return await send_tool(post).run(given, place)
@@ -46,7 +46,7 @@ def use(tmp_path, team):
 
 
 def _bodies(path):
-    return [letter.mail.body for letter in Inbox(path).unread()]
+    return [letter.mail.body for letter in UnreadMail(path).unread()]
 
 
 async def test_plain_words_need_a_summary(use, tmp_path):
@@ -124,7 +124,7 @@ async def test_a_refused_route_is_told(use):
 @pytest.mark.parametrize("mode", ["ask", "accept_edits", "plan"])
 async def test_writing_to_another_session_is_asked_about(tmp_path, mode):
     """Within the session it is not; a mail cannot carry more than its words."""
-    post = Post(session="s1", directory=tmp_path, around=lambda: Around(me="main"))
+    post = Mailer(session="s1", directory=tmp_path, around=lambda: Around(me="main"))
     tool, places = send_tool(post), Places(roots=(tmp_path,), cwd=tmp_path)
     gate = Gate(rules=parse_rules(), mode=mode)
     given = {"message": "x", "summary": "s"}

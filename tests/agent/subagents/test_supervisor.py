@@ -32,7 +32,7 @@ async def test_a_foreground_agents_answer_is_the_calls_result(opened):
         log = agent.engine.log.path.with_suffix("") / "agents" / f"{spawned.agent}.jsonl"
         assert "return a - b" in log.read_text()
         assert load(log).header.parent == agent.session.id
-        assert agent.household.lines() == []
+        assert agent.supervisor.lines() == []
 
 
 async def test_what_an_agent_spends_is_its_parents(opened):
@@ -43,7 +43,7 @@ async def test_what_an_agent_spends_is_its_parents(opened):
         [beside] = entries(agent, Forked)
         assert beside.source == "agent:general"
         assert spent_in(agent.session.view.history).answers == 3
-        assert agent.purse.session.answers == 3
+        assert agent.budget.session.answers == 3
 
 
 async def test_a_background_agent_gives_a_receipt_and_reports_once(opened):
@@ -79,8 +79,8 @@ async def test_one_that_takes_long_goes_on_in_the_background(opened):
     held = cast.hold("find add")
     async with opened(cast) as agent:
         work = asyncio.create_task(told(agent))
-        await until(lambda: agent.household.running)
-        assert len(agent.household.send_back()) == 1
+        await until(lambda: agent.supervisor.running)
+        assert len(agent.supervisor.send_back()) == 1
         await until(lambda: entries(agent, Ran))
         held.set()
         assert (await work).text == "ok"
@@ -96,7 +96,7 @@ async def test_agents_run_side_by_side(opened):
     first, second = cast.hold("find add"), cast.hold("find sub")
     async with opened(cast) as agent:
         work = asyncio.create_task(told(agent))
-        await until(lambda: len(agent.household.running) >= 2)
+        await until(lambda: len(agent.supervisor.running) >= 2)
         second.set()
         first.set()
         assert (await work).text == "both"
@@ -116,10 +116,10 @@ async def test_an_abort_stops_those_it_waits_for_and_leaves_the_background(opene
     held, slow = cast.hold("stay"), cast.hold("find add")
     async with opened(cast) as agent:
         work = asyncio.create_task(told(agent))
-        await until(lambda: len(agent.household.running) >= 2)
+        await until(lambda: len(agent.supervisor.running) >= 2)
         agent.abort.set()
         assert (await work).reason == "aborted_tools"
-        assert [one.order.prompt for one in agent.household.running.values()] == ["stay"]
+        assert [one.order.prompt for one in agent.supervisor.running.values()] == ["stay"]
         assert [entry.state for entry in entries(agent, Ended)] == ["stopped"]
         held.set()
         slow.set()
@@ -166,8 +166,8 @@ async def test_one_the_user_stopped_is_not_started_again(opened):
     async with opened(cast) as agent:
         async for _ in agent.run("start now"):
             pass
-        [id] = agent.household.running
-        assert await agent.household.stop(id, by_user=True)
+        [id] = agent.supervisor.running
+        assert await agent.supervisor.stop(id, by_user=True)
         [ended] = entries(agent, Ended)
         assert (ended.state, ended.by_user) == ("stopped", True)
         assert (await told(agent, "what now")).text == "refused"
@@ -202,9 +202,9 @@ async def test_there_is_a_limit_to_how_many_and_how_deep(opened):
         await told(agent)
         assert "alone then" in text_of(entries(agent, Ran)[0].content)
         [spawned] = entries(agent, Spawned)
-        child = load(agent.household.log_of(spawned.agent)).entries
+        child = load(agent.supervisor.log_of(spawned.agent)).entries
         assert any("no tool 'Agent'" in str(entry) for entry in child)
-        agent.household.slots.taken = 1
+        agent.supervisor.slots.taken = 1
         await told(agent)
         assert "as many as may be at once" in text_of(entries(agent, Ran)[-1].content)
-        agent.household.slots.taken = 0
+        agent.supervisor.slots.taken = 0

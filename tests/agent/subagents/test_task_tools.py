@@ -4,14 +4,14 @@ import pytest
 
 from holdfast.agent.subagents.task_tools import task_tools
 from holdfast.agent.subagents.tasks import TaskList
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 
 
 @pytest.fixture
 def use(tmp_path):
     """Call a tool by name, as one agent or another."""
     (tmp_path / "project").mkdir()
-    place = Workplace(root=tmp_path / "project", home=tmp_path, scratch=tmp_path / "scratch")
+    place = ToolContext(root=tmp_path / "project", home=tmp_path, scratch=tmp_path / "scratch")
     path = tmp_path / "tasks.jsonl"
 
     async def call(name, me="lead", **given):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from holdfast.agent.subagents.tasks import (
-    Change,
     Task,
+    TaskChange,
     TaskList,
     Unchanged,
     blocked_by,
@@ -29,7 +29,7 @@ def tasks(tmp_path):
     made = TaskList(tmp_path / "tasks.jsonl")
     made.create("one", "lead")
     made.create("two", "lead")
-    made.create("three", "lead", change=Change(waits_for=("1", "2")))
+    made.create("three", "lead", change=TaskChange(waits_for=("1", "2")))
     return made
 
 
@@ -45,30 +45,30 @@ def test_the_oldest_free_task_is_taken(tasks):
     assert [tasks.claim(name).id for name in ("ada", "ben")] == ["1", "2"]
     with pytest.raises(Unchanged, match="No task can be claimed"):
         tasks.claim("cid")
-    tasks.change("1", Change(status="completed"), by="ada")
+    tasks.change("1", TaskChange(status="completed"), by="ada")
     with pytest.raises(Unchanged, match="waits for 2"):
         tasks.claim("cid", "3")
-    tasks.change("2", Change(status="deleted"), by="ben")
+    tasks.change("2", TaskChange(status="deleted"), by="ben")
     assert tasks.claim("cid").id == "3"
 
 
 def test_setting_a_task_in_progress_is_claiming_it(tasks):
     """By the same rules."""
-    assert tasks.change("1", Change(status="in_progress"), by="ada").owner == "ada"
+    assert tasks.change("1", TaskChange(status="in_progress"), by="ada").owner == "ada"
     with pytest.raises(Unchanged, match="belongs to ada"):
-        tasks.change("1", Change(status="in_progress"), by="ben")
+        tasks.change("1", TaskChange(status="in_progress"), by="ben")
     with pytest.raises(Unchanged, match="waits for"):
-        tasks.change("3", Change(status="in_progress"), by="ben")
+        tasks.change("3", TaskChange(status="in_progress"), by="ben")
 
 
 def test_only_the_owner_and_the_lead_change_what_somebody_has(tasks):
     """And only the lead gives tasks to others."""
     tasks.claim("ada", "1")
     with pytest.raises(Unchanged, match="only ada or the lead"):
-        tasks.change("1", Change(status="completed"), by="ben")
+        tasks.change("1", TaskChange(status="completed"), by="ben")
     with pytest.raises(Unchanged, match="Only the lead gives"):
-        tasks.change("2", Change(owner="ada"), by="ben")
-    given = tasks.change("2", Change(owner="ben"), by="lead", is_lead=True)
+        tasks.change("2", TaskChange(owner="ada"), by="ben")
+    given = tasks.change("2", TaskChange(owner="ben"), by="lead", is_lead=True)
     assert (given.owner, given.status) == ("ben", "pending")
     with pytest.raises(Unchanged, match="belongs to ben"):
         tasks.claim("ada", "2")
@@ -78,7 +78,7 @@ def test_only_the_owner_and_the_lead_change_what_somebody_has(tasks):
 def test_a_task_given_back_is_nobodys(tasks):
     """So that the next one can take it."""
     tasks.claim("ada", "1")
-    assert tasks.change("1", Change(status="pending"), by="ada").owner == ""
+    assert tasks.change("1", TaskChange(status="pending"), by="ada").owner == ""
     assert tasks.claim("ben", "1").owner == "ben"
 
 
@@ -94,24 +94,24 @@ def test_what_a_dead_agent_held_is_released(tasks):
 def test_waiting_in_a_circle_is_refused(tasks):
     """Directly, through others, and on itself."""
     with pytest.raises(Unchanged, match="wait for itself"):
-        tasks.change("1", Change(waits_for=("1",)), by="lead")
+        tasks.change("1", TaskChange(waits_for=("1",)), by="lead")
     with pytest.raises(Unchanged, match="wait for itself"):
-        tasks.change("1", Change(waits_for=("3",)), by="lead")
+        tasks.change("1", TaskChange(waits_for=("3",)), by="lead")
     with pytest.raises(Unchanged, match="no task 9"):
-        tasks.change("1", Change(waits_for=("9",)), by="lead")
+        tasks.change("1", TaskChange(waits_for=("9",)), by="lead")
     assert tasks.tasks()["1"].waits_for == ()
 
 
 def test_blocking_is_waiting_seen_from_the_other_side(tasks):
     """It is kept once, on the one that waits."""
-    tasks.change("1", Change(blocks=("2",)), by="lead")
+    tasks.change("1", TaskChange(blocks=("2",)), by="lead")
     assert tasks.tasks()["2"].waits_for == ("1",)
     assert blocked_by(tasks.tasks(), "1") == ("2", "3")
 
 
 def test_numbers_are_never_given_twice(tasks):
     """Not even after a task was deleted."""
-    tasks.change("3", Change(status="deleted"), by="lead")
+    tasks.change("3", TaskChange(status="deleted"), by="lead")
     assert "3" not in tasks.tasks()
     assert tasks.create("four", "lead").id == "4"
 
@@ -127,14 +127,14 @@ def test_a_task_must_say_something_short(tasks, subject):
 def test_an_owner_is_a_name(tasks):
     """Not a line that says something else."""
     with pytest.raises(StoreError, match="does not go into"):
-        tasks.change("1", Change(owner="a\n2. completed"), by="lead", is_lead=True)
+        tasks.change("1", TaskChange(owner="a\n2. completed"), by="lead", is_lead=True)
     assert tasks.tasks()["1"].owner == ""
 
 
 def test_the_rules_give_every_task_that_becomes_different():
     """Pure: nothing is written."""
     known = {"1": Task(id="1", subject="a"), "2": Task(id="2", subject="b")}
-    new = changed(known, "1", Change(subject="c", blocks=("2",)), by="ada", is_lead=False)
+    new = changed(known, "1", TaskChange(subject="c", blocks=("2",)), by="ada", is_lead=False)
     assert [(task.id, task.subject, task.waits_for) for task in new] == [
         ("1", "c", ()),
         ("2", "b", ("1",)),
@@ -156,7 +156,7 @@ class TwoReaders(RuleBasedStateMachine):
         known = self.lists[who].tasks()
         if len(known) < 6:
             waits = tuple(str(id) for id in sorted(wait) if str(id) in known)
-            self.lists[who].create("x", who, change=Change(waits_for=waits))
+            self.lists[who].create("x", who, change=TaskChange(waits_for=waits))
 
     @rule(who=st.sampled_from(["ada", "ben"]), id=st.integers(1, 6))
     def claim(self, who, id):
@@ -181,7 +181,7 @@ class TwoReaders(RuleBasedStateMachine):
     )
     def change(self, who, id, status):
         with contextlib.suppress(Unchanged):
-            self.lists[who].change(str(id), Change(status=status), by=who)
+            self.lists[who].change(str(id), TaskChange(status=status), by=who)
 
     @invariant()
     def both_see_the_same(self):

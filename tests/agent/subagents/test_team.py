@@ -5,8 +5,8 @@ import stat
 import pytest
 
 from holdfast.agent.subagents.mail import IdleNotice
-from holdfast.agent.subagents.mailbox import Inbox
-from holdfast.agent.subagents.team import Member, Team
+from holdfast.agent.subagents.mailbox import UnreadMail
+from holdfast.agent.subagents.team import AgentTeam, Member
 from holdfast.errors import ConfigError, StoreError
 from holdfast.settings import home
 
@@ -14,14 +14,14 @@ from holdfast.settings import home
 @pytest.fixture
 def team():
     """A team with a lead and one member."""
-    made = Team.found("red")
+    made = AgentTeam.found("red")
     made.join(Member(name="ada", session="s1"))
     return made
 
 
 def test_a_team_is_found_again_by_others(team):
     """With its members and its lead, in the order they came."""
-    again = Team.open("red")
+    again = AgentTeam.open("red")
     assert [member.name for member in again.members()] == ["lead", "ada"]
     assert again.lead == "lead"
 
@@ -36,9 +36,9 @@ def test_everything_is_private(team):
 def test_a_name_leads_nowhere_else(name):
     """Neither when a team is founded nor when it is opened."""
     with pytest.raises(ConfigError):
-        Team.found(name)
+        AgentTeam.found(name)
     with pytest.raises(ConfigError):
-        Team.open(name)
+        AgentTeam.open(name)
     assert not list(home().parent.glob("x"))
 
 
@@ -82,7 +82,7 @@ def test_who_leaves_gives_back_what_was_begun(team):
 def test_an_idle_member_is_told_to_the_lead(team):
     """As mail with a reason."""
     team.report_idle("ada", "failed", "the tests would not run", task="3")
-    letter = Inbox(team.box("lead")).unread()[0]
+    letter = UnreadMail(team.box("lead")).unread()[0]
     assert letter.mail.sender == "ada"
     assert letter.mail.body == IdleNotice(
         reason="failed", summary="the tests would not run", task="3"
@@ -96,20 +96,20 @@ def test_a_team_is_removed_once_it_is_empty(team):
     team.leave("ada")
     team.remove()
     with pytest.raises(ConfigError, match="no team"):
-        Team.open("red")
-    assert Team.found("red").members()
+        AgentTeam.open("red")
+    assert AgentTeam.found("red").members()
 
 
 def test_a_team_is_founded_once(team):
     """The second is told."""
     with pytest.raises(ConfigError, match="already"):
-        Team.found("red")
+        AgentTeam.found("red")
 
 
 def test_a_link_in_the_place_of_a_team_is_no_team(tmp_path):
     """It would lead the mail elsewhere."""
-    Team.found("red", at=tmp_path)
+    AgentTeam.found("red", at=tmp_path)
     (home() / "teams").mkdir(parents=True)
     (home() / "teams" / "red").symlink_to(tmp_path / "teams" / "red")
     with pytest.raises(ConfigError, match="no team"):
-        Team.open("red")
+        AgentTeam.open("red")

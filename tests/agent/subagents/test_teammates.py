@@ -3,8 +3,8 @@
 from casting import Cast, entries, hidden, told, until
 from holdfast.agent.subagents.mail import Mail, Note
 from holdfast.agent.subagents.mailbox import Mailbox
+from holdfast.agent.subagents.team import AgentTeam as OnDisk
 from holdfast.agent.subagents.team import Member
-from holdfast.agent.subagents.team import Team as OnDisk
 from holdfast.log.entries import Ended, Ran, Spawned
 from holdfast.messages import text_of
 from holdfast.settings import home
@@ -28,7 +28,7 @@ def _agreeing(messages):
     )
 
 
-class Team(Cast):
+class AgentTeam(Cast):
     """A cast in which ada agrees to stop."""
 
     async def stream(self, request):
@@ -41,7 +41,7 @@ class Team(Cast):
 
 async def test_a_teammate_is_told_of_further_work_and_ends_when_asked(opened):
     """Idle in between; its end leaves no team behind."""
-    team = Team(
+    team = AgentTeam(
         {
             "start now": CALL,
             "first part": "text: first done",
@@ -57,11 +57,11 @@ async def test_a_teammate_is_told_of_further_work_and_ends_when_asked(opened):
     )
     async with opened(team) as agent:
         assert (await told(agent)).text == "good"
-        assert [one.is_idle for one in agent.household.running.values()] == [True]
+        assert [one.is_idle for one in agent.supervisor.running.values()] == [True]
         assert (home() / "teams" / agent.session.id).is_dir()
         assert any("Nothing left to do (available)" in text for text in hidden(agent))
         await told(agent, "more please")
-        await until(lambda: all(one.is_idle for one in agent.household.running.values()))
+        await until(lambda: all(one.is_idle for one in agent.supervisor.running.values()))
         async for _ in agent.run("shut down"):
             pass
         await until(lambda: entries(agent, Ended))
@@ -101,7 +101,7 @@ async def test_a_teammate_that_agrees_to_what_nobody_asked_stays(opened):
     }
     async with opened(scripts) as agent:
         await told(agent)
-        assert [one.is_idle for one in agent.household.running.values()] == [True]
+        assert [one.is_idle for one in agent.supervisor.running.values()] == [True]
         assert entries(agent, Ended) == []
 
 
@@ -110,7 +110,7 @@ async def test_a_team_that_a_killed_process_left_is_put_in_order(opened):
     scripts = {"start now": "text: ok", "once more": "text: ok", "are there": "text: read"}
     async with opened(scripts) as agent:
         await told(agent)
-        session, tasks = agent.session.id, agent.household.teammates.tasks
+        session, tasks = agent.session.id, agent.supervisor.teammates.tasks
         tasks.create("one", "lead")
         tasks.claim("ada")
     left = OnDisk.found(session, Member(name="lead", session=session))
@@ -119,7 +119,7 @@ async def test_a_team_that_a_killed_process_left_is_put_in_order(opened):
     Mailbox(left.box("lead")).send(mail)
     async with opened(scripts, resume=session) as agent:
         assert [member.name for member in left.members()] == ["lead"]
-        assert agent.household.teammates.tasks.claim("ben") is not None
+        assert agent.supervisor.teammates.tasks.claim("ben") is not None
         await told(agent, "once more")
         assert any("ropes are there" in text for text in hidden(agent))
     assert not (home() / "teams" / session).exists()

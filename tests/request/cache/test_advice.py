@@ -8,7 +8,7 @@ from holdfast.request.cache.advice import (
     cold_resume_advice,
     window_at_cost,
 )
-from holdfast.request.cache.forecast import Outlook
+from holdfast.request.cache.forecast import Forecast
 from holdfast.settings import WindowSettings
 from holdfast.view.window import window_for
 
@@ -57,7 +57,7 @@ def test_the_lifetime_decides_what_is_cold():
 )
 def test_the_cheapest_depends_on_what_is_to_come(calls, clearable, cheapest):
     """A last question is sent as it is, a long day is worth a summary."""
-    outlook = Outlook(calls=calls, cold_share=0.0)
+    outlook = Forecast(calls=calls, cold_share=0.0)
     assert resume(clearable_tokens=clearable, outlook=outlook).cheapest == cheapest
 
 
@@ -83,7 +83,7 @@ def test_cheap_reads_move_the_line_up():
 def test_the_line_stays_below_a_price_that_jumps():
     """However seldom compacting would otherwise pay, 100K is the end on this model."""
     window = window_for("claude-haiku-5-5")
-    costly = {"summary_tokens": 100_000, "outlook": Outlook(cold_share=0.0)}
+    costly = {"summary_tokens": 100_000, "outlook": Forecast(cold_share=0.0)}
     assert cheapest_line("claude-haiku-5-5", window, **costly) <= 100_000
     assert cheapest_line("claude-haiku-4-5", window, **costly) > 150_000
 
@@ -91,7 +91,7 @@ def test_the_line_stays_below_a_price_that_jumps():
 def test_the_cheapest_line_is_cheapest_by_brute_force():
     """No other line costs less per call when the cycle is played through."""
     window = window_for("claude-opus-5-5")
-    outlook = Outlook(cold_share=0.0, growth_tokens=2_000.0)
+    outlook = Forecast(cold_share=0.0, growth_tokens=2_000.0)
     line = cheapest_line("claude-opus-5-5", window, outlook=outlook, reread_tokens=0)
     costs = {tokens: _cycle_usd(tokens) for tokens in range(42_000, 400_000, 2_000)}
     assert costs[line] == pytest.approx(min(costs.values()))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.models.prices import Prices, Tier, prices
-from holdfast.request.cache.cache_state import LIFETIME_SECONDS, Warmth, call_usd, step_at
+from holdfast.request.cache.cache_state import LIFETIME_SECONDS, CacheState, call_usd, step_at
 from holdfast.simulator.cache import PromptCache
 from holdfast.simulator.preparation import Workbench, prepare
 from holdfast.simulator.request import Caller, parse_request
@@ -97,7 +97,7 @@ def test_the_model_bills_what_the_simulator_bills(steps, lifetime, is_anchored):
     prompt, _, _ = billed(cache, talk, now)
     for size, idle_seconds, clears in steps:
         now += idle_seconds
-        warmth = Warmth(
+        warmth = CacheState(
             tokens=prompt.total_tokens, marked=tuple(talk.ends(prompt.totals)), lifetime=lifetime
         ).after(idle_seconds)
         talk.results.append(words(size, len(talk.results)))
@@ -132,12 +132,12 @@ def test_the_model_bills_a_tier_as_the_simulator_does():
 
 def test_an_edit_behind_the_warm_part_keeps_all_of_it():
     """What was never sent can change freely."""
-    assert Warmth(tokens=500, marked=(100,)).readable_before(500) == 500
+    assert CacheState(tokens=500, marked=(100,)).readable_before(500) == 500
 
 
 def test_an_edit_keeps_what_is_marked_before_it():
     """The last marked beginning that ends before the edit stays readable."""
-    warmth = Warmth(tokens=500, marked=(100, 300, 400))
+    warmth = CacheState(tokens=500, marked=(100, 300, 400))
     assert warmth.readable_before(399) == 300
     assert warmth.readable_before(99) == 0
 
@@ -145,7 +145,7 @@ def test_an_edit_keeps_what_is_marked_before_it():
 @pytest.mark.parametrize("lifetime", ["5m", "1h"])
 def test_the_cache_dies_with_its_lifetime(lifetime):
     """At the last second it is whole, at the next it is gone."""
-    warmth = Warmth(tokens=500, marked=(100,), lifetime=lifetime)
+    warmth = CacheState(tokens=500, marked=(100,), lifetime=lifetime)
     limit = LIFETIME_SECONDS[lifetime]
     assert warmth.after(limit - 1) == warmth
     assert warmth.after(limit).is_cold

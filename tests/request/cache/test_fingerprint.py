@@ -9,7 +9,7 @@ from holdfast.errors import PrefixMoved
 from holdfast.log.entries import Framed, Section
 from holdfast.messages import Message, Text
 from holdfast.models.protocol import Request
-from holdfast.request.build import Wire, build, opening
+from holdfast.request.build import Wire, build, first_messages
 from holdfast.request.cache.fingerprint import Chain, Fingerprint, fingerprint, grown
 from holdfast.request.cache.moves import first_moved
 from holdfast.request.markers import Place, marked
@@ -46,7 +46,7 @@ def test_a_chain_taken_turn_by_turn_is_the_one_taken_at_once(histories):
         fresh = [Message("user", (Text(text=text),)) for text in texts[kept:]]
         views.append(views[-1][:kept] + fresh)
         frame = Framed(instructions="be kind")
-        messages = opening(frame) + wire.messages(views[-1])
+        messages = first_messages(frame) + wire.messages(views[-1])
         request = build(frame, messages, model="m", max_output_tokens=1)
         last = fingerprint(request, last)
         alone = fingerprint(

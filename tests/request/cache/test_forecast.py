@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.request.cache.forecast import USUAL_CALLS, Outlook, expect
+from holdfast.request.cache.forecast import USUAL_CALLS, Forecast, expect
 
 
 def test_a_new_session_is_a_usual_one():
     """Before the first call there is nothing else to go by."""
-    assert expect(calls=0) == Outlook()
+    assert expect(calls=0) == Forecast()
 
 
 def test_a_session_that_goes_on_is_expected_to_go_on():
@@ -39,10 +39,10 @@ def test_growth_is_the_sessions_own_before_long():
 @given(st.floats(0.1, 1_000), st.floats(0, 1))
 def test_warm_calls_are_fewer_than_calls(calls, cold_share):
     """A pause can only take calls away from those that profit."""
-    outlook = Outlook(calls=calls, cold_share=cold_share)
+    outlook = Forecast(calls=calls, cold_share=cold_share)
     assert outlook.warm_calls <= calls * (1 + 1e-9)
 
 
 def test_without_pauses_all_calls_are_warm():
     """The chance of one more call gives back the mean number of calls."""
-    assert Outlook(calls=40.0, cold_share=0.0).warm_calls == pytest.approx(40.0)
+    assert Forecast(calls=40.0, cold_share=0.0).warm_calls == pytest.approx(40.0)

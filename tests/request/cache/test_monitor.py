@@ -7,7 +7,7 @@ import pytest
 from holdfast.log.entries import Cleared, Compacted, Pinned, Ran, Replied, Said, Spilled, Switched
 from holdfast.messages import Text, Usage
 from holdfast.models.protocol import Request
-from holdfast.request.cache.monitor import SOURCES, Watch, announced
+from holdfast.request.cache.monitor import SOURCES, CacheMonitor, announced
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ class Talk:
 
     def __init__(self):
         self.now, self.history = 1_000.0, []
-        self.watch = Watch(lambda: self.now)
+        self.watch = CacheMonitor(lambda: self.now)
 
     def ask(self, read=0, write=0, *, source="main", diagnostics=None, **kwargs):
         """Send something and have it answered; without usage the call failed."""
@@ -31,7 +31,7 @@ class Talk:
         usage = Usage(cache_read_tokens=read, cache_write_tokens=write)
         if read or write:
             self.history.append(Replied(response_id="r", content=(), usage=usage))
-        broke = self.watch.answered(self.history, source=source, diagnostics=diagnostics)
+        broke = self.watch.observe_reply(self.history, source=source, diagnostics=diagnostics)
         return asked, broke
 
 

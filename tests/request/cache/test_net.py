@@ -17,7 +17,7 @@ async def _two_calls(session: Session, between) -> None:
         response_id="r", content=(Text(text="yes"),), usage=Usage(input_tokens=10, output_tokens=1)
     )
     session.engine.record(reply)
-    session.engine.settled()
+    session.engine.finish_turn()
     session.user("two")
     between(session.engine)
     await session.prepare()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from holdfast.models.prices import prices
 from holdfast.request.cache.advice import cheapest_line
-from holdfast.request.cache.forecast import Outlook
+from holdfast.request.cache.forecast import Forecast
 from holdfast.settings import home
 from holdfast.view.window import window_for
 
@@ -30,7 +30,7 @@ def test_the_price_file_is_accepted():
 
 def test_the_figures_that_need_no_benchmark_are_right():
     """The usual horizon and the cheapest lines are what the code says."""
-    assert f"usually some {Outlook().warm_calls:.0f}" in PAGE
+    assert f"usually some {Forecast().warm_calls:.0f}" in PAGE
     for model, name in (("sonnet-5-5", "Sonnet 5.5"), ("fable-5-1", "Fable 5.1")):
         line = cheapest_line(f"claude-{model}", window_for(f"claude-{model}"))
         assert f"{line / 1_000:.0f}K{' tokens' if name[0] == 'S' else ''} for {name}" in PAGE

@@ -8,14 +8,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from holdfast.models.prices import Prices
-from holdfast.request.cache.cache_state import Warmth
-from holdfast.request.cache.forecast import Outlook
-from holdfast.request.cache.payback import Edit, payback
+from holdfast.request.cache.cache_state import CacheState
+from holdfast.request.cache.forecast import Forecast
+from holdfast.request.cache.payback import HistoryEdit, payback
 
 LISTED = Prices(input=2.0, write_5m=2.5, write_1h=4.0, read=0.1, output=10.0)
-STEADY = Outlook(calls=100.0, cold_share=0.0, growth_tokens=1_000.0)
-EDIT = Edit(at_tokens=40_000, until_tokens=80_000, removed_tokens=30_000, added_tokens=1_000)
-WARM = Warmth(tokens=100_000, marked=(15_000, 40_000))
+STEADY = Forecast(calls=100.0, cold_share=0.0, growth_tokens=1_000.0)
+EDIT = HistoryEdit(at_tokens=40_000, until_tokens=80_000, removed_tokens=30_000, added_tokens=1_000)
+WARM = CacheState(tokens=100_000, marked=(15_000, 40_000))
 
 
 def weigh(edit=EDIT, *, prompt_tokens=101_000, warmth=WARM, model=LISTED, outlook=STEADY):
@@ -51,14 +51,14 @@ def test_a_long_lifetime_makes_it_dearer():
 @pytest.mark.parametrize("calls", [0.01, 1.0, 1_000.0])
 def test_a_cold_cache_makes_an_edit_free(calls):
     """All is written anew anyway, and less of it; even the last call profits."""
-    found = weigh(warmth=Warmth(), outlook=replace(STEADY, calls=calls))
+    found = weigh(warmth=CacheState(), outlook=replace(STEADY, calls=calls))
     assert found.cost_now_usd == pytest.approx(-29_000 * 2.5 / 1e6)
     assert (found.break_even_calls, found.worth_it) == (0.0, True)
 
 
 def test_an_edit_of_what_was_never_sent_is_free():
     """Behind the warm part nothing has to be written twice."""
-    edit = Edit(at_tokens=100_000, until_tokens=110_000, removed_tokens=8_000)
+    edit = HistoryEdit(at_tokens=100_000, until_tokens=110_000, removed_tokens=8_000)
     found = weigh(edit, prompt_tokens=110_000)
     assert found.cost_now_usd == pytest.approx(-8_000 * 2.5 / 1e6)
     assert found.worth_it
@@ -92,7 +92,7 @@ def test_an_edit_waits_for_more_to_remove():
 
 def test_a_price_that_jumps_makes_an_edit_pay():
     """Falling below 100K pays on the model that costs five times as much above."""
-    outlook = Outlook(calls=6.0, cold_share=0.0, growth_tokens=500.0)
+    outlook = Forecast(calls=6.0, cold_share=0.0, growth_tokens=500.0)
     above = weigh(model="claude-haiku-5-5", outlook=outlook)
     assert above.cost_now_usd < 0.02
     assert above.worth_it
@@ -102,7 +102,9 @@ def test_a_price_that_jumps_makes_an_edit_pay():
 
 def test_an_edit_that_adds_never_pays():
     """Nothing is saved, so nothing is paid back."""
-    found = weigh(Edit(at_tokens=50_000, until_tokens=60_000, removed_tokens=0, added_tokens=500))
+    found = weigh(
+        HistoryEdit(at_tokens=50_000, until_tokens=60_000, removed_tokens=0, added_tokens=500)
+    )
     assert found.break_even_calls == math.inf
     assert not found.worth_it
 
@@ -119,7 +121,7 @@ def test_a_model_without_a_price_gives_no_answer():
 
 
 edits = st.builds(
-    lambda at, span, removed, added: Edit(
+    lambda at, span, removed, added: HistoryEdit(
         at_tokens=at, until_tokens=at + span, removed_tokens=min(removed, span), added_tokens=added
     ),
     at=st.integers(0, 60_000),

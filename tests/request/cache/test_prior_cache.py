@@ -33,7 +33,7 @@ async def round_of(engine, id, uses):
     """Ask, and let as many tools be called and answered."""
     await engine.prepare(max_output_tokens=9)
     calls = [ToolUse(id=f"{id}-{i}", name="Read", input={}) for i in range(uses)]
-    engine.settle(answer(id, Text(text="go"), *calls))
+    engine.record_reply(answer(id, Text(text="go"), *calls))
     for use in calls:
         engine.take_result(use.id, "a result")
 

@@ -6,11 +6,11 @@ import random
 import pytest
 
 from holdfast.log.entries import Replied
-from holdfast.log.spending import Purse
+from holdfast.log.spending import Budget
 from holdfast.models.anthropic import AnthropicModel
 from holdfast.settings import Settings
 from holdfast.simulator import SimulatorClock, running
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.turn.loop import Loop, Stopped
 from holdfast.turn.round import Toolbox
@@ -64,7 +64,7 @@ async def test_random_sessions_give_no_false_alarm(chat):
     assert read > prompts / 2, "the cache was in use"
 
 
-async def _read(given, workplace):
+async def _read(given, tool_context):
     await asyncio.sleep(0)
     return Outcome(content=prose(str(given), 200))
 
@@ -89,10 +89,10 @@ async def test_the_agents_own_loop_gives_no_false_alarm(chat, tmp_path):
         model=model,
         toolbox=Toolbox(
             tools={"Read": read},
-            workplace=Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path),
+            tool_context=ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path),
         ),
         settings=Settings().loop,
-        purse=Purse(Settings().budget),
+        budget=Budget(Settings().budget),
     )
     for turn in range(6):
         one.session.user(prose(turn, 300))

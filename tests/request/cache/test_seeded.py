@@ -12,7 +12,7 @@ import pytest
 from holdfast.log.entries import CacheBroke, Compacted, Framed, Switched
 from holdfast.messages import Text
 from holdfast.models.protocol import Request
-from holdfast.request.cache.monitor import Watch
+from holdfast.request.cache.monitor import CacheMonitor
 
 from ..conftest import SECTIONS, TOOLS, prose
 
@@ -199,7 +199,7 @@ class Wired:
 
     def __init__(self, chat, change=lambda request: request):
         self.chat, self.change = chat, change
-        self.watch = Watch(chat.simulator.simulation.clock.now)
+        self.watch = CacheMonitor(chat.simulator.simulation.clock.now)
 
     async def ask(self):
         self.chat.session.user(prose(len(self.chat.view.history), 1_000))
@@ -207,7 +207,7 @@ class Wired:
         history = self.chat.view.history
         self.watch.sending(request, history)
         await self.chat.session.settle(await self.chat.send(request))
-        return self.watch.answered(self.chat.view.history)
+        return self.watch.observe_reply(self.chat.view.history)
 
 
 async def test_sixty_one_idle_minutes_are_named(chat):

@@ -1,6 +1,6 @@
 """Instructions that no window holds: said before anything is sent, with what weighs how much."""
 
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.models.scripted import ScriptedModel
 from holdfast.turn.loop import Stopped
 
@@ -9,7 +9,7 @@ async def test_a_file_larger_than_the_window_ends_the_run_before_a_call(tmp_path
     """The model is not asked, and the error names the instructions and what to do."""
     (tmp_path / "AGENTS.md").write_text("word " * 300_000)
     model = ScriptedModel("text: never", name="claude-haiku-4-5")
-    agent = await open_agent(model, directory=tmp_path)
+    agent = await build_agent(model, directory=tmp_path)
     try:
         end = [event async for event in agent.run("hello")][-1]
     finally:

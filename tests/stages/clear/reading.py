@@ -24,7 +24,7 @@ class Reading:
         self.stage = Clearing(forget=self.forgotten.append, tell=self.told.append)
         settings = settings or Settings(gauge=GaugeSettings(calibrate=False))
         self.engine = Engine(log or Log.create(path, Header(session="s")), settings, (self.stage,))
-        self.engine.watch.clock = lambda: self.now
+        self.engine.monitor.clock = lambda: self.now
         if log is None:
             frame = Framed(
                 sections=(Section(name="a", text=SYSTEM),),
@@ -67,7 +67,7 @@ class Reading:
         uses = [ToolUse(id=id, name=name, input=given) for id, name, given in calls]
         thought = (Thinking(thinking="hm " * 50, signature="c2ln"),) if thinks else ()
         size = self.engine.fullness().used_tokens
-        self.engine.settle(
+        self.engine.record_reply(
             Reply(
                 response_id=f"r{len(self.view.history)}",
                 model=self.engine.model,

@@ -2,11 +2,11 @@
 
 from holdfast.log.entries import Asked, Compacted, Failed, Forked, Framed, Replied, Switched
 from holdfast.messages import Text, Usage
-from holdfast.stages.clear.call_stats import Tally
+from holdfast.stages.clear.call_stats import CallStats
 
 
 def counted(*entries):
-    tally = Tally()
+    tally = CallStats()
     tally.follow([_numbered(entry, n) for n, entry in enumerate(entries, 1)], 300.0)
     return tally
 
@@ -58,7 +58,7 @@ def test_deletions_and_their_failure_are_known_from_the_log():
 
 def test_each_entry_is_counted_once():
     """Following a growing history counts what is new."""
-    tally, history = Tally(), [replied("a")]
+    tally, history = CallStats(), [replied("a")]
     tally.follow(history, 300.0)
     tally.follow(history, 300.0)
     history.append(replied("b"))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.log.entries import Cleared, Snipped
-from holdfast.stages.clear.candidates import Batch, Stock, weight
+from holdfast.stages.clear.candidates import Batch, Candidates, weight
 from holdfast.view import fold
 
 from .reading import PAGE, Reading
@@ -27,7 +27,7 @@ def ids(results):
 
 def fresh(view):
     """What a stock says that sees a view for the first time."""
-    stock = Stock(smallest=50)
+    stock = Candidates(smallest=50)
     stock.follow(view)
     return stock
 
@@ -73,7 +73,7 @@ async def test_weights_are_those_of_what_is_sent_and_stands_before(one):
 
 async def test_following_along_is_counting_anew(one):
     """Whatever happens to the view, what was kept is what a fresh look would find."""
-    stock = Stock(smallest=50)
+    stock = Candidates(smallest=50)
     for step in range(12):
         await one.read(1, first=step)
         if step == 6:
@@ -91,7 +91,7 @@ async def test_following_along_is_counting_anew(one):
 
 async def test_a_turn_is_looked_at_once(one):
     """Only what is new is taken: the same objects stay in the list."""
-    stock = Stock()
+    stock = Candidates()
     await one.read(5)
     stock.follow(one.view)
     before = list(stock.newest)

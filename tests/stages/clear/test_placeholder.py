@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast.messages import Image, Text, ToolUse
-from holdfast.stages.clear.candidates import Clearable
-from holdfast.stages.clear.placeholder import stand_in
+from holdfast.stages.clear.candidates import Candidate
+from holdfast.stages.clear.placeholder import placeholder
 from holdfast.tools.describe import description_of
 from holdfast.view.items import Result
 
@@ -13,7 +13,7 @@ CAME = 1_772_000_000.0  # 25 February 2026, 06:13 UTC
 
 def cleared(name, given, text="x" * 1_234):
     use, tool = ToolUse(id="t", name=name, input=given), description_of(name)
-    return Clearable(
+    return Candidate(
         result=Result(id=7, tool_use_id="t", content=text),
         use=use,
         tool=tool,
@@ -54,7 +54,7 @@ def cleared(name, given, text="x" * 1_234):
 )
 def test_it_names_what_tells_calls_apart(name, given, told):
     """The file, the program, the site; no query, no argument, no password."""
-    line = stand_in(cleared(name, given), CAME)
+    line = placeholder(cleared(name, given), CAME)
     assert line.startswith(told) and len(line) < 220
     assert not any(secret in line for secret in ("abc", "Authorization", "pw", "key=1", "secret"))
 
@@ -71,16 +71,16 @@ def test_it_names_what_tells_calls_apart(name, given, told):
 )
 def test_it_says_how_to_have_it_again(name, again):
     """By the same call where that brings it, and by the history where the model has that tool."""
-    assert stand_in(cleared(name, {}), CAME, "History").endswith(again)
+    assert placeholder(cleared(name, {}), CAME, "History").endswith(again)
 
 
 def test_one_is_one():
     """What there is once is told in the singular."""
     picture = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
-    line = stand_in(cleared("Read", {}, (Text(text="x"), picture)), CAME)
+    line = placeholder(cleared("Read", {}, (Text(text="x"), picture)), CAME)
     assert line.startswith("[Read: 1 character, 1 image, ")
 
 
 def test_without_a_history_tool_none_is_named():
     """A model is not sent to a tool it does not have."""
-    assert stand_in(cleared("Edit", {}), CAME).endswith("cleared to make room.]")
+    assert placeholder(cleared("Edit", {}), CAME).endswith("cleared to make room.]")

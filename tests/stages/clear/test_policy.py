@@ -9,11 +9,11 @@ import pytest
 from holdfast.log.entries import Cleared
 from holdfast.messages import ToolUse, text_of
 from holdfast.models.prices import prices
-from holdfast.request.cache.forecast import Outlook
+from holdfast.request.cache.forecast import Forecast
 from holdfast.settings import ClearSettings, WindowSettings
-from holdfast.stages.clear.candidates import Batch, Clearable, Stock
-from holdfast.stages.clear.policy import Rule, Standing, choose, plan_clearing, usd
-from holdfast.stages.clear.snapshot import NEVER_CACHED, Moment
+from holdfast.stages.clear.candidates import Batch, Candidate, Candidates
+from holdfast.stages.clear.policy import CacheStanding, ClearRule, choose, plan_clearing, usd
+from holdfast.stages.clear.snapshot import NEVER_CACHED, Snapshot
 from holdfast.tools.describe import description_of
 from holdfast.transcripts.formats import open_transcript
 from holdfast.view import View
@@ -21,7 +21,7 @@ from holdfast.view.items import Result, Round, StandIn
 from holdfast.view.window import window_for
 
 RECORDED = Path(__file__).parents[4] / "shared" / "data" / "transcripts"
-THEIRS = Rule(keep=3, stop_at=40_000, at_least=20_000)
+THEIRS = ClearRule(keep=3, stop_at=40_000, at_least=20_000)
 """What the recorded clearings were made by."""
 SETTINGS = ClearSettings()
 LINE = window_for("claude-opus-5", WindowSettings(limit_tokens=200_000)).auto_tokens
@@ -29,7 +29,7 @@ LINE = window_for("claude-opus-5", WindowSettings(limit_tokens=200_000)).auto_to
 
 def result(n, weight, *, how=None):
     shown = StandIn(text="gone", how=how) if how else None
-    return Clearable(
+    return Candidate(
         result=Result(id=n, tool_use_id=f"t{n}", content="", cleared=shown),
         use=ToolUse(id=f"t{n}", name="Read", input={}),
         tool=description_of("Read"),
@@ -40,7 +40,7 @@ def result(n, weight, *, how=None):
 
 
 def stock(*weights, unread=0, edited=()):
-    made = Stock(smallest=200)
+    made = Candidates(smallest=200)
     for n, weight in enumerate(weights):
         made._file(result(n, weight))
     for n, weight in edited:
@@ -62,9 +62,9 @@ def moment(**changes):
         "is_readable_from": 0.0,
         "lifetime": "5m",
         "listed": prices("claude-opus-5"),
-        "outlook": Outlook(),
+        "outlook": Forecast(),
     }
-    return Moment(**known | changes)
+    return Snapshot(**known | changes)
 
 
 def way(found):
@@ -74,7 +74,7 @@ def way(found):
 def test_a_dead_cache_comes_first():
     """Even where edits could be made: those would need a cache."""
     found = plan_clearing(
-        stock(*[1_000] * 20), moment(cold="it died"), Standing(has_edits=True), SETTINGS
+        stock(*[1_000] * 20), moment(cold="it died"), CacheStanding(has_edits=True), SETTINGS
     )
     assert way(found) == "idle" and len(found.batch) == 15
 
@@ -82,9 +82,9 @@ def test_a_dead_cache_comes_first():
 def test_little_is_not_worth_the_loss():
     """Under the least, even what costs nothing stays; what the provider hides is still cleared."""
     few = stock(*[300] * 8)
-    assert plan_clearing(few, moment(cold="it died"), Standing(), SETTINGS) is None
+    assert plan_clearing(few, moment(cold="it died"), CacheStanding(), SETTINGS) is None
     hiding = stock(*[300] * 8, edited=[(90, 5_000)])
-    found = plan_clearing(hiding, moment(cold="it died"), Standing(), SETTINGS)
+    found = plan_clearing(hiding, moment(cold="it died"), CacheStanding(), SETTINGS)
     assert [one.id for one in found.batch.results] == ["t90"]
 
 
@@ -94,7 +94,7 @@ def test_little_is_not_worth_the_loss():
 def test_edits_wait_for_a_dozen(count, unread, expected):
     """Those not read yet count among the active ones."""
     found = plan_clearing(
-        stock(*[1_000] * count, unread=unread), moment(), Standing(has_edits=True), SETTINGS
+        stock(*[1_000] * count, unread=unread), moment(), CacheStanding(has_edits=True), SETTINGS
     )
     assert way(found) == expected
 
@@ -103,7 +103,7 @@ def test_edits_wait_for_a_dozen(count, unread, expected):
 def test_fewer_are_deleted_where_that_spares_a_compaction(can_move):
     """A full window is cleared before it is compacted, by the way that rewrites nothing."""
     full = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
-    standing = Standing(has_edits=True, can_move=can_move)
+    standing = CacheStanding(has_edits=True, can_move=can_move)
     found = plan_clearing(stock(*[12_000] * 11), full, standing, SETTINGS)
     assert (way(found), found.how, len(found.batch)) == ("edits", "edited", 6)
     assert plan_clearing(stock(*[2_000] * 11), full, standing, SETTINGS) is None
@@ -112,7 +112,7 @@ def test_fewer_are_deleted_where_that_spares_a_compaction(can_move):
 def test_at_the_line_stale_edits_do_not_wait_for_the_end_of_a_turn():
     """What would come instead is a compaction; what was to be deleted goes with the rest."""
     made = stock(*[8_000] * 8, edited=[(90, 5_000)])
-    inside = Standing(is_stale=True, has_edits=True, can_move=False)
+    inside = CacheStanding(is_stale=True, has_edits=True, can_move=False)
     full = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
     found = plan_clearing(made, full, inside, SETTINGS)
     assert (way(found), found.how, len(found.batch)) == ("line", "rewritten", 4)
@@ -122,13 +122,15 @@ def test_at_the_line_stale_edits_do_not_wait_for_the_end_of_a_turn():
 def test_what_was_deleted_before_is_not_counted_as_cleared_again():
     """When the cache dies, edits become text: the user was told of those results already."""
     made = stock(*[1_000] * 8, edited=[(n, 5_000) for n in range(90, 97)])
-    found = plan_clearing(made, moment(cold="the cache has died"), Standing(), SETTINGS)
+    found = plan_clearing(made, moment(cold="the cache has died"), CacheStanding(), SETTINGS)
     assert len(found.batch) == 10
     assert found.why.startswith(
         "cleared 3 old results, about 2,820 tokens, "
         "and took 7 results out of the text that the provider was to leave out for free, as "
     )
-    alone = plan_clearing(stock(edited=[(90, 5_000)]), moment(), Standing(is_stale=True), SETTINGS)
+    alone = plan_clearing(
+        stock(edited=[(90, 5_000)]), moment(), CacheStanding(is_stale=True), SETTINGS
+    )
     assert alone.why == (
         "took 1 result out of the text that the provider was to leave out: its cache does not do so"
     )
@@ -136,7 +138,7 @@ def test_what_was_deleted_before_is_not_counted_as_cleared_again():
 
 def test_edits_do_not_move_what_was_sent():
     """So they need not wait for the end of a turn."""
-    standing = Standing(has_edits=True, can_move=False)
+    standing = CacheStanding(has_edits=True, can_move=False)
     found = plan_clearing(stock(*[1_000] * 12), moment(), standing, SETTINGS)
     assert (way(found), found.how) == ("edits", "edited")
 
@@ -145,52 +147,54 @@ def test_edits_do_not_move_what_was_sent():
 def test_stale_edits_are_cut_from_the_text(weight, taken):
     """All of them, and what else is old: all behind the first is written anew in any case."""
     made = stock(*[weight] * (20 if weight > 500 else 8), edited=[(90, 5_000), (91, 5_000)])
-    found = plan_clearing(made, moment(), Standing(is_stale=True, has_edits=True), SETTINGS)
+    found = plan_clearing(made, moment(), CacheStanding(is_stale=True, has_edits=True), SETTINGS)
     assert (way(found), found.how, len(found.batch)) == ("stale", "rewritten", taken)
 
 
 def test_a_batch_must_pay():
     """Much to remove with little behind it pays; the same behind a long rest does not."""
     made = stock(*[4_000] * 12)
-    assert way(plan_clearing(made, moment(used_tokens=70_000), Standing(), SETTINGS)) == "paid"
+    assert way(plan_clearing(made, moment(used_tokens=70_000), CacheStanding(), SETTINGS)) == "paid"
     dear = moment(used_tokens=150_000, cached_tokens=149_000)
-    assert plan_clearing(made, dear, Standing(), SETTINGS) is None
+    assert plan_clearing(made, dear, CacheStanding(), SETTINGS) is None
 
 
 def test_a_price_is_not_asked_for_every_turn():
     """Nor where the provider clears, nor inside a loop that must not be disturbed."""
     made, now = stock(*[4_000] * 12), moment(used_tokens=70_000)
     for standing in (
-        Standing(asks_price=False),
-        Standing(is_served=True),
-        Standing(can_move=False),
+        CacheStanding(asks_price=False),
+        CacheStanding(is_served=True),
+        CacheStanding(can_move=False),
     ):
         assert plan_clearing(made, now, standing, SETTINGS) is None
-    assert plan_clearing(made, now, Standing(), ClearSettings(paid=False)) is None
+    assert plan_clearing(made, now, CacheStanding(), ClearSettings(paid=False)) is None
 
 
 def test_at_the_line_room_is_made_by_clearing_if_that_lasts():
     """A tenth of the line must come free; else the history is better compacted at once."""
     now = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
     enough, little = stock(*[4_000] * 12), stock(*[3_000] * 8)
-    assert way(plan_clearing(enough, now, Standing(), SETTINGS)) == "line"
-    assert plan_clearing(little, now, Standing(), SETTINGS) is None
-    assert way(plan_clearing(enough, now, Standing(can_move=False), SETTINGS)) == "line"
+    assert way(plan_clearing(enough, now, CacheStanding(), SETTINGS)) == "line"
+    assert plan_clearing(little, now, CacheStanding(), SETTINGS) is None
+    assert way(plan_clearing(enough, now, CacheStanding(can_move=False), SETTINGS)) == "line"
 
 
 def test_a_cache_that_is_off_is_not_one_that_died():
     """It is cold before every call, so only a batch that pays is taken."""
-    found = plan_clearing(stock(*[1_000] * 12), moment(cold=NEVER_CACHED), Standing(), SETTINGS)
+    found = plan_clearing(
+        stock(*[1_000] * 12), moment(cold=NEVER_CACHED), CacheStanding(), SETTINGS
+    )
     assert found is None
     more = stock(*[4_000] * 12)
-    assert way(plan_clearing(more, moment(cold=NEVER_CACHED), Standing(), SETTINGS)) == "paid"
+    assert way(plan_clearing(more, moment(cold=NEVER_CACHED), CacheStanding(), SETTINGS)) == "paid"
 
 
 def test_budgets_shrink_with_small_windows():
     """On 20K a tenth of the least is enough."""
     small = window_for("claude-opus-5", WindowSettings(limit_tokens=20_000))
     now = moment(cold="it died", window=small, used_tokens=9_000)
-    assert way(plan_clearing(stock(*[300] * 8), now, Standing(), SETTINGS)) == "idle"
+    assert way(plan_clearing(stock(*[300] * 8), now, CacheStanding(), SETTINGS)) == "idle"
 
 
 def test_amounts_are_never_nothing():
@@ -263,7 +267,7 @@ def _tool_uses(path):
 def _live(view):
     """All results in order that were not cleared, weighed as the record weighs them."""
     return [
-        Clearable(
+        Candidate(
             result=found,
             use=use,
             tool=description_of(use.name),

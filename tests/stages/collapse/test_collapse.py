@@ -26,7 +26,7 @@ from holdfast.stages.collapse.collapse import (
     read_lines,
     staged,
 )
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.history.history import History
 from holdfast.tools.history.tool import history_tool
 from holdfast.turn.engine import Engine
@@ -231,7 +231,7 @@ async def test_the_model_opens_a_span_with_the_history_tool(make, tmp_path):
     first = lines(engine)[0]
     history = History(lambda: engine.view.history)
     tool = history_tool(history, reopen=partial(open_span, engine))
-    place = Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path)
+    place = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
     outcome = await tool.run({"id": f"#{first.n}", "reopen": True}, place)
     assert "is open again" in outcome.content and "turn0x0 result" in sent(engine)
     again = await tool.run({"id": f"#{first.n}", "reopen": True}, place)

@@ -22,7 +22,7 @@ from holdfast.log.entries import (
 from holdfast.messages import Text, is_thought, text_of
 from holdfast.messages.rules import violations
 from holdfast.settings import CompactSettings
-from holdfast.stages.compact.compact import NothingToCompact, Wish
+from holdfast.stages.compact.compact import CompactRequest, NothingToCompact
 from holdfast.stages.compact.hooks import Before, Blocked
 from holdfast.turn.undo import redo, undo
 from holdfast.view.items import Round
@@ -224,7 +224,7 @@ async def test_compacting_up_to_a_message_keeps_what_follows(talk, model):
     pivot = one.view.items[5]
     kept = one.view.items[6:]
     entry = await one.stage.compact(
-        one.engine, Wish(trigger="manual", kind="up_to", pivot=pivot.id)
+        one.engine, CompactRequest(trigger="manual", kind="up_to", pivot=pivot.id)
     )
     assert (entry.kind, entry.kept) == ("up_to", (kept[0].id, kept[-1].id))
     assert [item.id for item in one.view.items[1:]] == [item.id for item in kept]
@@ -241,7 +241,9 @@ async def test_compacting_from_a_message_keeps_what_was_before(talk):
         one.turn(f"step {number}", thought=True)
     pivot = one.view.items[9]
     before = one.view.messages()
-    entry = await one.stage.compact(one.engine, Wish(trigger="manual", kind="from", pivot=pivot.id))
+    entry = await one.stage.compact(
+        one.engine, CompactRequest(trigger="manual", kind="from", pivot=pivot.id)
+    )
     kept = one.view.items[:9]
     assert entry.kept == (kept[0].id, kept[-1].id)
     assert one.view.messages()[: len(kept) - 1] == before[: len(kept) - 1]
@@ -253,7 +255,7 @@ async def test_a_pivot_that_is_not_there_is_refused(talk):
     """With the word where to look."""
     one = talk().fill(tokens=5_000)
     with pytest.raises(RequestRejected, match="explain"):
-        await one.stage.compact(one.engine, Wish(kind="from", pivot=9_999))
+        await one.stage.compact(one.engine, CompactRequest(kind="from", pivot=9_999))
 
 
 async def test_what_was_just_compacted_is_not_called_a_beginning(talk):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.log.entries import Directed
-from holdfast.stages.compact.digest.facts import Words
+from holdfast.stages.compact.digest.facts import WordsFact
 from holdfast.stages.compact.directives import (
     HEADING,
     Claim,
@@ -19,7 +19,7 @@ from holdfast.stages.compact.directives import (
 
 def said(*texts):
     """Number what the user said, ten by ten."""
-    return [(i, Words(id=i * 10, text=text)) for i, text in enumerate(texts, 1)]
+    return [(i, WordsFact(id=i * 10, text=text)) for i, text in enumerate(texts, 1)]
 
 
 def states(ledger):
@@ -163,7 +163,7 @@ def test_nothing_said_is_nothing_told():
 
 def test_an_answer_to_a_question_is_a_directive_with_its_question():
     """A yes alone would say nothing."""
-    words = Words(id=10, text="yes", via="answer", about="Push it?")
+    words = WordsFact(id=10, text="yes", via="answer", about="Push it?")
     assert keep_ledger([(1, words)]).directives[0].text == "Push it?: yes"
 
 

@@ -11,7 +11,7 @@ from holdfast.log.entries import Compacted, Directed, Forked, Noted, Undone
 from holdfast.messages import Text, text_of
 from holdfast.messages.rules import violations
 from holdfast.settings import NotesSettings, home
-from holdfast.stages.compact.compact import Wish
+from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.hooks import Before
 from holdfast.stages.notes.asking import template
 from holdfast.stages.notes.file import NotesFile
@@ -184,7 +184,7 @@ async def test_notes_whose_end_was_compacted_give_way(one):
     """They tell less than the summary that came after them."""
     full(one)
     noted(one)
-    await one.stage.compact(one.engine, Wish(trigger="manual", focus="x"))
+    await one.stage.compact(one.engine, CompactRequest(trigger="manual", focus="x"))
     full(one)
     await one.stage(one.engine)
     assert [entry.by for entry in one.compacted] == ["model", "model"]

@@ -14,7 +14,7 @@ from holdfast.stages.compact.reread import tokens_of
 from holdfast.stages.compact.restore import Restoring
 from holdfast.stages.compact.segment import Segment, partial_segment, whole_segment
 from holdfast.tools.bash import BASH
-from holdfast.tools.context import Plan, Todo, Workplace
+from holdfast.tools.context import PlanMode, Todo, ToolContext
 from holdfast.tools.read import READ
 from holdfast.view import View, fold
 
@@ -25,7 +25,9 @@ class Scene:
     def __init__(self, root: Path) -> None:
         self.root = root / "project"
         self.root.mkdir()
-        self.workplace = Workplace(root=self.root, home=root / "home", scratch=root / "scratch")
+        self.tool_context = ToolContext(
+            root=self.root, home=root / "home", scratch=root / "scratch"
+        )
         self.entries: list = []
         self.say("begin")
 
@@ -47,7 +49,7 @@ class Scene:
     def read(self, path: Path, **given: object) -> None:
         """Read a file as the agent does: by the tool, and into the log."""
         asked = {"file_path": str(path), **given}
-        outcome = asyncio.run(READ.run(asked, self.workplace))
+        outcome = asyncio.run(READ.run(asked, self.tool_context))
         self.call("Read", text_of(outcome.content), is_error=outcome.is_error, **asked)
 
     def view(self) -> View:
@@ -56,7 +58,9 @@ class Scene:
     def restoring(self, **more: object) -> Restoring:
         settings = more.pop("settings", CompactSettings())
         view = self.view()
-        return Restoring(workplace=self.workplace, view=lambda: view, settings=settings, **more)
+        return Restoring(
+            tool_context=self.tool_context, view=lambda: view, settings=settings, **more
+        )
 
     def restored(self, segment: Segment | None = None, **more: object) -> list[str]:
         segment = segment or whole_segment(self.view())
@@ -156,7 +160,7 @@ def test_instructions_memories_and_settings_come_before_the_model_by_other_ways(
     names = ("AGENTS.md", "sub/CLAUDE.md", "CLAUDE.local.md", ".holdfast/agents/a.md")
     for name in names:
         scene.read(scene.write(name))
-    memory = scene.workplace.home / "projects" / "p" / "memory" / "MEMORY.md"
+    memory = scene.tool_context.home / "projects" / "p" / "memory" / "MEMORY.md"
     memory.parent.mkdir(parents=True)
     memory.write_text("remembered\n")
     scene.read(memory)
@@ -216,16 +220,16 @@ def test_todos_come_back_while_something_is_left_to_do(scene):
     scene.call("TodoWrite", todos=todos)
     scene.call("Bash", command="make")
     assert scene.restored() == ["[Restored todos]\n- in progress: build\n- pending: test"]
-    scene.workplace.todos = (Todo(content="build", status="completed"),)
+    scene.tool_context.todos = (Todo(content="build", status="completed"),)
     assert scene.restored() == []
 
 
 def test_the_plan_comes_back_with_the_word_that_planning_goes_on(scene):
     """The file is read by nobody else."""
-    file = scene.workplace.home / "plans" / "session.md"
+    file = scene.tool_context.home / "plans" / "session.md"
     file.parent.mkdir(parents=True)
     file.write_text("1. think\n")
-    scene.workplace.plan = Plan(is_on=True, file=file)
+    scene.tool_context.plan = PlanMode(is_on=True, file=file)
     scene.read(file)
     scene.call("Bash", command="ls")
     assert scene.restored() == [
@@ -251,13 +255,13 @@ def test_commands_and_agents_that_still_run_are_named(scene):
 
     async def run() -> list[str]:
         started = {"command": "sleep 30", "run_in_background": True}
-        await BASH.run(started, scene.workplace)
+        await BASH.run(started, scene.tool_context)
         scene.call("Bash", command="sleep 30")
         segment = whole_segment(scene.view())
         assert segment is not None
         restoring = scene.restoring(agents=lambda: ["- agent a1 runs: look around"])
         content = await restoring(segment)
-        await scene.workplace.close()
+        await scene.tool_context.close()
         return [block.text for block in content if isinstance(block, Text)]
 
     assert asyncio.run(run()) == [
@@ -276,9 +280,9 @@ def test_what_is_announced_in_messages_is_announced_again(scene):
 def test_nothing_changes_until_the_compaction_is_recorded(scene):
     """Cancelled, the session goes on with what it knew."""
     scene.read(scene.write("a.py"))
-    before = scene.workplace.files.newest_first()
+    before = scene.tool_context.files.newest_first()
     scene.restored()
-    assert scene.workplace.files.newest_first() == before
+    assert scene.tool_context.files.newest_first() == before
 
 
 def test_afterwards_only_what_was_restored_counts_as_read(scene):
@@ -294,9 +298,9 @@ def test_afterwards_only_what_was_restored_counts_as_read(scene):
     scene.add(Restored, compaction=entry.n, content=content)
     view = scene.view()
     restoring.view = lambda: view
-    restoring.settle(entry)
-    assert [seen.path for seen in scene.workplace.files.newest_first()] == [kept]
-    outcome = asyncio.run(READ.run({"file_path": str(kept)}, scene.workplace))
+    restoring.mark_shown(entry)
+    assert [seen.path for seen in scene.tool_context.files.newest_first()] == [kept]
+    outcome = asyncio.run(READ.run({"file_path": str(kept)}, scene.tool_context))
     assert "is unchanged" in text_of(outcome.content)
 
 
@@ -313,8 +317,8 @@ def test_of_files_that_were_restored_in_part_only_those_count_as_read(scene):
     scene.add(Restored, compaction=entry.n, content=content[:1])
     view = scene.view()
     restoring.view = lambda: view
-    restoring.settle(entry)
-    assert [seen.path for seen in scene.workplace.files.newest_first()] == [new]
+    restoring.mark_shown(entry)
+    assert [seen.path for seen in scene.tool_context.files.newest_first()] == [new]
 
 
 def test_what_there_was_no_room_for_does_not_count_as_read(scene):
@@ -325,8 +329,8 @@ def test_what_there_was_no_room_for_does_not_count_as_read(scene):
     assert segment is not None
     asyncio.run(restoring(segment))
     entry = scene.add(Compacted, first=1, last=len(scene.entries), summary=(Text(text="all"),))
-    restoring.settle(entry)
-    assert scene.workplace.files.newest_first() == ()
+    restoring.mark_shown(entry)
+    assert scene.tool_context.files.newest_first() == ()
 
 
 @given(

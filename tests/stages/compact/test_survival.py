@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.messages import Text, ToolUse
-from holdfast.stages.compact.digest import Limits, estimated_tokens
+from holdfast.stages.compact.digest import DigestLimits, estimated_tokens
 from holdfast.stages.compact.survival import Names, check_survival, recent_names
 from holdfast.view.items import Result, Round, Spoken
 
@@ -40,7 +40,7 @@ def test_names_said_and_names_only_seen_are_told_apart():
 
 def test_only_the_last_rounds_count_and_all_that_is_still_wanted():
     """Old work is left to the log, an old directive is not."""
-    limits = Limits(current_rounds=1, current_messages=1)
+    limits = DigestLimits(current_rounds=1, current_messages=1)
     items = [spoken(1, "use old_name"), call(2, command="run_one"), call(3, command="run_two")]
     names = recent_names(items, ["never touch db_file"], limits)
     assert list(names.said) == ["old_name", "db_file", "run_two"]

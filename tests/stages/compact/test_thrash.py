@@ -9,7 +9,7 @@ from holdfast.log.entries import Cleared, Failed
 from holdfast.messages import Text, text_of
 from holdfast.messages.rules import violations
 from holdfast.settings import CompactSettings
-from holdfast.stages.compact.compact import Wish
+from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.thrash import WHAT, is_thrashing
 from holdfast.turn.undo import undo
 
@@ -111,7 +111,7 @@ async def test_a_compaction_that_was_taken_back_does_not_count(talk):
     one = talk(*[SUMMARY] * 9)
     for _ in range(5):
         one.fill(waiting="go on")
-        await one.session.compaction.compact(one.engine, Wish())
+        await one.session.compaction.compact(one.engine, CompactRequest())
         one.answered(input_tokens=one.used)
         undo(one.engine)
     assert not is_thrashing(one.view, CompactSettings())

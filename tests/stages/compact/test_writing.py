@@ -10,7 +10,7 @@ from holdfast.models.capabilities import capabilities
 from holdfast.stages.compact.writing import (
     PIECES,
     NoSummary,
-    Writer,
+    SummaryWriter,
     bare_messages,
     least_thinking,
     pieces,
@@ -42,7 +42,7 @@ def writer(*replies, window_tokens=200_000):
         return next(coming)
 
     able = capabilities("claude-opus-4-6")
-    made = Writer(
+    made = SummaryWriter(
         ask=ask, model="claude-opus-4-6", able=able, asked="Sum up.", window_tokens=window_tokens
     )
     return made, asked

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.messages import Text, Thinking, ToolUse
 from holdfast.stages.compact.digest import estimated_tokens
-from holdfast.stages.notes.account import Account
+from holdfast.stages.notes.account import SessionAccount
 from holdfast.stages.notes.engine_lines import told
 from holdfast.view.items import Result, Round, Spoken
 
@@ -57,7 +57,7 @@ WORK = [
 
 
 def account(items=WORK):
-    one = Account()
+    one = SessionAccount()
     one.follow(items)
     return one
 
@@ -91,7 +91,7 @@ def test_what_is_done_is_not_pending():
 @given(cuts=st.sets(st.integers(0, len(WORK))))
 def test_counted_bit_by_bit_it_comes_to_the_same(cuts):
     """However the items arrive, each is counted once."""
-    one = Account()
+    one = SessionAccount()
     for cut in sorted({*cuts, len(WORK)}):
         one.follow(WORK[:cut])
         one.follow(WORK[:cut])

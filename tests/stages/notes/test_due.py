@@ -3,13 +3,13 @@
 import pytest
 
 from holdfast.settings import NotesSettings
-from holdfast.stages.notes.due import Progress, is_due, scaled
+from holdfast.stages.notes.due import NotesProgress, is_due, scaled
 
 WINDOW_TOKENS = 200_000
 
 
 def due(used, before=None, calls=0, rest=False, window=WINDOW_TOKENS):
-    progress = Progress(used_tokens=used, before_tokens=before, calls=calls, is_at_rest=rest)
+    progress = NotesProgress(used_tokens=used, before_tokens=before, calls=calls, is_at_rest=rest)
     return is_due(progress, NotesSettings(), window)
 
 

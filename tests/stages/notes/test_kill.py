@@ -32,7 +32,7 @@ async def turn(session, i):
         stop_reason="end_turn",
         usage=Usage(input_tokens=200 * i + 500, output_tokens=20),
     )
-    session.engine.settle(reply)
+    session.engine.record_reply(reply)
     await session.stages.notes.wait(10, 60)
 
 

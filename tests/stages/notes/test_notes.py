@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from holdfast.agent.build import open_agent
+from holdfast.agent.build import build_agent
 from holdfast.log.entries import CacheBroke, Failed, Forked, Noted
 from holdfast.models import open_model
 from holdfast.settings import CacheSettings, NotesSettings, Settings
-from holdfast.simulator import Answer, SimulatorClock, running
+from holdfast.simulator import BrainAnswer, SimulatorClock, running
 from holdfast.simulator.brains import text, tool_use
 from holdfast.stages.notes.notes import TAIL_TOKENS, judged_upto
 
@@ -47,9 +47,11 @@ class Brain:
         if found:
             self.asked.append(last["text"])
             if self.fails:
-                return Answer(blocks=(text("I would rather not."),), stop_reason="refusal")
-            return Answer(blocks=(text("Noting."), *(self._call(c, found[1]) for c in self.edits)))
-        return Answer(blocks=(text(self.says),))
+                return BrainAnswer(blocks=(text("I would rather not."),), stop_reason="refusal")
+            return BrainAnswer(
+                blocks=(text("Noting."), *(self._call(c, found[1]) for c in self.edits))
+            )
+        return BrainAnswer(blocks=(text(self.says),))
 
     def _call(self, call, path):
         name, given = call
@@ -88,8 +90,8 @@ def agent(simulator, tmp_path, request):
         settings = Settings(
             notes=NotesSettings(**options.pop("notes", {})), cache=CacheSettings(diagnose=False)
         )
-        one = await open_agent(model, directory=place, settings=settings, mode="bypass", **options)
-        one.engine.watch.clock = simulator.simulation.clock.now
+        one = await build_agent(model, directory=place, settings=settings, mode="bypass", **options)
+        one.engine.monitor.clock = simulator.simulation.clock.now
         try:
             yield one
         finally:
@@ -233,7 +235,7 @@ ATTACKS = {
 async def test_a_model_that_obeys_what_a_tool_said_can_write_nowhere_else(agent, brain, attack):
     """A result asks for it, the model does it, the fork refuses; the notes are written all the same."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}, project="p") as one:
-        project, session = one.workplace.root, one.engine.log.path.with_suffix("")
+        project, session = one.tool_context.root, one.engine.log.path.with_suffix("")
         (project / "keep.md").write_text("keep")
         name, given = attack
         filled = {
@@ -253,7 +255,7 @@ async def test_a_model_that_obeys_what_a_tool_said_can_write_nowhere_else(agent,
 async def test_a_link_in_place_of_the_draft_leads_nowhere(agent, brain):
     """Planted between the question and the answer, it is refused."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
-        victim = one.workplace.root / "victim.md"
+        victim = one.tool_context.root / "victim.md"
         victim.write_text("## Task\nmine\n")
         file, kept = notes(one).file(one.engine), one.engine.ask
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.stages.notes.page import Page, Section, read_page, read_template
+from holdfast.stages.notes.page import NotesPage, NotesSection, read_page, read_template
 
 TEMPLATE = read_template("## Title\n_What it is about._\n\n## Worklog\n_What was done._\n")
 
@@ -19,8 +19,8 @@ def reread(one):
 def test_a_template_has_sections_with_their_fixed_lines():
     """Heading and description are known; nothing else is there."""
     assert TEMPLATE.sections == (
-        Section(heading="Title", description="_What it is about._"),
-        Section(heading="Worklog", description="_What was done._"),
+        NotesSection(heading="Title", description="_What it is about._"),
+        NotesSection(heading="Worklog", description="_What was done._"),
     )
     assert not TEMPLATE.is_judged
 
@@ -129,4 +129,4 @@ def test_writing_and_reading_settle_at_once(title, work, log):
 def test_an_empty_file_is_the_template():
     """Nothing written is nothing lost."""
     assert read_page("", TEMPLATE).sections == TEMPLATE.sections
-    assert read_page("", Page()).sections == ()
+    assert read_page("", NotesPage()).sections == ()

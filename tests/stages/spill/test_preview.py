@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.log.secrets import masked
 from holdfast.stages.spill.preview import (
     Long,
-    Room,
+    PreviewRoom,
     head_of,
     human_size,
     preview,
@@ -19,7 +19,7 @@ from holdfast.stages.spill.preview import (
 )
 
 FILE = Path("/home/u/.holdfast/projects/p/s/tool-results/toolu_1.txt")
-ROOM = Room(preview_bytes=60, error_bytes=90)
+ROOM = PreviewRoom(preview_bytes=60, error_bytes=90)
 any_text = st.text(st.characters(exclude_categories=("Cs",)), max_size=400)
 
 
@@ -53,7 +53,7 @@ def test_a_preview_of_a_failed_command_in_full():
     lines[199] = "0 errors so far"
     lines[249] = "make: *** [all] Error 2"
     text = "\n".join(lines)
-    room = Room(preview_bytes=62, error_bytes=90)
+    room = PreviewRoom(preview_bytes=62, error_bytes=90)
     told = preview(long(text, tool="Bash", is_command=True, exit_status=2), room)
     assert told == (
         '<spilled tool="Bash" id="toolu_1" size="4.7 KB" lines="300" exit-status="2">\n'
@@ -105,7 +105,9 @@ def test_secrets_are_masked():
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     filler = "plain words\n" * 40
     text = f"token {key}\n{filler}error: denied for {key}\n{filler}token {key}\n"
-    told = preview(long(text, is_command=True), Room(preview_bytes=40, error_bytes=400), masked)
+    told = preview(
+        long(text, is_command=True), PreviewRoom(preview_bytes=40, error_bytes=400), masked
+    )
     assert key[:12] not in told
     assert key[-12:] not in told
     assert "[secret: github-pat]" in told
@@ -120,7 +122,9 @@ def test_no_part_of_a_private_key_is_shown_at_a_cut(at, is_head):
     key = "\n".join([f"-----BEGIN {edge}", *lines, f"-----END {edge}"])
     rest, far = "word\n" * ((1_000 + at) // 5), "far words\n" * 2_000
     text = f"{rest}{key}\n{far}" if is_head else f"{far}{key}\n{rest}"
-    told = preview(long(text, is_command=True), Room(preview_bytes=2_000, error_bytes=0), masked)
+    told = preview(
+        long(text, is_command=True), PreviewRoom(preview_bytes=2_000, error_bytes=0), masked
+    )
     assert not any(line[:20] in told or line[-20:] in told for line in lines)
     assert "[secret: private-key]" in told
 
@@ -147,7 +151,7 @@ def test_a_tail_is_an_end_within_its_bytes(text, limit):
 def test_a_preview_is_bounded_whatever_the_text(text, is_command, preview_bytes, error_bytes):
     """What is shown of it, and a fixed frame around that."""
     frame = preview(long("", is_command=is_command, exit_status=-11), ROOM)
-    room = Room(preview_bytes=preview_bytes, error_bytes=error_bytes)
+    room = PreviewRoom(preview_bytes=preview_bytes, error_bytes=error_bytes)
     told = preview(long(text * 20, is_command=is_command, exit_status=-11), room, masked)
     escapes = told.count("<\\/")
     assert len(told.encode()) <= len(frame.encode()) + preview_bytes + error_bytes + 200 + escapes

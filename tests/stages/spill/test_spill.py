@@ -70,7 +70,7 @@ def call(engine, *calls):
         stop_reason="tool_use",
         usage=usage,
     )
-    engine.settle(reply)
+    engine.record_reply(reply)
 
 
 def take(engine, content, id="a", tool="Bash", **fields):

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools.history.pages import Lines, NoSuchRange, page
+from holdfast.tools.history.pages import LineRange, NoSuchRange, page
 
 
 def turned(text, limit_chars):
     """Read a text page by page, each with the range that the one before it named."""
-    whole, asked, pieces = Lines(text), {}, []
+    whole, asked, pieces = LineRange(text), {}, []
     while True:
         shown = page(whole, **asked, limit_chars=limit_chars)
         pieces.append(shown.text)
@@ -34,14 +34,14 @@ def test_a_range_of_lines_is_those_lines(text, data):
     lines = text.splitlines(keepends=True)
     first = data.draw(st.integers(1, len(lines)))
     last = data.draw(st.integers(first, len(lines) + 3))
-    shown = page(Lines(text), lines=f"{first}-{last}")
+    shown = page(LineRange(text), lines=f"{first}-{last}")
     assert shown.text == "".join(lines[first - 1 : last])
     assert shown.lines == (first, min(last, len(lines)))
 
 
 def test_a_page_ends_with_a_whole_line_where_one_fits():
     """The rest is named by its first line, or by a character inside a line that is too long."""
-    whole = Lines("one\ntwo\n" + "x" * 20)
+    whole = LineRange("one\ntwo\n" + "x" * 20)
     shown = page(whole, limit_chars=10)
     assert (shown.text, shown.more, shown.lines) == ("one\ntwo\n", 'lines "3-"', (1, 2))
     shown = page(whole, lines="3-", limit_chars=10)
@@ -62,4 +62,4 @@ def test_a_page_ends_with_a_whole_line_where_one_fits():
 def test_what_is_not_there_is_said(asked, reason):
     """The message says what there is."""
     with pytest.raises(NoSuchRange, match=reason):
-        page(Lines("a\nb\nc"), **asked)
+        page(LineRange("a\nb\nc"), **asked)

@@ -9,7 +9,7 @@ from holdfast.log import Header, Log
 from holdfast.log.entries import Cleared, Replied
 from holdfast.messages import Image, Text, ToolUse, text_of
 from holdfast.settings import HistorySettings, LogSettings, Settings
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import description_of
 from holdfast.tools.history.history import History
 from holdfast.tools.history.tool import history_tool
@@ -44,7 +44,7 @@ def ask(engine, tmp_path):
         return "#7 is open again."
 
     tool = history_tool(history, reopen=reopen)
-    place = Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path)
+    place = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
 
     async def call(**given):
         return await tool.run(given, place)
@@ -179,7 +179,7 @@ async def test_a_collapsed_span_is_put_back_by_its_number(ask):
 async def test_without_a_way_to_put_spans_back_that_is_said(engine, tmp_path):
     """A transcript that is only read has no view to change."""
     tool = history_tool(History(lambda: engine.view.history))
-    place = Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path)
+    place = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
     outcome = await tool.run({"id": "#7", "reopen": True}, place)
     assert outcome.is_error and "cannot be put back" in outcome.content
 
@@ -195,7 +195,7 @@ async def test_pages_shrink_with_the_window(engine, tmp_path):
     """A small model is not drowned in its own past."""
     ran(engine, "t", "word " * 10_000)
     history = History(lambda: engine.view.history, directory=engine.log.path.with_suffix(""))
-    place = Workplace(root=tmp_path, home=tmp_path, scratch=tmp_path)
+    place = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
     sizes = []
     for window in (1_000_000, 200_000, 32_000, 4_000):
         tool = history_tool(history, window_tokens=lambda window=window: window)

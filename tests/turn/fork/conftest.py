@@ -7,7 +7,7 @@ from holdfast.models.protocol import collect
 from holdfast.models.retry import Retries
 from holdfast.models.scripted import ScriptedModel
 from holdfast.session import Session
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.standard import STANDARD
 from holdfast.turn.fork import Forks
 from holdfast.turn.round import Toolbox
@@ -18,7 +18,7 @@ MODEL = "claude-opus-5-5"
 class Talk:
     """A session, the model behind it, and its forks."""
 
-    def __init__(self, directory, script, *, tools=STANDARD, purse=None, retries=1):
+    def __init__(self, directory, script, *, tools=STANDARD, budget=None, retries=1):
         self.model = ScriptedModel(script, name=MODEL)
         self.session = Session.open(
             model=MODEL,
@@ -26,13 +26,15 @@ class Talk:
             tools=[tool.definition() for tool in tools],
             directory=directory,
         )
-        self.workplace = Workplace(root=directory, home=directory, scratch=directory / "scratch")
-        toolbox = Toolbox(tools={tool.name: tool for tool in tools}, workplace=self.workplace)
+        self.tool_context = ToolContext(
+            root=directory, home=directory, scratch=directory / "scratch"
+        )
+        toolbox = Toolbox(tools={tool.name: tool for tool in tools}, tool_context=self.tool_context)
         self.forks = Forks(
             parent=self.engine,
             model=lambda: self.model,
             toolbox=lambda: toolbox,
-            purse=purse,
+            budget=budget,
             retries=Retries(attempts=retries, base_seconds=0.0),
         )
         self.engine.ask = self.forks.ask
@@ -59,7 +61,7 @@ class Talk:
         """Say something and have it answered."""
         self.session.user(words)
         reply = await collect(self.model.stream(await self.session.prepare()))
-        self.engine.settle(reply)
+        self.engine.record_reply(reply)
         return reply
 
 

@@ -169,7 +169,7 @@ async def check_bytes(engine, entries):
     engine.say("go on")
     sent = (await engine.prepare(max_output_tokens=900)).kwargs
     use = ToolUse(id="last", name="Read", input={})
-    engine.settle(
+    engine.record_reply(
         Reply(response_id="z", model="m", content=(use,), stop_reason="tool_use", usage=Usage())
     )
     engine.take_result("last", "done")

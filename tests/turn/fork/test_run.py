@@ -8,13 +8,13 @@ import pytest
 from holdfast.errors import BudgetSpent, ModelUnavailable, PromptTooLong, RequestRejected
 from holdfast.log import load
 from holdfast.log.entries import Framed, Replied, Section, Spilled
-from holdfast.log.spending import Purse, spent_in
+from holdfast.log.spending import Budget, spent_in
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.models.protocol import Started, TextDelta
 from holdfast.settings import BudgetSettings
 from holdfast.turn.fork import ForkRequest, Prefix, check_may_fork
 from holdfast.turn.fork.asking import NO_TOOLS
-from holdfast.turn.round import Denial, Pass, ToolRan
+from holdfast.turn.round import Allowed, Denied, ToolRan
 from holdfast.view import fold
 from wire_checks import marked, said
 
@@ -27,7 +27,7 @@ def messages_of(entries):
 
 
 async def let_read(use, tool):
-    return Pass(input=use.input) if tool.name == "Read" else Denial(reason="Only reading.")
+    return Allowed(input=use.input) if tool.name == "Read" else Denied(reason="Only reading.")
 
 
 async def test_an_answer_comes_back_and_the_parent_stays_as_it_was(talk):
@@ -124,14 +124,14 @@ async def test_a_predicate_lets_some_tools_run_on_a_state_of_its_own(talk, tmp_p
     assert (await one.engine.ask(request)).text == "Alpha."
     (tool,) = [event for event in ran if isinstance(event, ToolRan)]
     assert "alpha" in str(tool.outcome.content)
-    assert one.workplace.files.of(tmp_path / "a.txt") is None
+    assert one.tool_context.files.of(tmp_path / "a.txt") is None
 
 
 async def test_a_denial_can_end_the_fork(talk):
     """As it ends a turn of the parent's."""
 
     async def stop(use, tool):
-        return Denial(reason="No more.", ends_turn=True)
+        return Denied(reason="No more.", ends_turn=True)
 
     one = talk(f"text: Fixed.\n---\n{READ}")
     await one.turn()
@@ -244,9 +244,9 @@ async def test_a_pause_of_the_provider_is_gone_on_from(talk):
 
 async def test_without_money_no_call_is_made(talk, tmp_path):
     """The limits of the session hold for its forks."""
-    purse = Purse(BudgetSettings(max_tokens=10), ledger=tmp_path / "spent")
-    purse.pay("claude-opus-5-5", Usage(input_tokens=50))
-    one = talk("text: Fixed.\n---\ntext: Yes.", purse=purse)
+    budget = Budget(BudgetSettings(max_tokens=10), ledger=tmp_path / "spent")
+    budget.pay("claude-opus-5-5", Usage(input_tokens=50))
+    one = talk("text: Fixed.\n---\ntext: Yes.", budget=budget)
     await one.turn()
     with pytest.raises(BudgetSpent, match="no call was made: the session's 10 tokens are spent"):
         await one.engine.ask(SUM_UP)
@@ -255,11 +255,11 @@ async def test_without_money_no_call_is_made(talk, tmp_path):
 
 async def test_a_forks_calls_are_paid_from_the_purse(talk, tmp_path):
     """They count for the session and for the day."""
-    purse = Purse(BudgetSettings(), ledger=tmp_path / "spent")
-    one = talk("text: Fixed.\n---\ntext: Yes.", purse=purse)
+    budget = Budget(BudgetSettings(), ledger=tmp_path / "spent")
+    one = talk("text: Fixed.\n---\ntext: Yes.", budget=budget)
     await one.turn()
     reply = await one.engine.ask(SUM_UP)
-    assert purse.session.input_tokens == reply.usage.input_tokens > 0
+    assert budget.session.input_tokens == reply.usage.input_tokens > 0
 
 
 async def test_a_transcript_of_its_own_names_its_parent(talk, tmp_path):
@@ -286,11 +286,11 @@ async def test_a_fork_may_not_fork(talk):
     """Whoever is in a fork is told, before anything is sent."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
-    one.workplace.is_fork = True
+    one.tool_context.is_fork = True
     with pytest.raises(RequestRejected, match="a fork may not fork"):
         await one.engine.ask(SUM_UP)
     with pytest.raises(RequestRejected):
-        check_may_fork(one.workplace.fork())
+        check_may_fork(one.tool_context.fork())
 
 
 async def test_a_prefix_taken_earlier_can_be_forked_later(talk):
@@ -408,7 +408,7 @@ async def test_on_a_warm_prefix_nobody_waits_for_a_sibling(talk):
     """What all of them share is in the cache already."""
     one = talk("text: Fixed.")
     await one.turn()
-    one.engine.watch.clock = lambda: one.engine.watch.last().at + 20
+    one.engine.monitor.clock = lambda: one.engine.monitor.last().at + 20
     first = asyncio.create_task(held(one))
     second = asyncio.create_task(held(one))
     await asyncio.sleep(0.02)
@@ -423,7 +423,7 @@ async def test_on_a_prefix_whose_time_is_over_siblings_wait(talk):
     """Only the first of them pays for it anew."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
-    one.engine.watch.clock = lambda: one.engine.watch.last().at + 600
+    one.engine.monitor.clock = lambda: one.engine.monitor.last().at + 600
     tasks = [asyncio.create_task(held(one)) for _ in range(2)]
     await asyncio.sleep(0.02)
     assert len(one.model.asked) == 1

@@ -12,9 +12,9 @@ from holdfast.log.entries import CacheBroke, Framed, Section
 from holdfast.models.anthropic import AnthropicModel
 from holdfast.models.retry import Retries
 from holdfast.session import Session
-from holdfast.simulator import Answer, SimulatorClock, SimulatorSettings, running
+from holdfast.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, running
 from holdfast.simulator.brains import text, thinking, tool_use
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.turn.fork import ForkRequest, Forks, out_of_reach
 from holdfast.turn.fork.prefix import STARTED
 from holdfast.turn.round import Toolbox
@@ -39,7 +39,7 @@ class Brain:
         """Answer by what was said last."""
         last = str(request.messages[-1])
         calls = [tool_use("Read", {"path": name}) for name in "ab"] if "LOOK" in last else []
-        return Answer(blocks=(text(prose(last[-50:], 40)), *calls))
+        return BrainAnswer(blocks=(text(prose(last[-50:], 40)), *calls))
 
 
 @pytest.fixture(scope="module")
@@ -68,13 +68,15 @@ class Talk:
             client=client,
         )
         self.engine = self.session.engine
-        self.engine.watch.clock = simulator.simulation.clock.now
-        workplace = Workplace(root=directory, home=directory, scratch=directory)
+        self.engine.monitor.clock = simulator.simulation.clock.now
+        tool_context = ToolContext(root=directory, home=directory, scratch=directory)
         model = AnthropicModel("claude-sonnet-5-5", client=client)
         self.forks = Forks(
             parent=self.engine,
             model=lambda: model,
-            toolbox=lambda: Toolbox(tools=out_of_reach(self.engine.frame), workplace=workplace),
+            toolbox=lambda: Toolbox(
+                tools=out_of_reach(self.engine.frame), tool_context=tool_context
+            ),
             retries=Retries(attempts=1),
         )
         self.engine.ask = self.forks.ask
@@ -279,7 +281,7 @@ class Ponderer:
         """Answer by what was said last."""
         last = str(request.messages[-1])[-50:]
         call = tool_use("Read", {"path": "a"})
-        return Answer(blocks=(thinking(prose(last, 200)), text(prose(last, 400)), call))
+        return BrainAnswer(blocks=(thinking(prose(last, 200)), text(prose(last, 400)), call))
 
 
 async def test_where_words_end_a_turn_its_thinking_is_left_out_and_that_is_expected(tmp_path):

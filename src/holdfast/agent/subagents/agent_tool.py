@@ -15,11 +15,11 @@ from holdfast.agent.subagents.catalogue import listing
 from holdfast.agent.subagents.definition import FORK
 from holdfast.agent.subagents.names import LEAD, checked_name
 from holdfast.agent.subagents.order import Order
-from holdfast.agent.subagents.supervisor import Household
+from holdfast.agent.subagents.supervisor import Supervisor
 from holdfast.agent.subagents.task_tools import told
 from holdfast.errors import ConfigError
 from holdfast.log.entries import AnyEntry, Began
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.turn.fork import check_may_fork
 
@@ -45,16 +45,16 @@ class AgentStopInput(Input, frozen=True, kw_only=True):
     agent: Annotated[str, Meta(description="Its id or name.")]
 
 
-def agent_tool(household: Household, *, description: str = "", only_back: bool = False) -> Tool:
+def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool = False) -> Tool:
     """Make the tool that starts agents; `only_back` is for one that only directs others."""
 
-    async def start(given: AgentInput, workplace: Workplace) -> Outcome:
-        call = call_just_begun(household.engine.view.history)
-        order = ordered(given, household, only_back=only_back)
+    async def start(given: AgentInput, tool_context: ToolContext) -> Outcome:
+        call = call_just_begun(supervisor.engine.view.history)
+        order = ordered(given, supervisor, only_back=only_back)
         if order.is_fork:
-            _check_fork(given, workplace, only_back)
+            _check_fork(given, tool_context, only_back)
         isolation = given.isolation or ("" if order.is_fork else order.definition.isolation)
-        return await household.start(order, call, is_isolated=isolation == "worktree")
+        return await supervisor.start(order, call, is_isolated=isolation == "worktree")
 
     return make_tool(
         "Agent",
@@ -62,45 +62,45 @@ def agent_tool(household: Household, *, description: str = "", only_back: bool =
         start,
         kind="other",
         is_read_only=True,  # several may run side by side; what each changes passes its own gate
-        limit_chars=household.limits.output_chars,
-        description=description or described(household),
+        limit_chars=supervisor.limits.output_chars,
+        description=description or described(supervisor),
     )
 
 
-def described(household: Household) -> str:
+def described(supervisor: Supervisor) -> str:
     """Write what a model is told of the tool, with the agents there are."""
-    return f"{told('Agent')}\n\nAgents:\n{listing(household.definitions.known)}"
+    return f"{told('Agent')}\n\nAgents:\n{listing(supervisor.definitions.known)}"
 
 
-def agent_stop_tool(household: Household) -> Tool:
+def agent_stop_tool(supervisor: Supervisor) -> Tool:
     """Make the tool that ends agents."""
 
-    async def stop(given: AgentStopInput, _workplace: Workplace) -> Outcome:
+    async def stop(given: AgentStopInput, _tool_context: ToolContext) -> Outcome:
         named = [
             one.order.id
-            for one in household.running.values()
+            for one in supervisor.running.values()
             if given.agent in (one.order.id, one.order.name)
         ]
         if len(named) != 1:
-            running = ", ".join(household.running) or "nobody"
+            running = ", ".join(supervisor.running) or "nobody"
             raise Refused(f"No agent {given.agent!r} is running, or several are: {running}.")
-        await household.stop(named[0])
+        await supervisor.stop(named[0])
         return Outcome(content=f"{named[0]} was stopped.", note=f"{named[0]} stopped")
 
     return make_tool("AgentStop", AgentStopInput, stop, kind="other", description=told("AgentStop"))
 
 
-def ordered(given: AgentInput, household: Household, *, only_back: bool = False) -> Order:
+def ordered(given: AgentInput, supervisor: Supervisor, *, only_back: bool = False) -> Order:
     """Make of what a model wrote an order, or say what is wrong with it."""
     is_fork = given.agent.casefold() == FORK
-    definition = household.definitions.find("general" if is_fork else given.agent)
+    definition = supervisor.definitions.find("general" if is_fork else given.agent)
     if definition is None:
-        known = ", ".join(one.name for one in household.definitions.known)
+        known = ", ".join(one.name for one in supervisor.definitions.known)
         raise Refused(f"There is no agent {given.agent!r}; there are {known} and {FORK}.")
     if not given.prompt.strip():
         raise Refused("The prompt says nothing; an agent knows only what is in it.")
-    name = _free_name(given.name, household) if given.name else ""
-    if given.teammate and (not name or is_fork or household.depth):
+    name = _free_name(given.name, supervisor) if given.name else ""
+    if given.teammate and (not name or is_fork or supervisor.depth):
         raise Refused("A teammate has a name, is no fork, and is started by the main agent.")
     kind = FORK if is_fork else definition.name
     id = f"{kind}-{secrets.token_hex(3)}"
@@ -108,10 +108,10 @@ def ordered(given: AgentInput, household: Household, *, only_back: bool = False)
         id=id,
         definition=definition,
         prompt=given.prompt,
-        log=household.log_of(id),
+        log=supervisor.log_of(id),
         task=" ".join(given.description.split())[:TASK_CHARS],
         name=name,
-        depth=household.depth + 1,
+        depth=supervisor.depth + 1,
         is_background=given.run_in_background
         or given.teammate
         or only_back
@@ -121,16 +121,16 @@ def ordered(given: AgentInput, household: Household, *, only_back: bool = False)
     )
 
 
-def _free_name(name: str, household: Household) -> str:
+def _free_name(name: str, supervisor: Supervisor) -> str:
     """Give back a name that nobody has who could be written to."""
     try:
         checked_name(name, "an agent")
     except ConfigError as error:
         raise Refused(f"{error}.") from None
     running = (
-        called for one in household.running.values() for called in (one.order.id, one.order.name)
+        called for one in supervisor.running.values() for called in (one.order.id, one.order.name)
     )
-    taken = {called.casefold() for called in (*running, *household.teammates.others(LEAD))}
+    taken = {called.casefold() for called in (*running, *supervisor.teammates.others(LEAD))}
     if name.casefold() in taken:
         raise Refused(f"Somebody is called {name!r} already; choose another name.")
     return name
@@ -142,9 +142,9 @@ def call_just_begun(history: Sequence[AnyEntry]) -> str:
     return last.tool_use_id if isinstance(last, Began) else ""
 
 
-def _check_fork(given: AgentInput, workplace: Workplace, only_back: bool) -> None:
+def _check_fork(given: AgentInput, tool_context: ToolContext, only_back: bool) -> None:
     """Refuse forks that cannot be: of a fork, in a worktree, by one that only directs."""
-    check_may_fork(workplace)
+    check_may_fork(tool_context)
     if given.isolation == "worktree":
         raise Refused("A fork works where you do; start another agent in a worktree.")
     if only_back:

@@ -11,11 +11,17 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from holdfast.agent.subagents.definition import Definition, Draft, Source, granted, read_definition
+from holdfast.agent.subagents.definition import (
+    Definition,
+    DefinitionDraft,
+    DefinitionSource,
+    granted,
+    read_definition,
+)
 from holdfast.errors import ConfigError
 from holdfast.settings import home
-from holdfast.tools.front_matter import Unreadable
-from holdfast.tools.permissions.sources import Section, as_section
+from holdfast.tools.front_matter import UnreadableFrontMatter
+from holdfast.tools.permissions.sources import SettingsSection, as_section
 
 FILE_BYTES = 256 << 10
 """A larger file is no prompt."""
@@ -31,7 +37,7 @@ class Definitions:
 
     known: tuple[Definition, ...] = ()
     """Sorted by name."""
-    untrusted: tuple[Section, ...] = ()
+    untrusted: tuple[SettingsSection, ...] = ()
     """What waits for the user's word; see `permissions.trust`."""
     skipped: tuple[str, ...] = ()
 
@@ -45,7 +51,7 @@ def load_definitions(project: Path | None, *, at: Path | None = None) -> Definit
     """Read the definitions that hold in a project."""
     found: dict[str, Definition] = {}
     taken: dict[str, str] = {}
-    untrusted: list[Section] = []
+    untrusted: list[SettingsSection] = []
     skipped: list[str] = []
     for draft, reason in _drafts(project, at or home()):
         if draft is None:
@@ -79,7 +85,9 @@ def listing(definitions: Iterable[Definition]) -> str:
     return "\n".join(f"- {one.name}: {one.description}" for one in definitions)
 
 
-def _section(draft: Draft, taken_by: str, project: Path | None, at: Path | None) -> Section | None:
+def _section(
+    draft: DefinitionDraft, taken_by: str, project: Path | None, at: Path | None
+) -> SettingsSection | None:
     """Hold what a project's definition demands against what the user has trusted."""
     definition = draft.definition
     demands = dict(draft.demands)
@@ -91,7 +99,7 @@ def _section(draft: Draft, taken_by: str, project: Path | None, at: Path | None)
     return as_section("agents", definition.file, demands, project, at=at)
 
 
-def _drafts(project: Path | None, base: Path) -> Iterator[tuple[Draft | None, str]]:
+def _drafts(project: Path | None, base: Path) -> Iterator[tuple[DefinitionDraft | None, str]]:
     with as_file(files("holdfast.agent.subagents") / "definitions") as ours:
         yield from _in(ours, ours, "built in")
     yield from _in(base / "agents", base / "agents", "user")
@@ -100,7 +108,9 @@ def _drafts(project: Path | None, base: Path) -> Iterator[tuple[Draft | None, st
         yield from _in(project / place, project, "project")
 
 
-def _in(directory: Path, root: Path, source: Source) -> Iterator[tuple[Draft | None, str]]:
+def _in(
+    directory: Path, root: Path, source: DefinitionSource
+) -> Iterator[tuple[DefinitionDraft | None, str]]:
     """Read the definitions in a directory; a project's must really lie in the project."""
     if not directory.is_dir():
         return
@@ -110,13 +120,13 @@ def _in(directory: Path, root: Path, source: Source) -> Iterator[tuple[Draft | N
             return
         try:
             if source == "project" and not file.resolve().is_relative_to(root.resolve()):
-                raise Unreadable("it leads out of the project")
+                raise UnreadableFrontMatter("it leads out of the project")
             yield read_definition(_text(file), file, source), ""
-        except (Unreadable, ConfigError, OSError, UnicodeDecodeError) as error:
+        except (UnreadableFrontMatter, ConfigError, OSError, UnicodeDecodeError) as error:
             yield None, f"{file}: {error}"
 
 
 def _text(file: Path) -> str:
     if not file.is_file() or file.stat().st_size > FILE_BYTES:
-        raise Unreadable(f"it is no file of at most {FILE_BYTES:,} bytes")
+        raise UnreadableFrontMatter(f"it is no file of at most {FILE_BYTES:,} bytes")
     return file.read_text(encoding="utf-8")

@@ -11,23 +11,23 @@ from dataclasses import dataclass
 
 from holdfast.errors import StoreError
 from holdfast.log.entries import Forked
-from holdfast.log.spending import Purse, Spent
+from holdfast.log.spending import Budget, Spent
 from holdfast.messages import Usage
 from holdfast.turn.engine import Engine
 
 
 @dataclass(slots=True)
-class Allowance(Purse):
+class ChildBudget(Budget):
     """A purse that is filled from another."""
 
-    above: Callable[[], tuple[Purse, Engine]] | None = None
+    above: Callable[[], tuple[Budget, Engine]] | None = None
     source: str = "agent"
 
     def pay(self, model: str, usage: Usage) -> Spent:
         """Pay from the purse above, and count it here too."""
         assert self.above is not None, "an allowance comes from somebody"
-        purse, engine = self.above()
-        spent = purse.pay(model, usage)
+        budget, engine = self.above()
+        spent = budget.pay(model, usage)
         self.session = self.session + spent
         with suppress(StoreError):  # a parent whose log is closed takes no more entries
             engine.record(Forked(source=self.source, model=model, usage=usage))

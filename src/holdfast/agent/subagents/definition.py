@@ -18,11 +18,18 @@ from typing import Literal, TypeAlias
 from holdfast.agent.subagents.names import checked_name
 from holdfast.hooks.config import Hook, hooks_in
 from holdfast.messages import JsonObject
-from holdfast.tools.front_matter import Unreadable, is_on, names_in, number_in, read_front, text_in
+from holdfast.tools.front_matter import (
+    UnreadableFrontMatter,
+    is_on,
+    names_in,
+    number_in,
+    read_front,
+    text_in,
+)
 from holdfast.tools.mcp.servers import McpServer, read_server
 from holdfast.tools.permissions.decide import Mode, narrower
 from holdfast.tools.permissions.load import MODES
-from holdfast.tools.permissions.sources import Section
+from holdfast.tools.permissions.sources import SettingsSection
 
 DESCRIPTION_CHARS = 1_536
 """What the parent's model reads to choose; more belongs in the prompt."""
@@ -32,8 +39,8 @@ FORK = "fork"
 STAGED = ("scripted:", "replay:", "chaos:")
 """How models begin whose answers somebody wrote beforehand: they are for tests, not for agents."""
 
-Source: TypeAlias = Literal["built in", "user", "project"]
-Memory: TypeAlias = Literal["", "user", "project", "local"]
+DefinitionSource: TypeAlias = Literal["built in", "user", "project"]
+MemoryScope: TypeAlias = Literal["", "user", "project", "local"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +50,7 @@ class Definition:
     name: str
     description: str
     prompt: str
-    source: Source = "built in"
+    source: DefinitionSource = "built in"
     file: Path | None = None
     tools: tuple[str, ...] | None = None
     """Names, `*` in them for any; None is whatever the parent has."""
@@ -59,13 +66,13 @@ class Definition:
     """Configured servers it keeps, by name; None is all the parent has."""
     own_servers: tuple[McpServer, ...] = ()
     hooks: tuple[Hook, ...] = ()
-    memory: Memory = ""
+    memory: MemoryScope = ""
     is_background: bool = False
     isolation: Literal["", "worktree"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class DefinitionDraft:
     """A definition as its file has it, and what of it the user must vouch for."""
 
     definition: Definition
@@ -101,15 +108,17 @@ def _touches(patterns: tuple[str, ...], name: str) -> bool:
     return any(fnmatchcase(name, pattern.partition("(")[0].strip()) for pattern in patterns)
 
 
-def read_definition(text: str, file: Path, source: Source) -> Draft:
-    """Read a definition; raises `Unreadable` or `ConfigError` if it is none."""
+def read_definition(text: str, file: Path, source: DefinitionSource) -> DefinitionDraft:
+    """Read a definition; raises `UnreadableFrontMatter` or `ConfigError` if it is none."""
     fields, prompt = read_front(text)
     name = checked_name(text_in(fields, "name") or file.stem, "an agent")
     if name.casefold() == FORK:
-        raise Unreadable(f"{FORK!r} is the conversation itself, continued; choose another name")
+        raise UnreadableFrontMatter(
+            f"{FORK!r} is the conversation itself, continued; choose another name"
+        )
     description = " ".join(text_in(fields, "description").split())[:DESCRIPTION_CHARS]
     if not description or not prompt:
-        raise Unreadable("it has no description or no prompt")
+        raise UnreadableFrontMatter("it has no description or no prompt")
     hooks, servers, own_servers = _programs(fields)
     definition = Definition(
         name=name,
@@ -129,7 +138,7 @@ def read_definition(text: str, file: Path, source: Source) -> Draft:
         isolation="worktree" if text_in(fields, "isolation") == "worktree" else "",
     )
     mark = sha256(text.encode()).hexdigest()
-    return Draft(
+    return DefinitionDraft(
         definition=definition,
         hooks=hooks,
         own_servers=own_servers,
@@ -142,7 +151,7 @@ def _programs(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...] | None, J
     """Part what would run here (hooks, servers of its own) from servers it merely names."""
     hooks, servers = fields.get("hooks") or {}, fields.get("mcpservers")
     if not isinstance(hooks, dict):
-        raise Unreadable("its hooks cannot be read as YAML")
+        raise UnreadableFrontMatter("its hooks cannot be read as YAML")
     own: JsonObject = dict(servers) if isinstance(servers, dict) else {}
     for item in servers if isinstance(servers, list) else ():
         own |= item if isinstance(item, dict) else {}
@@ -153,11 +162,11 @@ def _programs(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...] | None, J
 def _model(fields: JsonObject) -> str:
     name = text_in(fields, "model").strip()
     if name.casefold().startswith(STAGED):
-        raise Unreadable(f"its model is {name!r}, whose answers were written beforehand")
+        raise UnreadableFrontMatter(f"its model is {name!r}, whose answers were written beforehand")
     return "" if name == "inherit" else name
 
 
-def _memory(fields: JsonObject) -> Memory:
+def _memory(fields: JsonObject) -> MemoryScope:
     match text_in(fields, "memory"):
         case "user" | "project" | "local" as scope:
             return scope
@@ -181,14 +190,18 @@ def _demands(
     return wants | {"sha256": mark} if wants else {}
 
 
-def granted(draft: Draft, section: Section | None) -> tuple[Definition, list[str]]:
+def granted(
+    draft: DefinitionDraft, section: SettingsSection | None
+) -> tuple[Definition, list[str]]:
     """Give what a definition comes to, and what in it was not understood."""
     definition = draft.definition
     if section is not None and not section.is_trusted:
         memory = "local" if definition.memory == "user" else definition.memory
         return replace(definition, model="", memory=memory), []
     file = definition.file or Path()
-    own = Section(file=file, value=draft.hooks, is_projects=False, fingerprint="", is_trusted=True)
+    own = SettingsSection(
+        file=file, value=draft.hooks, is_projects=False, fingerprint="", is_trusted=True
+    )
     hooks, skipped = hooks_in(own)
     servers = tuple(read_server(name, value, file) for name, value in draft.own_servers.items())
     return replace(definition, hooks=tuple(hooks), own_servers=servers), skipped

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast.agent.subagents.mail import render
-from holdfast.agent.subagents.mailbox import Inbox, Letter, read_cursor
+from holdfast.agent.subagents.mailbox import Letter, UnreadMail, read_cursor
 from holdfast.errors import StoreError
 from holdfast.log.entries import AnyEntry, Failed, Said
 from holdfast.messages import Text
@@ -26,7 +26,7 @@ class Delivery:
 
     def __init__(self, *boxes: Path) -> None:
         self._boxes = boxes
-        self._inboxes: tuple[Inbox, ...] | None = None
+        self._inboxes: tuple[UnreadMail, ...] | None = None
         self._trouble = ""
 
     async def __call__(self, engine: Engine) -> None:
@@ -64,10 +64,10 @@ class Delivery:
             inbox.delivered(letter)
             room_chars -= size_chars
 
-    def _waiting(self, engine: Engine) -> list[tuple[Inbox, Letter]]:
+    def _waiting(self, engine: Engine) -> list[tuple[UnreadMail, Letter]]:
         if self._inboxes is None:
             cursors = cursors_in(engine.view.history)
-            self._inboxes = tuple(Inbox(box, cursors) for box in self._boxes)
+            self._inboxes = tuple(UnreadMail(box, cursors) for box in self._boxes)
         try:
             return [(inbox, letter) for inbox in self._inboxes for letter in inbox.unread()]
         except StoreError as error:

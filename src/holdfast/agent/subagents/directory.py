@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from holdfast.agent.subagents.names import LEAD, MAIN
 from holdfast.agent.subagents.registry import Known
 from holdfast.agent.subagents.route import Around, Peer
-from holdfast.agent.subagents.supervisor import Household
+from holdfast.agent.subagents.supervisor import Supervisor
 from holdfast.agent.subagents.teammates import Teammates
 from holdfast.errors import StoreError
 
 
 @dataclass(slots=True, kw_only=True)
-class Neighbours:
+class AgentDirectory:
     """The surroundings of one agent."""
 
     id: str
     """'' for the main one."""
     name: str
-    own: Household
-    above: Household | None
+    own: Supervisor
+    above: Supervisor | None
     teammates: Teammates
 
     @property
@@ -51,19 +51,19 @@ class Neighbours:
         return [
             _peer(one, home)
             for home in homes
-            for one in home.register.known.values()
+            for one in home.registry.known.values()
             if one.id != self.id and not (one.spawned.team and one.id in home.running)
         ]
 
     async def resume(self, id: str) -> None:
         """Start a stopped agent again, wherever it belongs."""
         for home in (self.own, self.above):
-            if home is not None and id in home.register.known:
+            if home is not None and id in home.registry.known:
                 return await home.resume(id)
         raise StoreError(f"there is no agent {id!r} here")
 
 
-def _peer(one: Known, home: Household) -> Peer:
+def _peer(one: Known, home: Supervisor) -> Peer:
     if one.id in home.running:
         return Peer(id=one.id, name=one.spawned.name)
     by_user = one.ended is not None and one.ended.by_user

@@ -2,8 +2,8 @@
 
 An order comes in; an agent on a log of its own goes out as a worker: the parent's tools less what
 its definition leaves out, the parent's permissions at most, questions put to whom the parent asks,
-calls paid from the parent's purse. A fork is the parent itself on a prefix of its own. `Estate`
-is what all agents of a session share, `settle` gives one of them its household, its mail and the
+calls paid from the parent's purse. A fork is the parent itself on a prefix of its own. `SubagentContext`
+is what all agents of a session share, `attach_subagents` gives one of them its household, its mail and the
 tools for both.
 """
 
@@ -15,22 +15,22 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.agent.agent import Agent
-from holdfast.agent.compaction_hooks import Compacting, history_of
-from holdfast.agent.start import begin, noting, scratchpad_of
+from holdfast.agent.compaction_hooks import AgentCompactionHooks, history_of
+from holdfast.agent.start import begin, remember_refusals, scratchpad_of
 from holdfast.agent.subagents import scopes
 from holdfast.agent.subagents.agent_tool import agent_stop_tool, agent_tool
 from holdfast.agent.subagents.briefing import briefing
 from holdfast.agent.subagents.catalogue import Definitions
-from holdfast.agent.subagents.child_budget import Allowance
+from holdfast.agent.subagents.child_budget import ChildBudget
 from holdfast.agent.subagents.definition import Definition, mode_for, tools_for
 from holdfast.agent.subagents.delivery import Delivery
-from holdfast.agent.subagents.directory import Neighbours
+from holdfast.agent.subagents.directory import AgentDirectory
 from holdfast.agent.subagents.fork_worker import ForkWorker
-from holdfast.agent.subagents.mailer import Post, agent_box
+from holdfast.agent.subagents.mailer import Mailer, agent_box
 from holdfast.agent.subagents.names import LEAD, MAIN
-from holdfast.agent.subagents.order import Order, Reach, Worker
+from holdfast.agent.subagents.order import Order, ToolReach, Worker
 from holdfast.agent.subagents.send_tool import send_tool
-from holdfast.agent.subagents.supervisor import Household, Slots
+from holdfast.agent.subagents.supervisor import Slots, Supervisor
 from holdfast.agent.subagents.task_tools import task_tools
 from holdfast.agent.subagents.teammates import Teammates
 from holdfast.agent.subagents.worker import AgentWorker, Borrowed
@@ -41,13 +41,13 @@ from holdfast.memory.store import MemoryStore
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
 from holdfast.session import Session
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.mcp import McpTools
-from holdfast.tools.permissions import Answer, Ask, Gate, Question
+from holdfast.tools.permissions import Answer, AskUser, Gate, Question
 from holdfast.tools.protocol import Tool
 from holdfast.tools.skill import skills_at
 from holdfast.turn.fork import Forks
-from holdfast.turn.round import Denial, Pass
+from holdfast.turn.round import Allowed, Denied
 
 OWN_TOOLS = frozenset(
     {
@@ -61,7 +61,7 @@ NOT_IN_A_FORK = frozenset({"Agent", "AgentStop", "EnterPlan", "ExitPlan", "SendM
 
 
 @dataclass(slots=True, kw_only=True)
-class Estate:
+class SubagentContext:
     """What all agents of a session share."""
 
     session: str
@@ -72,69 +72,69 @@ class Estate:
     teammates: Teammates
     base: tuple[Tool, ...]
     """The tools there are, before anybody's are left out."""
-    ask: Ask | None
+    ask: AskUser | None
     open_model: Callable[[str], Model]
     mails: dict[str, Delivery] = field(default_factory=dict)
 
 
-def settle(
+def attach_subagents(
     agent: Agent,
-    estate: Estate,
+    shared: SubagentContext,
     *,
     order: Order | None = None,
-    above: Household | None = None,
+    above: Supervisor | None = None,
     only_back: bool = False,
 ) -> tuple[Tool, ...]:
     """Give an agent its household, its mail, and the tools for both; these go out."""
     id, name = (order.id, order.called) if order else (MAIN, MAIN)
-    hiring = Hiring(parent=agent, estate=estate)
-    household = Household(
+    hiring = AgentFactory(parent=agent, shared=shared)
+    supervisor = Supervisor(
         engine=agent.engine,
         hire=hiring.hire,
-        definitions=estate.definitions,
-        root=agent.workplace.root,
-        scratch=agent.workplace.scratch,
+        definitions=shared.definitions,
+        root=agent.tool_context.root,
+        scratch=agent.tool_context.scratch,
         fire=agent.ask_hooks,
-        slots=estate.slots,
-        teammates=estate.teammates,
+        slots=shared.slots,
+        teammates=shared.teammates,
         tell=agent.notify,
         depth=order.depth if order else 0,
     )
-    near = Neighbours(
+    near = AgentDirectory(
         id=order.id if order else "",
         name=order.name if order else "",
-        own=household,
+        own=supervisor,
         above=above,
-        teammates=estate.teammates,
+        teammates=shared.teammates,
     )
-    post = Post(
-        session=estate.session,
-        directory=estate.directory,
+    post = Mailer(
+        session=shared.session,
+        directory=shared.directory,
         around=near.around,
         resume=near.resume,
-        team=lambda: estate.teammates.team,
+        team=lambda: shared.teammates.team,
         limit_chars=agent.engine.settings.agents.mail_chars,
     )
-    mail = estate.mails[id] = Delivery(agent_box(estate.directory, id))
-    agent.household = household
-    agent.hears = (mail, household.report)
+    mail = shared.mails[id] = Delivery(agent_box(shared.directory, id))
+    agent.supervisor = supervisor
+    agent.inbox_stages = (mail, supervisor.report)
     frozen = {str(tool.get("name")): tool for tool in agent.engine.frame.tools}
     said = str(frozen["Agent"].get("description", "")) if "Agent" in frozen else ""
-    starts = household.depth < agent.engine.settings.agents.depth
+    starts = supervisor.depth < agent.engine.settings.agents.depth
     return (
-        *((agent_tool(household, description=said, only_back=only_back),) if starts else ()),
-        *((agent_stop_tool(household),) if starts else ()),
+        *((agent_tool(supervisor, description=said, only_back=only_back),) if starts else ()),
+        *((agent_stop_tool(supervisor),) if starts else ()),
         send_tool(post),
-        *task_tools(estate.teammates.tasks, name, is_lead=order is None),
+        *task_tools(shared.teammates.tasks, name, is_lead=order is None),
     )
 
 
 @dataclass(slots=True, kw_only=True)
-class Hiring:
+class AgentFactory:
     """Makes the agents that one agent starts."""
 
     parent: Agent
-    estate: Estate
+    shared: SubagentContext
     _forks: Forks | None = None
 
     async def hire(self, order: Order) -> Worker:
@@ -144,9 +144,9 @@ class Hiring:
         return await (self._fork(order) if order.is_fork else self._agent(order))
 
     def _open_team_box(self) -> None:
-        team = self.estate.teammates.team
+        team = self.shared.teammates.team
         if team is not None:
-            self.estate.mails[MAIN].also(team.box(LEAD))
+            self.shared.mails[MAIN].also(team.box(LEAD))
 
     async def _agent(self, order: Order) -> AgentWorker:
         agent = self._put_together(order, self._session(order))
@@ -180,10 +180,10 @@ class Hiring:
         agent = Agent(
             session=session,
             model=self._model(definition),
-            workplace=_workplace(order, parent),
+            tool_context=_tool_context(order, parent),
             gate=parent.gate,
             hooks=Hooks(hooks=(*parent.hooks.hooks, *definition.hooks)),
-            purse=self._allowance(order),
+            budget=self._allowance(order),
             fallback=Borrowed(parent.fallback) if parent.fallback else None,
             listener=lambda line: parent.notify(f"{order.called}: {line}"),
             source=order.source,
@@ -197,14 +197,14 @@ class Hiring:
         parent, definition = self.parent, order.definition
         agent.mcp = await self._servers(order)
         store = self._memory(definition)
-        own = settle(agent, self.estate, order=order, above=parent.household)
+        own = attach_subagents(agent, self.shared, order=order, above=parent.supervisor)
         own = (*own, history_of(agent), *((scopes.tool_over(store),) if store else ()))
-        agent.tools = _chosen(order, self.estate.base, own)
-        Compacting(agent).attach()
-        skills = [one for one in skills_at(agent.workplace) if one.name in definition.skills]
+        agent.tools = _chosen(order, self.shared.base, own)
+        AgentCompactionHooks(agent).attach()
+        skills = [one for one in skills_at(agent.tool_context) if one.name in definition.skills]
         text = briefing(
             order,
-            agent.workplace.root,
+            agent.tool_context.root,
             pad=scratchpad_of(parent.session),
             skills=skills,
             memory=scopes.section_over(store) if store else "",
@@ -212,8 +212,8 @@ class Hiring:
         await begin(agent, text, order.source, "startup")
         if order.prompt:
             agent.session.user(order.prompt)
-        mail = self.estate.mails[order.id]
-        team = self.estate.teammates.team
+        mail = self.shared.mails[order.id]
+        team = self.shared.teammates.team
         if order.is_teammate and team is not None:
             mail.also(team.box(order.called))
         return AgentWorker(agent, mail, store.close if store else _nothing)
@@ -222,23 +222,23 @@ class Hiring:
         """Open the model a definition names; the parent's answers if that cannot be had."""
         if definition.model and definition.model != self.parent.model.name:
             try:
-                return self.estate.open_model(definition.model)
+                return self.shared.open_model(definition.model)
             except HoldfastError as error:
                 self.parent.notify(f"{definition.name}: {error}; {self.parent.model.name} answers")
         return Borrowed(self.parent.model)
 
-    def _allowance(self, order: Order) -> Allowance:
+    def _allowance(self, order: Order) -> ChildBudget:
         parent = self.parent
-        return Allowance(
-            parent.purse.limits, above=lambda: (parent.purse, parent.engine), source=order.source
+        return ChildBudget(
+            parent.budget.limits, above=lambda: (parent.budget, parent.engine), source=order.source
         )
 
     def _gate(self, order: Order, agent: Agent | None) -> Gate:
         """Let through what the parent's gate would at most; questions say who asks."""
-        gate, ask = self.parent.gate, self.estate.ask
+        gate, ask = self.parent.gate, self.shared.ask
         if ask is not None:
             ask = prefixed(order.called, ask)
-            ask = noting(agent, ask) if agent is not None else ask
+            ask = remember_refusals(agent, ask) if agent is not None else ask
         mode = gate.mode if order.is_fork else mode_for(order.definition, gate.mode)
         return Gate(rules=gate.rules, mode=order.reach.narrowed(mode), ask=ask, above=gate)
 
@@ -260,8 +260,10 @@ class Hiring:
         return mcp if mcp.names else None
 
     def _memory(self, definition: Definition) -> MemoryStore | None:
-        place = self.parent.workplace
-        return scopes.opened(definition, place.root, place.home, self.parent.engine.settings.memory)
+        place = self.parent.tool_context
+        return scopes.open_scope(
+            definition, place.root, place.home, self.parent.engine.settings.memory
+        )
 
     async def _fork(self, order: Order) -> ForkWorker:
         parent = self.parent
@@ -273,19 +275,19 @@ class Hiring:
             engine=parent.engine,
             forks=self._forks,
             permit=partial(self._pass_fork, gate),
-            box=agent_box(self.estate.directory, order.id),
-            reach=Reach(mode=gate.mode),
+            box=agent_box(self.shared.directory, order.id),
+            reach=ToolReach(mode=gate.mode),
         )
         await worker.share()
         return worker
 
-    async def _pass_fork(self, gate: Gate, use: ToolUse, tool: Tool) -> Pass | Denial:
+    async def _pass_fork(self, gate: Gate, use: ToolUse, tool: Tool) -> Allowed | Denied:
         if use.name in NOT_IN_A_FORK:
-            return Denial(reason=f"A fork may not use {use.name}; do the work, then report.")
+            return Denied(reason=f"A fork may not use {use.name}; do the work, then report.")
         return await self.parent.pass_at(gate, use, tool)
 
 
-def prefixed(name: str, ask: Ask) -> Ask:
+def prefixed(name: str, ask: AskUser) -> AskUser:
     """Ask in an agent's name, so that the person knows whom they answer."""
 
     async def asked(question: Question) -> Answer:
@@ -294,7 +296,7 @@ def prefixed(name: str, ask: Ask) -> Ask:
     return asked
 
 
-def _had(reach: Reach, server: str) -> bool:
+def _had(reach: ToolReach, server: str) -> bool:
     """Say whether an agent used a server of its own when it was started."""
     return reach.tools is None or any(one.startswith(f"mcp__{server}__") for one in reach.tools)
 
@@ -308,13 +310,13 @@ def _chosen(order: Order, base: tuple[Tool, ...], own: tuple[Tool, ...]) -> tupl
 
 
 def _root(order: Order, parent: Agent) -> Path:
-    return order.tree.path if order.tree is not None else parent.workplace.root
+    return order.tree.path if order.tree is not None else parent.tool_context.root
 
 
-def _workplace(order: Order, parent: Agent) -> Workplace:
+def _tool_context(order: Order, parent: Agent) -> ToolContext:
     """Say where an agent works: with its parent, or in its worktree, on commands of its own."""
-    place = parent.workplace
-    return Workplace(
+    place = parent.tool_context
+    return ToolContext(
         root=_root(order, parent),
         home=place.home,
         scratch=order.log.with_suffix("") / "scratch",

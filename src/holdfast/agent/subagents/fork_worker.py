@@ -14,13 +14,13 @@ from typing import Literal
 
 from holdfast.agent.subagents.delivery import cursors_in
 from holdfast.agent.subagents.mail import render
-from holdfast.agent.subagents.mailbox import Inbox, Letter
-from holdfast.agent.subagents.order import Finish, Order, Reach, Seen
+from holdfast.agent.subagents.mailbox import Letter, UnreadMail
+from holdfast.agent.subagents.order import Finish, Order, Seen, ToolReach
 from holdfast.errors import StoreError
 from holdfast.log import load
 from holdfast.log.entries import AnyEntry, Framed, Replied, Spawned
 from holdfast.messages import ToolUse
-from holdfast.request.build import Wire, opening
+from holdfast.request.build import Wire, first_messages
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import ForkEnd, ForkReply, ForkRequest, Forks, Permit, Prefix
 from holdfast.view import fold
@@ -58,14 +58,14 @@ class ForkWorker:
         forks: Forks,
         permit: Permit,
         box: Path,
-        reach: Reach | None = None,
+        reach: ToolReach | None = None,
     ) -> None:
-        self.reach = reach or Reach()
+        self.reach = reach or ToolReach()
         self._order = order
         self._engine = engine
         self._forks = forks
         self._permit = permit
-        self._inbox = Inbox(box, _cursors(order.log))
+        self._inbox = UnreadMail(box, _cursors(order.log))
         self._task: asyncio.Task[ForkReply] | None = None
         self._prefix: Prefix | None = None
         self._is_stopped = False
@@ -140,7 +140,7 @@ def prefix_of(engine: Engine, fork: str) -> Prefix:
     """Rebuild what a fork shared: its parent's conversation up to the answer that started it."""
     view = fold(upto_answer(engine.view.history, fork))
     frame = view.frame or Framed()
-    messages = opening(frame) + Wire().messages(view.messages())
+    messages = first_messages(frame) + Wire().messages(view.messages())
     then = replace(
         engine.prefix(),
         frame=frame,

@@ -45,7 +45,7 @@ class Head(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line(Generic[T]):
+class LedgerLine(Generic[T]):
     """One value and the place behind it."""
 
     value: T
@@ -63,7 +63,7 @@ class Spoilt:
 Append: TypeAlias = Callable[[Sequence[T]], None]
 
 
-class Ledger(Generic[T]):
+class SharedLedger(Generic[T]):
     """One such file, and how far this reader has come in it."""
 
     def __init__(self, path: Path, kind: type[T], *, limit_bytes: int = LIMIT_BYTES) -> None:
@@ -77,7 +77,7 @@ class Ledger(Generic[T]):
         self._decoder = msgspec.json.Decoder(kind)
         self._mine = threading.RLock()
 
-    def news(self) -> list[Line[T] | Spoilt]:
+    def news(self) -> list[LedgerLine[T] | Spoilt]:
         """Read the whole lines that came since the last time."""
         with self._mine:
             try:
@@ -147,8 +147,8 @@ class Ledger(Generic[T]):
                 return
         raise StoreError(f"{self.path} was removed or replaced meanwhile; open it anew")
 
-    def _read(self, content: bytes) -> list[Line[T] | Spoilt]:
-        found: list[Line[T] | Spoilt] = []
+    def _read(self, content: bytes) -> list[LedgerLine[T] | Spoilt]:
+        found: list[LedgerLine[T] | Spoilt] = []
         for line in content[: content.rfind(b"\n") + 1].splitlines(keepends=True):
             begins = self.place == 0
             self.place += len(line)
@@ -156,7 +156,7 @@ class Ledger(Generic[T]):
                 self.id = _head(line, self.path).ledger
                 continue
             try:
-                found.append(Line(value=self._decoder.decode(line), end=self.place))
+                found.append(LedgerLine(value=self._decoder.decode(line), end=self.place))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 found.append(Spoilt(reason=str(error), end=self.place))
         return found

@@ -74,7 +74,9 @@ class IdleNotice(_Body, frozen=True, kw_only=True, tag="idle"):
     task: Annotated[str, Meta(max_length=SUMMARY_CHARS)] = ""
 
 
-Body: TypeAlias = Note | ShutdownRequest | ShutdownAnswer | PlanRequest | PlanAnswer | IdleNotice
+MailBody: TypeAlias = (
+    Note | ShutdownRequest | ShutdownAnswer | PlanRequest | PlanAnswer | IdleNotice
+)
 
 
 class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -84,7 +86,7 @@ class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Given by the sender; the same one twice is the same message."""
     sender: Name
     to: Name
-    body: Body
+    body: MailBody
     session: Annotated[str, Meta(pattern=rf"({SESSION_PATTERN})|\A\Z")] = ""
     """The session it comes from, when that is not the reader's own."""
     at: float = 0.0
@@ -148,7 +150,7 @@ def _is_hidden(char: str) -> bool:
     )
 
 
-def _kind(body: Body) -> str:
+def _kind(body: MailBody) -> str:
     match body:
         case Note():
             return "note"
@@ -164,7 +166,7 @@ def _kind(body: Body) -> str:
             return "idle notice"
 
 
-def _words(body: Body) -> str:
+def _words(body: MailBody) -> str:
     """Say a body in plain lines."""
     match body:
         case Note(text=text):

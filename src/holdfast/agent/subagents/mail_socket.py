@@ -36,14 +36,14 @@ PATH_BYTES = 100
 """What a socket's path may have on every system; longer ones are reached by a link."""
 
 
-class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SocketReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is said back."""
 
     is_taken: bool
     why: str = ""
 
 
-class Door:
+class MailSocket:
     """The listening side."""
 
     def __init__(self, directory: Path, take: Callable[[Mail], object]) -> None:
@@ -90,20 +90,22 @@ class Door:
         finally:
             writer.close()
 
-    async def _heard(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Answer:
+    async def _heard(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> SocketReply:
         if _peer_user(writer) != os.getuid():
-            return Answer(is_taken=False, why="this session is another user's")
+            return SocketReply(is_taken=False, why="this session is another user's")
         try:
             mail = msgspec.json.decode(await reader.readline(), type=Mail)
         except (ValueError, RecursionError) as error:  # also a line over the limit
-            return Answer(is_taken=False, why=f"that is no mail: {error}")
+            return SocketReply(is_taken=False, why=f"that is no mail: {error}")
         if not isinstance(mail.body, Note) or mail.to != MAIN or not mail.session:
-            return Answer(is_taken=False, why="only notes from a session to the main agent")
+            return SocketReply(is_taken=False, why="only notes from a session to the main agent")
         try:
             await asyncio.to_thread(self._take, mail)
         except StoreError as error:
-            return Answer(is_taken=False, why=str(error))
-        return Answer(is_taken=True)
+            return SocketReply(is_taken=False, why=str(error))
+        return SocketReply(is_taken=True)
 
 
 async def hand_over(directory: Path, mail: Mail) -> None:
@@ -119,15 +121,15 @@ async def hand_over(directory: Path, mail: Mail) -> None:
         raise StoreError(f"the session did not take it: {answer.why}")
 
 
-async def _spoken(path: Path, mail: Mail) -> Answer:
+async def _spoken(path: Path, mail: Mail) -> SocketReply:
     with _reachable(path) as short:
         reader, writer = await asyncio.open_unix_connection(short, limit=LINE_BYTES)
     try:
         if _peer_user(writer) != os.getuid():
-            return Answer(is_taken=False, why="it is another user's")
+            return SocketReply(is_taken=False, why="it is another user's")
         writer.write(msgspec.json.encode(mail) + b"\n")
         await writer.drain()
-        return msgspec.json.decode(await reader.readline(), type=Answer)
+        return msgspec.json.decode(await reader.readline(), type=SocketReply)
     finally:
         writer.close()
 

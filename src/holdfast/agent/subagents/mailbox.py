@@ -9,7 +9,7 @@ delivered or not, never lost or doubled. Mail is kept in the order it was sent.
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.agent.subagents.ledger import Ledger, Line, Spoilt
+from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger, Spoilt
 from holdfast.agent.subagents.mail import Mail
 
 
@@ -17,14 +17,14 @@ class Mailbox:
     """Where mail for one agent is put."""
 
     def __init__(self, path: Path) -> None:
-        self._ledger = Ledger(path, Mail)
+        self._ledger = SharedLedger(path, Mail)
         self._there: set[tuple[str, str, str]] = set()
 
     def send(self, mail: Mail) -> bool:
         """Put a mail in; say whether it was not there already. Raises `StoreError` if it cannot."""
         with self._ledger.held() as append:
             self._there.update(
-                _key(line.value) for line in self._ledger.news() if isinstance(line, Line)
+                _key(line.value) for line in self._ledger.news() if isinstance(line, LedgerLine)
             )
             if _key(mail) in self._there:
                 return False
@@ -46,11 +46,11 @@ class Letter:
     reason: str = ""
 
 
-class Inbox:
+class UnreadMail:
     """What one agent has not read yet."""
 
     def __init__(self, path: Path, cursors: dict[str, int] | None = None) -> None:
-        self._ledger = Ledger(path, Mail)
+        self._ledger = SharedLedger(path, Mail)
         self._cursors = cursors or {}
         self._waiting: list[Letter] = []
 
@@ -61,7 +61,7 @@ class Inbox:
         for line in self._ledger.news():
             cursor = f"{self._ledger.id}:{line.end}"
             match line:
-                case Line(value=mail):
+                case LedgerLine(value=mail):
                     self._waiting.append(Letter(mail=mail, cursor=cursor))
                 case Spoilt(reason=reason):
                     self._waiting.append(Letter(mail=None, cursor=cursor, reason=reason))

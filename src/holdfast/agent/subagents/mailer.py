@@ -15,8 +15,8 @@ from pathlib import Path
 
 from holdfast.agent.subagents.ledger import private_directory
 from holdfast.agent.subagents.mail import (
-    Body,
     Mail,
+    MailBody,
     Note,
     PlanAnswer,
     PlanRequest,
@@ -24,7 +24,7 @@ from holdfast.agent.subagents.mail import (
     asks,
 )
 from holdfast.agent.subagents.mail_socket import hand_over
-from holdfast.agent.subagents.mailbox import Inbox, Mailbox
+from holdfast.agent.subagents.mailbox import Mailbox, UnreadMail
 from holdfast.agent.subagents.names import MAIN, is_name
 from holdfast.agent.subagents.route import (
     Around,
@@ -35,7 +35,7 @@ from holdfast.agent.subagents.route import (
     ToTeammate,
     route,
 )
-from holdfast.agent.subagents.team import Team
+from holdfast.agent.subagents.team import AgentTeam
 from holdfast.errors import ConfigError, HoldfastError, SessionNotFound, StoreError
 from holdfast.log.store import FileStore
 
@@ -57,7 +57,7 @@ def session_directory(session: str) -> Path:
 
 
 @dataclass(slots=True, kw_only=True)
-class Post:
+class Mailer:
     """How one agent of a session writes to others."""
 
     session: str
@@ -67,13 +67,13 @@ class Post:
     """Who is there now, as the agent that writes sees it."""
     resume: Callable[[str], Awaitable[None]] | None = None
     """Starts a stopped agent again from its log; it finds its mail in its mailbox."""
-    team: Callable[[], Team | None] = lambda: None
+    team: Callable[[], AgentTeam | None] = lambda: None
     """The team it is in, if there is one by now."""
     limit_chars: int = 32_000
     """The setting `agents.mail_chars`."""
     find_session: Callable[[str], Path] = session_directory
 
-    async def send(self, to: str, body: Body, *, id: str = "") -> str:
+    async def send(self, to: str, body: MailBody, *, id: str = "") -> str:
         """Send a message and say in a line what became of it; the same id is sent only once."""
         around = self.around()
         self._check_length(body)
@@ -93,7 +93,7 @@ class Post:
             raise Unsent("; ".join(failed))
         return "; ".join((*done, *failed))
 
-    def _check_length(self, body: Body) -> None:
+    def _check_length(self, body: MailBody) -> None:
         text = body.text if isinstance(body, Note) else ""
         text = body.plan if isinstance(body, PlanRequest) else text
         if len(text) > self.limit_chars:
@@ -104,16 +104,16 @@ class Post:
         if isinstance(body, Note) and not text.strip():
             raise Unsent("The message says nothing.")
 
-    def _check_asked(self, to: str, body: Body, me: str) -> None:
+    def _check_asked(self, to: str, body: MailBody, me: str) -> None:
         """Refuse an answer to what the addressee never asked the one who answers."""
         if not isinstance(body, ShutdownAnswer | PlanAnswer):
             return
         team = self.team()
-        letters = Inbox(team.box(me)).unread() if team is not None else ()
+        letters = UnreadMail(team.box(me)).unread() if team is not None else ()
         if not any(asks(letter.mail, body, sender=to) for letter in letters if letter.mail):
             raise Unsent(f"{to} has not asked that with the request_id {body.request_id!r}.")
 
-    async def _follow(self, way: Route, me: str, body: Body, id: str) -> str:
+    async def _follow(self, way: Route, me: str, body: MailBody, id: str) -> str:
         mail = Mail(id=id, sender=me, to=_addressee(way), body=body, at=time.time())
         match way:
             case ToAgent(id=agent, must_resume=must_resume):

@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.agent.subagents.mail import plain, quoted
 from holdfast.agent.subagents.order import Finish, Order
 from holdfast.agent.subagents.registry import Known
-from holdfast.agent.subagents.worktree import Kept
+from holdfast.agent.subagents.worktree import KeptWorktree
 from holdfast.log.entries import Ended
 from holdfast.messages import Usage
 
@@ -26,7 +26,7 @@ def receipt(order: Order, output: Path, why: str = "") -> str:
     )
 
 
-def result(order: Order, finish: Finish, kept: Kept | None) -> str:
+def result(order: Order, finish: Finish, kept: KeptWorktree | None) -> str:
     """Give what an agent came to as the result of the call that started it."""
     said = finish.text.strip() or NOTHING_SAID
     return f"{said}\n\n[{_ending(order.id, order.kind, finish.state, finish.detail)}{place(kept)}]"
@@ -37,7 +37,7 @@ def running_file(order: Order, line: str) -> str:
     return f"[{order.id} ({order.kind}) is still running: {line}]\n"
 
 
-def shown(finish: Finish, limit_chars: int, output: Path, kept: Kept | None = None) -> str:
+def shown(finish: Finish, limit_chars: int, output: Path, kept: KeptWorktree | None = None) -> str:
     """Cut an answer to what is read at once, and say where the rest is and why it ended."""
     text = finish.text.strip() or NOTHING_SAID
     if len(text) > limit_chars:
@@ -78,7 +78,7 @@ def _ending(id: str, kind: str, state: str, detail: str) -> str:
     return f"{id}, {kind}: {state}{why}"
 
 
-def place(kept: Kept | None) -> str:
+def place(kept: KeptWorktree | None) -> str:
     """Say where an agent's work is, if it worked in a worktree and left something there."""
     if kept is None:
         return ""

@@ -29,7 +29,7 @@ _STATES: dict[End, Literal["completed", "failed", "stopped"]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class ToolReach:
     """What an agent may at most: what it had when it was started, whatever holds since."""
 
     tools: tuple[str, ...] | None = None
@@ -64,7 +64,7 @@ class Order:
     is_teammate: bool = False
     tree: Worktree | None = None
     """Where it works, if not where its parent does."""
-    reach: Reach = Reach()
+    reach: ToolReach = ToolReach()
     """What it had, if it is started again."""
 
     @property
@@ -102,7 +102,7 @@ class Worker(Protocol):
     """An agent at work."""
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> ToolReach:
         """What it was given."""
         ...
 

@@ -14,7 +14,7 @@ from holdfast.log.entries import AnyEntry, Ended, Ran, Said, Spawned
 from holdfast.messages import text_of
 from holdfast.turn.engine import INTERRUPTED, NOT_RUN
 
-State: TypeAlias = Literal["running", "completed", "failed", "stopped", "interrupted"]
+AgentState: TypeAlias = Literal["running", "completed", "failed", "stopped", "interrupted"]
 
 _TELLS = "ended:"
 """Marks the message that tells of an end; the number of that entry follows."""
@@ -35,7 +35,7 @@ class Known:
         return self.spawned.agent
 
     @property
-    def state(self) -> State:
+    def state(self) -> AgentState:
         """How it stands, as far as the log knows."""
         return self.ended.state if self.ended else "running"
 
@@ -51,7 +51,7 @@ def tells_of(ended: Ended) -> str:
 
 
 @dataclass(slots=True)
-class Register:
+class AgentRegistry:
     """The agents of one log, kept up to date as it grows."""
 
     known: dict[str, Known] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Register:
     _calls: dict[str, str] = field(default_factory=dict)
     """The agent that each call of the tool started."""
 
-    def follow(self, history: Sequence[AnyEntry]) -> "Register":
+    def follow(self, history: Sequence[AnyEntry]) -> "AgentRegistry":
         """Take in what was written since the last time."""
         for entry in history[self._seen :]:
             self._take(entry)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from holdfast.agent.subagents.mail import (
-    Body,
     IdleNotice,
+    MailBody,
     Note,
     PlanAnswer,
     PlanRequest,
@@ -86,7 +86,7 @@ class Refusal:
 Route: TypeAlias = ToAgent | ToTeammate | ToSession
 
 
-def route(to: str, body: Body, around: Around) -> tuple[Route, ...] | Refusal:
+def route(to: str, body: MailBody, around: Around) -> tuple[Route, ...] | Refusal:
     """Decide where a message goes."""
     if to.startswith(SESSION_PREFIX):
         return _to_session(to.removeprefix(SESSION_PREFIX), body)
@@ -108,13 +108,13 @@ def route(to: str, body: Body, around: Around) -> tuple[Route, ...] | Refusal:
     return Refusal(why=f"Nobody here is called {to!r}.{_known(around)}")
 
 
-def _to_session(session: str, body: Body) -> tuple[Route, ...] | Refusal:
+def _to_session(session: str, body: MailBody) -> tuple[Route, ...] | Refusal:
     if not is_session(session):
         return Refusal(why=f"{session!r} is no session's id.")
     return _unless_structured((ToSession(session=session),), body)
 
 
-def _to_all(body: Body, around: Around) -> tuple[Route, ...] | Refusal:
+def _to_all(body: MailBody, around: Around) -> tuple[Route, ...] | Refusal:
     running = tuple(ToAgent(id=peer.id) for peer in around.peers if peer.state == "running")
     main = (ToAgent(id=MAIN),) if around.has_main else ()
     everyone = (*main, *running, *(ToTeammate(name=name) for name in around.teammates))
@@ -148,7 +148,7 @@ def _to_agent(peer: Peer) -> tuple[Route, ...] | Refusal:
             )
 
 
-def _to_teammate(to: str, body: Body, around: Around) -> tuple[Route, ...] | Refusal:
+def _to_teammate(to: str, body: MailBody, around: Around) -> tuple[Route, ...] | Refusal:
     """Let a lead ask and agree, and a teammate answer and show its plan, and nothing crosswise."""
     match body:
         case Note():
@@ -163,7 +163,7 @@ def _to_teammate(to: str, body: Body, around: Around) -> tuple[Route, ...] | Ref
 
 
 def _unless_structured(
-    routes: tuple[Route, ...] | Refusal, body: Body
+    routes: tuple[Route, ...] | Refusal, body: MailBody
 ) -> tuple[Route, ...] | Refusal:
     if isinstance(routes, Refusal) or isinstance(body, Note):
         return routes

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from holdfast.agent.subagents.order import Finish, Order, Worker
 from holdfast.agent.subagents.progress import progress_line
 from holdfast.agent.subagents.teammates import Teammates
-from holdfast.agent.subagents.worktree import Kept, finish
+from holdfast.agent.subagents.worktree import KeptWorktree, finish
 from holdfast.messages import ToolUse
 from holdfast.turn.loop import LoopEvent
 from holdfast.turn.round import ToolBegan, ToolRan
@@ -21,11 +21,11 @@ from holdfast.turn.round import ToolBegan, ToolRan
 STOP_SECONDS = 5.0
 """An agent that was asked to stop closes its tools in less; then it is cancelled."""
 
-How: TypeAlias = Literal["stopped", "interrupted"]
+AgentEnd: TypeAlias = Literal["stopped", "interrupted"]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Running:
+class RunningAgent:
     """One agent at work."""
 
     order: Order
@@ -36,7 +36,7 @@ class Running:
     on_news: Callable[[], None]
     """Told when it is free."""
     life: "asyncio.Task[Finish] | None" = None
-    kept: Kept | None = None
+    kept: KeptWorktree | None = None
     """Its worktree, if something was left in it."""
     is_background: bool = False
     is_idle: bool = False
@@ -46,11 +46,11 @@ class Running:
     sent_back: asyncio.Event = field(default_factory=asyncio.Event)
     doing: str = ""
     _last_use: ToolUse | None = None
-    _stops_as: How | None = None
+    _stops_as: AgentEnd | None = None
     _is_leaving: bool = False
     """A teammate that agreed to stop."""
 
-    async def live(self, ended: Callable[["Running", Finish], Finish]) -> Finish:
+    async def live(self, ended: Callable[["RunningAgent", Finish], Finish]) -> Finish:
         """Work to the end and clear up; `ended` writes that down, whatever happened."""
         try:
             done = await self._worked()
@@ -121,7 +121,7 @@ class Running:
             asked.cancel()
         return self.life.result() if self.life.done() else None
 
-    async def stop(self, how: How = "stopped") -> None:
+    async def stop(self, how: AgentEnd = "stopped") -> None:
         """Ask it to stop, and cancel it if it does not."""
         assert self.life is not None, "it has begun"
         self._stops_as = how

@@ -42,7 +42,7 @@ def _within(project: Path, name: str) -> Path:
     return place
 
 
-def opened(
+def open_scope(
     definition: Definition, root: Path, home: Path, limits: MemorySettings
 ) -> MemoryStore | None:
     """Open the memory of a sort of agent; nothing if it has none or memory is off."""

@@ -11,17 +11,17 @@ from msgspec import Meta, Struct
 
 from holdfast.agent.subagents.mail import (
     SUMMARY_CHARS,
-    Body,
+    MailBody,
     Note,
     PlanAnswer,
     PlanRequest,
     ShutdownAnswer,
     ShutdownRequest,
 )
-from holdfast.agent.subagents.mailer import Post, Unsent
+from holdfast.agent.subagents.mailer import Mailer, Unsent
 from holdfast.agent.subagents.task_tools import told
 from holdfast.log.store import new_id
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 
@@ -43,10 +43,10 @@ class SendMessageInput(Input, frozen=True, kw_only=True):
     summary: Annotated[str, Meta(description="Five to ten words; needed with plain words.")] = ""
 
 
-def send_tool(post: Post) -> Tool:
+def send_tool(post: Mailer) -> Tool:
     """Make the tool of one agent."""
 
-    async def send(given: SendMessageInput, _place: Workplace) -> Outcome:
+    async def send(given: SendMessageInput, _place: ToolContext) -> Outcome:
         body = body_of(given)
         try:
             said = await post.send(given.to, body)
@@ -59,7 +59,7 @@ def send_tool(post: Post) -> Tool:
     )
 
 
-def body_of(given: SendMessageInput) -> Body:
+def body_of(given: SendMessageInput) -> MailBody:
     """Make of what a model wrote what is sent, or say what is missing."""
     match given.message:
         case str(text):
@@ -93,7 +93,7 @@ def _answer(
         raise Refused(f"That is no answer: {error}.") from None
 
 
-def _short(body: Body) -> str:
+def _short(body: MailBody) -> str:
     match body:
         case Note(summary=summary):
             return summary

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from holdfast.agent.agent import Agent
 from holdfast.agent.subagents.catalogue import Definitions, load_definitions
-from holdfast.agent.subagents.factory import Estate, settle
-from holdfast.agent.subagents.mail_socket import Door
+from holdfast.agent.subagents.factory import SubagentContext, attach_subagents
+from holdfast.agent.subagents.mail_socket import MailSocket
 from holdfast.agent.subagents.mailbox import Mailbox
 from holdfast.agent.subagents.mailer import agent_box
 from holdfast.agent.subagents.names import LEAD, MAIN
@@ -25,7 +25,7 @@ from holdfast.agent.subagents.worktree import sweep
 from holdfast.errors import StoreError
 from holdfast.log.entries import Section
 from holdfast.models import open_model
-from holdfast.tools.permissions import Ask
+from holdfast.tools.permissions import AskUser
 from holdfast.tools.protocol import Tool
 
 COORDINATES = frozenset(
@@ -37,7 +37,7 @@ COORDINATES = frozenset(
 """What one that only directs others has; the rest is theirs."""
 
 
-async def house(agent: Agent, ask: Ask | None) -> tuple[Section, ...]:
+async def house(agent: Agent, ask: AskUser | None) -> tuple[Section, ...]:
     """Give an agent its household, if it is to have one; what its prompt must say goes out."""
     frame, settings = agent.engine.view.frame, agent.engine.settings.agents
     listed = {str(tool.get("name")) for tool in frame.tools} if frame else None
@@ -45,18 +45,18 @@ async def house(agent: Agent, ask: Ask | None) -> tuple[Section, ...]:
         return ()
     only_back = settings.coordinator if listed is None else listed <= COORDINATES
     definitions = await asyncio.to_thread(_definitions, agent)
-    estate = _estate(agent, definitions, ask)
-    own = settle(agent, estate, only_back=only_back)
+    shared = _shared(agent, definitions, ask)
+    own = attach_subagents(agent, shared, only_back=only_back)
     tools = (*agent.tools, *own)
     agent.tools = _sorted(tools if not only_back else _directing(tools))
-    await _put_in_order(agent, estate)
+    await _put_in_order(agent, shared)
     if settings.sessions_mail:
-        await _open_door(agent, estate.directory)
+        await _open_door(agent, shared.directory)
     return (Section(name="coordinator", text=told("coordinator")),) if only_back else ()
 
 
 def _definitions(agent: Agent) -> Definitions:
-    found = load_definitions(agent.workplace.root)
+    found = load_definitions(agent.tool_context.root)
     agent.notices.extend(
         f"{section.file} is not trusted yet and only used in part; `holdfast trust` shows it"
         for section in found.untrusted
@@ -65,9 +65,9 @@ def _definitions(agent: Agent) -> Definitions:
     return found
 
 
-def _estate(agent: Agent, definitions: Definitions, ask: Ask | None) -> Estate:
+def _shared(agent: Agent, definitions: Definitions, ask: AskUser | None) -> SubagentContext:
     directory = agent.engine.log.path.with_suffix("")
-    return Estate(
+    return SubagentContext(
         session=agent.session.id,
         directory=directory,
         definitions=definitions,
@@ -87,16 +87,16 @@ def _directing(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     return tuple(tool for tool in tools if tool.name in COORDINATES)
 
 
-async def _put_in_order(agent: Agent, estate: Estate) -> None:
+async def _put_in_order(agent: Agent, shared: SubagentContext) -> None:
     """Find what a killed process left: agents nobody runs, their team, their worktrees."""
-    assert agent.household is not None
-    agent.household.reconcile()
+    assert agent.supervisor is not None
+    agent.supervisor.reconcile()
     with suppress(StoreError):  # a team that cannot be read is left as it is
-        team = await asyncio.to_thread(estate.teammates.recover)
+        team = await asyncio.to_thread(shared.teammates.recover)
         if team is not None:
-            estate.mails[MAIN].also(team.box(LEAD))
+            shared.mails[MAIN].also(team.box(LEAD))
     with suppress(StoreError):  # no repository, no worktrees
-        for kept in await asyncio.to_thread(sweep, agent.workplace.root):
+        for kept in await asyncio.to_thread(sweep, agent.tool_context.root):
             agent.notices.append(
                 f"an agent's work is in {kept.path} on the branch {kept.branch}: {kept.why}"
             )
@@ -104,12 +104,12 @@ async def _put_in_order(agent: Agent, estate: Estate) -> None:
 
 async def _open_door(agent: Agent, directory: Path) -> None:
     """Let other sessions leave mail; a session that cannot be reached works all the same."""
-    assert agent.household is not None
+    assert agent.supervisor is not None
     box = Mailbox(agent_box(directory, MAIN))
-    door = Door(directory, box.send)
+    door = MailSocket(directory, box.send)
     try:
         await door.open()
     except (StoreError, OSError) as error:
         agent.notices.append(f"other sessions cannot write to this one: {error}")
         return
-    agent.household.door = door
+    agent.supervisor.door = door

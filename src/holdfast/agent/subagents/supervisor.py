@@ -19,15 +19,15 @@ from typing import TypeAlias
 from holdfast.agent.subagents import notices as wording
 from holdfast.agent.subagents.catalogue import Definitions
 from holdfast.agent.subagents.definition import Definition
-from holdfast.agent.subagents.mail_socket import Door
-from holdfast.agent.subagents.order import Finish, Hire, Order, Reach
+from holdfast.agent.subagents.mail_socket import MailSocket
+from holdfast.agent.subagents.order import Finish, Hire, Order, ToolReach
 from holdfast.agent.subagents.recovery import read_back
-from holdfast.agent.subagents.registry import Known, Register, tells_of
-from holdfast.agent.subagents.running import Running
+from holdfast.agent.subagents.registry import AgentRegistry, Known, tells_of
+from holdfast.agent.subagents.running import RunningAgent
 from holdfast.agent.subagents.teammates import Teammates
 from holdfast.agent.subagents.worktree import Worktree, finish, make_worktree, reopen_worktree
 from holdfast.errors import HoldfastError, StoreError
-from holdfast.hooks import Verdict
+from holdfast.hooks import HookVerdict
 from holdfast.log.entries import Ended, Failed, Said, Spawned
 from holdfast.messages import JsonObject, Text
 from holdfast.settings import AgentsSettings
@@ -37,7 +37,7 @@ from holdfast.turn.engine import Engine
 LOOK_SECONDS = 0.5
 """How often it is looked whether the user stopped an agent from another terminal."""
 
-Fire: TypeAlias = Callable[[str, JsonObject], Awaitable[Verdict]]
+Fire: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Slots:
 
 
 @dataclass(slots=True, kw_only=True)
-class Household:
+class Supervisor:
     """Those who work for one agent."""
 
     engine: Engine
@@ -77,16 +77,16 @@ class Household:
     """Told the user's news: what an agent in the background does."""
     depth: int = 0
     """Of the agent they work for; the main one's is 0."""
-    door: Door | None = None
+    door: MailSocket | None = None
     """Where other sessions leave mail; the main one's alone."""
-    running: dict[str, Running] = field(default_factory=dict)
-    _register: Register = field(default_factory=Register)
+    running: dict[str, RunningAgent] = field(default_factory=dict)
+    _register: AgentRegistry = field(default_factory=AgentRegistry)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when somebody ends or has nothing left to do."""
     _watching: "asyncio.Task[None] | None" = None
 
     @property
-    def register(self) -> Register:
+    def registry(self) -> AgentRegistry:
         """The agents of this log, as of now."""
         return self._register.follow(self.engine.view.history)
 
@@ -154,7 +154,7 @@ class Household:
 
     async def resume(self, id: str) -> None:
         """Start a stopped agent again from its log; it finds its mail in its mailbox."""
-        known = self.register.known.get(id)
+        known = self.registry.known.get(id)
         if known is None or id in self.running:
             raise StoreError(f"there is no stopped agent {id!r} here")
         if known.ended is not None and known.ended.by_user:
@@ -174,10 +174,10 @@ class Household:
             is_background=True,
             is_fork=spawned.is_fork,
             is_teammate=bool(spawned.team),
-            reach=Reach(tools=spawned.tools, mode=spawned.mode or None),
+            reach=ToolReach(tools=spawned.tools, mode=spawned.mode or None),
         )
 
-    async def _launched(self, order: Order, call: str, worktree: str) -> Running:
+    async def _launched(self, order: Order, call: str, worktree: str) -> RunningAgent:
         """Give an agent its place, make it, write its start down and let it live."""
         self.slots.take()
         try:
@@ -204,7 +204,7 @@ class Household:
         kept = reopen_worktree(Path(worktree)) if not order.prompt else None
         return kept or make_worktree(self.root, order.id)
 
-    async def _made(self, order: Order) -> Running:
+    async def _made(self, order: Order) -> RunningAgent:
         fields: JsonObject = {"agent_id": order.id, "agent_type": order.kind}
         started = await self.fire("SubagentStart", fields)
         if order.prompt:
@@ -217,7 +217,7 @@ class Household:
             if order.is_teammate:
                 self.teammates.leave(order)
             raise
-        return Running(
+        return RunningAgent(
             order=order,
             worker=worker,
             teammates=self.teammates,
@@ -226,7 +226,7 @@ class Household:
             is_background=order.is_background,
         )
 
-    def _ended(self, one: Running, done: Finish) -> Finish:
+    def _ended(self, one: RunningAgent, done: Finish) -> Finish:
         """Write an end down: the answer to its file, the entry to the log."""
         id = one.order.id
         self.slots.give_back()
@@ -269,14 +269,14 @@ class Household:
 
     async def report(self, engine: Engine) -> None:
         """A stage: tell the model of every end it does not know of, once."""
-        for one in self.register.unread():
+        for one in self.registry.unread():
             assert one.ended is not None
             told = Text(text=wording.notice(one))
             engine.record(Said(content=(told,), hidden=True, mail=tells_of(one.ended)))
 
     async def next_news(self) -> bool:
         """Wait until somebody ends or is free; say no if nobody is busy."""
-        if self.register.unread():
+        if self.registry.unread():
             return True
         if all(one.is_idle for one in self.running.values()):
             return False
@@ -288,13 +288,13 @@ class Household:
         """List those who run, and those whose report nobody has read."""
         return [
             wording.line(one, self.running[one.id].doing if one.id in self.running else "")
-            for one in self.register.known.values()
+            for one in self.registry.known.values()
             if one.ended is None or one.is_unread
         ]
 
     def reconcile(self) -> None:
         """After a kill: write down how those ended whom the log still calls running."""
-        for one in self.register.running():
+        for one in self.registry.running():
             if one.id in self.running:
                 continue
             done = read_back(self.log_of(one.id), since=one.spawned.at)
@@ -304,7 +304,7 @@ class Household:
                 Ended(agent=one.id, state=done.state, text=text, file=file, usage=done.usage)
             )
 
-    def _leave_note(self, one: Running) -> None:
+    def _leave_note(self, one: RunningAgent) -> None:
         self._leave(one.order.id, wording.running_file(one.order, one.doing or "it has begun"))
 
     def _leave(self, id: str, text: str) -> str:
@@ -338,7 +338,7 @@ class Household:
                 for one in tuple(self.running.values()):
                     await self._look_at(one)
 
-    async def _look_at(self, one: Running) -> None:
+    async def _look_at(self, one: RunningAgent) -> None:
         if one.is_background and not one.is_idle:
             doing = await one.look(self.limits.progress_model)
             self._leave_note(one)
@@ -361,7 +361,7 @@ def stop_wish(log: Path, id: str) -> Path:
     return log.with_suffix("") / "agents" / f"{id}.stop"
 
 
-def _spawned(order: Order, call: str, team: str, reach: Reach) -> Spawned:
+def _spawned(order: Order, call: str, team: str, reach: ToolReach) -> Spawned:
     tree = order.tree
     return Spawned(
         agent=order.id,

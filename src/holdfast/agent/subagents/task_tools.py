@@ -15,16 +15,16 @@ from msgspec import Meta
 
 from holdfast.agent.subagents.mail import plain, quoted
 from holdfast.agent.subagents.tasks import (
-    Change,
     Status,
     Task,
+    TaskChange,
     TaskList,
     Tasks,
     Unchanged,
     blocked_by,
     open_blockers,
 )
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Taken, Tool, make_tool
 
 _Id = Annotated[str, Meta(description="The task's number.")]
@@ -79,8 +79,8 @@ class _Desk:
     me: str
     is_lead: bool
 
-    async def create(self, given: TaskCreateInput, _place: Workplace) -> Outcome:
-        change = Change(
+    async def create(self, given: TaskCreateInput, _place: ToolContext) -> Outcome:
+        change = TaskChange(
             description=given.description,
             active_form=given.activeForm,
             waits_for=given.blockedBy,
@@ -88,8 +88,8 @@ class _Desk:
         task = await _tried(lambda: self.tasks.create(given.subject, self.me, change=change))
         return Outcome(content=f"Task {task.id} was added.", note=_note(task))
 
-    async def update(self, given: TaskUpdateInput, _place: Workplace) -> Outcome:
-        change = Change(
+    async def update(self, given: TaskUpdateInput, _place: ToolContext) -> Outcome:
+        change = TaskChange(
             subject=given.subject,
             description=given.description,
             active_form=given.activeForm,
@@ -103,19 +103,19 @@ class _Desk:
         )
         return Outcome(content=f"Task {task.id} is {_state(task)} now.", note=_note(task))
 
-    async def claim(self, given: TaskClaimInput, _place: Workplace) -> Outcome:
+    async def claim(self, given: TaskClaimInput, _place: ToolContext) -> Outcome:
         task = await _tried(lambda: self.tasks.claim(self.me, given.taskId))
         known = await _tried(self.tasks.tasks)
         return Outcome(content=f"It is yours.\n{_full(known, task)}", note=_note(task))
 
-    async def list_all(self, _given: TaskListInput, _place: Workplace) -> Outcome:
+    async def list_all(self, _given: TaskListInput, _place: ToolContext) -> Outcome:
         known = await _tried(self.tasks.tasks)
         lines = [_line(known, task) for task in known.values()]
         return Outcome(
             content="\n".join(lines) or "There are no tasks.", note=f"{len(lines)} tasks"
         )
 
-    async def get(self, given: TaskGetInput, _place: Workplace) -> Outcome:
+    async def get(self, given: TaskGetInput, _place: ToolContext) -> Outcome:
         known = await _tried(self.tasks.tasks)
         if given.taskId not in known:
             raise Refused(f"There is no task {given.taskId}; TaskList shows those there are.")
@@ -138,7 +138,7 @@ def task_tools(tasks: TaskList, me: str, *, is_lead: bool = True) -> tuple[Tool,
 def _tool(
     name: str,
     takes: type[Taken],
-    does: Callable[[Taken, Workplace], Awaitable[Outcome]],
+    does: Callable[[Taken, ToolContext], Awaitable[Outcome]],
     *,
     is_read_only: bool = False,
 ) -> Tool:

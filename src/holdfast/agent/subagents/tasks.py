@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct, structs
 
-from holdfast.agent.subagents.ledger import Ledger, Line
+from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger
 from holdfast.agent.subagents.names import PATTERN
 
 TASKS = 1_000
@@ -43,7 +43,7 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: float = 0.0
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class TaskChange(Struct, frozen=True, kw_only=True):
     """What is to become different about a task; what is None stays."""
 
     subject: str | None = None
@@ -99,7 +99,7 @@ def claimable(tasks: Tasks) -> list[str]:
     ]
 
 
-def changed(tasks: Tasks, id: str, change: Change, *, by: str, is_lead: bool) -> list[Task]:
+def changed(tasks: Tasks, id: str, change: TaskChange, *, by: str, is_lead: bool) -> list[Task]:
     """Apply a change; give every task that becomes different."""
     task = _found(tasks, id)
     if task.owner not in ("", by) and not is_lead:
@@ -163,7 +163,7 @@ class TaskList:
     """The tasks of a session or a team, on disk."""
 
     def __init__(self, path: Path) -> None:
-        self._ledger = Ledger(path, Task)
+        self._ledger = SharedLedger(path, Task)
         self._tasks: dict[str, Task] = {}
 
     def tasks(self) -> dict[str, Task]:
@@ -171,9 +171,9 @@ class TaskList:
         self._catch_up()
         return {id: task for id, task in self._tasks.items() if task.status != "deleted"}
 
-    def create(self, subject: str, by: str, *, change: Change | None = None) -> Task:
+    def create(self, subject: str, by: str, *, change: TaskChange | None = None) -> Task:
         """Add a task; what it waits for and blocks comes as a change."""
-        change = change or Change()
+        change = change or TaskChange()
         if change.status not in (None, "pending") or change.owner:
             raise Unchanged("A new task is pending and nobody's.")
 
@@ -185,7 +185,7 @@ class TaskList:
 
         return self._apply(plan, by)[0]
 
-    def change(self, id: str, change: Change, *, by: str, is_lead: bool = False) -> Task:
+    def change(self, id: str, change: TaskChange, *, by: str, is_lead: bool = False) -> Task:
         """Change a task."""
         return self._apply(lambda t: changed(t, id, change, by=by, is_lead=is_lead), by)[0]
 
@@ -224,7 +224,7 @@ class TaskList:
 
     def _catch_up(self) -> None:
         for line in self._ledger.news():
-            if isinstance(line, Line):
+            if isinstance(line, LedgerLine):
                 self._tasks[line.value.id] = line.value
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
 
-from holdfast.agent.subagents.ledger import Ledger, Line, private_directory
+from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger, private_directory
 from holdfast.agent.subagents.mail import SUMMARY_CHARS, IdleNotice, Mail
 from holdfast.agent.subagents.mailbox import Mailbox
 from holdfast.agent.subagents.names import LEAD, PATTERN, checked_name
@@ -40,17 +40,17 @@ class Member(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: float = 0.0
 
 
-class Team:
+class AgentTeam:
     """A team on disk; make one with `found` or `open`."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.tasks = TaskList(directory / "tasks.jsonl")
-        self._ledger = Ledger(directory / "members.jsonl", Member)
+        self._ledger = SharedLedger(directory / "members.jsonl", Member)
         self._members: dict[str, Member] = {}
 
     @classmethod
-    def found(cls, name: str, lead: Member | None = None, *, at: Path | None = None) -> "Team":
+    def found(cls, name: str, lead: Member | None = None, *, at: Path | None = None) -> "AgentTeam":
         """Begin a team; the founder leads it."""
         directory = _place(name, at)
         private_directory(directory.parent)
@@ -66,7 +66,7 @@ class Team:
         return team
 
     @classmethod
-    def open(cls, name: str, *, at: Path | None = None) -> "Team":
+    def open(cls, name: str, *, at: Path | None = None) -> "AgentTeam":
         """Open a team that is there."""
         directory = _place(name, at)
         if directory.is_symlink() or not (directory / "members.jsonl").is_file():
@@ -137,7 +137,7 @@ class Team:
 
     def _catch_up(self) -> None:
         for line in self._ledger.news():
-            if isinstance(line, Line):
+            if isinstance(line, LedgerLine):
                 self._members[line.value.name] = line.value
 
 

@@ -12,7 +12,7 @@ from holdfast.agent.subagents.mail import SUMMARY_CHARS
 from holdfast.agent.subagents.names import LEAD
 from holdfast.agent.subagents.order import Finish, Order
 from holdfast.agent.subagents.tasks import TaskList
-from holdfast.agent.subagents.team import Member, Team
+from holdfast.agent.subagents.team import AgentTeam, Member
 from holdfast.errors import ConfigError, StoreError
 
 
@@ -24,31 +24,31 @@ class Teammates:
     tasks: TaskList
     at: Path | None = None
     """Where teams lie, if not in the home directory."""
-    team: Team | None = None
+    team: AgentTeam | None = None
 
     @property
     def name(self) -> str:
         """The team's name: the session's own."""
         return self.session
 
-    def join(self, order: Order) -> Team:
+    def join(self, order: Order) -> AgentTeam:
         """Take an agent into the team; the first one founds it."""
         if self.team is None:
             lead = Member(name=LEAD, session=self.session)
             try:
-                self.team = Team.found(self.name, lead, at=self.at)
+                self.team = AgentTeam.found(self.name, lead, at=self.at)
             except ConfigError:  # a session that is resumed finds its team
-                self.team = Team.open(self.name, at=self.at)
+                self.team = AgentTeam.open(self.name, at=self.at)
             self.team.tasks = self.tasks
         self.team.join(
             Member(name=order.called, kind=order.kind, session=self.session, agent=order.id)
         )
         return self.team
 
-    def recover(self) -> Team | None:
+    def recover(self) -> AgentTeam | None:
         """Find the team that a killed process of this session left; nobody of it runs any more."""
         try:
-            team = Team.open(self.name, at=self.at)
+            team = AgentTeam.open(self.name, at=self.at)
         except ConfigError:
             return None
         team.tasks, self.team = self.tasks, team

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from holdfast.agent.agent import Agent
 from holdfast.agent.subagents.delivery import Delivery
-from holdfast.agent.subagents.order import Finish, Reach, Seen, finished
+from holdfast.agent.subagents.order import Finish, Seen, ToolReach, finished
 from holdfast.agent.subagents.progress import ASK, taken
 from holdfast.agent.subagents.recovery import last_text, usage_of
 from holdfast.models.capabilities import Capabilities
@@ -30,11 +30,11 @@ class AgentWorker:
     is_stopped: bool = False
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> ToolReach:
         """The tools it has, those it could still load included, and its mode."""
         mcp = self.agent.mcp
         names = (*(tool.name for tool in self.agent.tools), *(mcp.names if mcp else ()))
-        return Reach(tools=names, mode=self.agent.gate.mode)
+        return ToolReach(tools=names, mode=self.agent.gate.mode)
 
     async def work(self, seen: Seen) -> Finish:
         """Work until nothing is left to do."""

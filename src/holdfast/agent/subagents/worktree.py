@@ -35,7 +35,7 @@ _NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
 _QUIET = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
 
 
-class Record(Struct, frozen=True, kw_only=True):
+class WorktreeRecord(Struct, frozen=True, kw_only=True):
     """What is written down before a worktree is made."""
 
     repository: str
@@ -59,7 +59,7 @@ class Worktree:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class KeptWorktree:
     """A worktree that has something in it, and why it was kept."""
 
     path: Path
@@ -81,7 +81,7 @@ def make_worktree(
         if lock is not None:
             os.close(lock)
         raise StoreError(f"there is a worktree {name!r} already; choose another name")
-    record = Record(repository=str(repository), branch=branch, base=base)
+    record = WorktreeRecord(repository=str(repository), branch=branch, base=base)
     try:
         if _has_branch(repository, branch):
             raise StoreError(f"there is a branch {branch!r} already; choose another name")
@@ -100,7 +100,7 @@ def make_worktree(
 def reopen_worktree(path: Path) -> Worktree | None:
     """Take over a worktree that was kept, for an agent that goes on; None if it is gone."""
     try:
-        record = msgspec.json.decode(_record_file(path).read_bytes(), type=Record)
+        record = msgspec.json.decode(_record_file(path).read_bytes(), type=WorktreeRecord)
     except (OSError, msgspec.DecodeError):
         return None
     lock = _lock(path)
@@ -118,9 +118,9 @@ def reopen_worktree(path: Path) -> Worktree | None:
     )
 
 
-def finish(tree: Worktree) -> Kept | None:
+def finish(tree: Worktree) -> KeptWorktree | None:
     """Remove a worktree in which nothing changed; keep it, and say where, otherwise."""
-    record = Record(
+    record = WorktreeRecord(
         repository=str(tree.repository), branch=tree.branch, base=tree.base, is_ready=True
     )
     kept = _removed_or_kept(tree.path, record)
@@ -128,12 +128,12 @@ def finish(tree: Worktree) -> Kept | None:
     return kept
 
 
-def sweep(directory: Path, *, at: Path | None = None) -> list[Kept]:
+def sweep(directory: Path, *, at: Path | None = None) -> list[KeptWorktree]:
     """Remove what dead processes left of worktrees; give those that hold something."""
     if not _place(project_root(directory), at).is_dir():
         return []
     repository = _repository(directory)
-    kept: list[Kept] = []
+    kept: list[KeptWorktree] = []
     for path, record in _leftovers(_place(repository, at)):
         lock = _lock(path)
         if lock is None:
@@ -146,7 +146,7 @@ def sweep(directory: Path, *, at: Path | None = None) -> list[Kept]:
     return kept
 
 
-def _removed_or_kept(path: Path, record: Record) -> Kept | None:
+def _removed_or_kept(path: Path, record: WorktreeRecord) -> KeptWorktree | None:
     """Remove a worktree unless something would be lost."""
     why = _what_changed(path, record) if record.is_ready else ""
     if not why:
@@ -154,10 +154,10 @@ def _removed_or_kept(path: Path, record: Record) -> Kept | None:
             _remove(path, record, force=not record.is_ready)
         except StoreError as error:
             why = f"it could not be removed: {error}"
-    return Kept(path=path, branch=record.branch, why=why) if why else None
+    return KeptWorktree(path=path, branch=record.branch, why=why) if why else None
 
 
-def _what_changed(path: Path, record: Record) -> str:
+def _what_changed(path: Path, record: WorktreeRecord) -> str:
     """Say what is in a worktree that the repository did not have; '' is nothing."""
     repository = Path(record.repository)
     try:
@@ -173,7 +173,7 @@ def _what_changed(path: Path, record: Record) -> str:
     return ""
 
 
-def _remove(path: Path, record: Record, *, force: bool) -> None:
+def _remove(path: Path, record: WorktreeRecord, *, force: bool) -> None:
     """Take away directory and branch; the branch only while it still stands where it began."""
     repository = Path(record.repository)
     if path.exists():
@@ -190,10 +190,10 @@ def _remove(path: Path, record: Record, *, force: bool) -> None:
         _git(repository, "update-ref", "-d", f"refs/heads/{record.branch}", record.base)
 
 
-def _leftovers(place: Path) -> Iterator[tuple[Path, Record]]:
+def _leftovers(place: Path) -> Iterator[tuple[Path, WorktreeRecord]]:
     for file in sorted(place.glob("*.json")):
         try:
-            record = msgspec.json.decode(file.read_bytes(), type=Record)
+            record = msgspec.json.decode(file.read_bytes(), type=WorktreeRecord)
         except (OSError, msgspec.DecodeError):
             continue  # not of our making, or torn before anything was made
         yield file.with_suffix(""), record
@@ -250,7 +250,7 @@ def _record_file(path: Path) -> Path:
     return path.with_name(f"{path.name}.json")
 
 
-def _write(path: Path, record: Record) -> None:
+def _write(path: Path, record: WorktreeRecord) -> None:
     file = _record_file(path)
     fresh = file.with_suffix(".new")
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:

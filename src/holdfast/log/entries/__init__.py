@@ -31,10 +31,10 @@ from holdfast.log.entries.edits import (
     Pinned,
     Redone,
     Restored,
-    Shaped,
     Snipped,
     Spilled,
     Undone,
+    ViewChange,
 )
 from holdfast.log.entries.entry import Entry
 from holdfast.log.entries.framed import Asked, CacheBroke, Framed, Section, Source, Switched
@@ -69,7 +69,6 @@ __all__ = [
     "Restored",
     "Said",
     "Section",
-    "Shaped",
     "Snipped",
     "Source",
     "Spawned",
@@ -79,6 +78,7 @@ __all__ = [
     "Switched",
     "Titled",
     "Undone",
+    "ViewChange",
     "measured",
     "references",
     "targets",
@@ -118,7 +118,7 @@ AnyEntry: TypeAlias = (
 )
 
 
-def references(entry: Shaped) -> tuple[int, ...]:
+def references(entry: ViewChange) -> tuple[int, ...]:
     """List the numbers of the entries that a shaping entry rests on."""
     match entry:
         case Snipped(targets=targets) | Pinned(targets=targets):
@@ -130,7 +130,7 @@ def references(entry: Shaped) -> tuple[int, ...]:
     return entry.rests_on
 
 
-def targets(entry: Shaped) -> frozenset[int | str]:
+def targets(entry: ViewChange) -> frozenset[int | str]:
     """Name what a shaping entry acts on: message numbers and tool use ids."""
     match entry:
         case Spilled(tool_use_id=id):

@@ -8,7 +8,7 @@ from holdfast.messages import Usage
 from holdfast.messages.measure import NOTHING, Measure
 
 
-class Shaped(Entry, frozen=True, kw_only=True):
+class ViewChange(Entry, frozen=True, kw_only=True):
     """What every entry that changes the view has in common."""
 
     drops_thinking: bool = False
@@ -19,7 +19,7 @@ class Shaped(Entry, frozen=True, kw_only=True):
     """One plain line for the user."""
 
 
-class Spilled(Shaped, frozen=True, kw_only=True, tag="spilled"):
+class Spilled(ViewChange, frozen=True, kw_only=True, tag="spilled"):
     """A result's full text went to disk, or was there before; `text` stands in for it."""
 
     tool_use_id: str
@@ -33,7 +33,7 @@ class Spilled(Shaped, frozen=True, kw_only=True, tag="spilled"):
     measure: Measure = NOTHING
 
 
-class Snipped(Shaped, frozen=True, kw_only=True, tag="snipped"):
+class Snipped(ViewChange, frozen=True, kw_only=True, tag="snipped"):
     """Messages left the view, whole rounds together."""
 
     targets: tuple[int, ...]
@@ -42,7 +42,7 @@ class Snipped(Shaped, frozen=True, kw_only=True, tag="snipped"):
 How: TypeAlias = Literal["rewritten", "edited", "server"]
 
 
-class Cleared(Shaped, frozen=True, kw_only=True, tag="cleared"):
+class Cleared(ViewChange, frozen=True, kw_only=True, tag="cleared"):
     """Old results were emptied: by us, by an edit in the provider's cache, or by its server."""
 
     ids: tuple[str, ...]
@@ -56,7 +56,7 @@ class Cleared(Shaped, frozen=True, kw_only=True, tag="cleared"):
     """For edits in the provider's cache: the message they were first sent with, and are again."""
 
 
-class Collapsed(Shaped, frozen=True, kw_only=True, tag="collapsed"):
+class Collapsed(ViewChange, frozen=True, kw_only=True, tag="collapsed"):
     """A span of finished work is shown as one line."""
 
     first: int
@@ -65,7 +65,7 @@ class Collapsed(Shaped, frozen=True, kw_only=True, tag="collapsed"):
     measure: Measure = NOTHING
 
 
-class Compacted(Shaped, frozen=True, kw_only=True, tag="compacted"):
+class Compacted(ViewChange, frozen=True, kw_only=True, tag="compacted"):
     """A span of history is shown as a summary; pinned messages within it stay."""
 
     first: int
@@ -87,7 +87,7 @@ class Compacted(Shaped, frozen=True, kw_only=True, tag="compacted"):
     origin: str = ""
 
 
-class Restored(Shaped, frozen=True, kw_only=True, tag="restored"):
+class Restored(ViewChange, frozen=True, kw_only=True, tag="restored"):
     """Files, plan, skills and state were brought back after a compaction."""
 
     compaction: int
@@ -95,7 +95,7 @@ class Restored(Shaped, frozen=True, kw_only=True, tag="restored"):
     measure: Measure = NOTHING
 
 
-class Pinned(Shaped, frozen=True, kw_only=True, tag="pinned"):
+class Pinned(ViewChange, frozen=True, kw_only=True, tag="pinned"):
     """Messages are kept verbatim by any later compaction, or no longer are."""
 
     targets: tuple[int, ...]

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Literal
 
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.request.cache.cache_state import Lifetime, Warmth
-from holdfast.request.cache.cost_model import Course
-from holdfast.request.cache.forecast import Outlook
+from holdfast.request.cache.cache_state import CacheState, Lifetime
+from holdfast.request.cache.cost_model import CostModel
+from holdfast.request.cache.forecast import Forecast
 from holdfast.settings import WindowSettings
 from holdfast.view.window import COST, Window, window_for
 
@@ -70,7 +70,7 @@ def cold_resume_advice(
     *,
     frame_tokens: int = FRAME_TOKENS,
     lives_seconds: float | None = None,
-    outlook: Outlook | None = None,
+    outlook: Forecast | None = None,
 ) -> ResumeAdvice | None:
     """Price sending all, clearing first and compacting first; None if the model has no price.
 
@@ -80,9 +80,9 @@ def cold_resume_advice(
     if listed is None:
         return None
     frame = min(frame_tokens, tokens)
-    whole = Warmth(tokens=tokens, marked=(frame,), lifetime=lifetime)
+    whole = CacheState(tokens=tokens, marked=(frame,), lifetime=lifetime)
     warmth = whole.after(idle_seconds, lives_seconds)
-    course = Course(listed=listed, outlook=outlook or Outlook(), lifetime=lifetime)
+    course = CostModel(listed=listed, outlook=outlook or Forecast(), lifetime=lifetime)
     kept, left = warmth.readable_before(frame), frame + summary_tokens + RESTORED_TOKENS
     making = _summary_usd(listed, tokens, warmth.tokens, summary_tokens)
     return ResumeAdvice(
@@ -93,7 +93,9 @@ def cold_resume_advice(
     )
 
 
-def _option(course: Course, prompt_tokens: int, read_tokens: int, first_usd: float = 0.0) -> Option:
+def _option(
+    course: CostModel, prompt_tokens: int, read_tokens: int, first_usd: float = 0.0
+) -> Option:
     now = first_usd + course.call_usd(prompt_tokens, min(read_tokens, prompt_tokens))
     return Option(
         prompt_tokens=prompt_tokens,
@@ -114,7 +116,7 @@ def cheapest_line(
     model: str,
     window: Window,
     *,
-    outlook: Outlook | None = None,
+    outlook: Forecast | None = None,
     lifetime: Lifetime = "5m",
     left_tokens: int = LEFT_TOKENS,
     frame_tokens: int = FRAME_TOKENS,
@@ -127,10 +129,10 @@ def cheapest_line(
     pays for summaries, too high a one for carrying; a price that jumps is a line by itself.
     """
     listed = prices(model)
-    outlook = outlook or Outlook()
+    outlook = outlook or Forecast()
     if listed is None or outlook.growth_tokens <= 0:
         return window.auto_tokens
-    course = Course(listed=listed, outlook=outlook, lifetime=lifetime)
+    course = CostModel(listed=listed, outlook=outlook, lifetime=lifetime)
     rewritten = course.call_usd(left_tokens, min(frame_tokens, left_tokens))
     rewritten += course.call_usd(left_tokens + reread_tokens, left_tokens)
     best_usd, best, paid, calls = float("inf"), window.auto_tokens, 0.0, 0
@@ -156,7 +158,7 @@ def window_at_cost(model: str, settings: WindowSettings, lifetime: Lifetime = "5
     return window_for(model, replace(settings, auto_line=str(line)))
 
 
-def _mean_usd(course: Course, prompt_tokens: float) -> float:
+def _mean_usd(course: CostModel, prompt_tokens: float) -> float:
     """Price the call after one with this prompt, warm or cold by its chance."""
     outlook = course.outlook
     cold = course.call_usd(prompt_tokens + outlook.growth_tokens, 0.0)

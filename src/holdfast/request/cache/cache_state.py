@@ -19,7 +19,7 @@ KNOWN_TARIFFS = 64  # one per model and day that a process prices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Warmth:
+class CacheState:
     """What of a prompt can be read from the cache if it is sent now."""
 
     tokens: int = 0
@@ -39,14 +39,14 @@ class Warmth:
             return self.tokens
         return max((end for end in self.marked if end <= tokens), default=0)
 
-    def after(self, idle_seconds: float, lives_seconds: float | None = None) -> "Warmth":
+    def after(self, idle_seconds: float, lives_seconds: float | None = None) -> "CacheState":
         """Let time pass since the last call began; some caches live as long as they please."""
         lives = LIFETIME_SECONDS[self.lifetime] if lives_seconds is None else lives_seconds
         is_alive = idle_seconds < lives
-        return self if is_alive else Warmth(lifetime=self.lifetime)
+        return self if is_alive else CacheState(lifetime=self.lifetime)
 
 
-class Step(NamedTuple):
+class CostStep(NamedTuple):
     """Flat prices that hold above a prompt length, up to the next step."""
 
     above_tokens: int
@@ -58,16 +58,16 @@ class Step(NamedTuple):
 
 
 @lru_cache(maxsize=KNOWN_TARIFFS)
-def steps(listed: Prices) -> tuple[Step, ...]:
+def steps(listed: Prices) -> tuple[CostStep, ...]:
     """List the flat prices by the length from which they hold, shortest first."""
     lines = sorted(tier.above_prompt_tokens for tier in listed.tiers)
     return (
-        Step(-1, listed.at_length(0)),
-        *(Step(line, listed.at_length(line + 1)) for line in lines),
+        CostStep(-1, listed.at_length(0)),
+        *(CostStep(line, listed.at_length(line + 1)) for line in lines),
     )
 
 
-def step_at(listed: Prices, prompt_tokens: float) -> Step:
+def step_at(listed: Prices, prompt_tokens: float) -> CostStep:
     """Give the prices for a prompt of this length."""
     found = steps(listed)
     for step in reversed(found):

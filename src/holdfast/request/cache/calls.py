@@ -24,9 +24,9 @@ from holdfast.log.entries import (
 )
 from holdfast.messages import Usage
 from holdfast.models.prices import cost
-from holdfast.reports.answers import MAIN, Answer, answers_of, day_of
+from holdfast.reports.answers import MAIN, UniqueAnswer, answers_of, day_of
 from holdfast.request.cache.breaks import deleted_between, has_read, lost_usd, readable_between
-from holdfast.request.cache.miss_causes import Clue, Seen, explain_cold
+from holdfast.request.cache.miss_causes import Clue, SeenBetween, explain_cold
 from holdfast.request.lifetime import life_of, seconds_of
 
 COLD_RATIO = 0.5
@@ -34,7 +34,7 @@ COLD_RATIO = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class CallReport:
     """One answer and what its prompt cost."""
 
     n: int
@@ -92,7 +92,7 @@ class Totals:
         return self.read_tokens / prompt if prompt else 0.0
 
 
-def explain_calls(history: Iterable[AnyEntry]) -> list[Call]:
+def explain_calls(history: Iterable[AnyEntry]) -> list[CallReport]:
     """Tell every call of a history that reported its usage."""
     entries = list(history)
     teller = _Teller(answers_of(entries))
@@ -101,7 +101,7 @@ def explain_calls(history: Iterable[AnyEntry]) -> list[Call]:
     return teller.end()
 
 
-def totals(calls: Sequence[Call]) -> Totals:
+def totals(calls: Sequence[CallReport]) -> Totals:
     """Add calls up."""
     return Totals(
         calls=len(calls),
@@ -118,12 +118,12 @@ def totals(calls: Sequence[Call]) -> Totals:
     )
 
 
-def expires_at(call: Call) -> float:
+def expires_at(call: CallReport) -> float:
     """Say when the cache that a call left behind dies, in seconds since the epoch."""
     return max(call.at, call.renewed) + seconds_of(call.lifetime)
 
 
-def last_of_conversation(calls: Sequence[Call]) -> Call | None:
+def last_of_conversation(calls: Sequence[CallReport]) -> CallReport | None:
     """Give the call whose cache the next one would read; a fork leaves none of its own."""
     mains = (call for call in reversed(calls) if call.source == MAIN)
     return next(mains, calls[-1] if calls else None)
@@ -133,7 +133,7 @@ def last_of_conversation(calls: Sequence[Call]) -> Call | None:
 class _Asking:
     """An answer, with what the log shows of how it was asked for."""
 
-    answer: Answer
+    answer: UniqueAnswer
     start: float
     lifetime: str
     between: list[AnyEntry]
@@ -152,13 +152,13 @@ class _Asking:
 
 @dataclass(slots=True)
 class _Teller:
-    answers: dict[int, Answer]
-    calls: list[Call] = field(default_factory=list)
+    answers: dict[int, UniqueAnswer]
+    calls: list[CallReport] = field(default_factory=list)
     _waiting: list[AnyEntry] = field(default_factory=list)
     _last: _Asking | None = None
     """The answer before the one that is coming in."""
     _current: _Asking | None = None
-    _forks: list[Call] = field(default_factory=list)
+    _forks: list[CallReport] = field(default_factory=list)
     """Calls of forks since the answer that is coming in."""
     _lifetime: str = "5m"
     """As the frame or the usages so far say."""
@@ -191,12 +191,12 @@ class _Teller:
             return True
         return False
 
-    def end(self) -> list[Call]:
+    def end(self) -> list[CallReport]:
         """Give all calls."""
         self._close()
         return self.calls
 
-    def _begun(self, answer: Answer) -> _Asking:
+    def _begun(self, answer: UniqueAnswer) -> _Asking:
         last = self._last
         self._lifetime = _lifetime(answer.usage, self._lifetime)
         return _Asking(
@@ -248,7 +248,7 @@ def _known(last: Asked | None, between: Sequence[AnyEntry]) -> Asked | None:
     )
 
 
-def _call(asking: _Asking, last: _Asking | None) -> Call:
+def _call(asking: _Asking, last: _Asking | None) -> CallReport:
     since = -1.0
     if last and asking.start and last.start:
         since = asking.start - max(last.start, last.renewed)
@@ -256,14 +256,14 @@ def _call(asking: _Asking, last: _Asking | None) -> Call:
     return replace(call, seconds_since=since if since >= 0 else None, renewed=asking.renewed)
 
 
-def _beside(entry: Forked, lifetime: str) -> Call:
+def _beside(entry: Forked, lifetime: str) -> CallReport:
     """Tell a fork's call; it was made when its time had not passed yet."""
     start = entry.at - entry.seconds if entry.at else 0.0
     life = life_of(entry.model, _lifetime(entry.usage, lifetime))
     return replace(_priced(entry.n, entry, start, life), source=entry.source)
 
 
-def _told(call: Call, broke: CacheBroke) -> Call:
+def _told(call: CallReport, broke: CacheBroke) -> CallReport:
     """Say of a fork's call what was found when it happened."""
     ideal = call.usd if broke.expected else max(0.0, call.usd - broke.usd)
     return replace(
@@ -278,7 +278,7 @@ def _told(call: Call, broke: CacheBroke) -> Call:
     )
 
 
-def _priced(n: int, answer: Answer | Forked, start: float, lifetime: str) -> Call:
+def _priced(n: int, answer: UniqueAnswer | Forked, start: float, lifetime: str) -> CallReport:
     usage, day, model = answer.usage, day_of(start), answer.model
     paid = cost(
         model,
@@ -292,7 +292,7 @@ def _priced(n: int, answer: Answer | Forked, start: float, lifetime: str) -> Cal
     bare = cost(
         model, uncached_tokens=usage.prompt_tokens, output_tokens=usage.output_tokens, at=day
     )
-    return Call(
+    return CallReport(
         n=n,
         at=start,
         model=model,
@@ -310,7 +310,7 @@ def _priced(n: int, answer: Answer | Forked, start: float, lifetime: str) -> Cal
     )
 
 
-def _blamed(call: Call, asking: _Asking, last: _Asking) -> Call:
+def _blamed(call: CallReport, asking: _Asking, last: _Asking) -> CallReport:
     """Say whether a call was cold or broke the cache, why, and what it would have cost otherwise."""
     readable = readable_between(last.usage, asking.usage)
     is_cold = asking.usage.cache_read_tokens < COLD_RATIO * readable
@@ -335,8 +335,8 @@ def _blamed(call: Call, asking: _Asking, last: _Asking) -> Call:
     )
 
 
-def _seen(asking: _Asking) -> Seen:
-    return Seen(
+def _seen(asking: _Asking) -> SeenBetween:
+    return SeenBetween(
         model=asking.answer.model,
         usage=asking.usage,
         content=asking.answer.content,
@@ -350,7 +350,7 @@ def _left(before: Usage, after: Usage) -> int:
     return before.prompt_tokens - deleted_between(before, after)
 
 
-def _ideal_usd(call: Call, left_tokens: int) -> float:
+def _ideal_usd(call: CallReport, left_tokens: int) -> float:
     """Price a call that reads all that the one before it had left, and writes the rest."""
     prompt = call.read_tokens + call.written_tokens + call.uncached_tokens
     read = min(prompt, max(call.read_tokens, left_tokens))

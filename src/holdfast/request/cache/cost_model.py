@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices
 from holdfast.request.cache.cache_state import Lifetime, call_usd, steps
-from holdfast.request.cache.forecast import Outlook
+from holdfast.request.cache.forecast import Forecast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class CostModel:
     """How a session is expected to go on."""
 
     listed: Prices
-    outlook: Outlook
+    outlook: Forecast
     lifetime: Lifetime = "5m"
 
     def call_usd(self, prompt_tokens: float, read_tokens: float) -> float:

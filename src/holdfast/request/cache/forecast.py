@@ -1,6 +1,6 @@
 """What may be expected of the rest of a session: calls, pauses, growth.
 
-A session's history so far comes in, an `Outlook` goes out. The number of further calls is taken
+A session's history so far comes in, an `Forecast` goes out. The number of further calls is taken
 to be geometric and pauses to fall on any call alike: in the recorded sessions the calls still to
 come are about as many after 10 calls as after 100, and a pause tells nothing about the next.
 Nobody knows when a session ends; payback only asks for the mean.
@@ -25,7 +25,7 @@ GROWTH_WEIGHT_CALLS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class Forecast:
     """The rest of a session, as far as it can be expected."""
 
     calls: float = USUAL_CALLS
@@ -59,7 +59,7 @@ def expect(
     lifetime: Lifetime = "5m",
     usual_calls: float = USUAL_CALLS,
     output_tokens: float = 0.0,
-) -> Outlook:
+) -> Forecast:
     """Expect the rest of a session after so many calls, by what they were like.
 
     `grown_tokens` is what all calls added together, `removable_tokens` what of it could be
@@ -68,7 +68,7 @@ def expect(
     usual_cold = USUAL_COLD_SHARE[lifetime]
     grown = GROWTH_WEIGHT_CALLS * USUAL_GROWTH_TOKENS + grown_tokens
     growth = grown / (GROWTH_WEIGHT_CALLS + calls)
-    return Outlook(
+    return Forecast(
         calls=usual_calls + calls / SESSION_WEIGHT,
         cold_share=(COLD_WEIGHT_CALLS * usual_cold + cold_calls) / (COLD_WEIGHT_CALLS + calls),
         growth_tokens=growth,

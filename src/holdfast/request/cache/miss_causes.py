@@ -32,7 +32,7 @@ class Clue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenBetween:
     """What the log shows of one call."""
 
     model: str
@@ -43,7 +43,7 @@ class Seen:
 
 
 def explain_cold(
-    before: Seen, after: Seen, between: Sequence[AnyEntry], seconds: float | None
+    before: SeenBetween, after: SeenBetween, between: Sequence[AnyEntry], seconds: float | None
 ) -> Clue:
     """Find the surest clue to a cold call."""
     return (
@@ -70,14 +70,14 @@ def _announced(between: Sequence[AnyEntry]) -> Clue | None:
     return None
 
 
-def _model(before: Seen, after: Seen) -> Clue | None:
+def _model(before: SeenBetween, after: SeenBetween) -> Clue | None:
     if canonical_name(before.model) == canonical_name(after.model):
         return None
     detail = f"{after.model} answered instead of {before.model}"
     return Clue(cause="model", detail=detail, is_expected=True)
 
 
-def _idle(before: Seen, seconds: float | None) -> Clue | None:
+def _idle(before: SeenBetween, seconds: float | None) -> Clue | None:
     over = expired(before.model, {before.lifetime}, seconds or 0.0)
     if not over:
         return None
@@ -111,7 +111,7 @@ def _left(between: Sequence[AnyEntry]) -> Clue | None:
     return None
 
 
-def _thinking(before: Seen, after: Seen, between: Sequence[AnyEntry]) -> Clue | None:
+def _thinking(before: SeenBetween, after: SeenBetween, between: Sequence[AnyEntry]) -> Clue | None:
     """Notice thinking that a model no longer sees, or that was switched on or off."""
     able = capabilities(after.model)
     thought, thinks = _has_thought(before), _has_thought(after)
@@ -132,11 +132,11 @@ def _thinking(before: Seen, after: Seen, between: Sequence[AnyEntry]) -> Clue | 
     return None
 
 
-def _has_thought(seen: Seen) -> bool:
+def _has_thought(seen: SeenBetween) -> bool:
     return any(map(is_thought, seen.content))
 
 
-def _shrunk(before: Seen, after: Seen) -> Clue | None:
+def _shrunk(before: SeenBetween, after: SeenBetween) -> Clue | None:
     """A prompt that only grew cannot have fewer tokens than before."""
     gone = _tokens_gone(before, after)
     if not gone:
@@ -146,7 +146,7 @@ def _shrunk(before: Seen, after: Seen) -> Clue | None:
     )
 
 
-def _tokens_gone(before: Seen, after: Seen) -> int:
+def _tokens_gone(before: SeenBetween, after: SeenBetween) -> int:
     return max(0, before.usage.prompt_tokens - after.usage.prompt_tokens)
 
 

@@ -36,7 +36,7 @@ SOURCES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class SentCall:
     """One call: what was sent, when, and what its answer cost."""
 
     sent: Fingerprint
@@ -46,14 +46,14 @@ class Call:
     usage: Usage
 
 
-class Watch:
+class CacheMonitor:
     """The last call of each source, and the one under way."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self._is_strict = os.environ.get("HOLDFAST_STRICT") == "1"
-        self._done: dict[str, Call] = {}
-        self._under_way: dict[str, Call] = {}
+        self._done: dict[str, SentCall] = {}
+        self._under_way: dict[str, SentCall] = {}
 
     def sending(
         self,
@@ -69,19 +69,19 @@ class Watch:
         sent = fingerprint(request, known, names, is_strict=self._is_strict)
         if self._is_strict and last is not None:
             self._check(last, sent, history)
-        call = Call(sent=sent, at=self.clock(), position=len(history), usage=Usage())
+        call = SentCall(sent=sent, at=self.clock(), position=len(history), usage=Usage())
         self._under_way.pop(source, None)
         self._under_way[source] = call
         _forget_oldest(self._under_way)
         return _asked(sent, source, known, at=call.at)
 
-    def _check(self, last: Call, sent: Fingerprint, history: Sequence[AnyEntry]) -> None:
+    def _check(self, last: SentCall, sent: Fingerprint, history: Sequence[AnyEntry]) -> None:
         """Refuse a request that does not begin with the one before it, unless that was said."""
         move = undeclared(last.sent, sent, announced(history[last.position :]))
         if move is not None:
             raise PrefixMoved(f"{move.detail}, and no entry says so:\n{move.diff()}")
 
-    def answered(
+    def observe_reply(
         self,
         history: Sequence[AnyEntry],
         *,
@@ -99,7 +99,7 @@ class Watch:
         _forget_oldest(self._done)
         return _compared(before, replace(call, usage=usage), history, source, diagnostics)
 
-    def last(self, source: str = "main") -> Call | None:
+    def last(self, source: str = "main") -> SentCall | None:
         """Give the last call of a source that was answered."""
         return self._done.get(source)
 
@@ -108,9 +108,9 @@ class Watch:
         request: Request,
         history: Sequence[AnyEntry],
         *,
-        before: Call | None,
+        before: SentCall | None,
         names: Sequence[str] = (),
-    ) -> Call:
+    ) -> SentCall:
         """Take the fingerprint of a call made beside the conversation, behind one it shares.
 
         Its marker stands where the other's stood, in the middle of a longer request now: as
@@ -122,14 +122,14 @@ class Watch:
             self._check(before, sent, history)
         if before is not None and sent.lifetimes == before.sent.lifetimes:
             sent = replace(sent, markers=before.sent.markers)
-        return Call(sent=sent, at=self.clock(), position=len(history), usage=Usage())
+        return SentCall(sent=sent, at=self.clock(), position=len(history), usage=Usage())
 
     def answered_beside(
         self,
-        call: Call,
+        call: SentCall,
         history: Sequence[AnyEntry],
         *,
-        before: Call | None,
+        before: SentCall | None,
         source: str,
         diagnostics: JsonObject | None = None,
     ) -> CacheBroke | None:
@@ -141,8 +141,8 @@ class Watch:
 
 
 def _compared(
-    before: Call | None,
-    call: Call,
+    before: SentCall | None,
+    call: SentCall,
     history: Sequence[AnyEntry],
     source: str,
     diagnostics: JsonObject | None,
@@ -225,6 +225,6 @@ def _reason(diagnostics: Mapping[str, Json] | None) -> str:
     return str(reason.get("type", "")) if isinstance(reason, dict) else ""
 
 
-def _forget_oldest(calls: dict[str, Call]) -> None:
+def _forget_oldest(calls: dict[str, SentCall]) -> None:
     while len(calls) > SOURCES:
         del calls[next(iter(calls))]

@@ -4,23 +4,23 @@ An edit costs once: everything behind it is written anew instead of read. It sav
 after: what it removed is no longer read. A cold cache makes it free, so its savings count only
 until the session ends or the cache dies, whichever comes first. And an edit can wait for more
 to remove: `worth_it` is true when acting now beats acting some calls later. Pure; what may be
-expected of the session is the `Outlook`'s part, what an edit loses of the content the caller's.
+expected of the session is the `Forecast`'s part, what an edit loses of the content the caller's.
 """
 
 import math
 from dataclasses import dataclass, replace
 
 from holdfast.models.prices import Prices, prices
-from holdfast.request.cache.cache_state import Warmth, step_at
-from holdfast.request.cache.cost_model import Course
-from holdfast.request.cache.forecast import Outlook
+from holdfast.request.cache.cache_state import CacheState, step_at
+from holdfast.request.cache.cost_model import CostModel
+from holdfast.request.cache.forecast import Forecast
 
 WAITS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
 """Numbers of calls an edit might wait; in growing steps, as the gain is flat near its best."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class HistoryEdit:
     """A change of the history, by where it lies and what it does to the prompt's length."""
 
     at_tokens: int
@@ -57,18 +57,18 @@ class Payback:
 
 
 def payback(
-    edit: Edit,
+    edit: HistoryEdit,
     *,
     prompt_tokens: int,
-    warmth: Warmth,
+    warmth: CacheState,
     model: str | Prices,
-    outlook: Outlook | None = None,
+    outlook: Forecast | None = None,
 ) -> Payback | None:
     """Weigh an edit of a prompt that is about to be sent; None if the model has no price."""
     listed = prices(model) if isinstance(model, str) else model
     if listed is None:
         return None
-    course = Course(listed=listed, outlook=outlook or Outlook(), lifetime=warmth.lifetime)
+    course = CostModel(listed=listed, outlook=outlook or Forecast(), lifetime=warmth.lifetime)
     left = prompt_tokens - edit.net_tokens
     cost_now = _cost_usd(course, edit, prompt_tokens, warmth)
     saved = course.next_usd(prompt_tokens) - course.next_usd(left)
@@ -92,7 +92,9 @@ def _break_even(cost_usd: float, saved_usd: float) -> float:
     return cost_usd / saved_usd if saved_usd > 0 else math.inf
 
 
-def _cost_usd(course: Course, edit: Edit, prompt_tokens: float, warmth: Warmth) -> float:
+def _cost_usd(
+    course: CostModel, edit: HistoryEdit, prompt_tokens: float, warmth: CacheState
+) -> float:
     """Price the next call with the edit, less what it costs without."""
     left = prompt_tokens - edit.net_tokens
     kept = min(warmth.readable_before(edit.at_tokens), left)
@@ -101,7 +103,9 @@ def _cost_usd(course: Course, edit: Edit, prompt_tokens: float, warmth: Warmth) 
     return edited - plain + edit.making_usd
 
 
-def _waiting_usd(course: Course, edit: Edit, prompt_tokens: int, warmth: Warmth) -> float:
+def _waiting_usd(
+    course: CostModel, edit: HistoryEdit, prompt_tokens: int, warmth: CacheState
+) -> float:
     """Say how much more an edit gains at its best later moment than now.
 
     Whoever acts now can act again later; so can whoever waits, but later. What that is worth
@@ -124,7 +128,7 @@ def _waiting_usd(course: Course, edit: Edit, prompt_tokens: int, warmth: Warmth)
     return later - now
 
 
-def _beyond_usd(course: Course, level: Course, prompt_tokens: int, wait: int) -> float:
+def _beyond_usd(course: CostModel, level: CostModel, prompt_tokens: int, wait: int) -> float:
     """Price what the calls made while waiting cost more because they are past a line."""
     growth, stays = course.outlook.growth_tokens, course.outlook.stays_warm
     if step_at(course.listed, prompt_tokens + wait * growth).prices == level.listed:
@@ -136,7 +140,9 @@ def _beyond_usd(course: Course, level: Course, prompt_tokens: int, wait: int) ->
     )
 
 
-def _repeated_usd(course: Course, edit: Edit, prompt_tokens: int, warmth: Warmth) -> float:
+def _repeated_usd(
+    course: CostModel, edit: HistoryEdit, prompt_tokens: int, warmth: CacheState
+) -> float:
     """Value a fresh start after the edit: the best rhythm of edits, over and over.
 
     The next edit begins where this one ends, and as far behind a marker as this one does.
@@ -152,7 +158,9 @@ def _repeated_usd(course: Course, edit: Edit, prompt_tokens: int, warmth: Warmth
     return max(0.0, *rhythms)
 
 
-def _later_usd(course: Course, edit: Edit, prompt_tokens: int, warmth: Warmth, wait: int) -> float:
+def _later_usd(
+    course: CostModel, edit: HistoryEdit, prompt_tokens: int, warmth: CacheState, wait: int
+) -> float:
     """Give the expected gain of an edit made some calls from now, over never making it."""
     outlook = course.outlook
     grown = prompt_tokens + wait * outlook.growth_tokens

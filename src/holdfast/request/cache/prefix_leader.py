@@ -14,7 +14,7 @@ WAIT_SECONDS = 30.0
 """A long prompt is read in less; a call that is slower than this is not worth waiting for."""
 
 
-class Vanguard:
+class PrefixLeader:
     """Who goes ahead on which prefix, and until when each can be read."""
 
     def __init__(

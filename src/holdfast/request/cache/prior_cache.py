@@ -9,19 +9,19 @@ once more up to that request: what was sent then is known exactly, whatever came
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.log.entries import AnyEntry, Asked, Framed, Redone, Said, Shaped, Switched, Undone
+from holdfast.log.entries import AnyEntry, Asked, Framed, Redone, Said, Switched, Undone, ViewChange
 from holdfast.messages import JsonObject, message_to_wire
 from holdfast.models.capabilities import capabilities
-from holdfast.request.build import opening
+from holdfast.request.build import first_messages
 from holdfast.request.edits import placed, takes_edits, with_edits
-from holdfast.request.markers import Left, last_place
+from holdfast.request.markers import CachedPrefix, last_place
 from holdfast.view import View, fold
 
 
 class Behind(NamedTuple):
     """What can be read of an earlier process's calls."""
 
-    left: Left
+    left: CachedPrefix
     unmoved: int
     """How many messages are as they were sent then."""
 
@@ -38,7 +38,7 @@ def left_behind(view: View, messages: Sequence[JsonObject]) -> Behind | None:
     place = last_place(then[: asked.markers[-1] + 1])
     if place is None:
         return None
-    left = Left(place=place, message=then[place.message])
+    left = CachedPrefix(place=place, message=then[place.message])
     return Behind(left, _alike(then, messages))
 
 
@@ -50,7 +50,7 @@ def _may_move(entry: AnyEntry, model: str) -> bool:
     """Say whether an entry may change messages that were sent before it."""
     if isinstance(entry, Said):  # it ends a turn, whose thinking some models are not shown again
         return not capabilities(model).keeps_thinking
-    return isinstance(entry, Shaped | Undone | Redone | Framed | Switched)
+    return isinstance(entry, ViewChange | Undone | Redone | Framed | Switched)
 
 
 def _as_sent(view: View) -> list[JsonObject]:
@@ -60,7 +60,7 @@ def _as_sent(view: View) -> list[JsonObject]:
     if takes_edits(frame, view.model):
         edits = placed(view)
         sent = [with_edits(message, edits.get(i, ())) for i, message in enumerate(sent)]
-    return [*opening(frame), *sent]
+    return [*first_messages(frame), *sent]
 
 
 def _alike(then: Sequence[JsonObject], now: Sequence[JsonObject]) -> int:

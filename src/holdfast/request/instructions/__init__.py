@@ -5,17 +5,17 @@ touched; `said` writes either as a hidden message. They never enter the system p
 is the same for everybody.
 """
 
-from holdfast.request.instructions.gathering import Gathered, Part, Waiting, gather
+from holdfast.request.instructions.gathering import Gathered, InstructionPart, Waiting, gather
 from holdfast.request.instructions.nearby import Nearby
 from holdfast.request.instructions.places import Ground, at_start, everywhere, ground, near
-from holdfast.request.instructions.saying import Reason, loaded_fields, said, sources
+from holdfast.request.instructions.saying import LoadReason, loaded_fields, said, sources
 
 __all__ = [
     "Gathered",
     "Ground",
+    "InstructionPart",
+    "LoadReason",
     "Nearby",
-    "Part",
-    "Reason",
     "Waiting",
     "gather",
     "ground",

@@ -20,7 +20,7 @@ from holdfast.request.instructions.places import (
     AFTER_A_PATH,
     Candidate,
     Ground,
-    Kind,
+    SourceKind,
     is_users_or_roots,
     real_path,
     spellings,
@@ -36,12 +36,12 @@ TEXT_SUFFIXES = (".md", ".mdc", ".txt")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class InstructionPart:
     """One file's instructions."""
 
     path: Path
     """With every link followed."""
-    kind: Kind
+    kind: SourceKind
     text: str
     imported_by: Path | None = None
     is_for_paths: bool = False
@@ -66,7 +66,7 @@ class Waiting:
 class Gathered:
     """What was found."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[InstructionPart, ...] = ()
     notices: tuple[str, ...] = ()
     """What the user should know, a line each."""
     waiting: tuple[Waiting, ...] = ()
@@ -103,7 +103,7 @@ def gather(
     )
 
 
-def _on_size(parts: tuple[Part, ...], large_chars: int) -> Iterator[str]:
+def _on_size(parts: tuple[InstructionPart, ...], large_chars: int) -> Iterator[str]:
     for part in parts:
         if len(part.text) > large_chars:
             yield f"{part.path} has {len(part.text):,} characters; every call carries them"
@@ -111,7 +111,7 @@ def _on_size(parts: tuple[Part, ...], large_chars: int) -> Iterator[str]:
 
 @dataclass(slots=True, kw_only=True)
 class _Node:
-    part: Part
+    part: InstructionPart
     hops: int
     is_users: bool
     """The user's own file: it may import whatever the user can read."""
@@ -166,7 +166,7 @@ class _Gatherer:
             return True
         return self._may_leave(Waiting(importer=candidate.path, path=path), "is a link to")
 
-    def _twin(self, part: Part) -> bool:
+    def _twin(self, part: InstructionPart) -> bool:
         """Say whether a file beside it has the same text, as one name stands for the other."""
         return any(
             node.part.path.parent == part.path.parent and node.part.text == part.text
@@ -232,7 +232,7 @@ class _Gatherer:
 
     def _read(
         self, path: Path, candidate: Candidate, imported_by: Path | None = None
-    ) -> Part | None:
+    ) -> InstructionPart | None:
         """Read a file once; what cannot be used is told, unless it is merely not there."""
         self._found[path] = None
         if sum(node is not None for node in self._found.values()) >= self.ground.settings.max_files:
@@ -251,7 +251,7 @@ class _Gatherer:
         text = without_comments(body).strip()
         if not text:
             return None
-        return Part(
+        return InstructionPart(
             path=path,
             kind=candidate.kind,
             text=text,

@@ -18,7 +18,7 @@ from holdfast.settings import InstructionsSettings, home
 from holdfast.tools.globs import glob_expression
 from holdfast.tools.ignore import VERSION_CONTROL, is_ignored, rules_above, walk
 
-Kind: TypeAlias = Literal["user", "project", "local"]
+SourceKind: TypeAlias = Literal["user", "project", "local"]
 
 SHARED = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".holdfast/AGENTS.md")
 """In each directory, in this order: the open name first, so that the other can build on it."""
@@ -41,7 +41,7 @@ class Candidate:
     """A path at which instructions may lie."""
 
     path: Path
-    kind: Kind = "project"
+    kind: SourceKind = "project"
     base: Path | None = None
     """For a rule: the directory from which its `paths` count."""
     is_above: bool = False
@@ -212,7 +212,7 @@ def is_users_or_roots(path: Path) -> bool:
     return owners <= {0, os.getuid()}
 
 
-def _rules(directory: Path, base: Path, kind: Kind) -> list[Candidate]:
+def _rules(directory: Path, base: Path, kind: SourceKind) -> list[Candidate]:
     """List the Markdown files of a tree by name."""
     found = sorted(islice(_pages(directory), LISTED_RULES))
     return [Candidate(path=path, kind=kind, base=base) for path in found]

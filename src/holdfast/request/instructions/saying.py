@@ -13,27 +13,27 @@ from xml.sax.saxutils import quoteattr
 from holdfast.log.entries import Source
 from holdfast.messages import JsonObject
 from holdfast.messages.measure import measure_text
-from holdfast.request.instructions.gathering import Part
-from holdfast.request.instructions.places import Kind
+from holdfast.request.instructions.gathering import InstructionPart
+from holdfast.request.instructions.places import SourceKind
 
 When: TypeAlias = Literal["start", "nested"]
-Reason: TypeAlias = Literal["startup", "nested", "compact"]
+LoadReason: TypeAlias = Literal["startup", "nested", "compact"]
 
-_LOAD_REASONS: dict[Reason, str] = {
+_LOAD_REASONS: dict[LoadReason, str] = {
     "startup": "session_start",
     "nested": "nested_traversal",
     "compact": "compact",
 }
 """As hooks written for other programs expect them."""
 
-_FROM: dict[Kind, str] = {
+_FROM: dict[SourceKind, str] = {
     "user": "the user, for every project",
     "project": "the project",
     "local": "the user, for this project",
 }
 
 
-def said(parts: tuple[Part, ...], when: When) -> str:
+def said(parts: tuple[InstructionPart, ...], when: When) -> str:
     """Write the message that brings instructions; nothing if there are none."""
     if not parts:
         return ""
@@ -44,7 +44,7 @@ def said(parts: tuple[Part, ...], when: When) -> str:
     return f"<reminder>\n{inner}\n</reminder>"
 
 
-def sources(parts: tuple[Part, ...]) -> tuple[Source, ...]:
+def sources(parts: tuple[InstructionPart, ...]) -> tuple[Source, ...]:
     """Say what each file weighs."""
     return tuple(
         Source(file=str(part.path), kind=part.kind, measure=measure_text(_framed(part)))
@@ -52,7 +52,9 @@ def sources(parts: tuple[Part, ...]) -> tuple[Source, ...]:
     )
 
 
-def loaded_fields(part: Part, reason: Reason, touched: Path | None = None) -> JsonObject:
+def loaded_fields(
+    part: InstructionPart, reason: LoadReason, touched: Path | None = None
+) -> JsonObject:
     """Write what a hook is told when a file's instructions come before the model."""
     how = _LOAD_REASONS[reason]
     if reason != "compact" and part.imported_by:
@@ -69,7 +71,7 @@ def loaded_fields(part: Part, reason: Reason, touched: Path | None = None) -> Js
     }
 
 
-def _framed(part: Part) -> str:
+def _framed(part: InstructionPart) -> str:
     """Put a file into its frame; it cannot close the frame itself and speak for another."""
     text = re.sub(r"<(?=/?\s*(?:instructions|reminder)\b)", "&lt;", part.text, flags=re.IGNORECASE)
     name = str(part.path).encode("utf-8", "backslashreplace").decode()

@@ -1,6 +1,6 @@
 """What a session's prompt says of where it runs: looked at once, when the frame is made.
 
-A directory comes in, `Surroundings` go out. Clock and repository are looked at here and
+A directory comes in, `Environment` go out. Clock and repository are looked at here and
 nowhere else in a prompt, so that nothing of them can move while the session lasts.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.log.entries import Section
 from holdfast.request.prompt.repository import look_at_repository
-from holdfast.request.prompt.sections import Surroundings
+from holdfast.request.prompt.sections import Environment
 from holdfast.settings import PromptSettings
 
 
@@ -26,9 +26,9 @@ async def look_around(
     scratchpad: Path | None = None,
     more: tuple[Section, ...] = (),
     clock: Callable[[], float] = time.time,
-) -> Surroundings:
+) -> Environment:
     """Look at the machine, the clock and the repository."""
-    return Surroundings(
+    return Environment(
         directory=directory,
         platform=f"{platform.system()} {platform.release()}".strip(),
         shell=shutil.which("bash") or "/bin/sh",

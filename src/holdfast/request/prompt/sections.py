@@ -1,6 +1,6 @@
 """The system prompt: sections that everybody shares, then those of one session.
 
-What is known of a session comes in as `Surroundings`; sections go out, in a fixed order: the
+What is known of a session comes in as `Environment`; sections go out, in a fixed order: the
 static ones first, scope "global", then the dynamic ones, so that sessions share the longest
 possible prefix. Their texts are in `prompts/`. A section is computed once, when the frame is
 made, and kept with it until a clear or a compaction; one that cannot be kept is a `Volatile`
@@ -16,7 +16,7 @@ from string import Template
 
 from holdfast.log.entries import Framed, Section
 from holdfast.request.prompt.repository import Repository
-from holdfast.tools.mcp import Offer
+from holdfast.tools.mcp import ServerOffer
 
 STATIC = ("identity", "rules", "tasks", "care", "tools", "tone", "brevity")
 """The same for everybody, in the order in which they are said."""
@@ -25,7 +25,7 @@ SERVER_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Environment:
     """What the dynamic sections are made of, looked at once."""
 
     directory: Path
@@ -59,7 +59,7 @@ class Volatile:
             raise ValueError(f"section {self.name!r} is computed each turn and has to say why")
 
 
-def sections(given: Surroundings) -> tuple[Section, ...]:
+def sections(given: Environment) -> tuple[Section, ...]:
     """Write the whole prompt; what has nothing to say is left out."""
     static = tuple(Section(name=name, text=_text(name), scope="global") for name in STATIC)
     dynamic = {
@@ -116,13 +116,13 @@ def memory_text(index: str) -> str:
     return Template(_text("memory")).substitute(index=listed).strip()
 
 
-def servers_text(offers: Iterable[Offer]) -> str:
+def servers_text(offers: Iterable[ServerOffer]) -> str:
     """Write the section on MCP servers, sorted, so that the order of answers does not show."""
     told = map(_server, sorted(offers, key=lambda offer: offer.server))
     return _filled("mcp", servers="\n\n".join(told))
 
 
-def _server(offer: Offer) -> str:
+def _server(offer: ServerOffer) -> str:
     """Quote what a server says of itself, cleaned and cut."""
     said = "".join(c for c in offer.instructions if c.isprintable() or c in "\n\t").strip()
     if len(said) > SERVER_CHARS:

@@ -1,6 +1,6 @@
 """Who answers: the simulator does everything around an answer, a brain gives its content.
 
-A `BrainRequest` goes in, the conversation as the model would read it; an `Answer`
+A `BrainRequest` goes in, the conversation as the model would read it; an `BrainAnswer`
 comes out: plain blocks, unsigned and without ids. Brains may be asynchronous. The ones
 shipped are `scripted`, `echo`, `replay` and `digest`; anything with an `answer` will do.
 """
@@ -33,7 +33,7 @@ class BrainRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class BrainAnswer:
     """What the model would say."""
 
     blocks: tuple[JsonObject, ...] = ()
@@ -45,7 +45,7 @@ class Answer:
 class Brain(Protocol):
     """Anything that answers. It may raise an `ApiError` to refuse."""
 
-    def answer(self, request: BrainRequest) -> Answer | Awaitable[Answer]:
+    def answer(self, request: BrainRequest) -> BrainAnswer | Awaitable[BrainAnswer]:
         """Answer one request, at once or later."""
         ...
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.simulator.brains import Answer, Brain, BrainRequest, text, tool_use
+from holdfast.simulator.brains import Brain, BrainAnswer, BrainRequest, text, tool_use
 from holdfast.simulator.brains.memories import TOOL, memory_calls, wants_memories
 from holdfast.simulator.request import JsonObject
 
@@ -54,7 +54,7 @@ LINE_CHARS = 160  # of each tool result in a report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class BrainStep:
     """One tool call of the plan: a kind of tool and the inputs by purpose."""
 
     kind: str
@@ -62,7 +62,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class StepsTaken:
     """A call that was made, and what came back."""
 
     name: str
@@ -77,55 +77,59 @@ class DigestBrain:
     def __init__(self, test_command: str = TEST_COMMAND) -> None:
         self._test_command = test_command
 
-    def answer(self, request: BrainRequest) -> Answer:
+    def answer(self, request: BrainRequest) -> BrainAnswer:
         """Take the next step, report when there is none, or summarise when asked to."""
         task, done = _task(request.messages)
         if request.purpose == "summary" or _asks_for_summary(task):
             asked = request.instructions or task
             told = under_headings(asked, request.messages) or summarise(request.messages)
-            return Answer(blocks=(text(_tagged(told, asked)),))
+            return BrainAnswer(blocks=(text(_tagged(told, asked)),))
         if wants_memories(task):
             return _remembered(request, task, done)
         steps = [
             use for step in plan(task, self._test_command) if (use := _call(step, request.tools))
         ]
         if len(done) < len(steps):
-            return Answer(blocks=(steps[len(done)],))
+            return BrainAnswer(blocks=(steps[len(done)],))
         if request.forced_tool and not done:
-            return Answer(blocks=(_forced(request),))
-        return Answer(blocks=(text(report(done)),))
+            return BrainAnswer(blocks=(_forced(request),))
+        return BrainAnswer(blocks=(text(report(done)),))
 
 
-def _remembered(request: BrainRequest, task: str, done: Sequence[Done]) -> Answer:
+def _remembered(request: BrainRequest, task: str, done: Sequence[StepsTaken]) -> BrainAnswer:
     """Write down what the user wished to be remembered, all in one go, then stop."""
     said = [words for message in request.messages if (words := _said(message, "user"))]
     names = [str(tool.get("name")) for tool in request.tools]
     calls = [] if done else memory_calls(said, task, names)
     if not calls:
-        return Answer(blocks=(text(f"{len(done)} written down." if done else "All is in order."),))
-    return Answer(blocks=tuple(tool_use(TOOL, call) for call in calls))
+        return BrainAnswer(
+            blocks=(text(f"{len(done)} written down." if done else "All is in order."),)
+        )
+    return BrainAnswer(blocks=tuple(tool_use(TOOL, call) for call in calls))
 
 
-def plan(task: str, test_command: str = TEST_COMMAND) -> Iterator[Step]:
+def plan(task: str, test_command: str = TEST_COMMAND) -> Iterator[BrainStep]:
     """Lay out the steps a prompt asks for, in their fixed order."""
-    yield Step(kind="list", inputs=(("pattern", "**/*"), ("path", "."), ("command", "ls")))
+    yield BrainStep(kind="list", inputs=(("pattern", "**/*"), ("path", "."), ("command", "ls")))
     replacement, creation = REPLACE.search(task), CREATE.search(task)
     if named := re.search(QUOTED, task):
-        yield Step(kind="search", inputs=(("pattern", re.escape(named.group(1))), ("path", ".")))
+        yield BrainStep(
+            kind="search", inputs=(("pattern", re.escape(named.group(1))), ("path", "."))
+        )
     if creation:
         path, content = creation.groups()
-        yield Step(kind="write", inputs=(("path", path), ("content", content)))
+        yield BrainStep(kind="write", inputs=(("path", path), ("content", content)))
     elif path_match := re.search(PATH, task):
         path = replacement.group(3) if replacement else path_match.group()
-        yield Step(kind="read", inputs=(("path", path), ("command", f"cat {path}")))
+        yield BrainStep(kind="read", inputs=(("path", path), ("command", f"cat {path}")))
     if replacement:
         old, new, path = replacement.groups()
-        yield Step(kind="edit", inputs=(("path", path), ("old", old), ("new", new)))
+        yield BrainStep(kind="edit", inputs=(("path", path), ("old", old), ("new", new)))
     if replacement or creation or re.search(r"\btests?\b", task, re.I):
-        yield Step(kind="shell", inputs=(("command", test_command),))
+        yield BrainStep(kind="shell", inputs=(("command", test_command),))
 
 
-def report(done: Sequence[Done]) -> str:
+def report(done: Sequence[StepsTaken]) -> str:
     """Say what was done and how the last line of each result read."""
     if not done:
         return "There was nothing to do with the tools at hand."
@@ -180,7 +184,7 @@ def _section(title: str, items: Sequence[str]) -> str:
     return "\n".join([f"## {title}", *(f"- {item}" for item in items)]) if items else ""
 
 
-def _task(messages: Sequence[JsonObject]) -> tuple[str, list[Done]]:
+def _task(messages: Sequence[JsonObject]) -> tuple[str, list[StepsTaken]]:
     """Find the last thing the user said, and the calls made since."""
     for index in range(len(messages) - 1, -1, -1):
         if words := _said(messages[index], "user"):
@@ -207,12 +211,12 @@ def _said(message: JsonObject, role: str) -> str:
     return REMINDER.sub("", "\n".join(words)).strip()
 
 
-def _calls(messages: Sequence[JsonObject]) -> list[Done]:
+def _calls(messages: Sequence[JsonObject]) -> list[StepsTaken]:
     """Pair tool calls with their results, in order."""
     blocks = [block for message in messages for block in message["content"]]
     results = {b.get("tool_use_id"): b for b in blocks if b.get("type") == "tool_result"}
     return [
-        Done(
+        StepsTaken(
             name=str(block["name"]),
             input=block["input"],
             result=_result_text(results[block["id"]].get("content")),
@@ -229,7 +233,7 @@ def _result_text(content: object) -> str:
     return REMINDER.sub("", "\n".join(str(part.get("text", "")) for part in parts))
 
 
-def _call(step: Step, tools: Sequence[JsonObject]) -> JsonObject | None:
+def _call(step: BrainStep, tools: Sequence[JsonObject]) -> JsonObject | None:
     """Turn a step into a call of a tool that can do it; None if there is none."""
     inputs = dict(step.inputs)
     for kind in (step.kind, "shell"):

@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from holdfast.simulator.brains import Answer, Brain, BrainRequest, text
+from holdfast.simulator.brains import Brain, BrainAnswer, BrainRequest, text
 
 
 class EchoBrain:
     """Answers every request with one short deterministic sentence."""
 
-    def answer(self, request: BrainRequest) -> Answer:
+    def answer(self, request: BrainRequest) -> BrainAnswer:
         """Say how many messages there were, and how the last one begins."""
         count = len(request.messages)
         head = _last_text(request)[:60]
-        return Answer(blocks=(text(f"Message {count} received: {head!r}."),))
+        return BrainAnswer(blocks=(text(f"Message {count} received: {head!r}."),))
 
 
 def _last_text(request: BrainRequest) -> str:

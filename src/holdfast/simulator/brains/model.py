@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.messages import Text, Thinking, ToolUse, block_to_wire
 from holdfast.models.protocol import Model, Request, collect
-from holdfast.simulator.brains import Answer, Brain, BrainRequest
+from holdfast.simulator.brains import Brain, BrainAnswer, BrainRequest
 from holdfast.simulator.request import JsonObject
 
 
@@ -18,7 +18,7 @@ class ModelBrain:
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    async def answer(self, request: BrainRequest) -> Answer:
+    async def answer(self, request: BrainRequest) -> BrainAnswer:
         """Ask the model, and give its answer without the ids and signatures it made."""
         kwargs: JsonObject = {
             "model": self._model.name,
@@ -30,7 +30,7 @@ class ModelBrain:
             kwargs["tools"] = list(request.tools)
         reply = await collect(self._model.stream(Request(kwargs=kwargs)))
         spoken = [b for b in reply.content if isinstance(b, Text | Thinking | ToolUse)]
-        return Answer(blocks=tuple(map(_plain, spoken)), stop_reason=reply.stop_reason or None)
+        return BrainAnswer(blocks=tuple(map(_plain, spoken)), stop_reason=reply.stop_reason or None)
 
 
 def _plain(block: Text | Thinking | ToolUse) -> JsonObject:

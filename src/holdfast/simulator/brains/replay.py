@@ -8,7 +8,7 @@ else's signature is ours to repeat.
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.simulator.brains import Answer, Brain, BrainRequest, text, thinking
+from holdfast.simulator.brains import Brain, BrainAnswer, BrainRequest, text, thinking
 from holdfast.simulator.request import JsonObject
 
 EXHAUSTED = "The recording has ended."
@@ -20,14 +20,14 @@ class ReplayBrain:
     def __init__(self, recorded: Iterable[Sequence[JsonObject]]) -> None:
         self._recorded = [tuple(_replayable(blocks)) for blocks in recorded]
 
-    def answer(self, request: BrainRequest) -> Answer:
+    def answer(self, request: BrainRequest) -> BrainAnswer:
         """Give the answer that followed as many assistant messages as the request has."""
         if request.purpose == "summary":
-            return Answer(blocks=(text("Summary of a replayed conversation."),))
+            return BrainAnswer(blocks=(text("Summary of a replayed conversation."),))
         given = sum(message["role"] == "assistant" for message in request.messages)
         if given >= len(self._recorded):
-            return Answer(blocks=(text(EXHAUSTED),))
-        return Answer(blocks=self._recorded[given])
+            return BrainAnswer(blocks=(text(EXHAUSTED),))
+        return BrainAnswer(blocks=self._recorded[given])
 
 
 def _replayable(blocks: Sequence[JsonObject]) -> Iterable[JsonObject]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.simulator.brains import Answer, Brain, BrainRequest, text, thinking, tool_use
+from holdfast.simulator.brains import Brain, BrainAnswer, BrainRequest, text, thinking, tool_use
 from holdfast.simulator.errors import ApiError
 from holdfast.simulator.faults import parse_fault
 from holdfast.simulator.request import JsonObject
@@ -25,7 +25,7 @@ from holdfast.simulator.request import JsonObject
 SEPARATOR = "---"
 DIRECTIVES = ("text", "think", "tool", "stop", "error")
 
-Line = Answer | ApiError
+Line = BrainAnswer | ApiError
 
 
 class ScriptedBrain:
@@ -38,7 +38,7 @@ class ScriptedBrain:
         self.requests: list[BrainRequest] = []
         """What it was asked, for tests to look at."""
 
-    def answer(self, request: BrainRequest) -> Answer:
+    def answer(self, request: BrainRequest) -> BrainAnswer:
         """Give the next answer, or raise the next error."""
         self.requests.append(request)
         if self._next >= len(self._lines) and self._repeats and self._lines:
@@ -82,7 +82,7 @@ def _parse_answer(lines: Iterable[str]) -> Line:
                 return _parse_error(rest)
             case _:
                 _continue(blocks, line)
-    return Answer(blocks=tuple(blocks), stop_reason=stop_reason)
+    return BrainAnswer(blocks=tuple(blocks), stop_reason=stop_reason)
 
 
 def _continue(blocks: list[JsonObject], line: str) -> None:

@@ -13,9 +13,9 @@ from typing import TypedDict, Unpack
 import msgspec
 
 from holdfast.simulator.sessions.chance import Chance
-from holdfast.simulator.sessions.turns import Course, Recipe
+from holdfast.simulator.sessions.turns import Recipe, SessionTurns
 
-__all__ = ["Options", "generate", "write", "write_large"]
+__all__ = ["SessionOptions", "generate", "write", "write_large"]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -30,7 +30,7 @@ LINE_TOKENS = 160_000
 """Where recorded sessions on a 200K window were compacted."""
 
 
-class Options(TypedDict, total=False):
+class SessionOptions(TypedDict, total=False):
     """What a session should hold beside its plain course."""
 
     compactions: int
@@ -69,11 +69,13 @@ def generate(
         is_sidechain=sidechain,
         model=model,
     )
-    lines = (_encode(record) + b"\n" for record in Course(recipe).run())
+    lines = (_encode(record) + b"\n" for record in SessionTurns(recipe).run())
     return _spoil(lines, malformed, records, Chance(seed)) if malformed else lines
 
 
-def write(path: Path, seed: int, records: int = DEFAULT_RECORDS, **options: Unpack[Options]) -> int:
+def write(
+    path: Path, seed: int, records: int = DEFAULT_RECORDS, **options: Unpack[SessionOptions]
+) -> int:
     """Write a made-up session to a file; return its size in bytes."""
     with path.open("wb") as file:
         file.writelines(generate(seed, records, **options))
@@ -92,7 +94,7 @@ def write_large(path: Path, seed: int, size_bytes: int = 100_000_000) -> int:
         scale=LARGE_SCALE,
         line_tokens=LINE_TOKENS,
     )
-    course = Course(recipe)
+    course = SessionTurns(recipe)
     written = 0
     with path.open("wb") as file:
         for record in course.run():

@@ -7,8 +7,8 @@ its pieces.
 """
 
 from holdfast.simulator.sessions import phrases as speech
-from holdfast.simulator.sessions.calls import Call, Json
-from holdfast.simulator.sessions.world import Scene
+from holdfast.simulator.sessions.calls import GeneratedCall, Json
+from holdfast.simulator.sessions.world import World
 from holdfast.simulator.sessions.writer import Response
 
 CALLS_PER_ROUND = ((1, 915), (2, 62), (3, 12), (4, 6), (6, 3), (8, 2))
@@ -38,13 +38,13 @@ SHOWN_CHARS = 400
 class Answers:
     """The model's side of one session."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: World) -> None:
         """Take a seat."""
         self._scene = scene
         self._called_at = 0.0
         self.has_hooks = scene.chance.odds(HOOK_SHARE)
 
-    def call_tools(self, *, is_first: bool, calls: list[Call] | None = None) -> None:
+    def call_tools(self, *, is_first: bool, calls: list[GeneratedCall] | None = None) -> None:
         """Answer with tool calls, given or of its own choice, and have them run."""
         chance = self._scene.chance
         response = self._ask(is_first=is_first)
@@ -59,7 +59,7 @@ class Answers:
         for block in preface:
             self._piece(response, block)
         is_streamed = len(made) > 1 and chance.odds(STREAMED_SHARE)
-        asked: list[tuple[Call, str, str]] = []
+        asked: list[tuple[GeneratedCall, str, str]] = []
         for call, tool_id, use in zip(made, ids, uses, strict=True):
             if use is uses[-1]:
                 uuid = self._end(response, use, tokens, "tool_use")
@@ -98,7 +98,7 @@ class Answers:
             id=chance.token("msg_01"), request=chance.token("req_011C", 20), usage=usage
         )
 
-    def _choose_calls(self) -> list[Call]:
+    def _choose_calls(self) -> list[GeneratedCall]:
         scene = self._scene
         counts, weights = zip(*CALLS_PER_ROUND, strict=True)
         count: int = scene.chance.choices(counts, weights)[0]
@@ -135,7 +135,7 @@ class Answers:
         reason = stop_reason if chance.odds(STOP_REASON_SHARE) else None
         return self._scene.scribe.piece(response, block, shown, reason)
 
-    def _result(self, call: Call, tool_id: str, asked: str) -> None:
+    def _result(self, call: GeneratedCall, tool_id: str, asked: str) -> None:
         """Run a tool: signs of life, then its result."""
         scene, scribe, chance = self._scene, self._scene.scribe, self._scene.chance
         scribe.wait(chance.uniform(0.05, 2.0))

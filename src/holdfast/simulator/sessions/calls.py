@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from holdfast.simulator.sessions import phrases as speech
 from holdfast.simulator.sessions import shell
 from holdfast.simulator.sessions.corpus import Picture, fill, pictures, prose
-from holdfast.simulator.sessions.project import ROOT, Edit, Project
+from holdfast.simulator.sessions.project import ROOT, Project, ProjectEdit
 
 Json = dict[str, object]
 
@@ -25,7 +25,7 @@ SLOW_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class GeneratedCall:
     """A tool call and its outcome."""
 
     name: str
@@ -41,7 +41,7 @@ class Call:
     """Given to a sub-agent."""
 
 
-class Toolbox:
+class GeneratedTools:
     """The tools at hand, with the todo list they share."""
 
     def __init__(self, project: Project) -> None:
@@ -49,7 +49,7 @@ class Toolbox:
         self._project = project
         self._chance = project.chance
         self._todos: list[Json] = []
-        self._tools: tuple[tuple[Callable[[float], Call], float], ...] = (
+        self._tools: tuple[tuple[Callable[[float], GeneratedCall], float], ...] = (
             (self.bash, 32),
             (self.read, 24),
             (self.edit, 19),
@@ -60,17 +60,17 @@ class Toolbox:
             (self.write, 1.3),
         )
 
-    def next_call(self, size: float, *, is_parallel: bool = False) -> Call:
+    def next_call(self, size: float, *, is_parallel: bool = False) -> GeneratedCall:
         """Make some call; several at once are mostly lookups."""
         if self._chance.odds(MISSED_SHARE):
             return self.failed()
         if is_parallel and self._chance.odds(0.8):
             return self._chance.choices((self.read, self.grep, self.glob), (10, 8, 1))[0](size)
         tools, weights = zip(*self._tools, strict=True)
-        tool: Callable[[float], Call] = self._chance.choices(tools, weights)[0]
+        tool: Callable[[float], GeneratedCall] = self._chance.choices(tools, weights)[0]
         return tool(size)
 
-    def read(self, size: float) -> Call:
+    def read(self, size: float) -> GeneratedCall:
         """Read a file or a range of it."""
         path = self._project.any_path()
         lines = self._project.files[path]
@@ -90,18 +90,20 @@ class Toolbox:
                 "totalLines": len(lines),
             },
         }
-        return Call(name="Read", input=where, output=_numbered(shown, start + 1), detail=detail)
+        return GeneratedCall(
+            name="Read", input=where, output=_numbered(shown, start + 1), detail=detail
+        )
 
-    def look(self) -> Call:
+    def look(self) -> GeneratedCall:
         """Read a picture."""
         picture = self._chance.pick(pictures())
         path = f"{ROOT}/web/shots/{self._project.words()['entity']}.png"
         detail = {"type": "image", "file": {"base64": picture.data, "type": "image/png"}}
-        return Call(
+        return GeneratedCall(
             name="Read", input={"file_path": path}, output="", detail=detail, picture=picture
         )
 
-    def edit(self, _size: float) -> Call:
+    def edit(self, _size: float) -> GeneratedCall:
         """Change a few lines."""
         edit = self._project.edit()
         path = f"{ROOT}/{edit.path}"
@@ -126,9 +128,11 @@ class Toolbox:
             "old_string": old,
             "new_string": new,
         }
-        return Call(name="Edit", input=given, output=output, detail=detail, edited=edit.path)
+        return GeneratedCall(
+            name="Edit", input=given, output=output, detail=detail, edited=edit.path
+        )
 
-    def write(self, _size: float) -> Call:
+    def write(self, _size: float) -> GeneratedCall:
         """Create a file."""
         words = self._project.words()
         name = f"{words['adjective']}_{words['entity']}"
@@ -142,7 +146,7 @@ class Toolbox:
             "structuredPatch": [],
             "originalFile": None,
         }
-        return Call(
+        return GeneratedCall(
             name="Write",
             input={"file_path": f"{ROOT}/{path}", "content": content},
             output=f"Created {ROOT}/{path}.",
@@ -150,7 +154,7 @@ class Toolbox:
             edited=path,
         )
 
-    def bash(self, size: float) -> Call:
+    def bash(self, size: float) -> GeneratedCall:
         """Run a command."""
         run = shell.run(self._project, size)
         lines = run.output.split("\n")
@@ -160,7 +164,7 @@ class Toolbox:
         detail = {"stdout": run.output, "stderr": "", "interrupted": False, "isImage": False}
         if run.has_failed:
             text = f"Exit code 1\n{run.output}"
-            return Call(
+            return GeneratedCall(
                 name="Bash",
                 input=given,
                 output=text,
@@ -168,9 +172,11 @@ class Toolbox:
                 is_error=True,
                 ticks=ticks,
             )
-        return Call(name="Bash", input=given, output=run.output, detail=detail, ticks=ticks)
+        return GeneratedCall(
+            name="Bash", input=given, output=run.output, detail=detail, ticks=ticks
+        )
 
-    def grep(self, size: float) -> Call:
+    def grep(self, size: float) -> GeneratedCall:
         """Search the files."""
         words = self._project.words()
         needle = words[self._chance.pick(("field", "field2", "noun", "verb", "word", "Entity"))]
@@ -192,7 +198,7 @@ class Toolbox:
                 "numFiles": len(names),
             }
             text = "\n".join([f"Found {len(names)} files", *names])
-            return Call(name="Grep", input=given, output=text, detail=detail)
+            return GeneratedCall(name="Grep", input=given, output=text, detail=detail)
         text = (
             "\n".join(f"{match.path}:{match.number}:{match.line}" for match in found)
             or "No matches found"
@@ -204,9 +210,9 @@ class Toolbox:
             "content": text,
             "numLines": len(found),
         }
-        return Call(name="Grep", input=given, output=text, detail=detail)
+        return GeneratedCall(name="Grep", input=given, output=text, detail=detail)
 
-    def glob(self, size: float) -> Call:
+    def glob(self, size: float) -> GeneratedCall:
         """List files by pattern."""
         suffix = self._chance.pick((".py", ".ts", ".md", ".sql"))
         names = [f"{ROOT}/{path}" for path in self._project.files if path.endswith(suffix)][
@@ -218,11 +224,11 @@ class Toolbox:
             "numFiles": len(names),
             "truncated": False,
         }
-        return Call(
+        return GeneratedCall(
             name="Glob", input={"pattern": f"**/*{suffix}"}, output="\n".join(names), detail=detail
         )
 
-    def todo(self, _size: float) -> Call:
+    def todo(self, _size: float) -> GeneratedCall:
         """Write the todo list anew: one more done, the next begun."""
         old = self._todos
         if not old or all(each["status"] == "completed" for each in old):
@@ -238,14 +244,14 @@ class Toolbox:
             for text, state in zip(texts, states, strict=False)
         ]
         detail = {"oldTodos": old, "newTodos": self._todos}
-        return Call(
+        return GeneratedCall(
             name="TodoWrite",
             input={"todos": self._todos},
             output="The list is up to date.",
             detail=detail,
         )
 
-    def task(self, size: float) -> Call:
+    def task(self, size: float) -> GeneratedCall:
         """Send a sub-agent to look around."""
         prompt = speech.thinking(self._project, 2.0)
         text = speech.report(self._project, size)
@@ -259,13 +265,13 @@ class Toolbox:
             "totalTokens": self._chance.between(12_000, 90_000),
             "totalToolUseCount": self._chance.between(3, 40),
         }
-        return Call(name="Task", input=given, output=text, detail=detail, prompt=prompt)
+        return GeneratedCall(name="Task", input=given, output=text, detail=detail, prompt=prompt)
 
-    def failed(self) -> Call:
+    def failed(self) -> GeneratedCall:
         """Try something that is refused."""
         path = f"{ROOT}/src/quayside/{self._project.words()['noun']}.py"
         text = "There is no such file."
-        return Call(
+        return GeneratedCall(
             name="Read",
             input={"file_path": path},
             output=f"<tool_use_error>{text}</tool_use_error>",
@@ -278,7 +284,7 @@ def _numbered(lines: tuple[str, ...] | list[str], first: int) -> str:
     return "\n".join(f"{number:6}→{line}" for number, line in enumerate(lines, start=first))
 
 
-def _patch(edit: Edit) -> Json:
+def _patch(edit: ProjectEdit) -> Json:
     start = edit.start - len(edit.lead)
     around = len(edit.lead) + len(edit.trail)
     return {

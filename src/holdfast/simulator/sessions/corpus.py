@@ -111,7 +111,7 @@ def pictures() -> tuple[Picture, ...]:
     return msgspec.toml.decode(_read("pictures.toml"), type=Pictures).png
 
 
-class Words(dict[str, str]):
+class WordList(dict[str, str]):
     """What the slots of one template say: drawn when first asked for, then the same throughout."""
 
     def __init__(self, chance: Chance, *, entity: str, other: str, path: str) -> None:
@@ -158,6 +158,6 @@ class Words(dict[str, str]):
         return [prose().fields[(start + step) % len(prose().fields)] for step in (0, 5, 7)]
 
 
-def fill(template: str, words: Words) -> str:
+def fill(template: str, words: WordList) -> str:
     """Put words into the slots of a template; an unknown slot is an error of the corpus."""
     return SLOT.sub(lambda slot: words[slot[1]], template)

@@ -53,7 +53,7 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class CachedPrompt:
     """A tool result in the prompt: where it begins and what it weighs."""
 
     id: str
@@ -71,7 +71,7 @@ class Meter:
         self._frame = self._shared + chance.between(*OWN_TOKENS)
         self._warm = 0
         self._size = self._frame
-        self._results: list[Held] = []
+        self._results: list[CachedPrompt] = []
 
     @property
     def size(self) -> int:
@@ -101,7 +101,7 @@ class Meter:
 
     def add_result(self, tool_id: str, tokens: int) -> None:
         """Append a tool result, remembered so that it can be cleared later."""
-        self._results.append(Held(id=tool_id, at=self._size, tokens=tokens))
+        self._results.append(CachedPrompt(id=tool_id, at=self._size, tokens=tokens))
         self._size += tokens
 
     def call(self, idle_seconds: float, *, uncached: int) -> Reported:
@@ -127,7 +127,7 @@ class Meter:
             self._size -= saved
             # Positions of the kept ones shift down with what went before them.
             self._results = [
-                Held(id=each.id, at=each.at - saved, tokens=each.tokens)
+                CachedPrompt(id=each.id, at=each.at - saved, tokens=each.tokens)
                 for each in self._results[len(cleared) :]
             ]
         return [each.id for each in cleared], saved

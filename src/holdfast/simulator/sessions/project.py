@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from holdfast.simulator.sessions.chance import Chance
-from holdfast.simulator.sessions.corpus import Language, Words, code, fill, prose
+from holdfast.simulator.sessions.corpus import Language, WordList, code, fill, prose
 
 ROOT = "/home/dev/quayside"
 FIRST_MODULES = 6
@@ -28,7 +28,7 @@ CONTEXT_LINES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class ProjectEdit:
     """One replacement in one file."""
 
     path: str
@@ -68,19 +68,19 @@ class Project:
         self._scale = scale
         self.chance = chance
         self.files: dict[str, list[str]] = {}
-        self.recent: deque[Edit] = deque(maxlen=RECENT_EDITS)
+        self.recent: deque[ProjectEdit] = deque(maxlen=RECENT_EDITS)
         self._entities = chance.sample(prose().entities, k=len(prose().entities))
         self._joined: list[str] = []
         for _ in range(FIRST_MODULES):
             self.grow()
 
-    def words(self, path: str | None = None) -> Words:
+    def words(self, path: str | None = None) -> WordList:
         """Draw the words for one template, about the given file or any."""
         where = path or self.any_path()
         stem = where.rsplit("/", 1)[-1].split(".")[0].removeprefix("test_").split("_")[-1]
         entity = stem if stem in self._joined else self.chance.pick(self._joined)
         other = self.chance.pick([each for each in self._joined if each != entity] or ["store"])
-        return Words(self.chance, entity=entity, other=other, path=where)
+        return WordList(self.chance, entity=entity, other=other, path=where)
 
     def any_path(self) -> str:
         """Return one of the files; the first ones are met more often, as in real work."""
@@ -117,7 +117,7 @@ class Project:
         """Return a file as it is now."""
         return "\n".join(self.files[path])
 
-    def edit(self) -> Edit:
+    def edit(self) -> ProjectEdit:
         """Change a few lines of some source file."""
         path = self.any_path()
         lines = self.files[path]
@@ -125,7 +125,7 @@ class Project:
         start, end = self._unique_span(lines, before)
         old = lines[start:end]
         new = self._rewrite(path, old, may_grow=len(lines) < MOST_LINES)
-        edit = Edit(
+        edit = ProjectEdit(
             path=path,
             start=start + 1,
             old=tuple(old),

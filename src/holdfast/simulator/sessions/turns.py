@@ -15,7 +15,7 @@ import msgspec
 from holdfast.simulator.sessions import phrases as speech
 from holdfast.simulator.sessions.answers import Answers
 from holdfast.simulator.sessions.calls import Json
-from holdfast.simulator.sessions.world import Scene
+from holdfast.simulator.sessions.world import World
 
 Happening = Literal["compact", "clear", "picture"]
 
@@ -52,13 +52,13 @@ class Recipe:
     """Compact whenever the prompt passes this."""
 
 
-class Course:
+class SessionTurns:
     """One session while it is being made up."""
 
     def __init__(self, recipe: Recipe) -> None:
         """Set the scene."""
         self._recipe = recipe
-        self._scene = Scene.set(
+        self._scene = World.set(
             recipe.seed, model=recipe.model, is_sidechain=recipe.is_sidechain, scale=recipe.scale
         )
         self._answers = Answers(self._scene)

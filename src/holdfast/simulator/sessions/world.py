@@ -10,24 +10,24 @@ from typing import Self
 import msgspec
 
 from holdfast.simulator.sessions.balance import Balance
-from holdfast.simulator.sessions.calls import Call, Json, Toolbox
+from holdfast.simulator.sessions.calls import GeneratedCall, GeneratedTools, Json
 from holdfast.simulator.sessions.chance import Chance
 from holdfast.simulator.sessions.corpus import pictures
 from holdfast.simulator.sessions.meter import Meter, weigh_picture
 from holdfast.simulator.sessions.project import Project
-from holdfast.simulator.sessions.writer import Scribe, picture_block
+from holdfast.simulator.sessions.writer import SessionWriter, picture_block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class World:
     """Where a session takes place."""
 
     chance: Chance
     project: Project
-    tools: Toolbox
+    tools: GeneratedTools
     meter: Meter
     balance: Balance
-    scribe: Scribe
+    scribe: SessionWriter
     is_sidechain: bool
     scale: float
 
@@ -39,10 +39,10 @@ class Scene:
         return cls(
             chance=chance,
             project=project,
-            tools=Toolbox(project),
+            tools=GeneratedTools(project),
             meter=Meter(chance),
             balance=Balance(),
-            scribe=Scribe(chance, model=model, is_sidechain=is_sidechain),
+            scribe=SessionWriter(chance, model=model, is_sidechain=is_sidechain),
             is_sidechain=is_sidechain,
             scale=scale,
         )
@@ -77,7 +77,7 @@ class Scene:
         self.balance.count("assistant", sum(map(len, texts)))
         return tokens
 
-    def weigh_result(self, call: Call, tool_id: str) -> None:
+    def weigh_result(self, call: GeneratedCall, tool_id: str) -> None:
         """Count a tool's result."""
         picture = call.picture
         tokens = (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from holdfast.simulator.sessions.calls import Call, Json
+from holdfast.simulator.sessions.calls import GeneratedCall, Json
 from holdfast.simulator.sessions.chance import Chance
 from holdfast.simulator.sessions.corpus import Picture, prose
 from holdfast.simulator.sessions.meter import Reported
@@ -31,7 +31,7 @@ class Response:
     usage: Reported
 
 
-class Scribe:
+class SessionWriter:
     """Builds records one after the other; the last one written is the next one's parent."""
 
     def __init__(self, chance: Chance, *, model: str, is_sidechain: bool) -> None:
@@ -96,7 +96,7 @@ class Scribe:
             self.head, {"message": message, "requestId": response.request, "type": "assistant"}
         )
 
-    def result(self, call: Call, tool_id: str, asked: str, aside: str | None) -> str:
+    def result(self, call: GeneratedCall, tool_id: str, asked: str, aside: str | None) -> str:
         """Write a tool's result under the record that asked for it, with what the user typed meanwhile."""
         block: Json = {
             "tool_use_id": tool_id,
@@ -247,7 +247,7 @@ def picture_block(picture: Picture) -> Json:
     }
 
 
-def _result_content(call: Call) -> object:
+def _result_content(call: GeneratedCall) -> object:
     if call.picture is not None:
         return [picture_block(call.picture)]
     if call.prompt is not None:

@@ -26,7 +26,7 @@ EDITS_FAILED = "cache edits"
 
 
 @dataclass(slots=True)
-class Tally:
+class CallStats:
     """The counts so far."""
 
     calls: int = 0

@@ -45,7 +45,7 @@ def weight(measure: Measure) -> float:
     return float(sum(map(mul, astuple(measure), _WEIGHTS)))
 
 
-class Clearable(NamedTuple):
+class Candidate(NamedTuple):
     """A result that could be cleared."""
 
     result: Result
@@ -70,10 +70,10 @@ class Clearable(NamedTuple):
 class Batch:
     """Results that go together, oldest first."""
 
-    results: list[Clearable] = field(default_factory=list)
+    results: list[Candidate] = field(default_factory=list)
     weight: float = 0.0
 
-    def add(self, result: Clearable) -> None:
+    def add(self, result: Candidate) -> None:
         """Add a newer one."""
         self.results.append(result)
         self.weight += result.weight
@@ -92,7 +92,7 @@ class Batch:
         return Batch(both, self.weight + other.weight)
 
 
-class Stock:
+class Candidates:
     """What of a view could be cleared."""
 
     def __init__(
@@ -114,7 +114,7 @@ class Stock:
         self._forget()
 
     def _forget(self) -> None:
-        self.newest: list[Clearable] = []
+        self.newest: list[Candidate] = []
         """All that the model has read and still sees, light ones included."""
         self.heavy = Batch()
         """Those of them that are worth clearing."""
@@ -136,7 +136,7 @@ class Stock:
 
     def follow(self, view: View, *, is_forced: bool = False) -> None:
         """Take in what happened since the last time; forced, what the user took back too."""
-        vetoes = frozenset[int | str]() if is_forced else view.fate.vetoes
+        vetoes = frozenset[int | str]() if is_forced else view.in_force.vetoes
         if view is not self._view or is_forced:
             self._view, self._read = None if is_forced else view, 0
             self._forget()
@@ -190,7 +190,7 @@ class Stock:
             if is_pinned or use.id in vetoes or any(map(self._is_kept, paths)):
                 continue
             self._file(
-                Clearable(
+                Candidate(
                     result=result,
                     use=use,
                     tool=tool,
@@ -209,7 +209,7 @@ class Stock:
             if is_pinned or result.tool_use_id in vetoes or result.tool_use_id not in goes:
                 self._held.add(pointed_at(result))
 
-    def _file(self, found: Clearable) -> None:
+    def _file(self, found: Candidate) -> None:
         """Put a result where it belongs by what was done to it."""
         cleared = found.result.cleared
         if cleared is not None:

@@ -15,12 +15,12 @@ from holdfast.models.capabilities import capabilities
 from holdfast.request.cache.cache_state import LIFETIME_SECONDS
 from holdfast.request.edits import deleted_tokens, takes_edits
 from holdfast.request.server_side import OPTION
-from holdfast.stages.clear.call_stats import EDITS_FAILED, Tally
-from holdfast.stages.clear.candidates import Batch, Stock, weight
-from holdfast.stages.clear.placeholder import LONGEST_WEIGHT, Lines
-from holdfast.stages.clear.policy import Plan, Standing, plan_clearing
-from holdfast.stages.clear.server_clears import plan_served, served
-from holdfast.stages.clear.snapshot import Moment, moment
+from holdfast.stages.clear.call_stats import EDITS_FAILED, CallStats
+from holdfast.stages.clear.candidates import Batch, Candidates, weight
+from holdfast.stages.clear.placeholder import LONGEST_WEIGHT, PlaceholderLines
+from holdfast.stages.clear.policy import CacheStanding, ClearPlan, plan_clearing
+from holdfast.stages.clear.server_clears import plan_served, server_clears
+from holdfast.stages.clear.snapshot import Snapshot, take_snapshot
 from holdfast.stages.prefix_lock import drops_thinking, may_move
 from holdfast.tools.describe import HISTORY, Describe, describing, description_of
 from holdfast.turn.engine import Engine
@@ -59,9 +59,9 @@ class Clearing:
         self.forget = forget
         self.tell = tell
         self.is_main = is_main
-        self._stock: Stock | None = None
-        self._tally = Tally()
-        self._lines = Lines()
+        self._stock: Candidates | None = None
+        self._tally = CallStats()
+        self._lines = PlaceholderLines()
         self._served = 0
         """The last answer whose word on what the provider cleared was taken in."""
         self._refused = 0.0
@@ -79,8 +79,8 @@ class Clearing:
             stock = self.look(engine)
         if not settings.on:
             return
-        now = moment(engine, stock, self._tally)
-        if now.is_blocked and engine.view.fate.vetoes:
+        now = take_snapshot(engine, stock, self._tally)
+        if now.is_blocked and engine.view.in_force.vetoes:
             stock.follow(engine.view, is_forced=True)
         standing = self._standing(engine, stock, now)
         if standing.is_stale and not self._tally.has_deleted and not self._tally.edits_failed:
@@ -92,27 +92,27 @@ class Clearing:
             self._refused = stock.heavy.weight
         self._lines.make_ready(stock.heavy.results, engine.view.history)
 
-    def look(self, engine: Engine) -> Stock:
+    def look(self, engine: Engine) -> Candidates:
         """Take in what is new, and say what could be cleared."""
         settings = engine.settings.clear
         if self._stock is None:
             memory = str(engine.log.path.parent / "memory")
-            self._stock = Stock(
+            self._stock = Candidates(
                 describing(settings.also, lambda name: self.describe(name)),
                 smallest=max(settings.smallest_tokens, LONGEST_WEIGHT),
                 is_kept=lambda path: is_memory(path, memory),
             )
         tool = HISTORY if any(tool.get("name") == HISTORY for tool in engine.frame.tools) else ""
         if self._lines.history_tool != tool:
-            self._lines = Lines(tool)
+            self._lines = PlaceholderLines(tool)
         self._stock.follow(engine.view)
         self._tally.follow(engine.view.history, LIFETIME_SECONDS[engine.frame.lifetime])
         return self._stock
 
-    def _standing(self, engine: Engine, stock: Stock, now: Moment) -> Standing:
+    def _standing(self, engine: Engine, stock: Candidates, now: Snapshot) -> CacheStanding:
         is_able = takes_edits(engine.frame, engine.model) and self.is_main
         grown = abs(stock.heavy.weight - self._refused)
-        return Standing(
+        return CacheStanding(
             can_move=may_move(engine),
             has_edits=is_able and not self._tally.edits_failed,
             is_stale=not now.cold and is_stale(engine.view, stock.edited, now),
@@ -121,7 +121,7 @@ class Clearing:
             asks_price=bool(now.cold) or grown >= ASK_AGAIN_SHARE * self._refused,
         )
 
-    def _clear(self, engine: Engine, plan: Plan) -> None:
+    def _clear(self, engine: Engine, plan: ClearPlan) -> None:
         entry = cleared(engine, plan, self._lines)
         if not entry.ids:
             return
@@ -134,21 +134,21 @@ class Clearing:
                     self.forget(path)
         self.tell(entry.why)
 
-    def _take_in_served(self, engine: Engine, stock: Stock) -> bool:
+    def _take_in_served(self, engine: Engine, stock: Candidates) -> bool:
         """Write down what the provider says it cleared on its side, if there is any news."""
         answer = self._tally.last_applied
         if answer is None or answer.n <= self._served:
             return False
         self._served = answer.n
-        found = served(engine.view, engine.frame, answer, self.describe)
+        found = server_clears(engine.view, engine.frame, answer, self.describe)
         found = shorter(found, self._lines, engine.view.history)
         if found:
-            now = moment(engine, stock, self._tally)
+            now = take_snapshot(engine, stock, self._tally)
             self._clear(engine, plan_served(found, self._tally.served_tokens, now))
         return bool(found)
 
 
-def cleared(engine: Engine, plan: Plan, lines: Lines) -> Cleared:
+def cleared(engine: Engine, plan: ClearPlan, lines: PlaceholderLines) -> Cleared:
     """Make the entry of a plan, leaving out what would not become shorter by it."""
     taken = shorter(plan.batch, lines, engine.view.history)
     made = [lines.line(result, engine.view.history) for result in taken.results]
@@ -164,7 +164,7 @@ def cleared(engine: Engine, plan: Plan, lines: Lines) -> Cleared:
     )
 
 
-def shorter(batch: Batch, lines: Lines, history: Sequence[AnyEntry]) -> Batch:
+def shorter(batch: Batch, lines: PlaceholderLines, history: Sequence[AnyEntry]) -> Batch:
     """Leave out what a line in its place would not make shorter."""
     longer = {
         result.id
@@ -175,11 +175,11 @@ def shorter(batch: Batch, lines: Lines, history: Sequence[AnyEntry]) -> Batch:
     return batch.without(longer) if longer else batch
 
 
-def is_stale(view: View, edited: Batch, now: Moment) -> bool:
+def is_stale(view: View, edited: Batch, now: Snapshot) -> bool:
     """Say whether the provider, told to leave results out, counted them in all the same."""
-    if not edited or not view.edits or view.anchor is None or view.anchor.n < view.edits[-1].n:
+    if not edited or not view.edits or view.reported is None or view.reported.n < view.edits[-1].n:
         return False
-    return deleted_tokens(view.anchor.usage) < STALE_SHARE * edited.weight * now.scale
+    return deleted_tokens(view.reported.usage) < STALE_SHARE * edited.weight * now.scale
 
 
 def is_memory(path: str, memory: str) -> bool:

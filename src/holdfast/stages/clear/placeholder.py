@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from holdfast.log.entries import AnyEntry
 from holdfast.messages import Image, Json, text_of
 from holdfast.messages.measure import Measure, measure_result
-from holdfast.stages.clear.candidates import Clearable
+from holdfast.stages.clear.candidates import Candidate
 from holdfast.stages.clear.snapshot import time_of
 
 TARGET_CHARS = 80
@@ -37,7 +37,7 @@ _PROGRAM = re.compile(
 """What a command runs, past variables, a change of directory and the shell around it."""
 
 
-class Lines:
+class PlaceholderLines:
     """The lines of one session, each made once and ahead of its time."""
 
     def __init__(self, history_tool: str = "") -> None:
@@ -45,26 +45,26 @@ class Lines:
         """The tool that opens what is gone, if the model has one."""
         self._made: dict[str, tuple[str, Measure]] = {}
 
-    def make_ready(self, results: Sequence[Clearable], history: Sequence[AnyEntry]) -> None:
+    def make_ready(self, results: Sequence[Candidate], history: Sequence[AnyEntry]) -> None:
         """Make the lines of results that are new, the newest being last."""
         for result in reversed(results):
             if result.id in self._made:
                 break
             self.line(result, history)
 
-    def line(self, result: Clearable, history: Sequence[AnyEntry]) -> tuple[str, Measure]:
+    def line(self, result: Candidate, history: Sequence[AnyEntry]) -> tuple[str, Measure]:
         """Give a result's line and its measure; one that was shown before stays as it was."""
         known = result.result.cleared
         if known is not None:
             return known.text, measure_result(known.text)
         if result.id not in self._made:
             came = time_of(history, result.result.id)
-            text = stand_in(result, came, self.history_tool)
+            text = placeholder(result, came, self.history_tool)
             self._made[result.id] = text, measure_result(text)
         return self._made[result.id]
 
 
-def stand_in(cleared: Clearable, came: float, history_tool: str = "") -> str:
+def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
     """Say in one line what was cleared and how to have it again.
 
     `came` is when the result came, `history_tool` the name of the tool that opens what is gone.
@@ -79,7 +79,7 @@ def stand_in(cleared: Clearable, came: float, history_tool: str = "") -> str:
     return told + ending
 
 
-def _target(cleared: Clearable) -> str:
+def _target(cleared: Candidate) -> str:
     """Name what a call was about, as shortly as tells it from others, on one line."""
     if cleared.tool.kind == "shell":
         return _program(cleared.use.input.get(cleared.tool.command_input))
@@ -108,7 +108,7 @@ def _site(url: Json) -> str:
         return ""
 
 
-def _size(cleared: Clearable) -> str:
+def _size(cleared: Candidate) -> str:
     content = cleared.result.content
     images = 0 if isinstance(content, str) else sum(isinstance(block, Image) for block in content)
     told = [_counted(len(text_of(content)), "character")]

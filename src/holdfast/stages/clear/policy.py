@@ -12,14 +12,14 @@ from typing import Literal, TypeAlias
 
 from holdfast.log.entries import How
 from holdfast.settings import ClearSettings
-from holdfast.stages.clear.candidates import Batch, Clearable, Stock
-from holdfast.stages.clear.snapshot import NEVER_CACHED, Moment
+from holdfast.stages.clear.candidates import Batch, Candidate, Candidates
+from holdfast.stages.clear.snapshot import NEVER_CACHED, Snapshot
 
 Way: TypeAlias = Literal["stale", "idle", "edits", "server", "paid", "line"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class CacheStanding:
     """What may be done just now."""
 
     can_move: bool = True
@@ -35,7 +35,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ClearPlan:
     """What to clear, how, and what the user is told."""
 
     way: Way
@@ -45,7 +45,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class ClearRule:
     """A rule by weights alone, without regard to the cache."""
 
     keep: int
@@ -56,7 +56,7 @@ class Rule:
     """Nothing at all, if less than this would go."""
 
 
-def choose(results: Sequence[Clearable], rule: Rule) -> Batch:
+def choose(results: Sequence[Candidate], rule: ClearRule) -> Batch:
     """Take results by a rule of weights."""
     left = sum(result.weight for result in results)
     taken = Batch()
@@ -69,8 +69,8 @@ def choose(results: Sequence[Clearable], rule: Rule) -> Batch:
 
 
 def plan_clearing(
-    stock: Stock, now: Moment, standing: Standing, settings: ClearSettings
-) -> Plan | None:
+    stock: Candidates, now: Snapshot, standing: CacheStanding, settings: ClearSettings
+) -> ClearPlan | None:
     """Decide what to clear before the next call, by the first way that applies."""
     batch = stock.batch(settings.keep_results)
     if standing.is_stale and standing.can_move:
@@ -88,45 +88,47 @@ def plan_clearing(
     return by_price or _at_line(batch, now, standing, settings)
 
 
-def _stale(edited: Batch, batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
+def _stale(edited: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
     """Cut from the text what was to be deleted; all behind it is written anew, so more may go."""
     taken = _with(edited, batch, now, settings)
     why = f"{_told(taken, now)}: its cache does not do so"
-    return Plan(way="stale", batch=taken, why=why)
+    return ClearPlan(way="stale", batch=taken, why=why)
 
 
-def _idle(hidden: Batch, batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
+def _idle(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
     """Clear what is old while the cache is dead, and with it what the provider left out."""
     taken = _with(hidden, batch, now, settings)
     if not taken:
         return None
     saved = now.write_usd(now.freed_tokens(taken))
     money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
-    return Plan(way="idle", batch=taken, why=f"{_told(taken, now)} for free, as {now.cold}{money}")
+    return ClearPlan(
+        way="idle", batch=taken, why=f"{_told(taken, now)} for free, as {now.cold}{money}"
+    )
 
 
-def _with(hidden: Batch, batch: Batch, now: Moment, settings: ClearSettings) -> Batch:
+def _with(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> Batch:
     """Add what costs nothing to clear, if it is enough to be worth the loss."""
     is_enough = now.freed_tokens(batch) >= max(1, now.scaled(settings.idle_least_tokens))
     return hidden + batch if is_enough else hidden
 
 
-def _edits(batch: Batch, now: Moment) -> Plan | None:
+def _edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
     saved = now.read_usd(now.freed_tokens(batch))
     money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
     why = f"{_told(batch, now)} inside the provider's cache{money}"
-    return Plan(way="edits", batch=batch, why=why, how="edited") if batch else None
+    return ClearPlan(way="edits", batch=batch, why=why, how="edited") if batch else None
 
 
 def _edits_at_line(
-    batch: Batch, now: Moment, standing: Standing, settings: ClearSettings
-) -> Plan | None:
+    batch: Batch, now: Snapshot, standing: CacheStanding, settings: ClearSettings
+) -> ClearPlan | None:
     """Delete fewer than a dozen where that spares a compaction; nothing is written anew for it."""
     found = _at_line(batch, now, standing, settings)
     return _edits(batch, now) if found else None
 
 
-def _paid(batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
+def _paid(batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
     """Clear a batch whose absence saves more than writing anew what stands behind it costs."""
     least = max(settings.paid_least_tokens, settings.idle_least_tokens)
     if now.freed_tokens(batch) < max(1, now.scaled(least)):
@@ -139,10 +141,12 @@ def _paid(batch: Batch, now: Moment, settings: ClearSettings) -> Plan | None:
     )
     if found.cost_now_usd <= 0:
         money = f"the next call costs {usd(-found.cost_now_usd)} less"
-    return Plan(way="paid", batch=batch, why=f"{_told(batch, now)}: {money}")
+    return ClearPlan(way="paid", batch=batch, why=f"{_told(batch, now)}: {money}")
 
 
-def _at_line(batch: Batch, now: Moment, standing: Standing, settings: ClearSettings) -> Plan | None:
+def _at_line(
+    batch: Batch, now: Snapshot, standing: CacheStanding, settings: ClearSettings
+) -> ClearPlan | None:
     """Clear rather than let the history be compacted, if that makes room for a while.
 
     Where bound thinking is at work this does not wait: compacting would drop more of it.
@@ -156,10 +160,10 @@ def _at_line(batch: Batch, now: Moment, standing: Standing, settings: ClearSetti
     cost = max(0.0, found.cost_now_usd) if found else 0.0
     money = f"; it costs {usd(cost)}" if cost > 0 else ""
     why = f"{_told(batch, now)}, so that nothing needs to be compacted yet{money}"
-    return Plan(way="line", batch=batch, why=why)
+    return ClearPlan(way="line", batch=batch, why=why)
 
 
-def _told(batch: Batch, now: Moment) -> str:
+def _told(batch: Batch, now: Snapshot) -> str:
     """Say what is cleared; what had been, and only leaves the text now, is told apart."""
     fresh = Batch()
     for result in batch.results:

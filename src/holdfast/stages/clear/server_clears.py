@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from holdfast.log.entries import Framed, Replied
 from holdfast.messages import ToolUse
 from holdfast.request.server_side import cleared_count, edits_in
-from holdfast.stages.clear.candidates import Batch, Clearable, sent_measure, weight
-from holdfast.stages.clear.policy import Plan, counted_results, usd
-from holdfast.stages.clear.snapshot import Moment
+from holdfast.stages.clear.candidates import Batch, Candidate, sent_measure, weight
+from holdfast.stages.clear.policy import ClearPlan, counted_results, usd
+from holdfast.stages.clear.snapshot import Snapshot
 from holdfast.tools.describe import Describe
 from holdfast.view import View
 from holdfast.view.items import Result, Round
 
 
-def served(view: View, frame: Framed, answer: Replied, describe: Describe) -> Batch:
+def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe) -> Batch:
     """Infer which results a provider cleared of the prompt before an answer, and is new."""
     excluded = {
         name for edit in edits_in(frame.options) for name in edit.get("exclude_tools") or ()
@@ -32,7 +32,7 @@ def served(view: View, frame: Framed, answer: Replied, describe: Describe) -> Ba
         if result is not None and result.cleared is None:
             tool = describe(use.name)
             found.add(
-                Clearable(
+                Candidate(
                     result=result,
                     use=use,
                     tool=tool,
@@ -56,7 +56,7 @@ def _called_before(view: View, answer: Replied) -> Iterator[tuple[Round, ToolUse
                 yield item, use, item.result_of(use.id)
 
 
-def plan_served(found: Batch, tokens: int, now: Moment) -> Plan:
+def plan_served(found: Batch, tokens: int, now: Snapshot) -> ClearPlan:
     """Tell what is new: the tokens are the provider's own count, where it gave one."""
     told = f"{tokens:,}" if tokens else f"about {max(0, now.freed_tokens(found)):,}"
     saved = now.read_usd(tokens or now.freed_tokens(found))
@@ -65,4 +65,4 @@ def plan_served(found: Batch, tokens: int, now: Moment) -> Plan:
         f"the provider cleared {counted_results(len(found))} on its side, {told} tokens, "
         f"taken to be the oldest{money}"
     )
-    return Plan(way="server", batch=found, why=why, how="server")
+    return ClearPlan(way="server", batch=found, why=why, how="server")

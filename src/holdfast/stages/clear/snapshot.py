@@ -12,11 +12,11 @@ from operator import attrgetter
 from holdfast.log.entries import AnyEntry
 from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.request.cache.cache_state import LIFETIME_SECONDS, Lifetime, Warmth
-from holdfast.request.cache.forecast import Outlook, expect
-from holdfast.request.cache.payback import Edit, Payback, payback
-from holdfast.stages.clear.call_stats import Tally
-from holdfast.stages.clear.candidates import Batch, Clearable, Stock, weight
+from holdfast.request.cache.cache_state import LIFETIME_SECONDS, CacheState, Lifetime
+from holdfast.request.cache.forecast import Forecast, expect
+from holdfast.request.cache.payback import HistoryEdit, Payback, payback
+from holdfast.stages.clear.call_stats import CallStats
+from holdfast.stages.clear.candidates import Batch, Candidate, Candidates, weight
 from holdfast.turn.engine import Engine
 from holdfast.view.window import Window
 
@@ -27,7 +27,7 @@ STAND_IN_WEIGHT = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class Snapshot:
     """What is known before a call."""
 
     history: Sequence[AnyEntry]
@@ -45,7 +45,7 @@ class Moment:
     """Prefixes that ended a prompt since then are still there."""
     lifetime: Lifetime
     listed: Prices | None
-    outlook: Outlook
+    outlook: Forecast
 
     @property
     def is_at_line(self) -> bool:
@@ -70,7 +70,7 @@ class Moment:
         if self.listed is None or not batch.results:
             return None
         first, last = batch.results[0], batch.results[-1]
-        edit = Edit(
+        edit = HistoryEdit(
             at_tokens=self._tokens(first.before),
             until_tokens=self._tokens(last.before + last.weight),
             removed_tokens=round(batch.weight * self.scale),
@@ -84,17 +84,17 @@ class Moment:
             outlook=self.outlook,
         )
 
-    def _warmth(self, first: Clearable) -> Warmth:
+    def _warmth(self, first: Candidate) -> CacheState:
         """Say what can be read if everything from a result on changes.
 
         Each call leaves its prompt in the cache, so what stood before a round can be read for
         as long as a prefix lives that was used when the round was answered.
         """
         if self.cold:
-            return Warmth(lifetime=self.lifetime)
+            return CacheState(lifetime=self.lifetime)
         frame, before = self._tokens(0.0), self._tokens(first.before)
         is_left = time_of(self.history, first.order) >= self.is_readable_from
-        return Warmth(
+        return CacheState(
             tokens=min(self.cached_tokens, self.used_tokens),
             marked=(frame, before) if is_left else (frame,),
             lifetime=self.lifetime,
@@ -119,22 +119,22 @@ class Moment:
         return round((self.frame_weight + weight) * self.scale)
 
 
-def moment(engine: Engine, stock: Stock, tally: Tally) -> Moment:
+def take_snapshot(engine: Engine, stock: Candidates, tally: CallStats) -> Snapshot:
     """Look at everything that clearing depends on."""
     full, view, frame = engine.fullness(), engine.view, engine.frame
     lifetime: Lifetime = frame.lifetime
-    now, total = engine.watch.clock(), weight(view.total)
+    now, total = engine.monitor.clock(), weight(view.total)
     scale = full.used_tokens / total if total > 0 else 1.0
     frame_weight = weight(frame.measure)
     cleared = round(stock.cleared_weight * scale)
-    return Moment(
+    return Snapshot(
         history=view.history,
         used_tokens=full.used_tokens,
         margin_tokens=full.margin_tokens,
         window=full.window,
         scale=scale,
         frame_weight=frame_weight,
-        cached_tokens=view.anchor.usage.prompt_tokens if view.anchor else 0,
+        cached_tokens=view.reported.usage.prompt_tokens if view.reported else 0,
         cold=_cold(engine, tally, now - tally.began),
         is_readable_from=now - LIFETIME_SECONDS[lifetime],
         lifetime=lifetime,
@@ -149,7 +149,7 @@ def moment(engine: Engine, stock: Stock, tally: Tally) -> Moment:
     )
 
 
-def _cold(engine: Engine, tally: Tally, idle_seconds: float) -> str:
+def _cold(engine: Engine, tally: CallStats, idle_seconds: float) -> str:
     """Say why nothing of the last prompt can be read from the cache, if that is so."""
     lifetime: Lifetime = engine.frame.lifetime
     if not engine.frame.cached:

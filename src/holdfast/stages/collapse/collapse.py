@@ -32,7 +32,7 @@ _NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CollapseLimits:
     """What a plan goes by."""
 
     free_tokens: float
@@ -63,7 +63,7 @@ def drain(engine: Engine) -> bool:
     """Commit everything staged, whatever the lines and vetoes; say whether that freed anything."""
     if not is_collapsing(engine.settings):
         return False
-    limits = Limits(
+    limits = CollapseLimits(
         free_tokens=float("inf"),
         least_tokens=0,
         line_chars=engine.settings.collapse.line_chars,
@@ -84,7 +84,7 @@ def staged(engine: Engine) -> tuple[Collapsed, ...]:
 def open_span(engine: Engine, n: int) -> str:
     """Show again what a collapsed line stands for, in its place; say so in one line."""
     entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
-    if not isinstance(entry, Collapsed) or n in engine.view.fate.dead:
+    if not isinstance(entry, Collapsed) or n in engine.view.in_force.dead:
         raise NotInHistory(f"#{n} is no collapsed line that is in force")
     if not may_move(engine):
         raise HoldfastError(
@@ -95,7 +95,7 @@ def open_span(engine: Engine, n: int) -> str:
 
 
 def plan_collapse(
-    view: View, limits: Limits, weight: Callable[[Measure], float]
+    view: View, limits: CollapseLimits, weight: Callable[[Measure], float]
 ) -> tuple[Collapsed, ...]:
     """Choose runs, oldest first, until enough is freed; each becomes one line."""
     plan: list[Collapsed] = []
@@ -113,7 +113,7 @@ def plan_collapse(
 
 
 def plan_written(
-    view: View, limits: Limits, weight: Callable[[Measure], float]
+    view: View, limits: CollapseLimits, weight: Callable[[Measure], float]
 ) -> tuple[Span, ...]:
     """Choose stretches, oldest first, for which a model should write a line."""
     plan: list[Span] = []
@@ -140,13 +140,13 @@ def _is_past(engine: Engine, ratio: float) -> bool:
     return fullness.used_tokens >= ratio * fullness.window.effective_tokens
 
 
-def _limits(engine: Engine, free_tokens: float | None = None) -> Limits:
+def _limits(engine: Engine, free_tokens: float | None = None) -> CollapseLimits:
     """Work out what is to be freed in this window."""
     settings: CollapseSettings = engine.settings.collapse
     fullness = engine.fullness()
     share = min(1.0, fullness.window.limit_tokens / PLAIN_WINDOW_TOKENS)
     target = settings.target_ratio * fullness.window.effective_tokens
-    return Limits(
+    return CollapseLimits(
         free_tokens=fullness.used_tokens - target if free_tokens is None else free_tokens,
         least_tokens=settings.least_tokens * share,
         line_chars=settings.line_chars,
@@ -155,11 +155,11 @@ def _limits(engine: Engine, free_tokens: float | None = None) -> Limits:
     )
 
 
-def _is_vetoed(view: View, span: Span, limits: Limits) -> bool:
-    return limits.respects_undo and span.holds_any(view.fate.vetoes)
+def _is_vetoed(view: View, span: Span, limits: CollapseLimits) -> bool:
+    return limits.respects_undo and span.holds_any(view.in_force.vetoes)
 
 
-def _line(span: Span, text: str, how: str, limits: Limits) -> Collapsed:
+def _line(span: Span, text: str, how: str, limits: CollapseLimits) -> Collapsed:
     return Collapsed(
         first=span.first,
         last=span.last,

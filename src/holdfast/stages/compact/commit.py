@@ -13,7 +13,7 @@ from msgspec import structs
 from holdfast.errors import RequestRejected
 from holdfast.log.entries import Compacted, Directed, Framed, Restored
 from holdfast.stages.compact.directives import accept, read_claims
-from holdfast.stages.compact.draft import Draft, after_tokens, spent_in, told_why
+from holdfast.stages.compact.draft import CompactionDraft, after_tokens, spent_in, told_why
 from holdfast.stages.compact.hooks import Trigger
 from holdfast.stages.prefix_lock import drops_thinking
 from holdfast.turn.engine import Engine
@@ -25,7 +25,7 @@ class NotShorter(RequestRejected):
 
 def recorded(
     engine: Engine,
-    draft: Draft,
+    draft: CompactionDraft,
     trigger: Trigger,
     *,
     frame: Framed | None = None,
@@ -43,7 +43,9 @@ def recorded(
     return entry
 
 
-def _compacted(engine: Engine, draft: Draft, trigger: Trigger, seconds: float) -> Compacted:
+def _compacted(
+    engine: Engine, draft: CompactionDraft, trigger: Trigger, seconds: float
+) -> Compacted:
     segment = draft.material.segment
     before = engine.fullness().used_tokens
     after = after_tokens(engine, draft, draft.restored)
@@ -70,7 +72,7 @@ def _compacted(engine: Engine, draft: Draft, trigger: Trigger, seconds: float) -
     )
 
 
-def _states(draft: Draft) -> Iterator[Directed]:
+def _states(draft: CompactionDraft) -> Iterator[Directed]:
     """Give what a model says became of the user's requests, where a message shows it."""
     if draft.made.written is None:
         return

@@ -21,7 +21,7 @@ from holdfast.stages.collapse.collapse import drain, is_collapsing
 from holdfast.stages.compact.commit import recorded
 from holdfast.stages.compact.compose import Manner, compose
 from holdfast.stages.compact.draft import (
-    Draft,
+    CompactionDraft,
     asked_for,
     check_floor,
     check_helps,
@@ -30,12 +30,12 @@ from holdfast.stages.compact.draft import (
     material_of,
     within,
 )
-from holdfast.stages.compact.fallbacks import Ladder, Made
+from holdfast.stages.compact.fallbacks import Fallbacks, MadeSummary
 from holdfast.stages.compact.from_notes import FromNotes
-from holdfast.stages.compact.hooks import Before, Blocked, Surroundings, Trigger
-from holdfast.stages.compact.prefetch import Ahead
+from holdfast.stages.compact.hooks import Before, Blocked, CompactionHooks, Trigger
+from holdfast.stages.compact.prefetch import Prefetch
 from holdfast.stages.compact.segment import Segment, partial_segment, whole_segment
-from holdfast.stages.compact.summary import Kind
+from holdfast.stages.compact.summary import SummaryKind
 from holdfast.stages.compact.thrash import Guard, is_thrashing, may_ask_models
 from holdfast.tools.describe import HISTORY
 from holdfast.turn.engine import Engine, Fullness
@@ -51,12 +51,12 @@ class NothingToCompact(RequestRejected):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class CompactRequest:
     """What is to be compacted, and why."""
 
     trigger: Trigger = "auto"
     focus: str = ""
-    kind: Kind = "full"
+    kind: SummaryKind = "full"
     pivot: int = 0
     """The message a partial compaction begins or ends at."""
     error: PromptTooLong | None = None
@@ -68,12 +68,12 @@ class Wish:
 class Compaction:
     """The stage: compacts by itself past the line, and when asked to."""
 
-    def __init__(self, around: Surroundings | None = None) -> None:
-        self.around = around or Surroundings()
-        self.ladder = Ladder()
+    def __init__(self, around: CompactionHooks | None = None) -> None:
+        self.around = around or CompactionHooks()
+        self.ladder = Fallbacks()
         self.notes: FromNotes | None = None
         """Lets notes stand for history before anybody is asked."""
-        self._ahead = Ahead()
+        self._ahead = Prefetch()
         self._guard = Guard()
         self._refused_in = 0
         """The message of the turn in which a hook's refusal was told."""
@@ -101,7 +101,7 @@ class Compaction:
                 return
             may_ask = False
         try:
-            await self.compact(engine, Wish(may_ask=may_ask))
+            await self.compact(engine, CompactRequest(may_ask=may_ask))
         except Blocked as refusal:
             self._tell_refused(engine, refusal)
         except NothingToCompact:
@@ -136,21 +136,21 @@ class Compaction:
             return True
         try:
             may_ask = may_ask_models(engine.view.history)
-            wish = Wish(trigger="reactive", error=error, may_ask=may_ask)
+            wish = CompactRequest(trigger="reactive", error=error, may_ask=may_ask)
             await self.compact(engine, wish)
         except RequestRejected as failure:
             engine.record(Failed(what="compact", error=str(failure)))
             return False
         return True
 
-    async def compact(self, engine: Engine, wish: Wish) -> Compacted:
+    async def compact(self, engine: Engine, wish: CompactRequest) -> Compacted:
         """Replace history by a summary; raise, with nothing changed, where that cannot be."""
         began = time.monotonic()
         draft = await self.draft(engine, wish)
         frame = await self._renewed(engine)
         return await self._install(engine, draft, wish, frame, time.monotonic() - began)
 
-    async def draft(self, engine: Engine, wish: Wish) -> Draft:
+    async def draft(self, engine: Engine, wish: CompactRequest) -> CompactionDraft:
         """Do everything but record it."""
         line, manner = line_for(engine, wish.error), self._manner(engine, wish)
         lowest = check_floor(engine, line)
@@ -161,11 +161,11 @@ class Compaction:
         check_helps(engine, material, manner, line, lowest)
         since = len(engine.view.history)
         async with self._progress(engine):
-            is_plain = replace(wish, may_ask=True) == Wish()
+            is_plain = replace(wish, may_ask=True) == CompactRequest()
             prepared = await self._ahead.take(engine) if is_plain else None
             if prepared is not None:
                 material, since = material_of(engine, prepared.segment), prepared.since
-                made = Made(written=prepared.written, way="ahead")
+                made = MadeSummary(written=prepared.written, way="ahead")
             else:
                 before = before or await self._let(wish.trigger, wish.focus)
                 asked = asked_for(material, (wish.focus, *before.focus))
@@ -179,7 +179,7 @@ class Compaction:
                 )
             restored = await self._restored(engine, material.segment)
         composed = compose(material, made.written, manner)
-        draft = Draft(
+        draft = CompactionDraft(
             material=material, made=made, composed=composed, restored=restored, since=since
         )
         return fitted(engine, draft, manner, line)
@@ -187,11 +187,11 @@ class Compaction:
     async def make_ready(self, engine: Engine) -> None:
         """Have notes made ready to stand for history, for when the line is reached."""
         if self.notes is not None:
-            await self.notes.make_ready(engine, self._manner(engine, Wish()))
+            await self.notes.make_ready(engine, self._manner(engine, CompactRequest()))
 
     async def _noted(
-        self, engine: Engine, wish: Wish, manner: Manner, line: int
-    ) -> tuple[Draft | None, Before | None]:
+        self, engine: Engine, wish: CompactRequest, manner: Manner, line: int
+    ) -> tuple[CompactionDraft | None, Before | None]:
         """Let notes stand for history if they can; with what hooks said, if they were asked.
 
         Who wishes for something particular, a person or a hook, is not served by notes.
@@ -234,7 +234,12 @@ class Compaction:
         return None if frame is None or _same(frame, now) else frame
 
     async def _install(
-        self, engine: Engine, draft: Draft, wish: Wish, frame: Framed | None, seconds: float
+        self,
+        engine: Engine,
+        draft: CompactionDraft,
+        wish: CompactRequest,
+        frame: Framed | None,
+        seconds: float,
     ) -> Compacted:
         """Record a draft and all that goes with it, then let others know."""
         entry = recorded(engine, draft, wish.trigger, frame=frame, seconds=seconds)
@@ -263,14 +268,14 @@ class Compaction:
             return
         material, prefix = material_of(engine, segment), engine.prefix()
 
-        async def write() -> Made:
+        async def write() -> MadeSummary:
             before = await self._let("auto", "")
             asked = asked_for(material, before.focus)
             return await self.ladder.ahead(engine, asked, prefix)
 
         self._ahead.begin(engine, asyncio.create_task(write()), segment)
 
-    def _manner(self, engine: Engine, wish: Wish) -> Manner:
+    def _manner(self, engine: Engine, wish: CompactRequest) -> Manner:
         return Manner(
             log=str(engine.log.path),
             has_history=any(tool.get("name") == HISTORY for tool in engine.frame.tools),
@@ -302,18 +307,18 @@ class Compaction:
 
 def is_taken_back(view: View) -> bool:
     """Say whether a compaction of what the view shows was undone: a veto until it must be."""
-    if not view.fate.vetoes:
+    if not view.in_force.vetoes:
         return False
     return any(
         isinstance(entry, Compacted)
-        and entry.n in view.fate.dead
+        and entry.n in view.in_force.dead
         and view.item_of(entry.first) is not None
         and view.item_of(entry.last) is not None
         for entry in view.history
     )
 
 
-def _segment(engine: Engine, wish: Wish) -> Segment:
+def _segment(engine: Engine, wish: CompactRequest) -> Segment:
     """Choose what to cover; past the line a summary that stands alone may be told again, shorter."""
     if wish.kind != "full":
         return partial_segment(engine.view, wish.kind, wish.pivot)

@@ -12,8 +12,8 @@ from typing import Protocol
 from holdfast.log.entries import AnyEntry, Directed
 from holdfast.stages.compact.digest import (
     LIMITS,
+    DigestLimits,
     Facts,
-    Limits,
     budget_for,
     digest,
     engine_part,
@@ -22,7 +22,7 @@ from holdfast.stages.compact.digest import (
 )
 from holdfast.stages.compact.digest.context import Mask
 from holdfast.stages.compact.digest.pieces import Count
-from holdfast.stages.compact.directives import Ledger, keep_ledger, tell_directives
+from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, tell_directives
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import prompt
 from holdfast.stages.compact.survival import Survival, check_survival, recent_names
@@ -46,9 +46,9 @@ class Material:
 
     segment: Segment
     facts: Facts
-    ledger: Ledger
+    ledger: DirectiveLedger
     budget_tokens: int
-    limits: Limits = LIMITS
+    limits: DigestLimits = LIMITS
 
 
 class Judged(Protocol):
@@ -93,7 +93,7 @@ def gathered(
     segment_tokens: int,
     *,
     most_tokens: int = 0,
-    limits: Limits = LIMITS,
+    limits: DigestLimits = LIMITS,
 ) -> Material:
     """Read from the log all that a summary of a segment needs."""
     facts = gather(history, segment.items)

@@ -16,11 +16,11 @@ from holdfast.log.entries import Directed
 from holdfast.stages.compact.cancelling import ENOUGH, Cancelling, cancellings, clauses, likeness
 from holdfast.stages.compact.digest import estimated_tokens
 from holdfast.stages.compact.digest.context import Mask, cite
-from holdfast.stages.compact.digest.facts import Words
+from holdfast.stages.compact.digest.facts import WordsFact
 from holdfast.stages.compact.digest.pieces import Count
 from holdfast.stages.compact.digest.words import cut, head_and_tail, one_line
 
-State: TypeAlias = Literal["open", "done", "cancelled", "replaced"]
+DirectiveState: TypeAlias = Literal["open", "done", "cancelled", "replaced"]
 
 BUDGET_TOKENS = 8_000
 """All the user's own words of every recorded session, the longest of which has 6,900 tokens."""
@@ -44,7 +44,7 @@ class Directive:
     message: int
     turn: int
     text: str
-    state: State = "open"
+    state: DirectiveState = "open"
     rests_on: int = 0
     """The message that changed its state."""
     in_part: tuple[int, ...] = ()
@@ -61,7 +61,7 @@ class Directive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
+class DirectiveLedger:
     """All directives, oldest first."""
 
     directives: tuple[Directive, ...] = ()
@@ -84,11 +84,13 @@ class Claim:
     """A change of state that a model wants, and the message it says it rests on."""
 
     message: int
-    state: State
+    state: DirectiveState
     rests_on: int
 
 
-def keep_ledger(said: Iterable[tuple[int, Words]], directed: Iterable[Directed] = ()) -> Ledger:
+def keep_ledger(
+    said: Iterable[tuple[int, WordsFact]], directed: Iterable[Directed] = ()
+) -> DirectiveLedger:
     """Fold what the user said, and the recorded changes of state, into a ledger."""
     changes = sorted(directed, key=lambda entry: entry.n)
     folding = _Folding()
@@ -100,7 +102,7 @@ def keep_ledger(said: Iterable[tuple[int, Words]], directed: Iterable[Directed] 
         folding.hear(turn, words)
     for change in changes:
         folding.direct(change)
-    return Ledger(directives=tuple(folding.directives.values()))
+    return DirectiveLedger(directives=tuple(folding.directives.values()))
 
 
 @dataclass(slots=True)
@@ -109,7 +111,7 @@ class _Folding:
 
     directives: dict[int, Directive] = field(default_factory=dict)
 
-    def hear(self, turn: int, words: Words) -> None:
+    def hear(self, turn: int, words: WordsFact) -> None:
         """Take in what the user said."""
         for cancelling in cancellings(words.text):
             self._cancel(cancelling, words.id)
@@ -132,7 +134,7 @@ class _Folding:
             if cancelling.words and _is_part(cancelling, target.text):
                 changed = replace(target, in_part=(*target.in_part, by))
             else:
-                state: State = "replaced" if cancelling.is_replacing else "cancelled"
+                state: DirectiveState = "replaced" if cancelling.is_replacing else "cancelled"
                 changed = replace(target, state=state, rests_on=by)
             self.directives[target.message] = changed
 
@@ -183,7 +185,11 @@ def read_claims(text: str) -> Iterator[Claim]:
 
 
 def accept(
-    claims: Iterable[Claim], ledger: Ledger, *, said: Collection[int], known: Collection[int]
+    claims: Iterable[Claim],
+    ledger: DirectiveLedger,
+    *,
+    said: Collection[int],
+    known: Collection[int],
 ) -> Iterator[Directed]:
     """Make entries of the claims that rest on something.
 
@@ -206,7 +212,7 @@ def accept(
 
 
 def tell_directives(
-    ledger: Ledger,
+    ledger: DirectiveLedger,
     budget_tokens: int = BUDGET_TOKENS,
     *,
     masked: Mask | None = None,
@@ -219,7 +225,7 @@ def tell_directives(
     """
     if masked:  # before anything is cut: half a secret is not recognised
         told = (replace(each, text=masked(each.text)) for each in ledger.directives)
-        ledger = Ledger(directives=tuple(told))
+        ledger = DirectiveLedger(directives=tuple(told))
     forms = {each.message: _full(each) for each in ledger.directives}
     spent = count(HEADING) + sum(count(form) for form in forms.values())
     for directive, shorter in _shrinkings(ledger):
@@ -232,7 +238,7 @@ def tell_directives(
     return "\n".join((HEADING, *forms.values())) if forms else ""
 
 
-def _shrinkings(ledger: Ledger) -> Iterator[tuple[Directive, str]]:
+def _shrinkings(ledger: DirectiveLedger) -> Iterator[tuple[Directive, str]]:
     """Yield what is shortened, in order."""
     finished = [each for each in ledger.directives if each.state != "open"]
     wanted = [each for each in ledger.directives if each.state == "open"]

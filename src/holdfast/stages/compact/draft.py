@@ -1,6 +1,6 @@
 """A compaction before it is recorded: what it covers, how long it may be, whether it helps.
 
-Pure, but for the gauge that is asked. A segment becomes `Material`, a summary of it a `Draft`,
+Pure, but for the gauge that is asked. A segment becomes `Material`, a summary of it a `CompactionDraft`,
 and a draft is made smaller until what comes of it is under the line: first with fewer files
 restored, then with a shorter summary, at last with a digest. Where not even that is enough, or
 what every request holds is over the line by itself, a `ContextOverflow` says what weighs how much.
@@ -15,7 +15,7 @@ from holdfast.log.entries import AnyEntry, Forked, SpokenContent
 from holdfast.messages import Opaque, Text, Usage
 from holdfast.messages.measure import NOTHING, Measure, measure_content
 from holdfast.stages.compact.compose import Composed, Manner, Material, compose, gathered
-from holdfast.stages.compact.fallbacks import Made
+from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.floor import floor, told
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import ask_for_summary
@@ -37,11 +37,11 @@ OVERFLOW_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class CompactionDraft:
     """A compaction that could be recorded."""
 
     material: Material
-    made: Made
+    made: MadeSummary
     composed: Composed
     restored: SpokenContent = ()
     since: int = 0
@@ -113,10 +113,15 @@ def check_helps(
     """Make sure that the shortest digest would bring the context under the line."""
     if lowest_tokens >= HIGH_FLOOR_SHARE * line:
         composed = compose(_smaller(material, SHARES[-1]), None, manner)
-        fitted(engine, Draft(material=material, made=Made(), composed=composed), manner, line)
+        fitted(
+            engine,
+            CompactionDraft(material=material, made=MadeSummary(), composed=composed),
+            manner,
+            line,
+        )
 
 
-def fitted(engine: Engine, draft: Draft, manner: Manner, line: int) -> Draft:
+def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
     """Make a draft smaller until what comes of it is under the line."""
     whole = draft.material
     for share in SHARES:
@@ -128,7 +133,7 @@ def fitted(engine: Engine, draft: Draft, manner: Manner, line: int) -> Draft:
             if after_tokens(engine, draft, restored) < (ROOM_SHARE * line if restored else line):
                 return replace(draft, restored=restored)
         if draft.made.written is not None and share == SHARES[1]:
-            draft = replace(draft, made=Made())  # a digest can be cut further than a summary
+            draft = replace(draft, made=MadeSummary())  # a digest can be cut further than a summary
     bare = replace(draft, restored=())
     if _after_by_share(engine, bare) < line:
         return bare  # the gauge is off; the next answer puts it right
@@ -136,7 +141,7 @@ def fitted(engine: Engine, draft: Draft, manner: Manner, line: int) -> Draft:
     raise ContextOverflow(told(floor(engine.view, scales_of(engine)), line, left))
 
 
-def within(engine: Engine, draft: Draft, line: int) -> Draft:
+def within(engine: Engine, draft: CompactionDraft, line: int) -> CompactionDraft:
     """Leave out of what would be restored as much as there is no room for."""
     for restored in lighter(draft.restored):
         if after_tokens(engine, draft, restored) < ROOM_SHARE * line:
@@ -160,17 +165,17 @@ def lighter(restored: SpokenContent) -> Iterator[SpokenContent]:
     yield ()
 
 
-def after_tokens(engine: Engine, draft: Draft, restored: SpokenContent) -> int:
+def after_tokens(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> int:
     """Foretell how full the window is once a draft is recorded."""
     return engine.size_tokens(_total_after(engine, draft, restored))
 
 
-def _after_by_share(engine: Engine, draft: Draft) -> float:
+def _after_by_share(engine: Engine, draft: CompactionDraft) -> float:
     """Foretell it from the share of the view that stays, which does not rest on the last usage."""
     return scales_of(engine)(_total_after(engine, draft, draft.restored))
 
 
-def _total_after(engine: Engine, draft: Draft, restored: SpokenContent) -> Measure:
+def _total_after(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> Measure:
     gone = NOTHING
     for item in draft.material.segment.items:
         if not engine.view.is_pinned(item):
@@ -204,7 +209,7 @@ def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
     )
 
 
-def told_why(draft: Draft, before: int, after: int) -> str:
+def told_why(draft: CompactionDraft, before: int, after: int) -> str:
     """Say in one line what a compaction did, for the user."""
     how = {
         "digest": "from the log, without a model",

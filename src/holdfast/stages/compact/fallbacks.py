@@ -25,7 +25,7 @@ from holdfast.settings import CompactSettings
 from holdfast.stages.compact.compose import Judged, Material
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import Written
-from holdfast.stages.compact.writing import NoSummary, Writer, truncated
+from holdfast.stages.compact.writing import NoSummary, SummaryWriter, truncated
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import Prefix
 from holdfast.view.items import render
@@ -39,7 +39,7 @@ NOBODY = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class MadeSummary:
     """A summary, or the word that none could be had and the digest has to do."""
 
     written: Judged | None = None
@@ -49,7 +49,7 @@ class Made:
     """What stands for history in a provider's own form; then it is no text of ours."""
 
 
-class Ladder:
+class Fallbacks:
     """Climbs down the rungs, and remembers how often all of them broke."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Ladder:
         is_wished: bool = False,
         by_model: bool = True,
         error: PromptTooLong | None = None,
-    ) -> Made:
+    ) -> MadeSummary:
         """Have the summary written by the first rung that holds.
 
         `is_wished` says that a person asks for it; `error` that the whole conversation is
@@ -77,9 +77,9 @@ class Ladder:
         """
         settings = engine.settings.compact
         if engine.ask is None or not settings.model or not by_model:
-            return Made()
+            return MadeSummary()
         if self.is_broken(settings) and not is_wished:
-            return Made()
+            return MadeSummary()
         for name, way in _rungs(engine, _writer(engine, asked), material, error):
             try:
                 async with asyncio.timeout(settings.rung_seconds):
@@ -93,18 +93,18 @@ class Ladder:
                 self.failures = 0
                 return made
         self.failures += 1
-        return Made()
+        return MadeSummary()
 
-    async def ahead(self, engine: Engine, asked: str, prefix: Prefix) -> Made:
+    async def ahead(self, engine: Engine, asked: str, prefix: Prefix) -> MadeSummary:
         """Have the summary written on a fork of what is sent now, for later; raise if it fails."""
         written = await replace(_writer(engine, asked), retries=None).on_fork(prefix)
         self.failures = 0
-        return Made(written=written, way="ahead")
+        return MadeSummary(written=written, way="ahead")
 
 
-def _writer(engine: Engine, asked: str) -> Writer:
+def _writer(engine: Engine, asked: str) -> SummaryWriter:
     assert engine.ask is not None
-    return Writer(
+    return SummaryWriter(
         ask=engine.ask,
         model=engine.model,
         able=capabilities(engine.model),
@@ -114,22 +114,24 @@ def _writer(engine: Engine, asked: str) -> Writer:
 
 
 def _rungs(
-    engine: Engine, writer: Writer, material: Material, error: PromptTooLong | None
-) -> Iterator[tuple[str, Callable[[], Awaitable[Made]]]]:
+    engine: Engine, writer: SummaryWriter, material: Material, error: PromptTooLong | None
+) -> Iterator[tuple[str, Callable[[], Awaitable[MadeSummary]]]]:
     """Yield the ways that are open, the best first."""
     segment = material.segment
     window = engine.fullness().window.limit_tokens
     piece_chars = int(window * PIECE_SHARE * PIECE_CHARS_PER_TOKEN)
 
-    def told(way: str, write: Callable[[], Awaitable[Written]]) -> Callable[[], Awaitable[Made]]:
-        async def made() -> Made:
-            return Made(written=await write(), way=way)
+    def told(
+        way: str, write: Callable[[], Awaitable[Written]]
+    ) -> Callable[[], Awaitable[MadeSummary]]:
+        async def made() -> MadeSummary:
+            return MadeSummary(written=await write(), way=way)
 
         return made
 
-    async def provided() -> Made:
+    async def provided() -> MadeSummary:
         block = await writer.by_provider(prefix_up_to(engine, segment))
-        return Made(written=Written(sections={}), way="provider", block=block)
+        return MadeSummary(written=Written(sections={}), way="provider", block=block)
 
     if error is None and may_provide(engine, segment):
         yield "provider", provided

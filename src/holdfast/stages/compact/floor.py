@@ -21,14 +21,14 @@ TOOL_ADVICE = "an agent that is given fewer tools (`tools=`) goes without it"
 MCP = "mcp__"
 """How the names of tools begin that a server brings."""
 
-Kind: TypeAlias = Literal["tools", "system", "instructions", "pinned", "restored", "waiting"]
+FloorKind: TypeAlias = Literal["tools", "system", "instructions", "pinned", "restored", "waiting"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
     """One thing that cannot be compacted away."""
 
-    kind: Kind
+    kind: FloorKind
     name: str
     tokens: int
     advice: str
@@ -43,7 +43,7 @@ def floor(view: View, weigh: Callable[[Measure], float]) -> list[Weight]:
     return sorted((part for part in found if part.tokens), key=lambda part: -part.tokens)
 
 
-_Part: TypeAlias = tuple[Kind, str, Measure, str]
+_Part: TypeAlias = tuple[FloorKind, str, Measure, str]
 
 
 def _parts(view: View) -> Iterator[_Part]:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry
 from holdfast.stages.compact.compose import Composed, Manner, Material, compose, gathered
-from holdfast.stages.compact.draft import LINE_SHARE, Draft, after_tokens, scales_of
-from holdfast.stages.compact.fallbacks import Made
+from holdfast.stages.compact.draft import LINE_SHARE, CompactionDraft, after_tokens, scales_of
+from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.segment import Segment, segment_before
 from holdfast.stages.notes.due import scaled
 from holdfast.stages.notes.keeping import Enough, Judgement, kept_from, last_whole
-from holdfast.stages.notes.notes import Noting, judged_upto
+from holdfast.stages.notes.notes import Notes, judged_upto
 from holdfast.stages.prefix_lock import drops_thinking, may_move
 from holdfast.turn.engine import Engine
 
@@ -56,7 +56,7 @@ class Ready:
 class FromNotes:
     """Lets one session's notes stand for its history."""
 
-    def __init__(self, noting: Noting) -> None:
+    def __init__(self, noting: Notes) -> None:
         self._noting = noting
         self._ready: Ready | None = None
 
@@ -86,7 +86,7 @@ class FromNotes:
 
     async def draft(
         self, engine: Engine, manner: Manner, line: int, *, must: bool = False
-    ) -> Draft | None:
+    ) -> CompactionDraft | None:
         """Give a compaction made from notes, but for what is restored; none if it cannot be.
 
         `must` says that the window is full, whatever thinking is still at work.
@@ -104,9 +104,9 @@ class FromNotes:
         segment = self._segment(engine, ready.basis.cursor) if ready else None
         if ready is None or segment is None:
             return None
-        draft = Draft(
+        draft = CompactionDraft(
             material=replace(ready.material, segment=segment),
-            made=Made(written=ready.basis.judgement, way=WAY),
+            made=MadeSummary(written=ready.basis.judgement, way=WAY),
             composed=ready.composed,
             since=since,
         )

@@ -53,7 +53,7 @@ def _silent(line: str) -> None:
 
 
 @dataclass(slots=True, kw_only=True)
-class Surroundings:
+class CompactionHooks:
     """What whoever holds the session adds to its compactions."""
 
     before: Callable[[Trigger, str], Awaitable[Before]] = _nothing_before

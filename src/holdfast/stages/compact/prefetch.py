@@ -9,10 +9,10 @@ it cost is said.
 import asyncio
 from dataclasses import dataclass
 
-from holdfast.log.entries import Failed, Framed, Redone, Shaped, Spilled, Switched, Undone
+from holdfast.log.entries import Failed, Framed, Redone, Spilled, Switched, Undone, ViewChange
 from holdfast.stages.compact.compose import Judged
 from holdfast.stages.compact.draft import spent_in
-from holdfast.stages.compact.fallbacks import Made
+from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.segment import Segment, segment_before
 from holdfast.stages.prefix_lock import drops_thinking, may_move
 from holdfast.turn.engine import Engine
@@ -22,7 +22,7 @@ WHAT = "compact: ahead"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedSummary:
     """A summary that can be used, and what it covers."""
 
     segment: Segment
@@ -33,13 +33,13 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _UnderWay:
-    task: "asyncio.Task[Made]"
+    task: "asyncio.Task[MadeSummary]"
     last: int
     """The last message it covers."""
     since: int
 
 
-class Ahead:
+class Prefetch:
     """The summary under way, if there is one."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Ahead:
         """Say whether one was begun and not yet taken or thrown away."""
         return self._under_way is not None
 
-    def begin(self, engine: Engine, task: "asyncio.Task[Made]", segment: Segment) -> None:
+    def begin(self, engine: Engine, task: "asyncio.Task[MadeSummary]", segment: Segment) -> None:
         """Take note of a summary that is being written."""
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._under_way = _UnderWay(task=task, last=segment.last, since=len(engine.view.history))
@@ -62,7 +62,7 @@ class Ahead:
             return False
         return self._covered(engine, one) is not None and not _may_keep(engine)
 
-    async def take(self, engine: Engine) -> Prepared | None:
+    async def take(self, engine: Engine) -> PreparedSummary | None:
         """Give the summary with what it covers, if it can be used; it is gone after this."""
         one = self._under_way
         if one is None:
@@ -78,9 +78,9 @@ class Ahead:
         made = await self._made(engine, one.task)
         if made is None or made.written is None:
             return None
-        return Prepared(segment=segment, written=made.written, since=one.since)
+        return PreparedSummary(segment=segment, written=made.written, since=one.since)
 
-    async def _made(self, engine: Engine, task: "asyncio.Task[Made]") -> Made | None:
+    async def _made(self, engine: Engine, task: "asyncio.Task[MadeSummary]") -> MadeSummary | None:
         """Wait for what is being written; whatever goes wrong there is a failure of it alone."""
         try:
             await asyncio.wait((task,), timeout=engine.settings.compact.rung_seconds)
@@ -129,7 +129,7 @@ def _moves(entry: object, last: int) -> bool:
     """Say whether an entry can change what had been sent up to a message."""
     if isinstance(entry, Spilled):  # of a result that came with a later message
         return any(n <= last for n in entry.rests_on)
-    return isinstance(entry, Shaped | Framed | Switched | Undone | Redone)
+    return isinstance(entry, ViewChange | Framed | Switched | Undone | Redone)
 
 
 def _may_keep(engine: Engine) -> bool:

@@ -15,8 +15,8 @@ from pathlib import Path
 from holdfast.log.entries import SpokenContent
 from holdfast.messages import JsonObject, Text, text_of
 from holdfast.messages.measure import measure_content
-from holdfast.tools.context import Workplace
-from holdfast.tools.files import Files, Seen
+from holdfast.tools.context import ToolContext
+from holdfast.tools.files import Files, SeenFile
 from holdfast.tools.protocol import Outcome
 from holdfast.tools.read import MAX_LINES, READ
 from holdfast.tools.recovered import restored_head
@@ -37,7 +37,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class RereadRoom:
     """How much may be shown."""
 
     files: int
@@ -52,13 +52,13 @@ class Again:
     path: Path
     content: SpokenContent
     tokens: int
-    seen: Seen
+    seen: SeenFile
 
 
 async def read_again(
     wanted: Sequence[Wanted],
-    workplace: Workplace,
-    room: Room,
+    tool_context: ToolContext,
+    room: RereadRoom,
     may_read: Callable[[Path], bool],
 ) -> list[Again]:
     """Read the first files that can be read and fit, together, in the order they are wanted."""
@@ -69,7 +69,7 @@ async def read_again(
         if missing <= 0 or not rest:
             break
         batch, rest = rest[:missing], rest[missing:]
-        tasks = (_read(each, workplace, room, may_read) for each in batch)
+        tasks = (_read(each, tool_context, room, may_read) for each in batch)
         for again in await asyncio.gather(*tasks):
             if again is not None and spent + again.tokens <= room.all_tokens:
                 spent += again.tokens
@@ -78,25 +78,25 @@ async def read_again(
 
 
 async def _read(
-    wanted: Wanted, workplace: Workplace, room: Room, may_read: Callable[[Path], bool]
+    wanted: Wanted, tool_context: ToolContext, room: RereadRoom, may_read: Callable[[Path], bool]
 ) -> Again | None:
     """Read one file within its budget; nothing if that cannot be."""
     if not may_read(wanted.path):
         return None
-    again = await _attempt(wanted, workplace, room.each_tokens)
+    again = await _attempt(wanted, tool_context, room.each_tokens)
     if again is None and wanted.first > 1:  # it has become shorter
-        again = await _attempt(Wanted(path=wanted.path), workplace, room.each_tokens)
+        again = await _attempt(Wanted(path=wanted.path), tool_context, room.each_tokens)
     if again is None or again.tokens <= room.each_tokens:
         return again
     lines = _fitting(again, room.each_tokens)
     if not lines:
         return None
-    shorter = await _attempt(replace(wanted, limit=lines), workplace, room.each_tokens)
+    shorter = await _attempt(replace(wanted, limit=lines), tool_context, room.each_tokens)
     return shorter if shorter and shorter.tokens <= room.each_tokens else None
 
 
-async def _attempt(wanted: Wanted, workplace: Workplace, each_tokens: int) -> Again | None:
-    place = replace(workplace, files=Files(), is_fork=True)
+async def _attempt(wanted: Wanted, tool_context: ToolContext, each_tokens: int) -> Again | None:
+    place = replace(tool_context, files=Files(), is_fork=True)
     given: JsonObject = {
         "file_path": str(wanted.path),
         "offset": wanted.first,

@@ -19,10 +19,10 @@ from holdfast.messages import Text
 from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.request.instructions.places import LOCAL, SHARED
 from holdfast.settings import CompactSettings
-from holdfast.stages.compact.reread import Again, Room, Wanted, read_again, tokens_of
+from holdfast.stages.compact.reread import Again, RereadRoom, Wanted, read_again, tokens_of
 from holdfast.stages.compact.retained import is_whole, kept_rounds, shown_paths
 from holdfast.stages.compact.segment import Segment
-from holdfast.tools.context import Todo, Workplace
+from holdfast.tools.context import Todo, ToolContext
 from holdfast.tools.files import Files
 from holdfast.tools.plan import EXIT_PLAN, plan_file
 from holdfast.tools.recovered import (
@@ -33,7 +33,7 @@ from holdfast.tools.recovered import (
     touched_files,
     used_skills,
 )
-from holdfast.tools.shells import Background
+from holdfast.tools.shells import BackgroundCommand
 from holdfast.tools.todo import TODO_WRITE
 from holdfast.view import View
 from holdfast.view.items import Round
@@ -57,7 +57,7 @@ def _nobody() -> Iterable[str]:
 class Restoring:
     """Gathers what one session is shown again after its history was compacted."""
 
-    workplace: Workplace
+    tool_context: ToolContext
     view: Callable[[], View]
     settings: CompactSettings
     window_tokens: Callable[[], int] = lambda: PLAIN_WINDOW_TOKENS
@@ -82,7 +82,7 @@ class Restoring:
             *self._todos(view, kept),
             *plan,
             *self._skills(view, kept),
-            *running(self.workplace.shells.background.values(), self.agents()),
+            *running(self.tool_context.shells.background.values(), self.agents()),
             *self.listings(),
         )
         files = tuple(block for each in again for block in each.content)
@@ -91,9 +91,9 @@ class Restoring:
     def resume(self) -> None:
         """Know again, from the log, what an unbroken session would know of files and todos."""
         view = self.view()
-        recall(self.workplace, view.history, last_boundary(view.history, view.fate.dead))
+        recall(self.tool_context, view.history, last_boundary(view.history, view.in_force.dead))
 
-    def settle(self, entry: Compacted) -> None:
+    def mark_shown(self, entry: Compacted) -> None:
         """Forget which files the model had before it, but for those it still has.
 
         What was prepared counts only as far as it was recorded: a file for which there was no
@@ -106,23 +106,23 @@ class Restoring:
             for block in each.content
         ]
         shown = [each for each in self._again if all(block in blocks for block in each.content)]
-        self.workplace.files = self._known(shown, self._kept)
+        self.tool_context.files = self._known(shown, self._kept)
         self._again = self._kept = ()
 
     async def _read(self, view: View, kept: Sequence[Round]) -> list[Again]:
         wanted = list(self._wanted(view, kept))
-        room = Room(
+        room = RereadRoom(
             files=self.settings.restore_files,
             each_tokens=self._scaled(self.settings.restore_file_tokens),
             all_tokens=self._scaled(self.settings.restore_tokens),
         )
-        return await read_again(wanted, self.workplace, room, self.may_read)
+        return await read_again(wanted, self.tool_context, room, self.may_read)
 
     def _wanted(self, view: View, kept: Sequence[Round]) -> Iterator[Wanted]:
         """Yield files worth showing, newest first: by what is known here, then by the log."""
         touched = touched_files(view.history)
         named = {self._real(each.path): each for each in reversed(touched)}
-        known = [seen.path for seen in self.workplace.files.newest_first()]
+        known = [seen.path for seen in self.tool_context.files.newest_first()]
         passed = {self._real(path) for path in shown_paths(kept)} | self._instructions(view)
         for path in (*known, *(self._real(each.path) for each in touched)):
             if path in passed or self._is_apart(path):
@@ -134,7 +134,7 @@ class Restoring:
             )
 
     def _real(self, path: str) -> Path:
-        return self.workplace.resolve(path).resolve()
+        return self.tool_context.resolve(path).resolve()
 
     def _instructions(self, view: View) -> set[Path]:
         frame = view.frame.sources if view.frame else ()
@@ -144,32 +144,32 @@ class Restoring:
         """Say whether a file comes before the model by other ways, or is none of the project's."""
         if path.name in (*LOCAL, *(Path(name).name for name in SHARED)) or OURS in path.parts:
             return True
-        home = self.workplace.home.resolve()
+        home = self.tool_context.home.resolve()
         return path.is_relative_to(home) and not any(
-            path.is_relative_to(root.resolve()) for root in self.workplace.more_roots
+            path.is_relative_to(root.resolve()) for root in self.tool_context.more_roots
         )
 
     def _known(self, again: Iterable[Again], kept: Sequence[Round]) -> Files:
         """Work out which files are before the model afterwards: those shown again, those kept."""
         files = Files(
-            max_files=self.workplace.files.max_files, max_bytes=self.workplace.files.max_bytes
+            max_files=self.tool_context.files.max_files, max_bytes=self.tool_context.files.max_bytes
         )
         still = {self._real(path) for path in shown_paths(kept)}
-        seen = [each for each in self.workplace.files.newest_first() if each.path in still]
+        seen = [each for each in self.tool_context.files.newest_first() if each.path in still]
         for each in reversed((*(each.seen for each in again), *seen)):
             files.record(each)
         return files
 
     def _todos(self, view: View, kept: Sequence[Round]) -> Iterator[str]:
-        todos = self.workplace.todos or last_todos(view.history)
+        todos = self.tool_context.todos or last_todos(view.history)
         is_there = any(use.name == TODO_WRITE.name for item in kept for use in item.tool_uses())
         if not is_there and any(todo.status != "completed" for todo in todos):
             yield "\n".join(("[Restored todos]", *map(_todo, todos)))
 
     async def _plan(self) -> list[str]:
         """Give the plan, if there is one, and the word that it is still being made."""
-        plan = self.workplace.plan
-        file = plan.file or plan_file(self.workplace)
+        plan = self.tool_context.plan
+        file = plan.file or plan_file(self.tool_context)
         text = (await asyncio.to_thread(_text_of, file)).strip()
         told = []
         if text:
@@ -202,7 +202,7 @@ class Restoring:
         return min(tokens, tokens * self.window_tokens() // PLAIN_WINDOW_TOKENS)
 
 
-def running(shells: Iterable[Background], agents: Iterable[str]) -> Iterator[str]:
+def running(shells: Iterable[BackgroundCommand], agents: Iterable[str]) -> Iterator[str]:
     """Tell which commands and agents run, or have ended unseen; nothing where there are none."""
     lines = [line for line in map(_shell, shells) if line]
     lines += agents
@@ -210,7 +210,7 @@ def running(shells: Iterable[Background], agents: Iterable[str]) -> Iterator[str
         yield "\n".join(("[Still there after compacting]", *lines))
 
 
-def _shell(shell: Background) -> str:
+def _shell(shell: BackgroundCommand) -> str:
     status = shell.running.status
     command = " ".join(shell.command.split())
     command = command if len(command) <= COMMAND_CHARS else f"{command[:COMMAND_CHARS]}…"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from holdfast.errors import RequestRejected
 from holdfast.log.entries import Compacted
 from holdfast.messages import text_of
-from holdfast.stages.compact.summary import Kind
+from holdfast.stages.compact.summary import SummaryKind
 from holdfast.view import View
 from holdfast.view.items import Item, Spoken
 
@@ -23,7 +23,7 @@ class Segment:
     """A run of items to be replaced by a summary."""
 
     items: tuple[Item, ...]
-    kind: Kind = "full"
+    kind: SummaryKind = "full"
     kept: tuple[int, int] | None = None
     """The first and the last message that stay word for word beside the summary."""
     pivot: str = ""
@@ -67,7 +67,7 @@ def segment_before(view: View, start: int) -> Segment | None:
     return Segment(items=items, kind="up_to" if kept else "full", kept=kept)
 
 
-def partial_segment(view: View, kind: Kind, pivot: int) -> Segment:
+def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
     """Cover what lies from a message on, or up to and with it.
 
     A message that no longer shows, or one that leaves nothing to cover, is refused.
@@ -96,7 +96,7 @@ def _not_there(view: View, n: int) -> str:
     covers = (
         entry
         for entry in reversed(view.history)
-        if isinstance(entry, Compacted) and entry.n not in view.fate.dead
+        if isinstance(entry, Compacted) and entry.n not in view.in_force.dead
     )
     by = next((entry.n for entry in covers if entry.first <= n <= entry.last), None)
     if by is None:

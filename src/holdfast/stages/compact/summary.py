@@ -15,8 +15,8 @@ from holdfast.stages.compact.digest.headings import parts
 from holdfast.stages.compact.digest.words import cut, one_line
 from holdfast.stages.compact.directives import Directive
 
-Kind: TypeAlias = Literal["full", "from", "up_to"]
-Fault: TypeAlias = Literal["empty", "tool_call", "cut_off", "sections", "refused"]
+SummaryKind: TypeAlias = Literal["full", "from", "up_to"]
+SummaryFault: TypeAlias = Literal["empty", "tool_call", "cut_off", "sections", "refused"]
 """What was wrong with an answer that is no summary."""
 
 HEADINGS = {
@@ -67,7 +67,7 @@ def prompt(name: str) -> str:
 
 
 def ask_for_summary(
-    kind: Kind = "full",
+    kind: SummaryKind = "full",
     *,
     focus: Iterable[str] = (),
     directives: Iterable[Directive] = (),
@@ -91,7 +91,7 @@ def ask_for_summary(
     return "\n\n".join(parts)
 
 
-def read_summary(text: str, stop_reason: str) -> Written | Fault:
+def read_summary(text: str, stop_reason: str) -> Written | SummaryFault:
     """Take an answer apart, or say why it is no summary."""
     match stop_reason:
         case "max_tokens" | "model_context_window_exceeded":

@@ -13,17 +13,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.messages import Json, Text, text_of
-from holdfast.stages.compact.digest import LIMITS, Limits, estimated_tokens
-from holdfast.stages.compact.digest.names import Kind, named_in
+from holdfast.stages.compact.digest import LIMITS, DigestLimits, estimated_tokens
+from holdfast.stages.compact.digest.names import NameKind, named_in
 from holdfast.stages.compact.digest.pieces import Count
 from holdfast.view.items import Item, Round, Spoken
 
 HEADING = "Names in use lately that are not above:"
 
-_ORDER: tuple[Kind, ...] = ("path", "id", "address", "flag", "name", "number")
+_ORDER: tuple[NameKind, ...] = ("path", "id", "address", "flag", "name", "number")
 """The order of the index: what cannot be guessed comes first, bare numbers last."""
 
-_PLURAL: dict[Kind, str] = {
+_PLURAL: dict[NameKind, str] = {
     "path": "paths",
     "id": "ids",
     "address": "addresses",
@@ -37,8 +37,8 @@ _PLURAL: dict[Kind, str] = {
 class Names:
     """Names by use: those in words before those only in tools' inputs, then the most used first."""
 
-    said: dict[str, Kind]
-    seen: dict[str, Kind]
+    said: dict[str, NameKind]
+    seen: dict[str, NameKind]
     """In tool results only."""
 
 
@@ -67,7 +67,7 @@ class Survival:
 
 
 def recent_names(
-    items: Sequence[Item], directives: Iterable[str] = (), limits: Limits = LIMITS
+    items: Sequence[Item], directives: Iterable[str] = (), limits: DigestLimits = LIMITS
 ) -> Names:
     """Gather the names that were in use at the end of a segment, and in what the user wants."""
     rounds = [item for item in items if isinstance(item, Round)][-limits.current_rounds :]
@@ -76,7 +76,7 @@ def recent_names(
     spoken = _counted((*texts, *directives, *(t for r in rounds for t in _spoken(r))))
     given = _counted(t for r in rounds for t in _given(r))
     said = spoken | {name: kind for name, kind in given.items() if name not in spoken}
-    seen: dict[str, Kind] = {}
+    seen: dict[str, NameKind] = {}
     for result in (result for r in rounds for result in r.results):
         seen.update(named_in(text_of(result.content)))
     return Names(
@@ -101,10 +101,10 @@ def check_survival(
     )
 
 
-def _counted(texts: Iterable[str]) -> dict[str, Kind]:
+def _counted(texts: Iterable[str]) -> dict[str, NameKind]:
     """Gather the names of texts, those in most texts first."""
     times: Counter[str] = Counter()
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, NameKind] = {}
     for text in texts:
         found = named_in(text)
         times.update(found.keys())
@@ -136,7 +136,7 @@ def _strings(value: Json) -> Iterator[str]:
             yield str(value)
 
 
-def _ordered(missing: dict[str, Kind], text: str) -> list[tuple[str, Kind]]:
+def _ordered(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKind]]:
     """Put what could not be guessed first; a path the text names, or that may be none, after names."""
     paths = [name for name, kind in missing.items() if kind == "path"]
     known = {path for path in paths if _file(path) in text or not _FILE.search(path)}
@@ -155,9 +155,11 @@ def _file(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def _index(missing: list[tuple[str, Kind]], budget_tokens: int, count: Count) -> tuple[str, int]:
+def _index(
+    missing: list[tuple[str, NameKind]], budget_tokens: int, count: Count
+) -> tuple[str, int]:
     """List names by kind while they fit; one that another listed name holds is there already."""
-    chosen: dict[Kind, list[str]] = {}
+    chosen: dict[NameKind, list[str]] = {}
     spent = count(HEADING)
     listed = 0
     for name, kind in missing:

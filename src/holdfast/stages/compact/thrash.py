@@ -55,7 +55,7 @@ class Culprit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stopped:
+class ThrashStopped:
     """What was done against it."""
 
     said: str
@@ -70,7 +70,7 @@ class Guard:
         self.restores = True
         """Whether files and plans are shown again after a compaction."""
 
-    def stop(self, engine: Engine) -> Stopped:
+    def stop(self, engine: Engine) -> ThrashStopped:
         """Find what refills the window, act on it and say what was done; raise if nothing helps."""
         line = engine.fullness().window.auto_tokens
         culprits = find_culprits(engine.view, scales_of(engine), line)
@@ -89,7 +89,7 @@ class Guard:
             done.append("no model is asked for a summary any more unless you ask for one")
         said = f"{why}; {', '.join(done) or 'this summary is made from the log, at no cost'}"
         engine.record(Failed(what=WHAT, error=said))
-        return Stopped(said=said, has_room=has_room)
+        return ThrashStopped(said=said, has_room=has_room)
 
     def _acted(self, engine: Engine, culprits: list[Culprit], line: int, why: str) -> Iterator[str]:
         """Act on the heaviest first, until there is room; say what was done."""
@@ -125,7 +125,7 @@ def is_thrashing(view: View, settings: CompactSettings) -> bool:
         match entry:
             case Replied(usage=usage) if usage is not None and answers is not None:
                 answers += 1
-            case Compacted(trigger="auto" | "reactive") if entry.n not in view.fate.dead:
+            case Compacted(trigger="auto" | "reactive") if entry.n not in view.in_force.dead:
                 is_quick = answers is not None and answers <= settings.thrash_turns
                 streak, answers = streak + 1 if is_quick else 0, 0
             case Failed(what=what) if what == WHAT:

@@ -30,8 +30,8 @@ from holdfast.messages import (
 from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS, Capabilities
 from holdfast.models.retry import Retries
 from holdfast.stages.compact.digest.words import head_and_tail
-from holdfast.stages.compact.summary import Fault, Written, prompt, read_summary
-from holdfast.turn.fork import Ask, ForkReply, ForkRequest, Prefix
+from holdfast.stages.compact.summary import SummaryFault, Written, prompt, read_summary
+from holdfast.turn.fork import AskFork, ForkReply, ForkRequest, Prefix
 from holdfast.view.items import Item, Spoken, render
 
 SOURCE = "compact"
@@ -58,12 +58,12 @@ PIECE_RESULT_CHARS = 2_000
 class NoSummary(HoldfastError):
     """An answer came, and it is no summary."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: SummaryFault) -> None:
         self.fault = fault
         super().__init__(f"the answer is no summary: {_SAID[fault]}")
 
 
-_SAID: dict[Fault, str] = {
+_SAID: dict[SummaryFault, str] = {
     "empty": "it has no text",
     "tool_call": "a tool was called instead",
     "cut_off": "it was cut off at the output limit",
@@ -73,10 +73,10 @@ _SAID: dict[Fault, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writer:
+class SummaryWriter:
     """What every way of asking needs."""
 
-    ask: Ask
+    ask: AskFork
     model: str
     able: Capabilities
     asked: str

@@ -15,24 +15,24 @@ from holdfast.log.secrets import masked
 from holdfast.stages.compact.digest.errors import has_error
 from holdfast.stages.compact.digest.extract import extract, originals
 from holdfast.stages.compact.digest.facts import (
-    Answer,
-    Change,
-    Command,
+    AnswerFact,
+    ChangeFact,
+    CommandFact,
     Facts,
     Interruption,
     Look,
-    Plan,
+    PlanFact,
     Report,
-    Step,
-    Task,
+    StepFact,
+    TaskFact,
     Thought,
-    Todo,
-    Turn,
-    Words,
+    TodoFact,
+    TurnFacts,
+    WordsFact,
 )
 from holdfast.stages.compact.digest.files import touched
 from holdfast.stages.compact.digest.gist import conclusions
-from holdfast.stages.compact.digest.outcome import commits_in, only_looks, telling
+from holdfast.stages.compact.digest.outcome import commits_in, only_looks, telling_lines
 from holdfast.stages.compact.digest.todos import Todos
 from holdfast.stages.compact.digest.words import cut, one_line
 from holdfast.view.items import Item, Round
@@ -67,7 +67,7 @@ class File:
 
 
 @dataclass(slots=True, kw_only=True)
-class Ran:
+class CommandRun:
     """One command line, however often it was run."""
 
     text: str
@@ -92,35 +92,37 @@ class Deeds:
     """What was done in one turn."""
 
     number: int
-    words: Words | None = None
+    words: WordsFact | None = None
     changed: Counter[str] = field(default_factory=Counter)
     read: int = 0
     commands: int = 0
-    answer: Answer | None = None
+    answer: AnswerFact | None = None
     is_interrupted: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
-class Account:
+class SessionAccount:
     """Everything counted so far."""
 
     mask: Callable[[str], str] = masked
     turns: list[Deeds] = field(default_factory=list)
     files: dict[str, File] = field(default_factory=dict)
-    commands: dict[str, Ran] = field(default_factory=dict)
+    commands: dict[str, CommandRun] = field(default_factory=dict)
     mistakes: dict[tuple[str, str], Mistake] = field(default_factory=dict)
     learnt: dict[str, int] = field(default_factory=dict)
     commits: dict[str, int] = field(default_factory=dict)
-    plans: list[Plan] = field(default_factory=list)
-    tasks: dict[str, Task] = field(default_factory=dict)
-    recent: list[Change] = field(default_factory=list)
+    plans: list[PlanFact] = field(default_factory=list)
+    tasks: dict[str, TaskFact] = field(default_factory=dict)
+    recent: list[ChangeFact] = field(default_factory=list)
     upto: int = 0
     """The place of the last item that was counted."""
     _todos: Todos = field(default_factory=Todos)
     _said: int = 0
 
     @classmethod
-    def of(cls, history: Iterable[AnyEntry], mask: Callable[[str], str] = masked) -> "Account":
+    def of(
+        cls, history: Iterable[AnyEntry], mask: Callable[[str], str] = masked
+    ) -> "SessionAccount":
         """Count a whole log, whatever was compacted in it."""
         account = cls(mask=mask)
         account.follow(originals(history))
@@ -140,10 +142,10 @@ class Account:
         self._take(new)
 
     @property
-    def todos(self) -> tuple[Todo, ...]:
+    def todos(self) -> tuple[TodoFact, ...]:
         """The list of what is to be done, in its last state."""
         return tuple(
-            Todo(text=self.mask(todo.text), state=todo.state, id=todo.id)
+            TodoFact(text=self.mask(todo.text), state=todo.state, id=todo.id)
             for todo in self._todos.listed()
         )
 
@@ -161,34 +163,34 @@ class Account:
                     self._todos.take(use, item.result_of(use.id), item.id)
         self.upto = max(self.upto, items[-1].order)
 
-    def _turn(self, turn: Turn) -> None:
+    def _turn(self, turn: TurnFacts) -> None:
         if turn.words is not None or not self.turns:
             self.turns.append(Deeds(number=turn.number, words=turn.words))
             self._said = max(self._said, turn.number)
         for step in turn.steps:
             self._step(self.turns[-1], step)
 
-    def _step(self, deeds: Deeds, step: Step) -> None:
+    def _step(self, deeds: Deeds, step: StepFact) -> None:
         match step:
-            case Answer():
+            case AnswerFact():
                 deeds.answer = step
             case Thought(id=id, text=text):
                 self._learn(text, id)
-            case Change():
+            case ChangeFact():
                 self._change(deeds, step)
             case Look(kind="read", path=path, error="", id=id):
                 deeds.read += 1
                 file = self._file(path, id)
                 file.reads += 1
-            case Command():
+            case CommandFact():
                 self._command(deeds, step)
-            case Look(id=id, error=error) | Words(id=id, error=error) if error:
+            case Look(id=id, error=error) | WordsFact(id=id, error=error) if error:
                 self._mistake(id, _subject(step), error)
             case Report(id=id, is_error=True, text=text):
                 self._mistake(id, f"{step.tool} {step.about}", text)
-            case Words(id=id, via="refusal", text=text, about=about):
+            case WordsFact(id=id, via="refusal", text=text, about=about):
                 self._mistake(id, f"the user refused {about}", text)
-            case Plan(is_approved=True):
+            case PlanFact(is_approved=True):
                 self.plans.append(step)
             case Interruption():
                 deeds.is_interrupted = True
@@ -198,7 +200,7 @@ class Account:
         file.last = id
         return file
 
-    def _change(self, deeds: Deeds, step: Change) -> None:
+    def _change(self, deeds: Deeds, step: ChangeFact) -> None:
         if step.error:
             self._mistake(step.id, _subject(step), step.error)
             return
@@ -208,7 +210,7 @@ class Account:
         file.names.update(touched([step]))
         self.recent = [*self.recent[-9:], step]
 
-    def _command(self, deeds: Deeds, step: Command) -> None:
+    def _command(self, deeds: Deeds, step: CommandFact) -> None:
         deeds.commands += 1
         self.commits.update(
             (f"{c.hash} on {c.branch}: {c.subject}", step.id) for c in commits_in(step.output)
@@ -219,12 +221,12 @@ class Account:
         if only_looks(step.text):
             return
         text = cut(one_line(step.text), COMMAND_CHARS)
-        ran = self.commands.pop(text, Ran(text=text))
+        ran = self.commands.pop(text, CommandRun(text=text))
         self.commands[text] = ran  # the newest stands last
         ran.times += 1
         ran.failed += is_failing
         ran.is_failing, ran.last = is_failing, step.id
-        ran.outcome = telling(step.output, OUTCOME_CHARS)
+        ran.outcome = telling_lines(step.output, OUTCOME_CHARS)
         _forget(self.commands, COMMANDS)
 
     def _mistake(self, id: int, what: str, error: str) -> None:
@@ -246,14 +248,14 @@ def _forget(known: dict[_Key, _Known], most: int) -> None:
         del known[next(iter(known))]
 
 
-def _subject(step: Step) -> str:
+def _subject(step: StepFact) -> str:
     match step:
-        case Change(path=path):
+        case ChangeFact(path=path):
             return f"change {path}"
         case Look(kind="read", path=path):
             return f"read {path}"
         case Look(pattern=pattern):
             return f"search {pattern}"
-        case Words(about=about):
+        case WordsFact(about=about):
             return about
     return ""

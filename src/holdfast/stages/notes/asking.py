@@ -10,18 +10,18 @@ from pathlib import Path
 
 from holdfast.settings import NotesSettings
 from holdfast.stages.compact.digest import estimated_tokens
-from holdfast.stages.notes.page import Page, read_template
+from holdfast.stages.notes.page import NotesPage, read_template
 
 FAVOURED = '"Current state" and "Errors and corrections"'
 """What a reader misses first."""
 
 
-def template(home: Path) -> Page:
+def template(home: Path) -> NotesPage:
     """Read the sections of the notes: the user's, or ours."""
     return read_template(_own(home, "template.md") or _ours("template"))
 
 
-def ask_for_update(page: Page, file: Path, settings: NotesSettings, home: Path) -> str:
+def ask_for_update(page: NotesPage, file: Path, settings: NotesSettings, home: Path) -> str:
     """Write what a model is asked, with the notes as they are."""
     words = _own(home, "prompt.md") or _ours("update")
     values = {
@@ -35,7 +35,7 @@ def ask_for_update(page: Page, file: Path, settings: NotesSettings, home: Path) 
     return words.strip()
 
 
-def reminders(page: Page, settings: NotesSettings) -> list[str]:
+def reminders(page: NotesPage, settings: NotesSettings) -> list[str]:
     """Say which sections, or whether all of it, must be condensed."""
     sizes = {heading: estimated_tokens(text) for heading, text in page.written().items() if text}
     said = [

@@ -12,7 +12,7 @@ from holdfast.settings import NotesSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class NotesProgress:
     """What has happened since the notes were last brought up to date."""
 
     used_tokens: int
@@ -24,7 +24,7 @@ class Progress:
     """The last answer called no tool."""
 
 
-def is_due(progress: Progress, settings: NotesSettings, window_tokens: int) -> bool:
+def is_due(progress: NotesProgress, settings: NotesSettings, window_tokens: int) -> bool:
     """Say whether it is time."""
     if progress.before_tokens is None:
         return progress.used_tokens >= scaled(settings.first_tokens, window_tokens)

@@ -18,7 +18,7 @@ from holdfast.stages.compact.digest.words import (
     sentences,
     tight,
 )
-from holdfast.stages.notes.account import Account, Deeds, File
+from holdfast.stages.notes.account import Deeds, File, SessionAccount
 
 TITLE_CHARS = 72
 """A title has one line in a list."""
@@ -42,9 +42,9 @@ OUTLINE_CHARS = 800
 """Of an approved plan."""
 
 
-def told(account: Account, section_tokens: int) -> dict[str, str]:
+def told(account: SessionAccount, section_tokens: int) -> dict[str, str]:
     """Tell every section that the engine has something to say in, within a budget each."""
-    tellers: dict[str, Callable[[Account], Iterable[str]]] = {
+    tellers: dict[str, Callable[[SessionAccount], Iterable[str]]] = {
         "Title": _title,
         "Current state": _state,
         "Task": _task,
@@ -79,7 +79,7 @@ def _fitted(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
     return "\n".join(reversed(taken) if newest_last else taken)
 
 
-def _title(account: Account) -> Iterator[str]:
+def _title(account: SessionAccount) -> Iterator[str]:
     for deeds in account.turns:
         if deeds.words is not None and deeds.words.via != "shell":
             yield cut(
@@ -89,7 +89,7 @@ def _title(account: Account) -> Iterator[str]:
             return
 
 
-def _state(account: Account) -> Iterator[str]:
+def _state(account: SessionAccount) -> Iterator[str]:
     for todo in account.todos:
         if todo.state != "completed":
             yield f"- [{todo.state.replace('_', ' ')}] {one_line(todo.text)}"
@@ -108,7 +108,7 @@ def _state(account: Account) -> Iterator[str]:
         yield f"- {change.action} {change.path} {cite(change.id)}"
 
 
-def _task(account: Account) -> Iterator[str]:
+def _task(account: SessionAccount) -> Iterator[str]:
     """Tell what the user said: the last words and the first, then the others, newest first."""
     said = [deeds for deeds in account.turns if deeds.words and deeds.words.text.strip()]
     first = said[:1] if len(said) > 1 else []
@@ -118,7 +118,7 @@ def _task(account: Account) -> Iterator[str]:
         yield f"- T{deeds.number} {cite(deeds.words.id)}: {_indented(text)}"
 
 
-def _files(account: Account) -> Iterator[str]:
+def _files(account: SessionAccount) -> Iterator[str]:
     changed = [file for file in account.files.values() if file.changes]
     for file in sorted(changed, key=lambda file: (-file.changes, -file.last)):
         yield _file(file)
@@ -134,14 +134,14 @@ def _file(file: File) -> str:
     return f"- {file.path}: changed{_times(file.changes)}{read} {cite(file.last)}{about}"
 
 
-def _workflow(account: Account) -> Iterator[str]:
+def _workflow(account: SessionAccount) -> Iterator[str]:
     for ran in sorted(account.commands.values(), key=lambda ran: (-ran.times, -ran.last)):
         failed = f", failed{_times(ran.failed)}" if ran.failed else ""
         ended = "failed" if ran.is_failing else (ran.outcome or "ok")
         yield f"- `{ran.text}`{_times(ran.times)}{failed}, last {cite(ran.last)}: {ended}"
 
 
-def _errors(account: Account) -> Iterator[str]:
+def _errors(account: SessionAccount) -> Iterator[str]:
     for mistake in reversed(account.mistakes.values()):
         ran = account.commands.get(mistake.what)
         mended = f" Works since {cite(ran.last)}." if ran and not ran.is_failing else ""
@@ -149,7 +149,7 @@ def _errors(account: Account) -> Iterator[str]:
         yield f"- {cite(mistake.id)} {what}{cut(mistake.error, QUOTE_CHARS)}{mended}"
 
 
-def _documents(account: Account) -> Iterator[str]:
+def _documents(account: SessionAccount) -> Iterator[str]:
     for plan in reversed(account.plans):
         yield f"- approved plan {cite(plan.id)}:\n  {_indented(outline(plan.text, OUTLINE_CHARS))}"
     for file in account.files.values():
@@ -157,12 +157,12 @@ def _documents(account: Account) -> Iterator[str]:
             yield f"- {file.path} was read {cite(file.last)}"
 
 
-def _learnt(account: Account) -> Iterator[str]:
+def _learnt(account: SessionAccount) -> Iterator[str]:
     for text, id in reversed(account.learnt.items()):
         yield f"- {text} {cite(id)}"
 
 
-def _results(account: Account) -> Iterator[str]:
+def _results(account: SessionAccount) -> Iterator[str]:
     answered = [deeds for deeds in account.turns if deeds.answer is not None]
     for deeds in reversed(answered[-ANSWERS:]):
         assert deeds.answer is not None
@@ -172,7 +172,7 @@ def _results(account: Account) -> Iterator[str]:
         yield f"- commit {commit} {cite(id)}"
 
 
-def _worklog(account: Account) -> Iterator[str]:
+def _worklog(account: SessionAccount) -> Iterator[str]:
     for deeds in reversed(account.turns):
         yield _line(deeds)
 

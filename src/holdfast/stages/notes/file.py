@@ -13,8 +13,8 @@ from pathlib import Path
 
 from holdfast.errors import StoreError
 from holdfast.settings.atomic import Overtaken, replace_content
-from holdfast.stages.notes.page import Page, read_page
-from holdfast.tools.files import Seen, stamp_of
+from holdfast.stages.notes.page import NotesPage, read_page
+from holdfast.tools.files import SeenFile, stamp_of
 
 NAME = "notes.md"
 DRAFT = "notes.draft.md"
@@ -24,10 +24,10 @@ FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class NotesOnDisk:
     """A page as it lies on disk."""
 
-    page: Page
+    page: NotesPage
     text: str = ""
     status: os.stat_result | None = None
     """None while there is no such file."""
@@ -41,14 +41,14 @@ class Found:
 class NotesFile:
     """The notes of one session."""
 
-    def __init__(self, directory: Path, template: Page) -> None:
+    def __init__(self, directory: Path, template: NotesPage) -> None:
         self.directory = directory
         self.path = directory / NAME
         self.draft = directory / DRAFT
         self.template = template
-        self._last: Found | None = None
+        self._last: NotesOnDisk | None = None
 
-    def read(self) -> Found:
+    def read(self) -> NotesOnDisk:
         """Read the page as it is; one that is missing is the empty template."""
         _check_no_link(self.path)
         try:
@@ -57,13 +57,13 @@ class NotesFile:
                 return self._last
             text = self.path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
-            return Found(page=self.template)
+            return NotesOnDisk(page=self.template)
         except OSError as error:
             raise StoreError(f"{self.path} cannot be read: {error.strerror}") from error
-        self._last = Found(page=read_page(text, self.template), text=text, status=status)
+        self._last = NotesOnDisk(page=read_page(text, self.template), text=text, status=status)
         return self._last
 
-    def write(self, page: Page, found: Found) -> str:
+    def write(self, page: NotesPage, found: NotesOnDisk) -> str:
         """Put a page in the place of the one that was found; give what it is known by."""
         text = page.render()
         if text == found.text:
@@ -78,7 +78,7 @@ class NotesFile:
             raise StoreError(f"{self.path} cannot be written: {error.strerror}") from error
         return hashed(text)
 
-    def change(self, change: Callable[[Found], Page]) -> tuple[Page, str]:
+    def change(self, change: Callable[[NotesOnDisk], NotesPage]) -> tuple[NotesPage, str]:
         """Change the page; if somebody saves it meanwhile, change theirs."""
         for _ in range(TRIES):
             found = self.read()
@@ -91,7 +91,7 @@ class NotesFile:
             f"{self.path} was saved by somebody else again and again; nothing was written"
         )
 
-    def begin_draft(self, page: Page) -> Seen:
+    def begin_draft(self, page: NotesPage) -> SeenFile:
         """Lay out a page for a fork to work on; give what it is to know of the file."""
         text = page.as_written().render()
         try:
@@ -99,9 +99,9 @@ class NotesFile:
             status = replace_content(self.draft, text.encode(), self._begin(self.draft))
         except OSError as error:
             raise StoreError(f"{self.draft} cannot be written: {error.strerror}") from error
-        return Seen(path=self.draft, stamp=stamp_of(status, text.encode()), text=text)
+        return SeenFile(path=self.draft, stamp=stamp_of(status, text.encode()), text=text)
 
-    def end_draft(self) -> Page:
+    def end_draft(self) -> NotesPage:
         """Take what a fork made of the draft, and the draft away."""
         try:
             text = self.draft.read_text(encoding="utf-8", errors="replace")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from holdfast.messages import Text
 from holdfast.messages.measure import Measure
 from holdfast.stages.compact.digest.words import cut
-from holdfast.stages.notes.page import Page
+from holdfast.stages.notes.page import NotesPage
 from holdfast.view.items import Item, Round, Spoken
 
 SECTION_CHARS_PER_TOKEN = 4
@@ -74,7 +74,7 @@ def last_whole(items: Sequence[Item]) -> Item | None:
 class Judgement:
     """What a model and people wrote, as it stands in for history."""
 
-    page: Page
+    page: NotesPage
     file: str
     """Where all of it lies."""
     section_tokens: int

@@ -21,15 +21,15 @@ from holdfast.messages import ToolUse, Usage
 from holdfast.settings import home
 from holdfast.settings.atomic import Overtaken
 from holdfast.stages.compact.digest import estimated_tokens
-from holdfast.stages.notes.account import Account
+from holdfast.stages.notes.account import SessionAccount
 from holdfast.stages.notes.asking import ask_for_update, template
-from holdfast.stages.notes.due import Progress, is_due
+from holdfast.stages.notes.due import NotesProgress, is_due
 from holdfast.stages.notes.engine_lines import told
 from holdfast.stages.notes.file import NotesFile
 from holdfast.stages.notes.keeping import last_whole
 from holdfast.stages.notes.merge import merged
 from holdfast.stages.notes.only import TOOLS, only
-from holdfast.stages.notes.page import Page
+from holdfast.stages.notes.page import NotesPage
 from holdfast.turn.background import Job
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import ForkReply, ForkRequest, Prefix
@@ -45,7 +45,7 @@ TROUBLE = (HoldfastError, OSError, ValueError, Overtaken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class UpdatePoint:
     """The conversation as it was when an update came up."""
 
     cursor: int
@@ -59,7 +59,7 @@ async def _nothing(engine: Engine) -> None:
     """Do nothing after an update."""
 
 
-class Noting:
+class Notes:
     """The notes of one session, and who is at work on them."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Noting:
         self.updated: Callable[[Engine], Awaitable[None]] = _nothing
         """Told after each update."""
         self._engine: Engine | None = None
-        self._account: Account | None = None
+        self._account: SessionAccount | None = None
         self._told: Mapping[str, str] = {}
         """What the engine last wrote, by heading."""
         self._file: NotesFile | None = None
@@ -111,7 +111,7 @@ class Noting:
         self._follow(engine.view.history)
         if self._baseline_tokens is not None:
             self._baseline_tokens = min(self._baseline_tokens, full.used_tokens)
-        progress = Progress(
+        progress = NotesProgress(
             used_tokens=full.used_tokens,
             before_tokens=self._baseline_tokens,
             calls=self._calls,
@@ -145,7 +145,7 @@ class Noting:
             return
         used_tokens = engine.fullness().used_tokens
         try:
-            self._note(engine, Moment(cursor=last.id, used_tokens=used_tokens), None)
+            self._note(engine, UpdatePoint(cursor=last.id, used_tokens=used_tokens), None)
         except TROUBLE as error:
             _tell(engine, error)
 
@@ -162,16 +162,16 @@ class Noting:
                     self._calls += sum(isinstance(block, ToolUse) for block in content)
         self._seen = len(history)
 
-    def _moment(self, engine: Engine, used_tokens: int) -> Moment | None:
+    def _moment(self, engine: Engine, used_tokens: int) -> UpdatePoint | None:
         item = last_whole(engine.view.items)
         if item is None:
             return None
         asks = self.can_edit and engine.ask is not None and engine.settings.notes.model
         listed = {str(tool.get("name")) for tool in engine.frame.tools}
         prefix = engine.prefix() if asks and listed.issuperset(TOOLS) else None
-        return Moment(cursor=item.id, used_tokens=used_tokens, prefix=prefix)
+        return UpdatePoint(cursor=item.id, used_tokens=used_tokens, prefix=prefix)
 
-    def _begin(self, engine: Engine, moment: Moment) -> None:
+    def _begin(self, engine: Engine, moment: UpdatePoint) -> None:
         """Start an update, or let it be the next one."""
         try:
             asyncio.get_running_loop()
@@ -182,7 +182,7 @@ class Noting:
             self._began, self._asks = time.monotonic(), moment.prefix is not None
         self._job.begin(lambda: self._guarded(engine, moment))
 
-    async def _guarded(self, engine: Engine, moment: Moment) -> None:
+    async def _guarded(self, engine: Engine, moment: UpdatePoint) -> None:
         """Bring the page up to date; let nothing that goes wrong reach the conversation."""
         self._began, self._asks = time.monotonic(), moment.prefix is not None
         try:
@@ -192,7 +192,7 @@ class Noting:
         except TROUBLE as error:
             _tell(engine, error)
 
-    async def _ask(self, engine: Engine, moment: Moment) -> Usage | None:
+    async def _ask(self, engine: Engine, moment: UpdatePoint) -> Usage | None:
         """Let a fork work on a draft, and take what it made of it; none if it made nothing."""
         assert engine.ask is not None
         file, settings = self.file(engine), engine.settings.notes
@@ -218,7 +218,7 @@ class Noting:
             raise
         return self._take(engine, base, reply)
 
-    def _take(self, engine: Engine, base: Page, reply: ForkReply) -> Usage | None:
+    def _take(self, engine: Engine, base: NotesPage, reply: ForkReply) -> Usage | None:
         """Join what a fork made with what was written meanwhile; nothing of one that was stopped."""
         file = self.file(engine)
         if reply.reason == "aborted":
@@ -231,12 +231,12 @@ class Noting:
         file.change(lambda found: _joined(self._settled(engine, found.page), before, mine))
         return reply.usage
 
-    def _settled(self, engine: Engine, page: Page) -> Page:
+    def _settled(self, engine: Engine, page: NotesPage) -> NotesPage:
         """Part what somebody wrote between the engine's lines from those lines."""
         is_edited = any(each.is_edited for each in page.sections)
         return page.with_logs(self._lines(engine), self._told) if is_edited else page
 
-    def _note(self, engine: Engine, moment: Moment, usage: Usage | None) -> None:
+    def _note(self, engine: Engine, moment: UpdatePoint, usage: Usage | None) -> None:
         """Write down what the log says, and that the page is up to date."""
         sha256, tokens = self._write_log(engine)
         noted = Noted(
@@ -260,12 +260,12 @@ class Noting:
     def _lines(self, engine: Engine) -> Mapping[str, str]:
         """Tell what the log knows by now, by heading."""
         if self._account is None:
-            self._account = Account.of(engine.view.history)
+            self._account = SessionAccount.of(engine.view.history)
         self._account.follow(engine.view.items)
         return told(self._account, engine.settings.notes.log_tokens)
 
 
-def _joined(page: Page, before: Mapping[str, str], mine: Mapping[str, str]) -> Page:
+def _joined(page: NotesPage, before: Mapping[str, str], mine: Mapping[str, str]) -> NotesPage:
     """Put what a fork made of the notes into a page that others may have changed meanwhile."""
     return page.with_written(merged(before, mine, page.written()))
 

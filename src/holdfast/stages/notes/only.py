@@ -12,7 +12,7 @@ from pathlib import Path
 from holdfast.messages import ToolUse
 from holdfast.tools.protocol import Tool
 from holdfast.turn.fork import Permit
-from holdfast.turn.round import Denial, Pass
+from holdfast.turn.round import Allowed, Denied
 
 TOOLS = ("Edit", "Write")
 PATH = "file_path"
@@ -22,7 +22,7 @@ def only(file: Path) -> Permit:
     """Permit changes to one file."""
     refusal = f"Only Edit and Write on {file} are possible here. Change that file, or stop."
 
-    async def permit(use: ToolUse, tool: Tool) -> Pass | Denial:
+    async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
         given = use.input.get(PATH)
         is_meant = (
             use.name == tool.name
@@ -32,10 +32,10 @@ def only(file: Path) -> Permit:
             and _names(given, file)
         )
         if not is_meant:
-            return Denial(reason=refusal)
+            return Denied(reason=refusal)
         if not is_plain(file):
-            return Denial(reason=f"{file} is not the file it was. Stop here.")
-        return Pass(input={**use.input, PATH: str(file)})
+            return Denied(reason=f"{file} is not the file it was. Stop here.")
+        return Allowed(input={**use.input, PATH: str(file)})
 
     return permit
 

@@ -29,7 +29,7 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class NotesSection:
     """One section of the notes."""
 
     heading: str
@@ -41,7 +41,7 @@ class Section:
     is_edited: bool = False
     """Somebody changed what the engine wrote."""
 
-    def with_log(self, log: str, before: str = "") -> "Section":
+    def with_log(self, log: str, before: str = "") -> "NotesSection":
         """Put in what the engine says now; what somebody wrote between its lines stays.
 
         `before` is what it said last, where that is known: those lines are nobody else's either.
@@ -69,14 +69,14 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class NotesPage:
     """All sections, in their order."""
 
-    sections: tuple[Section, ...] = ()
+    sections: tuple[NotesSection, ...] = ()
     lead: str = ""
     """What stands before the first heading."""
 
-    def section(self, heading: str) -> Section | None:
+    def section(self, heading: str) -> NotesSection | None:
         """Find a section by its heading."""
         return next((each for each in self.sections if _same(each.heading, heading)), None)
 
@@ -89,7 +89,9 @@ class Page:
         """Say whether anybody but the engine wrote something."""
         return bool(self.lead) or any(self.written().values())
 
-    def with_logs(self, told: Mapping[str, str], before: Mapping[str, str] | None = None) -> "Page":
+    def with_logs(
+        self, told: Mapping[str, str], before: Mapping[str, str] | None = None
+    ) -> "NotesPage":
         """Put in what the engine says now, by heading; `before` is what it said last."""
         was = before or {}
         sections = (
@@ -98,7 +100,7 @@ class Page:
         )
         return replace(self, sections=tuple(sections))
 
-    def with_written(self, written: Mapping[str, str]) -> "Page":
+    def with_written(self, written: Mapping[str, str]) -> "NotesPage":
         """Put in what a model or a person wrote, by heading; others stay.
 
         What somebody wrote between the engine's lines is part of it, so it is not kept there too.
@@ -113,10 +115,14 @@ class Page:
             for each in self.sections
         ]
         known = {each.heading for each in self.sections}
-        new = (Section(heading=h, text=t.strip("\n")) for h, t in written.items() if h not in known)
+        new = (
+            NotesSection(heading=h, text=t.strip("\n"))
+            for h, t in written.items()
+            if h not in known
+        )
         return replace(self, sections=(*sections, *new))
 
-    def as_written(self) -> "Page":
+    def as_written(self) -> "NotesPage":
         """Leave out what the engine wrote, but for what somebody wrote into it."""
         kept = (replace(e, text=e.written(), log="", is_edited=False) for e in self.sections)
         return replace(self, sections=tuple(kept))
@@ -132,25 +138,25 @@ class Page:
         return estimated_tokens(self.render())
 
 
-def read_template(text: str) -> Page:
+def read_template(text: str) -> NotesPage:
     """Read a template: headings, each with its line in italics."""
-    return read_page(text, Page())
+    return read_page(text, NotesPage())
 
 
-def read_page(text: str, template: Page) -> Page:
+def read_page(text: str, template: NotesPage) -> NotesPage:
     """Read notes; sections of the template that are missing are put back in their place."""
     text = text.replace("\r\n", "\n")
     heads = list(_HEADING.finditer(text))
     lead = text[: heads[0].start()] if heads else text
-    sections: list[Section] = []
+    sections: list[NotesSection] = []
     for head, after in zip_longest(heads, heads[1:]):
         known = template.section(head[1])
         body = text[head.end() : after.start() if after else len(text)]
         _add(sections, _section(head[1], body, known))
-    return Page(sections=tuple(_in_place(sections, template)), lead=lead.strip())
+    return NotesPage(sections=tuple(_in_place(sections, template)), lead=lead.strip())
 
 
-def _section(heading: str, body: str, known: Section | None) -> Section:
+def _section(heading: str, body: str, known: NotesSection | None) -> NotesSection:
     found = _LOG.search(body)
     mark, log = (found[1], found[2].strip("\n")) if found else ("", "")
     own = (body[: found.start()] + _LOG.sub("", body[found.end() :]) if found else body).strip("\n")
@@ -158,7 +164,7 @@ def _section(heading: str, body: str, known: Section | None) -> Section:
     description = known.description if known else ""
     if first.strip() == description or (not known and _ITALIC.fullmatch(first.strip())):
         description, own = first.strip(), rest
-    return Section(
+    return NotesSection(
         heading=known.heading if known else heading,
         description=description,
         text=_BLANK_LINES.sub("\n\n", own).strip("\n"),
@@ -167,7 +173,7 @@ def _section(heading: str, body: str, known: Section | None) -> Section:
     )
 
 
-def _add(sections: list[Section], new: Section) -> None:
+def _add(sections: list[NotesSection], new: NotesSection) -> None:
     """Add a section; one that is there already takes up what the second one says."""
     for i, each in enumerate(sections):
         if _same(each.heading, new.heading):
@@ -178,7 +184,7 @@ def _add(sections: list[Section], new: Section) -> None:
     sections.append(new)
 
 
-def _in_place(sections: list[Section], template: Page) -> Iterator[Section]:
+def _in_place(sections: list[NotesSection], template: NotesPage) -> Iterator[NotesSection]:
     """Yield the sections in their order, those missing from the template behind their forerunners."""
     have = [each.heading for each in sections]
     waiting = list(template.sections)
@@ -189,7 +195,9 @@ def _in_place(sections: list[Section], template: Page) -> Iterator[Section]:
     yield from (each for each in waiting if each.heading not in have)
 
 
-def _missing_before(waiting: list[Section], heading: str, have: Iterable[str]) -> Iterator[Section]:
+def _missing_before(
+    waiting: list[NotesSection], heading: str, have: Iterable[str]
+) -> Iterator[NotesSection]:
     """Take from the template what comes before a heading, and yield what the page has not."""
     have = set(have)
     if not any(each.heading == heading for each in waiting):

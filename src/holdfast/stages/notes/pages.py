@@ -10,25 +10,27 @@ from dataclasses import replace
 
 from holdfast.log.entries import AnyEntry, Noted
 from holdfast.settings import NotesSettings
-from holdfast.stages.notes.account import Account
+from holdfast.stages.notes.account import SessionAccount
 from holdfast.stages.notes.engine_lines import told
-from holdfast.stages.notes.file import Found, NotesFile
+from holdfast.stages.notes.file import NotesFile, NotesOnDisk
 from holdfast.stages.notes.merge import merged
-from holdfast.stages.notes.page import Page
+from holdfast.stages.notes.page import NotesPage
 
 
-def rebuilt(found: Found, history: Iterable[AnyEntry], settings: NotesSettings) -> Page:
+def rebuilt(found: NotesOnDisk, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
     """Tell the engine's part of a page again from the log."""
-    return found.page.with_logs(told(Account.of(history), settings.log_tokens))
+    return found.page.with_logs(told(SessionAccount.of(history), settings.log_tokens))
 
 
-def shown(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings) -> Page:
+def shown(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
     """Give the page as it lies there, or, where there is none, as the log tells it."""
     found = file.read()
     return found.page if found.text else rebuilt(found, history, settings)
 
 
-def together(found: Found, before: Found, base: Page, theirs: Page) -> Page:
+def together(
+    found: NotesOnDisk, before: NotesOnDisk, base: NotesPage, theirs: NotesPage
+) -> NotesPage:
     """Join what a person made of a page with what was written to the file meanwhile."""
     if found.text == before.text:
         return theirs
@@ -38,12 +40,12 @@ def together(found: Found, before: Found, base: Page, theirs: Page) -> Page:
     return replace(found.page.with_written(written), lead=lead)
 
 
-def _logs(page: Page) -> dict[str, str]:
+def _logs(page: NotesPage) -> dict[str, str]:
     """Give the engine's lines that nobody edited, by heading."""
     return {each.heading: each.log for each in page.sections if not each.is_edited}
 
 
-def edited(found: Found, page: Page, last: Noted | None) -> Noted:
+def edited(found: NotesOnDisk, page: NotesPage, last: Noted | None) -> Noted:
     """Say that a person brought the page up to date; what it covers is as before."""
     return Noted(
         cursor=last.cursor if last else 0,

@@ -14,7 +14,7 @@ from holdfast.messages import text_of
 from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.settings import SpillSettings
 from holdfast.stages.spill.pending_results import Arrived, last_round, tool_of, unsent
-from holdfast.stages.spill.preview import Room
+from holdfast.stages.spill.preview import PreviewRoom
 from holdfast.tools.describe import MCP_CHARS, description_of
 from holdfast.view import View
 
@@ -62,11 +62,11 @@ class Budgets:
         """Say how long all results of one message may be together."""
         return self.scaled(self.settings.message_chars, SMALLEST_LIMIT_CHARS)
 
-    def room(self, *, has_failed: bool) -> Room:
+    def room(self, *, has_failed: bool) -> PreviewRoom:
         """Say how much of a spilled result is shown."""
         wanted = self.settings.failed_preview_bytes if has_failed else self.settings.preview_bytes
         errors = self.settings.error_bytes
-        return Room(
+        return PreviewRoom(
             preview_bytes=self.scaled(wanted, SMALLEST_PREVIEW_BYTES),
             error_bytes=self.scaled(errors, min(errors, SMALLEST_PREVIEW_BYTES)),
         )

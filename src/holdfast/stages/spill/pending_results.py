@@ -73,7 +73,7 @@ def unsent(view: View, owner: Round) -> dict[str, Arrived]:
         if (
             isinstance(entry, Ran)
             and entry.n in shown
-            and entry.tool_use_id not in view.fate.vetoes
+            and entry.tool_use_id not in view.in_force.vetoes
         ):
             arrived = arrived_in(view, entry)
             if arrived is not None:

@@ -40,14 +40,14 @@ class Long:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class PreviewRoom:
     """How much may be shown."""
 
     preview_bytes: int
     error_bytes: int
 
 
-def preview(long: Long, room: Room, mask: Mask = str) -> str:
+def preview(long: Long, room: PreviewRoom, mask: Mask = str) -> str:
     """Write what stands in for a long result."""
     parts = [f"<{TAG} {_facts(long)}>", *_way(long), ""]
     parts += (
@@ -94,12 +94,12 @@ def tail_of(text: str, limit_bytes: int) -> str:
     return rest if line_end >= 0 and _bytes(rest) > limit_bytes // 2 else cut
 
 
-def _opening(long: Long, room: Room, mask: Mask) -> list[str]:
+def _opening(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
     head = _shown_head(long.text, room.preview_bytes, mask)
     return [f"[its first {human_size(_bytes(head))}]", _quoted(head), "[…]"]
 
 
-def _excerpt_of_command(long: Long, room: Room, mask: Mask) -> list[str]:
+def _excerpt_of_command(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
     """Show how a command's output begins and ends, and what in between looks like an error."""
     text, half = long.text, room.preview_bytes // 2
     head, tail = head_of(text, half), tail_of(text, half)

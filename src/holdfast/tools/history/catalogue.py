@@ -31,7 +31,7 @@ _SPAN = re.compile(r"#?(\d{1,12})\s*(?:-|–|\.\.|to)\s*#?(\d{1,12})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class RecordedCall:
     """A tool that was called."""
 
     n: int
@@ -57,7 +57,7 @@ class Call:
 class Catalogue:
     """The tables; `take` keeps them up to date."""
 
-    calls: dict[str, Call] = field(default_factory=dict)
+    calls: dict[str, RecordedCall] = field(default_factory=dict)
     """By tool use id; the newest, where an id was used twice."""
     results: dict[str, list[int]] = field(default_factory=dict)
     """Entries that brought a tool use's result: one, as a rule."""
@@ -72,7 +72,7 @@ class Catalogue:
             case Replied(content=content):
                 for block in content:
                     if isinstance(block, ToolUse):
-                        self.calls[block.id] = Call(n=entry.n, use=block)
+                        self.calls[block.id] = RecordedCall(n=entry.n, use=block)
             case Ran(tool_use_id=id):
                 self.results.setdefault(id, []).append(entry.n)
                 call = self.calls.get(id)
@@ -89,7 +89,7 @@ class Catalogue:
             if n not in known[-1:]:
                 known.append(n)
 
-    def call_of(self, entry: AnyEntry | None) -> Call | None:
+    def call_of(self, entry: AnyEntry | None) -> RecordedCall | None:
         """Find the call that an entry is the result of."""
         return self.calls.get(entry.tool_use_id) if isinstance(entry, Ran) else None
 

@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 
-from holdfast.tools.history.pages import Page
-from holdfast.tools.history.records import Kind, Media
+from holdfast.tools.history.pages import RecordPage
+from holdfast.tools.history.records import Media, RecordKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class RecordHit:
     """A record that was found."""
 
     n: int
-    kind: Kind
+    kind: RecordKind
     at: float
     tool: str = ""
     tool_use_id: str = ""
@@ -28,19 +28,19 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundRecords:
     """Some of the records that match."""
 
-    hits: tuple[Hit, ...]
+    hits: tuple[RecordHit, ...]
     total: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenedRecord:
     """A page of what was asked for."""
 
     title: str
-    page: Page
+    page: RecordPage
     media: Media = ()
     """Pictures and documents that stood in it; only with the first page."""
     trouble: str = ""

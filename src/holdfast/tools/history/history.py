@@ -19,13 +19,13 @@ from msgspec import structs
 from holdfast.errors import NotInHistory
 from holdfast.log.entries import AnyEntry, Ran
 from holdfast.settings import HistorySettings
-from holdfast.tools.history.catalogue import Call, Catalogue
-from holdfast.tools.history.found import Found, Hit, Opened
-from holdfast.tools.history.pages import Lines, NoSuchRange, page
+from holdfast.tools.history.catalogue import Catalogue, RecordedCall
+from holdfast.tools.history.found import FoundRecords, OpenedRecord, RecordHit
+from holdfast.tools.history.pages import LineRange, NoSuchRange, page
 from holdfast.tools.history.records import Media, Record, record_of
 from holdfast.tools.history.shelf import Missing, Shelf
 from holdfast.tools.history.snippets import find_words, snippet
-from holdfast.tools.history.words import Words
+from holdfast.tools.history.words import WordSearch
 
 Entries = Sequence[AnyEntry]
 
@@ -42,7 +42,7 @@ class _Whole:
     key: tuple[int, ...]
     """The entries it is made of."""
     title: str
-    lines: Lines
+    lines: LineRange
     media: Media
     trouble: str
 
@@ -65,7 +65,7 @@ class History:
         self._shelf = Shelf(directory)
         self._catalogue = Catalogue()
         self._catalogued = 0
-        self._words = Words(
+        self._words = WordSearch(
             directory,
             session,
             catalogue=self._catalogue,
@@ -76,7 +76,9 @@ class History:
         """What was opened last, so that turning its pages reads nothing again."""
         self._lock = Lock()
 
-    def search(self, query: str = "", *, file: str = "", skip: int = 0, limit: int = 0) -> Found:
+    def search(
+        self, query: str = "", *, file: str = "", skip: int = 0, limit: int = 0
+    ) -> FoundRecords:
         """Find records by words, by the file they touch, or by both, and list some of them."""
         numbers = self.find(query, file=file)
         return self.listing(numbers, query=query, shown=self.shown(numbers), skip=skip, limit=limit)
@@ -107,16 +109,18 @@ class History:
         shown: AbstractSet[int] = frozenset(),
         skip: int = 0,
         limit: int = 0,
-    ) -> Found:
+    ) -> FoundRecords:
         """Describe some of the records found; of those found by words, what left the view first."""
         ranked = sorted(numbers, key=shown.__contains__) if query.strip() else numbers
         chosen = ranked[skip : skip + (limit or self.settings.hits)]
         with self._lock:
             entries = self._caught_up()
             hits = tuple(self._hit(entries, n, query, is_shown=n in shown) for n in chosen)
-        return Found(hits=hits, total=len(numbers))
+        return FoundRecords(hits=hits, total=len(numbers))
 
-    def open(self, id: str, *, lines: str = "", chars: str = "", limit_chars: int = 0) -> Opened:
+    def open(
+        self, id: str, *, lines: str = "", chars: str = "", limit_chars: int = 0
+    ) -> OpenedRecord:
         """Show a record, a tool use's result or a span of records, a page of it."""
         with self._lock:
             whole = self._whole(id)
@@ -125,7 +129,7 @@ class History:
         except NoSuchRange as error:
             raise NotInHistory(f"{whole.title}: {error}") from None
         is_first = shown.chars[0] <= 1
-        return Opened(
+        return OpenedRecord(
             title=whole.title,
             page=shown,
             media=whole.media if is_first else (),
@@ -145,15 +149,15 @@ class History:
         self._catalogued = len(entries)
         return entries
 
-    def _hit(self, entries: Entries, n: int, query: str, *, is_shown: bool) -> Hit:
+    def _hit(self, entries: Entries, n: int, query: str, *, is_shown: bool) -> RecordHit:
         entry = _entry(entries, n)
         assert entry is not None, "only entries are found"
         record, _ = self._record(entry)
         assert record is not None, "only what has something to say is found"
         call = self._catalogue.call_of(entry)
-        whole = Lines(record.text)
+        whole = LineRange(record.text)
         place = find_words(record.text, query) if query else None
-        return Hit(
+        return RecordHit(
             n=n,
             kind=record.kind,
             at=entry.at,
@@ -199,7 +203,7 @@ class History:
         return _Whole(
             key=key,
             title=_title(records, self._catalogue.call_of(chosen[0])),
-            lines=Lines(text),
+            lines=LineRange(text),
             media=tuple(block for record in records for block in record.media),
             trouble="; ".join(trouble for _, trouble in told if trouble),
         )
@@ -254,7 +258,7 @@ def _chapter(record: Record) -> str:
     return f"[#{record.n} {record.kind}]\n{record.text}\n"
 
 
-def _title(records: list[Record], call: Call | None) -> str:
+def _title(records: list[Record], call: RecordedCall | None) -> str:
     if len(records) > 1:
         return f"#{records[0].n} to #{max(record.n for record in records)}"
     title = f"#{records[0].n} {records[0].kind}"

@@ -16,7 +16,7 @@ class NoSuchRange(ValueError):
     """A range that is none, or lies past the end; the message says what there is."""
 
 
-class Lines:
+class LineRange:
     """A text that knows where its lines begin."""
 
     def __init__(self, text: str) -> None:
@@ -33,7 +33,7 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class RecordPage:
     """A piece of a text, verbatim, and where it stands."""
 
     text: str
@@ -46,7 +46,7 @@ class Page:
     """The range with which to go on, as `lines "201-"`; nothing at the end."""
 
 
-def page(whole: Lines, *, lines: str = "", chars: str = "", limit_chars: int = 0) -> Page:
+def page(whole: LineRange, *, lines: str = "", chars: str = "", limit_chars: int = 0) -> RecordPage:
     """Cut a page out of a text; a limit of 0 is none."""
     if lines and chars:
         raise NoSuchRange("give lines or chars, not both")
@@ -61,13 +61,13 @@ def page(whole: Lines, *, lines: str = "", chars: str = "", limit_chars: int = 0
     return _page(whole, start, cut, by_chars=bool(chars))
 
 
-def _page(whole: Lines, start: int, cut: int, *, by_chars: bool) -> Page:
+def _page(whole: LineRange, start: int, cut: int, *, by_chars: bool) -> RecordPage:
     more = ""
     if cut < len(whole.text):
         is_whole_line = whole.text[cut - 1 : cut] == "\n"
         last = whole.line_at(cut - 1)
         more = f'lines "{last + 1}-"' if is_whole_line and not by_chars else f'chars "{cut + 1}-"'
-    return Page(
+    return RecordPage(
         text=whole.text[start:cut],
         lines=(whole.line_at(start), whole.line_at(max(start, cut - 1))) if whole.ends else (0, 0),
         chars=(min(start + 1, cut), cut),
@@ -77,7 +77,7 @@ def _page(whole: Lines, start: int, cut: int, *, by_chars: bool) -> Page:
     )
 
 
-def _lines(whole: Lines, wanted: str) -> tuple[int, int]:
+def _lines(whole: LineRange, wanted: str) -> tuple[int, int]:
     """Turn a range of lines into one of positions."""
     count = len(whole.ends)
     if not wanted or not count:
@@ -86,7 +86,7 @@ def _lines(whole: Lines, wanted: str) -> tuple[int, int]:
     return (whole.ends[first - 2] if first > 1 else 0), whole.ends[last - 1]
 
 
-def _chars(whole: Lines, wanted: str) -> tuple[int, int]:
+def _chars(whole: LineRange, wanted: str) -> tuple[int, int]:
     if not whole.text:
         return 0, 0
     first, last = _range(wanted, len(whole.text), "character")

@@ -25,7 +25,7 @@ from holdfast.messages import (
     block_to_wire,
 )
 
-Kind: TypeAlias = Literal["user", "aside", "answer", "result", "summary", "line", "restored"]
+RecordKind: TypeAlias = Literal["user", "aside", "answer", "result", "summary", "line", "restored"]
 Media: TypeAlias = tuple[Image | Document, ...]
 
 
@@ -34,7 +34,7 @@ class Record:
     """One entry, told."""
 
     n: int
-    kind: Kind
+    kind: RecordKind
     text: str
     media: Media = ()
     """What the text only names."""
@@ -44,7 +44,7 @@ def record_of(entry: AnyEntry) -> Record | None:
     """Tell an entry; most kinds bring nothing."""
     match entry:
         case Said(content=content):
-            kind: Kind = "aside" if entry.hidden or entry.role == "system" else "user"
+            kind: RecordKind = "aside" if entry.hidden or entry.role == "system" else "user"
             return _told(entry.n, kind, content)
         case Replied(content=content):
             return _told(entry.n, "answer", content)
@@ -61,7 +61,7 @@ def record_of(entry: AnyEntry) -> Record | None:
     return None
 
 
-def _told(n: int, kind: Kind, content: Iterable[Block]) -> Record:
+def _told(n: int, kind: RecordKind, content: Iterable[Block]) -> Record:
     blocks = tuple(content)
     return Record(
         n=n,

@@ -24,7 +24,7 @@ INDEX_TRIES = 3
 """As it is, built anew, and in memory; past that only the text itself is looked through."""
 
 
-class Words:
+class WordSearch:
     """Finds entries by what they say."""
 
     def __init__(

@@ -17,12 +17,12 @@ import msgspec
 from msgspec import Meta
 
 from holdfast.messages import JsonObject
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import MCP_CHARS
 from holdfast.tools.mcp.link import McpLink, ServerFailed
 from holdfast.tools.mcp.results import read_result
 from holdfast.tools.mcp.servers import McpServer
-from holdfast.tools.protocol import Input, Kind, Outcome, Refused, Tool, make_tool
+from holdfast.tools.protocol import Input, Outcome, Refused, Tool, ToolKind, make_tool
 
 if TYPE_CHECKING:
     from mcp.types import Tool as Offered
@@ -40,7 +40,7 @@ FOUND = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListedTool:
     """One tool of a server."""
 
     name: str
@@ -50,12 +50,12 @@ class Listed:
     """As the server calls it."""
     description: str
     input_schema: JsonObject
-    kind: Kind = "other"
+    kind: ToolKind = "other"
     limit_chars: int = MCP_CHARS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class ServerOffer:
     """What one server has, and what it says of itself; data, whatever it says."""
 
     server: str
@@ -79,7 +79,7 @@ class McpTools:
         self._links = {server.name: McpLink(server) for server in servers}
         self._shared: dict[str, McpLink] = {}
         """Connections of another session, which closes them."""
-        self._listed: dict[str, Listed] = {}
+        self._listed: dict[str, ListedTool] = {}
         self._loaded: set[str] = set()
         self._said: dict[str, str] = {}
         """What each server that answered said of itself."""
@@ -94,10 +94,10 @@ class McpTools:
         return tuple(sorted(self._listed))
 
     @property
-    def offers(self) -> tuple[Offer, ...]:
+    def offers(self) -> tuple[ServerOffer, ...]:
         """What each server that answered has, sorted."""
         return tuple(
-            Offer(
+            ServerOffer(
                 server=server,
                 names=tuple(name for name in self.names if self._listed[name].server == server),
                 instructions=self._said[server],
@@ -115,13 +115,13 @@ class McpTools:
         found = await asyncio.gather(*(self._ask(link) for link in self._links.values()))
         return tuple(problem for problem in found if problem)
 
-    def load(self, names: Iterable[str]) -> tuple[Listed, ...]:
+    def load(self, names: Iterable[str]) -> tuple[ListedTool, ...]:
         """Load definitions by name, also those a resumed session had; unknown names are left out."""
         known = tuple(self._listed[name] for name in names if name in self._listed)
         self._loaded.update(listed.name for listed in known)
         return known
 
-    def find(self, query: str, limit: int = FOUND) -> tuple[Listed, ...]:
+    def find(self, query: str, limit: int = FOUND) -> tuple[ListedTool, ...]:
         """Find tools by words, best first; a word in a name counts more than in a description."""
         words = set(re.findall(r"[a-z0-9]+", query.casefold()))
         scored = [(_score(listed, words), listed.name) for listed in self._listed.values()]
@@ -156,7 +156,7 @@ class McpTools:
                 self._loaded.add(listed.name)
         return ""
 
-    async def _search(self, given: ToolSearchInput, _workplace: Workplace) -> Outcome:
+    async def _search(self, given: ToolSearchInput, _tool_context: ToolContext) -> Outcome:
         if given.query.startswith("select:"):
             wanted = [name.strip() for name in given.query.removeprefix("select:").split(",")]
             found = self.load(wanted)
@@ -169,15 +169,15 @@ class McpTools:
         names = ", ".join(item.name for item in found)
         return Outcome(content="\n\n".join(map(_shown, found)), note=f"loaded {names}")
 
-    def _tool(self, listed: Listed) -> Tool:
+    def _tool(self, listed: ListedTool) -> Tool:
         link = self._link(listed.server)
 
-        async def run(given: JsonObject, workplace: Workplace) -> Outcome:
+        async def run(given: JsonObject, tool_context: ToolContext) -> Outcome:
             try:
                 result = await link.call(listed.own_name, given)
             except ServerFailed as failure:
                 return Outcome(content=str(failure), is_error=True, note=str(failure))
-            return read_result(result, listed.name, workplace)
+            return read_result(result, listed.name, tool_context)
 
         return Tool(
             name=listed.name,
@@ -192,9 +192,9 @@ class McpTools:
         )
 
 
-def _listed(tool: "Offered", server: McpServer) -> Listed:
+def _listed(tool: "Offered", server: McpServer) -> ListedTool:
     description = "".join(c for c in tool.description or "" if c.isprintable() or c in "\n\t")
-    return Listed(
+    return ListedTool(
         name=_full_name(server.name, tool.name),
         server=server.name,
         own_name=tool.name,
@@ -223,13 +223,13 @@ def _full_name(server: str, tool: str) -> str:
     return f"{plain[: NAME_CHARS - 9]}_{mark}"
 
 
-def _score(listed: Listed, words: set[str]) -> int:
+def _score(listed: ListedTool, words: set[str]) -> int:
     name = set(re.findall(r"[a-z0-9]+", listed.name.casefold()))
     said = set(re.findall(r"[a-z0-9]+", listed.description.casefold()))
     inside = sum(any(word in part for part in name) for word in words if len(word) > 2)
     return 10 * len(words & name) + 3 * inside + len(words & said)
 
 
-def _shown(listed: Listed) -> str:
+def _shown(listed: ListedTool) -> str:
     schema = msgspec.json.encode(listed.input_schema).decode()
     return f"{listed.name}\n{listed.description}\ninput: {schema}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.messages import Image, ResultContent, Text, text_of
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ WARN_TOKENS = 10_000
 """Worth telling the user which server is that talkative."""
 
 
-def read_result(result: "CallToolResult", name: str, workplace: Workplace) -> Outcome:
+def read_result(result: "CallToolResult", name: str, tool_context: ToolContext) -> Outcome:
     """Make an outcome of a server's answer."""
     blocks = tuple(block for item in result.content for block in _blocks(item))
     if not blocks and result.structured_content is not None:
         blocks = (Text(text=msgspec.json.encode(result.structured_content).decode()),)
     texts_only = all(isinstance(block, Text) for block in blocks)
     content: ResultContent = text_of(blocks) if texts_only else blocks
-    size_tokens = workplace.count_tokens(text_of(content))
+    size_tokens = tool_context.count_tokens(text_of(content))
     return Outcome(
         content=content or "(no content)",
         is_error=result.is_error,

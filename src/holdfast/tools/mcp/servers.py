@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from holdfast.errors import ConfigError
 from holdfast.messages import Json
-from holdfast.tools.permissions.sources import Section, read_sections
-from holdfast.tools.protocol import Kind
+from holdfast.tools.permissions.sources import SettingsSection, read_sections
+from holdfast.tools.protocol import ToolKind
 
 START_SECONDS = 30.0
 """A server fetched by a package runner takes its time; longer means it hangs."""
@@ -37,7 +37,7 @@ class McpServer(Struct, frozen=True, kw_only=True):
     cwd: str = ""
     url: str = ""
     headers: dict[str, str] = {}
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, ToolKind] = {}
     """Tools whose old results may be cleared like those of a kind we know."""
     start_seconds: float = START_SECONDS
     call_seconds: float = CALL_SECONDS
@@ -48,14 +48,14 @@ class McpPlan:
     """What the settings files say about servers."""
 
     servers: tuple[McpServer, ...] = ()
-    untrusted: tuple[Section, ...] = ()
+    untrusted: tuple[SettingsSection, ...] = ()
     """The project's servers that wait for the user's word; see `permissions.trust`."""
 
 
 def load_servers(project: Path | None, *, at: Path | None = None) -> McpPlan:
     """Read the servers that hold in a project; of two with one name the later counts."""
     servers: dict[str, McpServer] = {}
-    untrusted: list[Section] = []
+    untrusted: list[SettingsSection] = []
     for section in read_sections("mcpServers", project, at=at):
         if not section.is_trusted:
             untrusted.append(section)

@@ -4,22 +4,21 @@
 of shell commands (`is_read_only_command`) is the ground both stand on.
 """
 
-from holdfast.tools.permissions.call import Call, Described, examine
+from holdfast.tools.permissions.call import CallDescription, ToolCall, examine
 from holdfast.tools.permissions.decide import Decision, Mode, decide, narrower
-from holdfast.tools.permissions.gate import Answer, Ask, Denial, Gate, Question, combine
+from holdfast.tools.permissions.gate import Answer, AskUser, Denial, Gate, Question, combine
 from holdfast.tools.permissions.load import Permissions, load_permissions
 from holdfast.tools.permissions.places import Places
 from holdfast.tools.permissions.readonly import is_read_only_command
 from holdfast.tools.permissions.rules import Rule, Rules, parse_rule, parse_rules
-from holdfast.tools.permissions.sources import Section, read_sections, trust, trusted, vouch
+from holdfast.tools.permissions.sources import SettingsSection, read_sections, trust, trusted, vouch
 
 __all__ = [
     "Answer",
-    "Ask",
-    "Call",
+    "AskUser",
+    "CallDescription",
     "Decision",
     "Denial",
-    "Described",
     "Gate",
     "Mode",
     "Permissions",
@@ -27,7 +26,8 @@ __all__ = [
     "Question",
     "Rule",
     "Rules",
-    "Section",
+    "SettingsSection",
+    "ToolCall",
     "combine",
     "decide",
     "examine",

@@ -1,6 +1,6 @@
 """One tool call, looked at: which paths, which command, which address.
 
-A tool's description and a model's input come in, a `Call` goes out with everything a
+A tool's description and a model's input come in, a `ToolCall` goes out with everything a
 decision needs, so that the decision can be pure. The disk is looked at here, through
 `places` and `reach`.
 """
@@ -19,21 +19,21 @@ from holdfast.tools.permissions.places import (
     locate_glob,
     looks_like_bare_repository,
 )
-from holdfast.tools.permissions.reach import Reach, find_reach
+from holdfast.tools.permissions.reach import CommandReach, find_reach
 from holdfast.tools.permissions.readonly import is_read_only_script
 from holdfast.tools.permissions.script import Script
 from holdfast.tools.permissions.shell import read_script
 
-Kind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
+AccessKind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
 
 
-class Described(Protocol):
+class CallDescription(Protocol):
     """What must be known about a tool to judge a call of it."""
 
     @property
     def name(self) -> str: ...
     @property
-    def kind(self) -> Kind: ...
+    def kind(self) -> AccessKind: ...
     @property
     def path_inputs(self) -> tuple[str, ...]: ...
     @property
@@ -48,18 +48,18 @@ class ShellCall:
 
     text: str
     script: Script
-    reach: Reach
+    reach: CommandReach
     danger: Danger | None
     is_read_only: bool
     is_opaque: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ToolCall:
     """One tool call with everything a decision needs."""
 
     tool: str
-    kind: Kind
+    kind: AccessKind
     paths: tuple[Located, ...] = ()
     shell: ShellCall | None = None
     has_command: bool = False
@@ -70,11 +70,11 @@ class Call:
     is_read_only: bool = False
 
 
-def examine(tool: Described, given: JsonObject, places: Places) -> Call:
+def examine(tool: CallDescription, given: JsonObject, places: Places) -> ToolCall:
     """Look at a call and at the disk, and write down what matters."""
     paths = tuple(_paths(tool, given, places))
     command = given.get(tool.command_input) if tool.command_input else None
-    return Call(
+    return ToolCall(
         tool=tool.name,
         kind=tool.kind,
         paths=paths,
@@ -86,7 +86,7 @@ def examine(tool: Described, given: JsonObject, places: Places) -> Call:
     )
 
 
-def _paths(tool: Described, given: JsonObject, places: Places) -> Iterator[Located]:
+def _paths(tool: CallDescription, given: JsonObject, places: Places) -> Iterator[Located]:
     named = [given[key] for key in tool.path_inputs if given.get(key) not in (None, "")]
     for value in named:
         for text in value if isinstance(value, list) else [value]:

@@ -8,7 +8,7 @@ a rule is asked about. Who is asked, and how, is left to `gate`.
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from holdfast.tools.permissions.call import Call, ShellCall
+from holdfast.tools.permissions.call import ShellCall, ToolCall
 from holdfast.tools.permissions.inner import every_command
 from holdfast.tools.permissions.places import Located, Places
 from holdfast.tools.permissions.readonly import has_safe_redirects, is_read_only
@@ -54,7 +54,7 @@ class Decision:
     reason: str
 
 
-def decide(call: Call, rules: Rules, mode: Mode, places: Places) -> Decision:
+def decide(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
     """Compare a call with the rules and the mode."""
     denied = next((rule for rule in rules.deny if _denies(rule, call, places)), None)
     if denied is not None:
@@ -73,7 +73,7 @@ def decide(call: Call, rules: Rules, mode: Mode, places: Places) -> Decision:
     return _decide_by_kind(call, rules, mode, places)
 
 
-def _decide_by_kind(call: Call, rules: Rules, mode: Mode, places: Places) -> Decision:
+def _decide_by_kind(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
     # a server's tool may be declared a reading one for clearing; that proves nothing here
     match "other" if call.tool.startswith("mcp__") else call.kind:
         case "read" | "search":
@@ -90,7 +90,7 @@ def _decide_by_kind(call: Call, rules: Rules, mode: Mode, places: Places) -> Dec
             return _decide_other(call, rules, mode)
 
 
-def _decide_reading(call: Call, rules: Rules, places: Places) -> Decision:
+def _decide_reading(call: ToolCall, rules: Rules, places: Places) -> Decision:
     outside = _first_unreadable(call.paths, call.tool, rules, places)
     if outside is not None:
         return Decision(outcome="ask", reason=_outside(outside))
@@ -115,7 +115,7 @@ def _first_unreadable(
     )
 
 
-def _decide_writing(call: Call, rules: Rules, mode: Mode, places: Places) -> Decision:
+def _decide_writing(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
     if call.paths and all(located.where == "own" for located in call.paths):
         return Decision(outcome="allow", reason="the file is the session's own")
     if mode == "plan":
@@ -146,7 +146,7 @@ def _may_write(located: Located, tool: str, rules: Rules, mode: Mode, places: Pl
     return is_open and located.where == "inside"
 
 
-def _decide_shell(call: Call, rules: Rules, mode: Mode, places: Places) -> Decision:
+def _decide_shell(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
     shell = call.shell
     if shell is None and not call.has_command:
         return Decision(outcome="allow", reason="it looks after a command that was allowed")
@@ -204,7 +204,7 @@ def _without_redirects(command: Command) -> Command:
     return Command(words=command.words, reads_pipe=command.reads_pipe)
 
 
-def _decide_other(call: Call, rules: Rules, mode: Mode) -> Decision:
+def _decide_other(call: ToolCall, rules: Rules, mode: Mode) -> Decision:
     if call.tool in SESSIONS_OWN and not call.to.startswith("session:"):
         return Decision(outcome="allow", reason="it changes only what the session keeps")
     if mode == "plan" and call.kind == "other" and not call.is_read_only:
@@ -222,7 +222,7 @@ def _decide_other(call: Call, rules: Rules, mode: Mode) -> Decision:
     return Decision(outcome="ask", reason=what)
 
 
-def _denies(rule: Rule, call: Call, places: Places) -> bool:
+def _denies(rule: Rule, call: ToolCall, places: Places) -> bool:
     if call.shell is not None:
         return _denies_shell(rule, call.tool, call.shell, places)
     if not names_tool(rule, call.tool):

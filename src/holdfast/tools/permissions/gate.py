@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from holdfast.messages import JsonObject
-from holdfast.tools.permissions.call import Call, Described, examine
+from holdfast.tools.permissions.call import CallDescription, ToolCall, examine
 from holdfast.tools.permissions.decide import Decision, Mode, decide, narrower
 from holdfast.tools.permissions.places import Places
 from holdfast.tools.permissions.rules import Rule, Rules, plain_host
@@ -43,7 +43,7 @@ class Answer:
     """Told to the model with a no."""
 
 
-Ask: TypeAlias = Callable[[Question], Awaitable[Answer]]
+AskUser: TypeAlias = Callable[[Question], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Gate:
         *,
         rules: Rules,
         mode: Mode = "ask",
-        ask: Ask | None = None,
+        ask: AskUser | None = None,
         above: "Gate | None" = None,
     ) -> None:
         self.rules = rules
@@ -83,12 +83,17 @@ class Gate:
         """The mode that counts just now: one's own, unless somebody above works in a narrower one."""
         return self.mode if self._above is None else narrower(self.mode, self._above.in_force)
 
-    def judge(self, tool: Described, given: JsonObject, places: Places) -> Decision:
+    def judge(self, tool: CallDescription, given: JsonObject, places: Places) -> Decision:
         """Decide without asking anyone."""
         return decide(examine(tool, given, places), self.rules, self.in_force, places)
 
     async def check(
-        self, tool: Described, given: JsonObject, places: Places, *, hook: Decision | None = None
+        self,
+        tool: CallDescription,
+        given: JsonObject,
+        places: Places,
+        *,
+        hook: Decision | None = None,
     ) -> Decision:
         """Decide, asking if need be; the answer is allow or deny. A hook may have spoken first."""
         call = examine(tool, given, places)
@@ -110,7 +115,7 @@ class Gate:
             return None
         return Decision(outcome="deny", reason=f"this was turned down before: {before.reason}")
 
-    async def _asked(self, call: Call, given: JsonObject, decision: Decision) -> Decision:
+    async def _asked(self, call: ToolCall, given: JsonObject, decision: Decision) -> Decision:
         if self._ask is None:
             return Decision(
                 outcome="deny", reason=f"nobody is there to be asked, and {decision.reason}"
@@ -134,7 +139,7 @@ def combine(decision: Decision, hook: Decision | None) -> Decision:
     return hook
 
 
-def suggest_rule(call: Call) -> Rule | None:
+def suggest_rule(call: ToolCall) -> Rule | None:
     """Give the narrowest rule that would spare the next question of this sort."""
     match call.kind:
         case "shell":
@@ -150,7 +155,7 @@ def suggest_rule(call: Call) -> Rule | None:
             return Rule(tool=call.tool)
 
 
-def _suggest_command(call: Call) -> Rule | None:
+def _suggest_command(call: ToolCall) -> Rule | None:
     shell = call.shell
     if shell is None:
         return None

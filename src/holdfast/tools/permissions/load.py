@@ -14,7 +14,7 @@ from msgspec import Struct
 from holdfast.errors import ConfigError
 from holdfast.tools.permissions.decide import Mode
 from holdfast.tools.permissions.rules import Rules, parse_rules
-from holdfast.tools.permissions.sources import Section, read_sections
+from holdfast.tools.permissions.sources import SettingsSection, read_sections
 
 MODES: dict[str, Mode] = {
     "ask": "ask",
@@ -43,7 +43,7 @@ class Permissions:
     mode: Mode = "ask"
     directories: tuple[Path, ...] = ()
     """Working directories besides the project's own."""
-    untrusted: tuple[Section, ...] = ()
+    untrusted: tuple[SettingsSection, ...] = ()
     """Sections of the project that would allow more, were they trusted."""
 
 
@@ -53,7 +53,7 @@ def load_permissions(project: Path | None, *, at: Path | None = None) -> Permiss
     deny: list[str] = []
     mode: Mode = "ask"
     directories: list[Path] = []
-    untrusted: list[Section] = []
+    untrusted: list[SettingsSection] = []
     for section in read_sections("permissions", project, at=at):
         wire = _read(section)
         deny.extend(wire.deny)
@@ -71,14 +71,14 @@ def load_permissions(project: Path | None, *, at: Path | None = None) -> Permiss
     )
 
 
-def _read(section: Section) -> _Wire:
+def _read(section: SettingsSection) -> _Wire:
     try:
         return msgspec.convert(section.value, _Wire)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{section.file}: permissions: {error}") from error
 
 
-def _mode(text: str, section: Section) -> Mode:
+def _mode(text: str, section: SettingsSection) -> Mode:
     if text not in MODES:
         raise ConfigError(f"{section.file}: no mode {text!r}; there are {', '.join(MODES)}")
     return MODES[text]

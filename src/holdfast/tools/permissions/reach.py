@@ -27,7 +27,7 @@ _UNSEEN = names(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class CommandReach:
     """Which files a command line names."""
 
     touched: tuple[Located, ...]
@@ -40,7 +40,7 @@ class Reach:
     """Some paths will be known to the shell only."""
 
 
-def find_reach(script: Script, places: Places) -> Reach:
+def find_reach(script: Script, places: Places) -> CommandReach:
     """Locate every path in a command line."""
     bases = [places.cwd]
     touched: list[Located] = []
@@ -59,7 +59,7 @@ def find_reach(script: Script, places: Places) -> Reach:
         moved = _moved(command, places, bases)
         unseen = unseen or moved is None
         bases.extend(moved or ())
-    return Reach(
+    return CommandReach(
         touched=tuple(touched), written=tuple(written), bases=tuple(bases), is_unseen=unseen
     )
 

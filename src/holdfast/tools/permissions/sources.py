@@ -1,6 +1,6 @@
 """Reads sections of settings files, and says which of them the user has vouched for.
 
-The name of a section comes in (`hooks`, `permissions`, `mcpServers`); one `Section` per file
+The name of a section comes in (`hooks`, `permissions`, `mcpServers`); one `SettingsSection` per file
 that has it goes out. Files in the user's home are the user's own. Files of a project came
 with the project, so what they would run or allow counts only once the user has trusted
 exactly this content: the hash covers the section and the project's own files that its
@@ -34,7 +34,7 @@ _PROJECT_VARIABLES = ("$HOLDFAST_PROJECT_DIR", "$CLAUDE_PROJECT_DIR")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class SettingsSection:
     """One section of one settings file."""
 
     file: Path
@@ -46,7 +46,7 @@ class Section:
 
 def read_sections(
     name: str, project: Path | None, *, at: Path | None = None
-) -> tuple[Section, ...]:
+) -> tuple[SettingsSection, ...]:
     """Read a section from every settings file that has it, the user's files first."""
     base = at or home()
     known = trusted(at=base)
@@ -59,7 +59,7 @@ def read_sections(
 
 def as_section(
     name: str, file: Path, value: JsonObject, project: Path | None, *, at: Path | None = None
-) -> Section:
+) -> SettingsSection:
     """Hold what another file says, such as an agent's definition, against what is trusted."""
     return _made(name, file, value, project, trusted(at=at))
 
@@ -75,7 +75,7 @@ def trusted(*, at: Path | None = None) -> frozenset[str]:
         raise ConfigError(f"{file}: cannot be read: {error}; mend or remove it") from error
 
 
-def trust(section: Section, *, at: Path | None = None) -> None:
+def trust(section: SettingsSection, *, at: Path | None = None) -> None:
     """Vouch for a section as it stands now; a change to it asks anew."""
     vouch(section.fingerprint, at=at)
 
@@ -99,7 +99,9 @@ def _files(base: Path, project: Path | None) -> Iterator[tuple[Path, bool]]:
         yield project / name, True
 
 
-def _section(name: str, file: Path, project: Path | None, known: frozenset[str]) -> Section | None:
+def _section(
+    name: str, file: Path, project: Path | None, known: frozenset[str]
+) -> SettingsSection | None:
     value = _parsed(file).get(name) if file.is_file() else None
     if value is None:
         return None
@@ -110,9 +112,9 @@ def _section(name: str, file: Path, project: Path | None, known: frozenset[str])
 
 def _made(
     name: str, file: Path, value: JsonObject, project: Path | None, known: frozenset[str]
-) -> Section:
+) -> SettingsSection:
     mark = _fingerprint(name, file, value, project) if project is not None else ""
-    return Section(
+    return SettingsSection(
         file=file,
         value=value,
         is_projects=project is not None,

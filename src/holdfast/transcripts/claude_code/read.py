@@ -37,7 +37,7 @@ from holdfast.messages import (
 from holdfast.messages.measure import measure_content
 from holdfast.transcripts.claude_code.standing import Standing
 from holdfast.transcripts.records import count, decoded, records, seconds, spoken_lines
-from holdfast.transcripts.writer import Scribe
+from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view.block_roles import speakable
 from holdfast.view.items import NO_RESULT
 
@@ -71,7 +71,7 @@ def _is_record(record: Json) -> bool:
     return kind == "file-history-snapshot" or (kind == "summary" and "leafUuid" in record)
 
 
-def read(lines: Iterable[bytes], scribe: Scribe) -> Iterator[AnyEntry]:
+def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
     """Turn the lines of a transcript into entries."""
     reader = _Reader(scribe)
     for number, record in records(lines, scribe.account):
@@ -82,7 +82,7 @@ def read(lines: Iterable[bytes], scribe: Scribe) -> Iterator[AnyEntry]:
 class _Reader:
     """What must be remembered from one record to the next."""
 
-    def __init__(self, scribe: Scribe) -> None:
+    def __init__(self, scribe: TranscriptWriter) -> None:
         self._scribe = scribe
         self._place: dict[str, int] = {}
         """For each record's uuid: the last entry written when it had been read."""

@@ -21,7 +21,7 @@ from holdfast.messages import (
     ToolUse,
 )
 from holdfast.transcripts.parts import arguments_of, content_of, extra_of, source_of, unwrap
-from holdfast.transcripts.writer import Account
+from holdfast.transcripts.writer import ImportAccount
 
 CONTEXT_ITEMS = frozenset(
     {"compaction", "compaction_summary", "context_compaction", "agent_message", "additional_tools"}
@@ -44,7 +44,7 @@ TEXT_FIELDS = frozenset({"type", "text"})
 IMAGE_FIELDS = frozenset({"type", "image_url"})
 
 
-def answer_of(item: JsonObject, account: Account) -> Content:
+def answer_of(item: JsonObject, account: ImportAccount) -> Content:
     """Make blocks of an item on the model's side."""
     match item:
         case {"type": "message"}:
@@ -101,7 +101,7 @@ def _summary(item: JsonObject) -> str:
     return "\n\n".join(text for text in texts if isinstance(text, str))
 
 
-def _call(item: JsonObject, account: Account) -> Block:
+def _call(item: JsonObject, account: ImportAccount) -> Block:
     match item:
         case {
             "type": "function_call",

@@ -26,7 +26,7 @@ from holdfast.transcripts.codex.items import (
 from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import extra_of
 from holdfast.transcripts.records import count, first_record, records, seconds
-from holdfast.transcripts.writer import Scribe
+from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view.block_roles import speakable
 from holdfast.view.items import NO_RESULT
 
@@ -58,7 +58,7 @@ def sniff(first: bytes) -> bool:
     return "type" not in record and {"id", "timestamp", "instructions"} <= record.keys()
 
 
-def read(lines: Iterable[bytes], scribe: Scribe) -> Iterator[AnyEntry]:
+def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
     """Turn the lines of a rollout into entries."""
     reader = _Reader(scribe)
     for number, record in records(lines, scribe.account):
@@ -79,7 +79,7 @@ class _Round:
 class _Reader:
     """What must be remembered from one record to the next."""
 
-    def __init__(self, scribe: Scribe) -> None:
+    def __init__(self, scribe: TranscriptWriter) -> None:
         self._scribe = scribe
         self._account = scribe.account
         self._dialogue = Dialogue(scribe)

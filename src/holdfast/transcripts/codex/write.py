@@ -32,7 +32,7 @@ from holdfast.transcripts.codex.items import (
     THINKING_FIELDS,
 )
 from holdfast.transcripts.parts import data_url, with_extra, wrap
-from holdfast.transcripts.records import line, moment
+from holdfast.transcripts.records import line, timestamp
 from holdfast.view import View
 
 _SAID = {"user": "input_text", "assistant": "output_text"}
@@ -40,7 +40,7 @@ _SAID = {"user": "input_text", "assistant": "output_text"}
 
 def write(view: View, *, session: str = "holdfast", directory: str = "") -> Iterator[bytes]:
     """Yield the lines of a rollout that shows this view."""
-    at = moment(view.history[-1].at if view.history else 0.0)
+    at = timestamp(view.history[-1].at if view.history else 0.0)
     yield _record(at, "session_meta", _meta(view, session, directory, at))
     if view.model:
         yield _record(at, "turn_context", {"cwd": directory, "model": view.model})

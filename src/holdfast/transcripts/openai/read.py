@@ -27,7 +27,7 @@ from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import arguments_of, content_of, extra_of, source_of
 from holdfast.transcripts.provider import provider_of
 from holdfast.transcripts.records import count, message_list
-from holdfast.transcripts.writer import Scribe
+from holdfast.transcripts.writer import TranscriptWriter
 
 SYSTEM_ROLES = ("system", "developer")
 
@@ -45,7 +45,7 @@ def sniff(first: bytes) -> bool:
     return provider_of(first) == "openai"
 
 
-def read(lines: Iterable[bytes], scribe: Scribe) -> Iterator[AnyEntry]:
+def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
     """Turn a message list into entries."""
     request, messages = message_list(lines, scribe.account)
     reader = _Reader(scribe)
@@ -62,7 +62,7 @@ def read(lines: Iterable[bytes], scribe: Scribe) -> Iterator[AnyEntry]:
 class _Reader:
     """What must be remembered from one message to the next."""
 
-    def __init__(self, scribe: Scribe) -> None:
+    def __init__(self, scribe: TranscriptWriter) -> None:
         self.sections: list[Section] = []
         self.is_opening = True
         self._scribe = scribe

@@ -37,16 +37,16 @@ from holdfast.transcripts.openai.read import (
 )
 from holdfast.transcripts.parts import data_url, with_extra
 from holdfast.transcripts.records import document
-from holdfast.transcripts.writer import Account
+from holdfast.transcripts.writer import ImportAccount
 from holdfast.view import View
 
 NO_PICTURE = "(A picture or a file stood here. This format cannot hold it in this place.)"
 """Stands in for what cannot be written, so that nobody takes its absence for its content."""
 
 
-def write(view: View, account: Account | None = None) -> Iterator[bytes]:
+def write(view: View, account: ImportAccount | None = None) -> Iterator[bytes]:
     """Yield a request that shows what the model sees, and count what it cannot hold."""
-    writer = _Writer(account or Account())
+    writer = _Writer(account or ImportAccount())
     frame = view.frame or Framed()
     messages = (wire for message in view.messages() for wire in writer.message(message))
     return document(_request(view.model, frame), chain(_system(frame), messages))
@@ -54,7 +54,7 @@ def write(view: View, account: Account | None = None) -> Iterator[bytes]:
 
 def losses(view: View) -> Counter[str]:
     """Count what an export of this view leaves out."""
-    account = Account()
+    account = ImportAccount()
     deque(write(view, account), maxlen=0)
     return account.skipped
 
@@ -62,7 +62,7 @@ def losses(view: View) -> Counter[str]:
 class _Writer:
     """Writes messages and counts what had to be left out."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: ImportAccount) -> None:
         self._skipped = account.skipped
 
     def message(self, message: Message) -> Iterator[JsonObject]:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from holdfast.transcripts.records import Numbered, Unreadable, checked, decoded
-from holdfast.transcripts.writer import Account
+from holdfast.transcripts.records import Numbered, UnreadableRecord, checked, decoded
+from holdfast.transcripts.writer import ImportAccount
 
 OFF_BRANCH = "entry of another branch"
 
@@ -32,14 +32,14 @@ class _Held(NamedTuple):
 _decoder = msgspec.json.Decoder(_Head)
 
 
-def active_branch(lines: Iterable[tuple[int, bytes]], account: Account) -> Numbered:
+def active_branch(lines: Iterable[tuple[int, bytes]], account: ImportAccount) -> Numbered:
     """Yield the entries from the root to the last one, each with its line's number."""
     held: dict[str, _Held] = {}
     last: str | None = None
     for number, line in lines:
         account.records += 1
         head = _head(line)
-        if isinstance(head, Unreadable):
+        if isinstance(head, UnreadableRecord):
             account.malformed.append((number, head.reason))
         elif head.type == "session":
             account.skipped["session"] += 1
@@ -51,18 +51,18 @@ def active_branch(lines: Iterable[tuple[int, bytes]], account: Account) -> Numbe
         yield from checked(entry.number, decoded(entry.line, account), account)
 
 
-def _head(line: bytes) -> _Head | Unreadable:
+def _head(line: bytes) -> _Head | UnreadableRecord:
     try:
         return _decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         value = decoded(line)  # slower, but it mends what can be mended
     try:
-        return value if isinstance(value, Unreadable) else msgspec.convert(value, _Head)
+        return value if isinstance(value, UnreadableRecord) else msgspec.convert(value, _Head)
     except msgspec.ValidationError as error:
-        return Unreadable(f"not an entry of a session: {error}")
+        return UnreadableRecord(f"not an entry of a session: {error}")
 
 
-def _path(held: dict[str, _Held], last: str | None, account: Account) -> Iterable[_Held]:
+def _path(held: dict[str, _Held], last: str | None, account: ImportAccount) -> Iterable[_Held]:
     path = []
     while last is not None and last in held:
         entry = held.pop(last)  # taken out, so that a circle ends

@@ -34,7 +34,7 @@ from holdfast.transcripts.records import (
     seconds,
     spoken_lines,
 )
-from holdfast.transcripts.writer import Account, Scribe
+from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 
 TREE_VERSION = 2
 """Since this version entries have ids and parents."""
@@ -62,7 +62,7 @@ def sniff(first: bytes) -> bool:
     )
 
 
-def read(lines: Iterable[bytes], scribe: Scribe) -> Iterator[AnyEntry]:
+def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
     """Turn the lines of a session into entries."""
     reader = _Reader(scribe)
     for index, (number, record) in enumerate(_entries(lines, scribe.account)):
@@ -70,7 +70,7 @@ def read(lines: Iterable[bytes], scribe: Scribe) -> Iterator[AnyEntry]:
         yield from reader.record(record, number)
 
 
-def _entries(lines: Iterable[bytes], account: Account) -> Numbered:
+def _entries(lines: Iterable[bytes], account: ImportAccount) -> Numbered:
     """Yield the header, then the entries that are in force."""
     numbered = spoken_lines(lines)
     first = next(numbered, None)
@@ -91,7 +91,7 @@ def _is_tree(header: Json) -> bool:
 class _Reader:
     """What must be remembered from one entry to the next."""
 
-    def __init__(self, scribe: Scribe) -> None:
+    def __init__(self, scribe: TranscriptWriter) -> None:
         self._scribe = scribe
         self._account = scribe.account
         self._dialogue = Dialogue(scribe)

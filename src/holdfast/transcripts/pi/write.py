@@ -27,7 +27,7 @@ from holdfast.transcripts.pi.read import (
     TEXT_FIELDS,
     THINKING_FIELDS,
 )
-from holdfast.transcripts.records import line, moment, possible
+from holdfast.transcripts.records import line, possible, timestamp
 from holdfast.view import View
 
 VERSION = 3
@@ -71,12 +71,12 @@ class _Writer:
     def header(self, session: str, directory: str) -> bytes:
         """Write the first line."""
         header = {"type": "session", "version": VERSION, "id": session}
-        return line({**header, "timestamp": moment(self._at), "cwd": directory})
+        return line({**header, "timestamp": timestamp(self._at), "cwd": directory})
 
     def entry(self, kind: str, fields: JsonObject) -> bytes:
         """Write an entry that follows the one before."""
         id = f"{next(self._ids):08x}"
-        head = {"type": kind, "id": id, "parentId": self._parent, "timestamp": moment(self._at)}
+        head = {"type": kind, "id": id, "parentId": self._parent, "timestamp": timestamp(self._at)}
         self._parent = id
         return line(head | fields)
 

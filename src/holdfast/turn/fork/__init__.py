@@ -6,7 +6,7 @@ in and comes out, `run` does it.
 """
 
 from holdfast.turn.fork.asking import (
-    Ask,
+    AskFork,
     ForkEnd,
     ForkReply,
     ForkRequest,
@@ -18,7 +18,7 @@ from holdfast.turn.fork.run import Forks
 from holdfast.turn.fork.tools import out_of_reach
 
 __all__ = [
-    "Ask",
+    "AskFork",
     "ForkEnd",
     "ForkReply",
     "ForkRequest",

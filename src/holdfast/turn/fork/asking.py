@@ -13,24 +13,24 @@ from typing import Literal, TypeAlias
 from holdfast.errors import RequestRejected
 from holdfast.messages import Content, Text, ToolUse, Usage
 from holdfast.models.retry import Retries
-from holdfast.tools.context import Workplace
-from holdfast.tools.files import Seen
+from holdfast.tools.context import ToolContext
+from holdfast.tools.files import SeenFile
 from holdfast.tools.protocol import Tool
 from holdfast.turn.fork.prefix import Prefix
-from holdfast.turn.round import Denial, Gate, Pass, RoundEvent
+from holdfast.turn.round import Allowed, Denied, RoundEvent, ToolGate
 
 NO_TOOLS = "No tool may be used here. Answer now, in text, from what you already know."
 
-Permit: TypeAlias = Gate
+Permit: TypeAlias = ToolGate
 """Given a call and its tool, lets it pass with an input or denies it; the model reads why."""
 
 ForkEnd: TypeAlias = Literal["completed", "max_turns", "aborted", "denied", "refused", "cut_off"]
 """Why a fork stopped."""
 
 
-async def deny_all(use: ToolUse, tool: Tool) -> Pass | Denial:
+async def deny_all(use: ToolUse, tool: Tool) -> Allowed | Denied:
     """Let no tool run."""
-    return Denial(reason=NO_TOOLS)
+    return Denied(reason=NO_TOOLS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class ForkRequest:
     """If its words are mail: which mailbox, and how far it is read with this."""
     on_event: Callable[[RoundEvent], None] | None = None
     """Told everything as it happens."""
-    knows: tuple[Seen, ...] = ()
+    knows: tuple[SeenFile, ...] = ()
     """Files whose text is in its words: it may change them without reading them first."""
     retries: Retries | None = None
     """Try no more often and wait no longer than this: somebody waits, and can do without."""
@@ -90,7 +90,7 @@ class ForkReply:
         )
 
 
-Ask: TypeAlias = Callable[[ForkRequest], Awaitable[ForkReply]]
+AskFork: TypeAlias = Callable[[ForkRequest], Awaitable[ForkReply]]
 """How stages and jobs reach a model: through a fork."""
 
 
@@ -108,7 +108,7 @@ def check_says_something(request: ForkRequest) -> None:
         raise RequestRejected("a fork has to be told something; give it words to say")
 
 
-def check_may_fork(workplace: Workplace) -> None:
+def check_may_fork(tool_context: ToolContext) -> None:
     """Refuse a fork of a fork: its prefix is nobody's, and forks would multiply."""
-    if workplace.is_fork:
+    if tool_context.is_fork:
         raise RequestRejected("a fork may not fork; do the work here or report what is left")

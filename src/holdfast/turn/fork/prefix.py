@@ -17,10 +17,10 @@ from holdfast.models.protocol import Request
 from holdfast.request.build import Caching, build, free_slots
 from holdfast.request.cache.breaks import SLACK_SECONDS
 from holdfast.request.cache.fingerprint import Fingerprint, digest
-from holdfast.request.cache.monitor import Call
+from holdfast.request.cache.monitor import SentCall
 from holdfast.request.cache.moves import moves
 from holdfast.request.lifetime import life_of, seconds_of
-from holdfast.request.markers import Left, Place, last_place, places
+from holdfast.request.markers import CachedPrefix, Place, last_place, places
 
 STARTED = "This was handed to a fork of the conversation, which works on it now."
 """Answers every tool use of the answer at which the conversation forked, the same in each fork."""
@@ -38,7 +38,7 @@ class Prefix:
     """The parent's: another one could change how much a model may think, and with it the prefix."""
     left: Place | None = None
     """Up to here the parent's last answered call can be read from the cache."""
-    before: Call | None = None
+    before: SentCall | None = None
     """That call, to compare the forks' with; none for what no conversation has sent."""
     is_whole: bool = True
     """The parent's last answer has come to its end."""
@@ -70,10 +70,12 @@ class Prefix:
         place = self.left or last_place(self.messages)
         return (place,) if place and free_slots(self.frame) else ()
 
-    def growing_places(self, own: Sequence[JsonObject], left: Left | None) -> tuple[Place, ...]:
+    def growing_places(
+        self, own: Sequence[JsonObject], left: CachedPrefix | None
+    ) -> tuple[Place, ...]:
         """Mark for a fork that writes: first the end of what siblings share, then its own end."""
         if left is None and self.left is not None:
-            left = Left(place=self.left, message=self.messages[self.left.message])
+            left = CachedPrefix(place=self.left, message=self.messages[self.left.message])
         messages = joined(self.messages, own)
         return places(messages, left, len(messages), slots=free_slots(self.frame))
 
@@ -88,7 +90,7 @@ class Prefix:
         """How long a provider keeps what is read or written of it."""
         return seconds_of(life_of(self.model, self.frame.lifetime))
 
-    def warm_seconds(self, call: Call, where: Sequence[Place]) -> float:
+    def warm_seconds(self, call: SentCall, where: Sequence[Place]) -> float:
         """Say for how long a call that marks these places finds all of it in the cache already."""
         if self.before is None or self.left is None or tuple(where[-1:]) != (self.left,):
             return 0.0

@@ -17,14 +17,14 @@ from typing import Protocol
 from holdfast.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreError
 from holdfast.log import Header, Log
 from holdfast.log.entries import AnyEntry, Forked, Said, Switched
-from holdfast.log.spending import Purse
+from holdfast.log.spending import Budget
 from holdfast.messages import Text, Usage, text_of
 from holdfast.models.protocol import Model, Reply, Request, Restarted, Started
 from holdfast.models.retry import RETRIES, Retries, stream_with_retries
 from holdfast.models.steady import PATIENCE, Patience
-from holdfast.request.cache.monitor import Call, Watch, keep_diff
-from holdfast.request.cache.prefix_leader import Vanguard
-from holdfast.request.markers import Left, Place
+from holdfast.request.cache.monitor import CacheMonitor, SentCall, keep_diff
+from holdfast.request.cache.prefix_leader import PrefixLeader
+from holdfast.request.markers import CachedPrefix, Place
 from holdfast.turn.fork.asking import (
     ForkEnd,
     ForkReply,
@@ -45,7 +45,7 @@ class Parent(Protocol):
 
     log: Log
     view: View
-    watch: Watch
+    monitor: CacheMonitor
 
     def prefix(self) -> Prefix: ...
     def record(self, entry: AnyEntry) -> AnyEntry: ...
@@ -62,40 +62,40 @@ class Forks:
     """Gives the tools the conversation has just now; gate and workplace are the fork's own."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
     """The parent's: what stops it stops its forks."""
-    purse: Purse | None = None
+    budget: Budget | None = None
     retries: Retries = RETRIES
     patience: Patience = PATIENCE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    vanguard: Vanguard = field(init=False)
+    leader: PrefixLeader = field(init=False)
 
     def __post_init__(self) -> None:
-        self.vanguard = Vanguard(lambda: self.parent.watch.clock())
+        self.leader = PrefixLeader(lambda: self.parent.monitor.clock())
 
     async def ask(self, request: ForkRequest) -> ForkReply:
         """Run a fork to its end. A failure is a `ModelError`; cancelling this aborts the fork."""
         toolbox = self.toolbox()
-        check_may_fork(toolbox.workplace)
+        check_may_fork(toolbox.tool_context)
         check_says_something(request)
         if not self.parent.log.is_open:
             raise RequestRejected("the session is closed: what a fork costs could not be recorded")
         prefix = request.prefix or self.parent.prefix()
-        workplace = toolbox.workplace.fork()
+        tool_context = toolbox.tool_context.fork()
         for seen in request.knows:
-            workplace.files.record(seen)
+            tool_context.files.record(seen)
         known = {name: request.instead.get(name, tool) for name, tool in toolbox.tools.items()}
         mine = replace(
-            toolbox, tools=known, workplace=workplace, gate=request.permit, after=bounded
+            toolbox, tools=known, tool_context=tool_context, gate=request.permit, after=bounded
         )
         own = Own(self._log(request.keeps_log))
         try:
             return await Fork(self, prefix, request, mine, own).run()
         finally:
             own.close()
-            await workplace.close()
+            await tool_context.close()
 
     def check_may_spend(self) -> None:
         """Refuse a call that no money is left for."""
-        if self.purse is not None and (spent := self.purse.exhausted()):
+        if self.budget is not None and (spent := self.budget.exhausted()):
             raise BudgetSpent(f"no call was made: {spent}; raise the limit to go on")
 
     def _log(self, path: Path | None) -> Log | None:
@@ -131,7 +131,7 @@ class Fork:
         self._turn = 0
         self._before = prefix.before
         """The call whose prefix the next one shares."""
-        self._left: Left | None = None
+        self._left: CachedPrefix | None = None
         """What a fork that writes has left in the cache itself."""
         self._open: Started | None = None
         """The attempt that is being answered and not paid yet."""
@@ -162,10 +162,10 @@ class Fork:
         request = self._prefix.forked(self._own.messages(), where)
         parent = self._forks.parent
         names = [section.name for section in self._prefix.frame.sections]
-        call = parent.watch.beside(request, parent.view.history, before=self._before, names=names)
+        call = parent.monitor.beside(request, parent.view.history, before=self._before, names=names)
         key = self._prefix.shared_key(where, call.sent) if self._turn == 1 else ""
         if key and (lives := self._prefix.warm_seconds(call, where)) > 0:
-            self._forks.vanguard.began(key, lives)
+            self._forks.leader.began(key, lives)
         played: Played | None = None
         events = until(self._forks.abort, self._events(request, key))
         try:
@@ -187,7 +187,7 @@ class Fork:
     async def _events(self, request: Request, key: str) -> AsyncGenerator[RoundEvent, None]:
         """Wait for a sibling that goes ahead, then pass on what happens."""
         forks = self._forks
-        ahead = await forks.vanguard.wait(key) if key else None
+        ahead = await forks.leader.wait(key) if key else None
         self._called = time.monotonic()
         answer = stream_with_retries(
             forks.model(),
@@ -200,13 +200,13 @@ class Fork:
             async with aclosing(play(answer, self._toolbox, self._own.record)) as events:
                 async for event in events:
                     if isinstance(event, Started) and key:
-                        forks.vanguard.began(key, self._prefix.lives_seconds)
+                        forks.leader.began(key, self._prefix.lives_seconds)
                     if isinstance(event, Restarted) and ahead is not None:
-                        forks.vanguard.gave_up(key, ahead)
+                        forks.leader.gave_up(key, ahead)
                     yield event
         finally:
             if ahead is not None:
-                forks.vanguard.gave_up(key, ahead)
+                forks.leader.gave_up(key, ahead)
 
     def _retries(self) -> Retries:
         """Try as often as the conversation does, or as seldom as whoever asks wants it."""
@@ -228,7 +228,7 @@ class Fork:
         if self._request.on_event is not None:
             self._request.on_event(event)
 
-    def _settle(self, call: Call, where: Sequence[Place], played: Played | None) -> None:
+    def _settle(self, call: SentCall, where: Sequence[Place], played: Played | None) -> None:
         """Pay for a call, compare it with the one it shares, and go on from there."""
         reply = played.reply if played else None
         if reply is None:
@@ -238,7 +238,7 @@ class Fork:
         self._pay(reply.model, reply.usage, reply.stop_reason)
         parent = self._forks.parent
         done = replace(call, usage=reply.usage)
-        broke = parent.watch.answered_beside(
+        broke = parent.monitor.answered_beside(
             done,
             parent.view.history,
             before=self._before,
@@ -250,14 +250,14 @@ class Fork:
         self._before = done
         if where:
             messages = joined(self._prefix.messages, self._own.messages())
-            self._left = Left(place=where[-1], message=messages[where[-1].message])
+            self._left = CachedPrefix(place=where[-1], message=messages[where[-1].message])
 
     def _pay(self, model: str, usage: Usage, stop_reason: str) -> None:
         """Record what a call cost, and count it."""
         self._open = None
         self._calls.append(usage)
-        if self._forks.purse is not None:
-            self._forks.purse.pay(model, usage)
+        if self._forks.budget is not None:
+            self._forks.budget.pay(model, usage)
         self._forks.parent.record(
             Forked(
                 source=self._request.source,

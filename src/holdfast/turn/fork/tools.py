@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from holdfast.log.entries import Framed
 from holdfast.messages import JsonObject, Text, ToolUse, text_of
-from holdfast.tools.context import Workplace
+from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import LIMIT_CHARS, Outcome, Tool
 
 OUT_OF_REACH = "This tool cannot be used here. Answer now, in text, from what you already know."
@@ -48,5 +48,5 @@ def _stand_in(definition: JsonObject) -> Tool:
     )
 
 
-async def _say_so(given: JsonObject, workplace: Workplace) -> Outcome:
+async def _say_so(given: JsonObject, tool_context: ToolContext) -> Outcome:
     return Outcome(content=OUT_OF_REACH, is_error=True)

@@ -1,7 +1,14 @@
 """One tool call and its result, made into a step."""
 
 from holdfast.stages.compact.digest.extract import extract
-from holdfast.stages.compact.digest.facts import Change, Command, Look, Plan, Report, Words
+from holdfast.stages.compact.digest.facts import (
+    ChangeFact,
+    CommandFact,
+    Look,
+    PlanFact,
+    Report,
+    WordsFact,
+)
 
 
 def steps(talk):
@@ -14,8 +21,8 @@ def test_an_edit_is_a_change_with_what_it_took_out_and_put_in(talk):
     one = talk.call("Edit", "ok", file_path="/a/x.py", old_string="old", new_string="new")
     two = talk.call("edit", "ok", path="/a/y.py", oldText="was", newText="is")
     assert steps(talk) == [
-        Change(id=one, path="/a/x.py", added="new", removed="old"),
-        Change(id=two, path="/a/y.py", added="is", removed="was"),
+        ChangeFact(id=one, path="/a/x.py", added="new", removed="old"),
+        ChangeFact(id=two, path="/a/y.py", added="is", removed="was"),
     ]
 
 
@@ -23,7 +30,7 @@ def test_several_edits_in_one_call_are_one_change(talk):
     """A list of edits is joined."""
     edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "d"}]
     n = talk.call("MultiEdit", "ok", file_path="/x.py", edits=edits)
-    assert steps(talk) == [Change(id=n, path="/x.py", added="b\nd", removed="a\nc")]
+    assert steps(talk) == [ChangeFact(id=n, path="/x.py", added="b\nd", removed="a\nc")]
 
 
 def test_a_patch_names_its_files_itself(talk):
@@ -31,8 +38,8 @@ def test_a_patch_names_its_files_itself(talk):
     patch = "*** Begin Patch\n*** Add File: a.py\n+x = 1\n*** Update File: b.py\n-old\n+new\n*** End Patch"
     n = talk.call("apply_patch", "ok", input=patch)
     assert steps(talk) == [
-        Change(id=n, path="a.py", action="wrote", added="x = 1"),
-        Change(id=n, path="b.py", action="edited", added="new", removed="old"),
+        ChangeFact(id=n, path="a.py", action="wrote", added="x = 1"),
+        ChangeFact(id=n, path="b.py", action="edited", added="new", removed="old"),
     ]
 
 
@@ -51,8 +58,8 @@ def test_a_command_has_a_status(talk):
     one = talk.call("Bash", "fine", command="make", description="build it")
     two = talk.call("Bash", "Exit code 2\nboom", is_error=True, command="make test")
     assert steps(talk) == [
-        Command(id=one, text="make", purpose="build it", status=0, output="fine"),
-        Command(id=two, text="make test", status=2, output="Exit code 2\nboom", is_error=True),
+        CommandFact(id=one, text="make", purpose="build it", status=0, output="fine"),
+        CommandFact(id=two, text="make test", status=2, output="Exit code 2\nboom", is_error=True),
     ]
 
 
@@ -61,7 +68,7 @@ def test_a_refused_call_is_the_users_word(talk):
     refused = "To tell you how to proceed, the user said:\ntest this first"
     n = talk.call("Bash", refused, is_error=True, command="git push")
     assert steps(talk) == [
-        Words(id=n, text="test this first", via="refusal", about="Bash git push", error=refused)
+        WordsFact(id=n, text="test this first", via="refusal", about="Bash git push", error=refused)
     ]
 
 
@@ -72,7 +79,7 @@ def test_an_answer_to_a_question_is_the_users_word(talk):
         'User has answered your questions: "Which?"="Both". You can now continue.',
         questions=[{"question": "Which?"}],
     )
-    assert steps(talk) == [Words(id=n, text='"Which?"="Both"', via="answer", about="Which?")]
+    assert steps(talk) == [WordsFact(id=n, text='"Which?"="Both"', via="answer", about="Which?")]
 
 
 def test_a_plan_is_approved_or_not(talk):
@@ -80,8 +87,8 @@ def test_a_plan_is_approved_or_not(talk):
     one = talk.call("ExitPlanMode", "User has approved your plan.", plan="# Plan")
     two = talk.call("ExitPlanMode", "something else", is_error=True, plan="# Other")
     assert steps(talk) == [
-        Plan(id=one, text="# Plan", is_approved=True),
-        Plan(id=two, text="# Other", is_approved=False),
+        PlanFact(id=one, text="# Plan", is_approved=True),
+        PlanFact(id=two, text="# Other", is_approved=False),
     ]
 
 
@@ -100,7 +107,7 @@ def test_a_call_without_a_result_was_interrupted(talk):
         id=1, order=1, response_id="r", content=talk.items[-1].content
     )
     (step,) = steps(talk)
-    assert isinstance(step, Command)
+    assert isinstance(step, CommandFact)
     assert step.is_error
 
 
@@ -109,5 +116,5 @@ def test_odd_inputs_break_nothing(talk):
     talk.call("Edit", "ok", file_path=7, old_string=None)
     talk.call("Bash", "ok", command=["ls", "-l"])
     talk.call("Read", "ok")
-    assert [type(step) for step in steps(talk)] == [Command]
+    assert [type(step) for step in steps(talk)] == [CommandFact]
     assert steps(talk)[0].text == "ls -l"

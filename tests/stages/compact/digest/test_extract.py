@@ -3,8 +3,15 @@
 from holdfast.log.entries import Compacted
 from holdfast.messages import Opaque, RedactedThinking, Text, Thinking, ToolUse
 from holdfast.stages.compact.digest.extract import extract, gather, originals
-from holdfast.stages.compact.digest.facts import Answer, Earlier, Interruption, Task, Thought, Words
-from holdfast.transcripts.writer import Scribe
+from holdfast.stages.compact.digest.facts import (
+    AnswerFact,
+    Interruption,
+    PriorSummary,
+    TaskFact,
+    Thought,
+    WordsFact,
+)
+from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view import fold
 
 
@@ -38,7 +45,7 @@ def test_thinking_answers_and_stops_are_steps_in_order(talk):
     talk.user("[Request interrupted by user]")
     assert extract(talk.items).turns[0].steps == (
         Thought(id=2, text="hm"),
-        Answer(id=2, text="done"),
+        AnswerFact(id=2, text="done"),
         Interruption(id=3),
     )
 
@@ -53,7 +60,7 @@ def test_a_foreign_summary_is_kept_as_what_came_before(talk):
     """A transcript that begins with a summary keeps its text."""
     n = talk.user("This session is being continued from a previous conversation. It was long.")
     assert extract(talk.items).earlier == (
-        Earlier(id=n, text="This session is being continued from a previous conversation. It was long."),
+        PriorSummary(id=n, text="This session is being continued from a previous conversation. It was long."),
     )  # fmt: skip
 
 
@@ -66,14 +73,14 @@ def test_background_tasks_are_known_by_their_last_state(talk):
         "<task-notification><task-id>a2</task-id><result>ok</result></task-notification>"
     )
     assert extract(talk.items).tasks == (
-        Task(name="b1", about="serve", state="running", id=one),
-        Task(name="a2", about="Review", state="ended", id=two),
+        TaskFact(name="b1", about="serve", state="running", id=one),
+        TaskFact(name="a2", about="Review", state="ended", id=two),
     )
 
 
 def compacted_log(by):
     """Write a log that was compacted once and went on."""
-    scribe = Scribe()
+    scribe = TranscriptWriter()
     entries = [scribe.said(text("first wish")), scribe.replied("r1", text("did it"))]
     entries.append(
         scribe.write(Compacted(first=1, last=2, summary=text("1. Intent\nA wish."), by=by))
@@ -92,7 +99,7 @@ def test_what_was_compacted_before_is_read_again_from_the_log():
     entries = compacted_log("model")
     facts = gather(entries, list(fold(entries).items))
     assert [words.text for _, words in facts.words()] == ["first wish", "second wish"]
-    assert facts.earlier == (Earlier(id=3, text="1. Intent\nA wish."),)
+    assert facts.earlier == (PriorSummary(id=3, text="1. Intent\nA wish."),)
     assert facts.since == 4
 
 
@@ -115,4 +122,4 @@ def test_words_in_tool_results_count_as_the_users(talk):
     talk.call("Bash", "Not allowed: not on a Friday.", is_error=True, command="deploy")
     said = [(turn, words.text, words.via) for turn, words in extract(talk.items).words()]
     assert said == [(1, "go on", "message"), (1, "not on a Friday.", "refusal")]
-    assert isinstance(extract(talk.items).turns[0].steps[0], Words)
+    assert isinstance(extract(talk.items).turns[0].steps[0], WordsFact)

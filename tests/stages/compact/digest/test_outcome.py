@@ -1,26 +1,26 @@
 """How a command ended, in the lines that say so."""
 
 from holdfast.stages.compact.digest.outcome import (
-    Commit,
+    CommitLine,
     commits_in,
     error_head,
     exit_status,
     has_failed,
     only_looks,
-    telling,
+    telling_lines,
 )
 
 
 def test_short_output_is_told_whole():
     """What fits is one line."""
-    assert telling("ok\n  3 passed\n", 80) == "ok 3 passed"
+    assert telling_lines("ok\n  3 passed\n", 80) == "ok 3 passed"
 
 
 def test_long_output_is_told_by_failures_totals_and_the_last_line():
     """Noise between them is left out."""
     noise = "\n".join(f"compiling part {i} of the whole program" for i in range(40))
     output = f"{noise}\nFAIL: test_login\n{noise}\n1 failed, 30 passed\n{noise}\nthe end"
-    assert telling(output, 200) == "FAIL: test_login … 1 failed, 30 passed … the end"
+    assert telling_lines(output, 200) == "FAIL: test_login … 1 failed, 30 passed … the end"
 
 
 def test_an_exit_status_is_read_in_any_wording():
@@ -34,7 +34,7 @@ def test_an_exit_status_is_read_in_any_wording():
 def test_commits_are_read_with_their_hashes():
     """A commit is known by hash, branch and subject."""
     assert commits_in("noise\n[main (root-commit) 3f9c2ab] Begin\n 1 file changed") == [
-        Commit(hash="3f9c2ab", branch="main", subject="Begin")
+        CommitLine(hash="3f9c2ab", branch="main", subject="Begin")
     ]
 
 

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.stages.compact.digest.pieces import Piece, fit
+from holdfast.stages.compact.digest.pieces import DigestPiece, fit
 
 
 def piece(section, place, forms, ranks):
     """Make a piece."""
-    return Piece(section=section, place=(place,), forms=forms, ranks=ranks)
+    return DigestPiece(section=section, place=(place,), forms=forms, ranks=ranks)
 
 
 def test_short_forms_of_all_come_before_the_full_form_of_any():

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from holdfast.stages.compact.digest import digest, extract
-from holdfast.stages.compact.digest.context import Scene
+from holdfast.stages.compact.digest.context import DigestContext
 from holdfast.stages.compact.digest.errors import troubles
-from holdfast.stages.compact.digest.facts import Change
+from holdfast.stages.compact.digest.facts import ChangeFact
 from holdfast.stages.compact.digest.files import edited, put_in, taken_out, touched
 from holdfast.stages.compact.digest.gist import conclusions
 
@@ -38,7 +38,7 @@ def test_files_are_ordered_by_how_often_they_were_changed(talk):
 
 def test_an_edit_is_known_by_what_it_defines_brings_and_removes():
     """Definitions, strings and names tell an edit in a line."""
-    change = Change(
+    change = ChangeFact(
         id=1,
         path="a.go",
         removed="func Old() { oldName() }",
@@ -151,7 +151,7 @@ def test_paths_are_shortened_by_the_directory_most_lie_in(talk):
     for name in ("a.py", "b.py", "c.py"):
         talk.call("Read", "x", file_path=f"/home/u/app/src/{name}")
     talk.call("Read", "x", file_path="/tmp/log.txt")
-    scene = Scene(facts=extract(talk.items))
+    scene = DigestContext(facts=extract(talk.items))
     assert scene.root == "/home/u/app/src"
     assert scene.short("/home/u/app/src/a.py") == "a.py"
     assert scene.short("/tmp/log.txt") == "/tmp/log.txt"

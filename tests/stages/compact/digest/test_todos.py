@@ -1,14 +1,14 @@
 """The list of what is to be done, in its last state."""
 
 from holdfast.stages.compact.digest.extract import extract
-from holdfast.stages.compact.digest.facts import Todo
+from holdfast.stages.compact.digest.facts import TodoFact
 
 
 def test_a_list_written_whole_replaces_the_one_before(talk):
     """Only the last list counts."""
     talk.call("TodoWrite", "ok", todos=[{"content": "old", "status": "pending"}])
     n = talk.call("TodoWrite", "ok", todos=[{"content": "new", "status": "in_progress"}])
-    assert extract(talk.items).todos == (Todo(text="new", state="in_progress", id=n),)
+    assert extract(talk.items).todos == (TodoFact(text="new", state="in_progress", id=n),)
 
 
 def test_single_entries_are_added_and_changed(talk):
@@ -17,8 +17,8 @@ def test_single_entries_are_added_and_changed(talk):
     made = talk.call("TaskCreate", "Task #2 created successfully: Test", subject="Test")
     n = talk.call("TaskUpdate", "Updated task #1 status", taskId="1", status="completed")
     assert extract(talk.items).todos == (
-        Todo(text="Build", state="completed", id=n),
-        Todo(text="Test", state="pending", id=made),
+        TodoFact(text="Build", state="completed", id=n),
+        TodoFact(text="Test", state="pending", id=made),
     )
 
 
@@ -31,11 +31,11 @@ def test_a_failed_call_changes_nothing(talk):
 def test_a_plan_of_steps_is_a_list_too(talk):
     """Another agent calls its todos steps of a plan."""
     n = talk.call("update_plan", "ok", plan=[{"step": "look", "status": "completed"}])
-    assert extract(talk.items).todos == (Todo(text="look", state="completed", id=n),)
+    assert extract(talk.items).todos == (TodoFact(text="look", state="completed", id=n),)
 
 
 def test_a_list_that_is_shown_says_how_tasks_stand(talk):
     """Somebody else may have finished one."""
     talk.call("TaskCreate", "Task #1 created successfully: Build", subject="Build")
     n = talk.call("TaskList", "#1 [completed] Build")
-    assert extract(talk.items).todos == (Todo(text="Build", state="completed", id=n),)
+    assert extract(talk.items).todos == (TodoFact(text="Build", state="completed", id=n),)

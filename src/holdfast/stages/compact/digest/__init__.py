@@ -12,11 +12,11 @@ from holdfast.messages.measure import measure_text
 from holdfast.stages.compact.digest import errors as trouble
 from holdfast.stages.compact.digest import files, state
 from holdfast.stages.compact.digest import timeline as course
-from holdfast.stages.compact.digest.context import Mask, Scene, cite
+from holdfast.stages.compact.digest.context import DigestContext, Mask, cite
 from holdfast.stages.compact.digest.extract import extract, gather, originals
 from holdfast.stages.compact.digest.facts import Facts
-from holdfast.stages.compact.digest.limits import LIMITS, Limits
-from holdfast.stages.compact.digest.pieces import Count, Piece, fit
+from holdfast.stages.compact.digest.limits import LIMITS, DigestLimits
+from holdfast.stages.compact.digest.pieces import Count, DigestPiece, fit
 from holdfast.stages.compact.digest.prior_summary import carried
 from holdfast.stages.compact.digest.ranks import Rank
 from holdfast.view.tokens import O200K, weigh
@@ -24,8 +24,8 @@ from holdfast.view.tokens import O200K, weigh
 __all__ = [
     "LIMITS",
     "Digest",
+    "DigestLimits",
     "Facts",
-    "Limits",
     "budget_for",
     "digest",
     "engine_part",
@@ -82,7 +82,7 @@ def estimated_tokens(text: str) -> int:
 def budget_for(
     segment_tokens: int,
     facts: Facts,
-    limits: Limits = LIMITS,
+    limits: DigestLimits = LIMITS,
     count: Count = estimated_tokens,
 ) -> int:
     """Say how long the digest of a segment may be: a share of it, and room for the user's words."""
@@ -91,7 +91,7 @@ def budget_for(
     return max(share, limits.least_tokens + min(spoken, limits.words_tokens))
 
 
-def _spoken_tokens(facts: Facts, limits: Limits, count: Count) -> int:
+def _spoken_tokens(facts: Facts, limits: DigestLimits, count: Count) -> int:
     """Say how much room the user's words take."""
     said = (words.text[: limits.message_chars] for _, words in facts.words())
     return sum(count(text) + LEAD_TOKENS for text in said)
@@ -101,7 +101,7 @@ def digest(
     facts: Facts,
     budget_tokens: int,
     *,
-    limits: Limits = LIMITS,
+    limits: DigestLimits = LIMITS,
     marks: Mapping[int, str] | None = None,
     masked: Mask | None = None,
     count: Count = estimated_tokens,
@@ -110,7 +110,7 @@ def digest(
     """Tell all nine sections within a budget; under that of the bare headings, only these."""
     told = facts.masked(masked) if masked else facts
     is_tight = _spoken_tokens(told, limits, count) + limits.least_tokens > budget_tokens
-    scene = Scene(facts=told, limits=limits, marks=marks or {}, is_tight=is_tight)
+    scene = DigestContext(facts=told, limits=limits, marks=marks or {}, is_tight=is_tight)
     pieces = (
         *_earlier(scene, budget_tokens),
         *state.pieces(scene),
@@ -134,7 +134,7 @@ def engine_part(
     facts: Facts,
     budget_tokens: int,
     *,
-    limits: Limits = LIMITS,
+    limits: DigestLimits = LIMITS,
     marks: Mapping[int, str] | None = None,
     masked: Mask | None = None,
     count: Count = estimated_tokens,
@@ -142,7 +142,7 @@ def engine_part(
 ) -> dict[int, str]:
     """Tell what belongs beside a model's summary: sections 3 and 6, and facts for 4, 7 and 8."""
     told = facts.masked(masked) if masked else facts
-    scene = Scene(facts=told, limits=limits, marks=marks or {})
+    scene = DigestContext(facts=told, limits=limits, marks=marks or {})
     words = course.words_pieces(scene) if with_messages else ()
     pieces = (
         *files.pieces(scene),
@@ -154,7 +154,7 @@ def engine_part(
     return fit(pieces, budget_tokens, count).sections
 
 
-def _earlier(scene: Scene, budget_tokens: int) -> Iterator[Piece]:
+def _earlier(scene: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
     """Carry summaries of history that nothing else tells, shared evenly, in their own words."""
     earlier = scene.facts.earlier
     if not earlier:
@@ -165,7 +165,7 @@ def _earlier(scene: Scene, budget_tokens: int) -> Iterator[Piece]:
         if not text:
             continue
         line = f"From the summary of what came before {cite(summary.id)}:\n{text}"
-        yield Piece(section=1, place=(2, i), forms=(line,), ranks=(Rank.EARLIER,))
+        yield DigestPiece(section=1, place=(2, i), forms=(line,), ranks=(Rank.EARLIER,))
 
 
 def _framed(opening: str, told: Mapping[int, str]) -> str:

@@ -1,7 +1,7 @@
 """One tool call and its result, made into a step.
 
-A tool use comes in with what came back; what happened goes out as a `Change`, `Look`,
-`Command`, `Report`, `Plan`, or as the user's `Words` where the result carries them. What a
+A tool use comes in with what came back; what happened goes out as a `ChangeFact`, `Look`,
+`CommandFact`, `Report`, `PlanFact`, or as the user's `WordsFact` where the result carries them. What a
 tool is follows from its description; what its inputs are called differs from agent to agent,
 so each purpose has a list of names. A call that fits nothing is a report like any other.
 """
@@ -12,7 +12,15 @@ from typing import TypeAlias
 
 from holdfast.messages import Json, JsonObject, ToolUse, text_of
 from holdfast.stages.compact.digest import user_text as speech
-from holdfast.stages.compact.digest.facts import Change, Command, Look, Plan, Report, Step, Words
+from holdfast.stages.compact.digest.facts import (
+    ChangeFact,
+    CommandFact,
+    Look,
+    PlanFact,
+    Report,
+    StepFact,
+    WordsFact,
+)
 from holdfast.stages.compact.digest.outcome import exit_status
 from holdfast.tools.describe import Described
 from holdfast.view.items import NO_RESULT, Result
@@ -45,12 +53,14 @@ _TASK = re.compile(
 )
 
 
-def steps_of(use: ToolUse, result: Result | None, id: int, described: Described) -> Iterator[Step]:
+def steps_of(
+    use: ToolUse, result: Result | None, id: int, described: Described
+) -> Iterator[StepFact]:
     """Tell one call."""
     text = text_of(result.content) if result else NO_RESULT
     is_error = result.is_error if result else True
     if is_error and (why := speech.refusal(text)) is not None:
-        yield Words(id=id, text=why, via="refusal", about=_call(use, described), error=text)
+        yield WordsFact(id=id, text=why, via="refusal", about=_call(use, described), error=text)
         return
     match described.kind:
         case "write":
@@ -74,7 +84,7 @@ def steps_of(use: ToolUse, result: Result | None, id: int, described: Described)
             )  # fmt: skip
 
 
-def _changes(use: ToolUse, described: Described, id: int, error: str) -> Iterator[Change]:
+def _changes(use: ToolUse, described: Described, id: int, error: str) -> Iterator[ChangeFact]:
     paths = described.paths_in(use.input)
     if not paths:
         yield from _patched(use, id, error)
@@ -85,16 +95,16 @@ def _changes(use: ToolUse, described: Described, id: int, error: str) -> Iterato
     added = "\n".join(_text(edit, _NEW) for edit in (each or [use.input]))
     action = "deleted" if "delete" in use.name.lower() else "edited" if removed else "wrote"
     for path in paths:
-        yield Change(id=id, path=path, action=action, added=added, removed=removed, error=error)  # type: ignore[arg-type]
+        yield ChangeFact(id=id, path=path, action=action, added=added, removed=removed, error=error)  # type: ignore[arg-type]
 
 
-def _patched(use: ToolUse, id: int, error: str) -> Iterator[Change]:
+def _patched(use: ToolUse, id: int, error: str) -> Iterator[ChangeFact]:
     """Read the files out of a patch, which names them in its text."""
     patch = _text(use.input, _PATCH)
     parts = _PATCHED.split(patch)
     for verb, path, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         lines = body.splitlines()
-        yield Change(
+        yield ChangeFact(
             id=id,
             path=path.strip(),
             action="wrote" if verb == "Add" else "deleted" if verb == "Delete" else "edited",
@@ -117,11 +127,11 @@ def _search(use: ToolUse, described: Described, id: int, text: str, is_error: bo
     )
 
 
-def _command(use: ToolUse, described: Described, id: int, text: str, is_error: bool) -> Command:
+def _command(use: ToolUse, described: Described, id: int, text: str, is_error: bool) -> CommandFact:
     given = use.input.get(described.command_input)
     line = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
     status = exit_status(text)
-    return Command(
+    return CommandFact(
         id=id,
         text=line.strip(),
         purpose=_text(use.input, ("description",)),
@@ -132,12 +142,14 @@ def _command(use: ToolUse, described: Described, id: int, text: str, is_error: b
     )
 
 
-def _asked(use: ToolUse, id: int, text: str, is_error: bool) -> Iterator[Step]:
+def _asked(use: ToolUse, id: int, text: str, is_error: bool) -> Iterator[StepFact]:
     plan = _text(use.input, ("plan",))
     if plan or "plan" in use.name.lower():
-        yield Plan(id=id, text=plan or text, is_approved=not is_error and speech.is_approval(text))
+        yield PlanFact(
+            id=id, text=plan or text, is_approved=not is_error and speech.is_approval(text)
+        )
     else:
-        yield Words(id=id, text=speech.reply(text), via="answer", about=_questions(use.input))
+        yield WordsFact(id=id, text=speech.reply(text), via="answer", about=_questions(use.input))
 
 
 def _questions(given: JsonObject) -> str:

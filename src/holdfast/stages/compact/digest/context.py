@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from holdfast.stages.compact.digest.facts import Answer, Change, Facts, Look
+from holdfast.stages.compact.digest.facts import AnswerFact, ChangeFact, Facts, Look
 from holdfast.stages.compact.digest.gist import question
-from holdfast.stages.compact.digest.limits import LIMITS, Limits
+from holdfast.stages.compact.digest.limits import LIMITS, DigestLimits
 
 ROOT_SHARE = 0.6
 """A directory that this share of all paths lies in is the one people mean."""
@@ -21,11 +21,11 @@ Mask = Callable[[str], str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scene:
+class DigestContext:
     """Facts with what is needed to tell them."""
 
     facts: Facts
-    limits: Limits = LIMITS
+    limits: DigestLimits = LIMITS
     marks: Mapping[int, str] = field(default_factory=dict)
     """What stands beside a user's message: its state, where it is not simply open."""
     is_tight: bool = False
@@ -37,7 +37,7 @@ class Scene:
         paths = [
             step.path
             for _, step in self.facts.steps()
-            if isinstance(step, Change | Look) and step.path.startswith("/")
+            if isinstance(step, ChangeFact | Look) and step.path.startswith("/")
         ]
         above = Counter(str(parent) for path in paths for parent in PurePosixPath(path).parents)
         enough = len(paths) * ROOT_SHARE
@@ -60,7 +60,7 @@ class Scene:
         for turn in self.facts.turns:
             if turn.words is not None and said:
                 found[turn.words.id] = question(said)
-            said = next((s.text for s in reversed(turn.steps) if isinstance(s, Answer)), "")
+            said = next((s.text for s in reversed(turn.steps) if isinstance(s, AnswerFact)), "")
         return found
 
     @cached_property

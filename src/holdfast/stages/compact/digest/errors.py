@@ -8,10 +8,18 @@ later, or the same file was changed later without one.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from holdfast.stages.compact.digest.context import Scene, cite
-from holdfast.stages.compact.digest.facts import Change, Command, Facts, Look, Report, Step, Words
+from holdfast.stages.compact.digest.context import DigestContext, cite
+from holdfast.stages.compact.digest.facts import (
+    ChangeFact,
+    CommandFact,
+    Facts,
+    Look,
+    Report,
+    StepFact,
+    WordsFact,
+)
 from holdfast.stages.compact.digest.outcome import error_head, has_failed, only_looks
-from holdfast.stages.compact.digest.pieces import Piece
+from holdfast.stages.compact.digest.pieces import DigestPiece
 from holdfast.stages.compact.digest.ranks import Rank
 from holdfast.stages.compact.digest.words import cut, one_line
 
@@ -22,7 +30,7 @@ SHORT_ERROR_CHARS = 220
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Failure:
     """One thing that went wrong, however often."""
 
     turn: int
@@ -37,9 +45,9 @@ class Trouble:
     """The user would not have it; what the user said stands in section 6."""
 
 
-def troubles(facts: Facts) -> list[Trouble]:
+def troubles(facts: Facts) -> list[Failure]:
     """List what went wrong, oldest first."""
-    found: dict[tuple[str, str], Trouble] = {}
+    found: dict[tuple[str, str], Failure] = {}
     passed: dict[str, int] = {}
     for _, step in facts.steps():
         if (what := _subject(step)) and not _error(step):
@@ -51,32 +59,32 @@ def troubles(facts: Facts) -> list[Trouble]:
         what = _subject(step)
         before = found.pop((what, error[:SHORT_ERROR_CHARS]), None)
         mended = passed.get(what, 0)
-        found[what, error[:SHORT_ERROR_CHARS]] = Trouble(
+        found[what, error[:SHORT_ERROR_CHARS]] = Failure(
             turn=turn,
             id=step.id,
             what=what,
             error=error,
             times=before.times + 1 if before else 1,
             mended=mended if mended > step.id else 0,
-            is_refusal=isinstance(step, Words),
+            is_refusal=isinstance(step, WordsFact),
         )
     return list(found.values())
 
 
-def has_error(command: Command) -> bool:
+def has_error(command: CommandFact) -> bool:
     """Say whether a command failed, by its status or by what it reports."""
     if command.is_error:
         return True
     return not only_looks(command.text) and has_failed(command.output)
 
 
-def pieces(scene: Scene) -> Iterator[Piece]:
+def pieces(scene: DigestContext) -> Iterator[DigestPiece]:
     """Tell what went wrong."""
     for trouble in troubles(scene.facts):
         lengths = (SHORT_ERROR_CHARS, scene.limits.error_chars)
         first, then = _ranks(scene, trouble)
         age = scene.staleness(trouble.id)
-        yield Piece(
+        yield DigestPiece(
             section=4,
             place=(trouble.id,),
             forms=tuple(_told(scene, trouble, chars) for chars in lengths),
@@ -84,7 +92,7 @@ def pieces(scene: Scene) -> Iterator[Piece]:
         )
 
 
-def _ranks(scene: Scene, trouble: Trouble) -> tuple[Rank, Rank]:
+def _ranks(scene: DigestContext, trouble: Failure) -> tuple[Rank, Rank]:
     """Say when an error is told: one that still stands comes first, one long past last."""
     if not scene.is_recent(trouble.id):
         return Rank.OLD_ERRORS, Rank.OLD_ERRORS
@@ -93,7 +101,7 @@ def _ranks(scene: Scene, trouble: Trouble) -> tuple[Rank, Rank]:
     return Rank.RECENT_ERRORS if trouble.mended else Rank.OPEN_ERRORS, Rank.LONG_ERRORS
 
 
-def _told(scene: Scene, trouble: Trouble, chars: int) -> str:
+def _told(scene: DigestContext, trouble: Failure, chars: int) -> str:
     subject = cut(scene.plain(one_line(trouble.what)), COMMAND_CHARS)
     what = f"`{subject}`: " if trouble.what else ""
     times = f" (×{trouble.times})" if trouble.times > 1 else ""
@@ -104,11 +112,11 @@ def _told(scene: Scene, trouble: Trouble, chars: int) -> str:
     )
 
 
-def _subject(step: Step) -> str:
+def _subject(step: StepFact) -> str:
     match step:
-        case Command(text=text):
+        case CommandFact(text=text):
             return text
-        case Change(path=path):
+        case ChangeFact(path=path):
             return f"change {path}"
         case Look(kind="read", path=path):
             return f"read {path}"
@@ -116,16 +124,16 @@ def _subject(step: Step) -> str:
             return f"search {pattern}"
         case Report(tool=tool, about=about):
             return f"{tool} {about}"
-        case Words(about=about, error=error) if error:
+        case WordsFact(about=about, error=error) if error:
             return about
     return ""
 
 
-def _error(step: Step) -> str:
+def _error(step: StepFact) -> str:
     match step:
-        case Command() if has_error(step):
+        case CommandFact() if has_error(step):
             return step.output
-        case Change(error=error) | Look(error=error) | Words(error=error):
+        case ChangeFact(error=error) | Look(error=error) | WordsFact(error=error):
             return error
         case Report(is_error=True, text=text):
             return text

@@ -2,7 +2,7 @@
 
 A message in which the user says something begins a turn; rounds add steps to it. What a
 compaction put in place of history is looked through where the log still has that history
-(`originals`) and kept as `Earlier` where it has not. Results are read as they came, whether
+(`originals`) and kept as `PriorSummary` where it has not. Results are read as they came, whether
 or not they were cleared since: the view forgets, the log does not.
 """
 
@@ -15,17 +15,17 @@ from holdfast.messages import Text, Thinking, text_of
 from holdfast.stages.compact.digest import user_text as speech
 from holdfast.stages.compact.digest.calls import TASK_CHARS, Describe, steps_of
 from holdfast.stages.compact.digest.facts import (
-    Answer,
-    Command,
-    Earlier,
+    AnswerFact,
+    CommandFact,
     Facts,
     Interruption,
+    PriorSummary,
     Report,
-    Step,
-    Task,
+    StepFact,
+    TaskFact,
     Thought,
-    Turn,
-    Words,
+    TurnFacts,
+    WordsFact,
 )
 from holdfast.stages.compact.digest.todos import Todos
 from holdfast.tools.describe import description_of
@@ -56,7 +56,7 @@ def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
     shown = [item for item in items if isinstance(item, Spoken) and item.kind == "summary"]
     made_by = {entry.n: entry.by for entry in history if isinstance(entry, Compacted)}
     kept = (item for item in shown if made_by.get(item.id) != "digest")
-    earlier = tuple(Earlier(id=item.id, text=text_of(item.content)) for item in kept)
+    earlier = tuple(PriorSummary(id=item.id, text=text_of(item.content)) for item in kept)
     fresh = next((item.order for item in items if item not in shown), last) if shown else 0
     return replace(facts, earlier=facts.earlier + earlier, since=fresh)
 
@@ -76,20 +76,20 @@ class _Gathering:
 
     def __init__(self, describe: Describe, first_turn: int) -> None:
         self._describe = describe
-        self._turns: list[Turn] = []
+        self._turns: list[TurnFacts] = []
         self._number = first_turn - 1
-        self._words: Words | None = None
-        self._steps: list[Step] = []
+        self._words: WordsFact | None = None
+        self._steps: list[StepFact] = []
         self._rounds: list[int] = []
-        self._earlier: list[Earlier] = []
-        self._tasks: dict[str, Task] = {}
+        self._earlier: list[PriorSummary] = []
+        self._tasks: dict[str, TaskFact] = {}
         self._todos = Todos()
 
     def take(self, item: Item) -> None:
         """Take in one item."""
         match item:
             case Spoken(kind="summary" | "line"):
-                self._earlier.append(Earlier(id=item.id, text=text_of(item.content)))
+                self._earlier.append(PriorSummary(id=item.id, text=text_of(item.content)))
             case Spoken(kind="said"):
                 self._said(item)
             case Spoken():
@@ -110,7 +110,7 @@ class _Gathering:
 
     def _said(self, item: Spoken) -> None:
         if speech.is_summary(item.content):
-            self._earlier.append(Earlier(id=item.id, text=text_of(item.content)))
+            self._earlier.append(PriorSummary(id=item.id, text=text_of(item.content)))
             return
         for notice in speech.notices(item.content):
             self._notice(notice, item.id)
@@ -122,25 +122,25 @@ class _Gathering:
             self._end_turn()
             self._number += 1
             via = "shell" if own.is_shell else "command" if own.is_command else "message"
-            self._words = Words(id=item.id, text=own.text, via=via, images=own.images)  # type: ignore[arg-type]
+            self._words = WordsFact(id=item.id, text=own.text, via=via, images=own.images)  # type: ignore[arg-type]
 
     def _notice(self, notice: speech.Notice, id: int) -> None:
         self._steps.append(
             Report(id=id, tool="background task", about=notice.about, text=notice.text)
         )
-        self._heard(Task(name=notice.task, about=notice.about, state="ended", id=id))
+        self._heard(TaskFact(name=notice.task, about=notice.about, state="ended", id=id))
 
     def _round(self, item: Round) -> None:
         self._rounds.append(item.id)
         for step in _steps(item, self._describe):
             self._steps.append(step)
-            if isinstance(step, Command | Report) and step.task:
-                about = step.text if isinstance(step, Command) else step.about
-                self._heard(Task(name=step.task, about=about, state=_state(step), id=item.id))
+            if isinstance(step, CommandFact | Report) and step.task:
+                about = step.text if isinstance(step, CommandFact) else step.about
+                self._heard(TaskFact(name=step.task, about=about, state=_state(step), id=item.id))
         for use in item.tool_uses():
             self._todos.take(use, item.result_of(use.id), item.id)
 
-    def _heard(self, task: Task) -> None:
+    def _heard(self, task: TaskFact) -> None:
         known = self._tasks.get(task.name)
         if task.name:
             self._tasks[task.name] = replace(task, about=known.about if known else task.about)
@@ -148,7 +148,9 @@ class _Gathering:
     def _end_turn(self) -> None:
         if self._words is not None or self._steps:
             number = self._number if self._words is not None else max(self._number, 0)
-            self._turns.append(Turn(number=number, words=self._words, steps=tuple(self._steps)))
+            self._turns.append(
+                TurnFacts(number=number, words=self._words, steps=tuple(self._steps))
+            )
         self._words, self._steps = None, []
 
 
@@ -158,20 +160,20 @@ def _begins_turn(item: Item) -> bool:
     return speech.typed(item.content) is not None
 
 
-def _steps(item: Round, describe: Describe) -> Iterator[Step]:
+def _steps(item: Round, describe: Describe) -> Iterator[StepFact]:
     uses = {use.id: use for use in item.tool_uses()}
     for block in item.content:
         match block:
             case Text(text=text) if text.strip():
-                yield Answer(id=item.id, text=text)
+                yield AnswerFact(id=item.id, text=text)
             case Thinking(thinking=text) if text.strip():
                 yield Thought(id=item.id, text=text)
             case _ if (use := uses.get(getattr(block, "id", ""))) is not None:
                 yield from steps_of(use, item.result_of(use.id), item.id, describe(use.name))
 
 
-def _state(step: Command | Report) -> Literal["running", "ended"]:
+def _state(step: CommandFact | Report) -> Literal["running", "ended"]:
     """Say whether a background task was still running when it was last looked at."""
-    text = step.output if isinstance(step, Command) else step.text
+    text = step.output if isinstance(step, CommandFact) else step.text
     ended = ("<status>completed", "<status>failed", "killed", "Exit status", "had already ended")
     return "ended" if any(word in text[:TASK_CHARS] for word in ended) else "running"

@@ -16,7 +16,7 @@ Via: TypeAlias = Literal["message", "command", "shell", "answer", "refusal"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class WordsFact:
     """Something the user said, word for word."""
 
     id: int
@@ -30,7 +30,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class AnswerFact:
     """Something the model said."""
 
     id: int
@@ -46,7 +46,7 @@ class Thought:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ChangeFact:
     """A file was written, edited or removed, or was meant to be."""
 
     id: int
@@ -73,7 +73,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class CommandFact:
     """A command was run."""
 
     id: int
@@ -99,7 +99,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PlanFact:
     """A plan was put before the user."""
 
     id: int
@@ -114,20 +114,30 @@ class Interruption:
     id: int
 
 
-Step: TypeAlias = Answer | Thought | Change | Look | Command | Report | Plan | Words | Interruption
+StepFact: TypeAlias = (
+    AnswerFact
+    | Thought
+    | ChangeFact
+    | Look
+    | CommandFact
+    | Report
+    | PlanFact
+    | WordsFact
+    | Interruption
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class TurnFacts:
     """What the user said and what was done about it; work before the first word is turn zero."""
 
     number: int
-    words: Words | None = None
-    steps: tuple[Step, ...] = ()
+    words: WordsFact | None = None
+    steps: tuple[StepFact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Todo:
+class TodoFact:
     """One thing on the list, in its last known state."""
 
     text: str
@@ -136,7 +146,7 @@ class Todo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class TaskFact:
     """Work in the background, and how it stood when last heard of."""
 
     name: str
@@ -146,7 +156,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Earlier:
+class PriorSummary:
     """A summary of history that is told by nothing else."""
 
     id: int
@@ -156,7 +166,7 @@ class Earlier:
 _TEXTS = ("text", "about", "error", "added", "removed", "pattern", "output", "purpose")
 """The fields that hold what was said, written or printed."""
 
-_Fact = TypeVar("_Fact", Words, Step, Todo, Task, Earlier)
+_Fact = TypeVar("_Fact", WordsFact, StepFact, TodoFact, TaskFact, PriorSummary)
 
 
 def _masked(fact: _Fact, mask: Callable[[str], str]) -> _Fact:
@@ -172,28 +182,28 @@ def _masked(fact: _Fact, mask: Callable[[str], str]) -> _Fact:
 class Facts:
     """All that is known of a segment."""
 
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[TurnFacts, ...] = ()
     rounds: tuple[int, ...] = ()
     """The ids of the rounds, in order."""
-    todos: tuple[Todo, ...] = ()
-    tasks: tuple[Task, ...] = ()
-    earlier: tuple[Earlier, ...] = ()
+    todos: tuple[TodoFact, ...] = ()
+    tasks: tuple[TaskFact, ...] = ()
+    earlier: tuple[PriorSummary, ...] = ()
     since: int = 0
     """Messages before this one were compacted before; they are told more briefly."""
 
-    def steps(self) -> Iterator[tuple[int, Step]]:
+    def steps(self) -> Iterator[tuple[int, StepFact]]:
         """Yield every step with the number of its turn."""
         for turn in self.turns:
             for step in turn.steps:
                 yield turn.number, step
 
-    def words(self) -> Iterator[tuple[int, Words]]:
+    def words(self) -> Iterator[tuple[int, WordsFact]]:
         """Yield everything the user said, wherever it came, with the number of the turn."""
         for turn in self.turns:
             if turn.words is not None:
                 yield turn.number, turn.words
             for step in turn.steps:
-                if isinstance(step, Words):
+                if isinstance(step, WordsFact):
                     yield turn.number, step
 
     def masked(self, mask: Callable[[str], str]) -> "Facts":

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from holdfast.stages.compact.digest.context import Scene, cite
-from holdfast.stages.compact.digest.facts import Change, Facts, Look
+from holdfast.stages.compact.digest.context import DigestContext, cite
+from holdfast.stages.compact.digest.facts import ChangeFact, Facts, Look
 from holdfast.stages.compact.digest.names import defined_in, named_in, quoted_in, settings_in
-from holdfast.stages.compact.digest.pieces import Piece
+from holdfast.stages.compact.digest.pieces import DigestPiece
 from holdfast.stages.compact.digest.ranks import Rank
 
 TOUCHED = 10
@@ -39,22 +39,22 @@ class Edits:
     """All changes to one file."""
 
     path: str
-    changes: tuple[tuple[int, Change], ...]
+    changes: tuple[tuple[int, ChangeFact], ...]
     """With the number of the turn each was made in."""
     reads: int = 0
 
     @property
-    def last(self) -> Change:
+    def last(self) -> ChangeFact:
         """The newest one."""
         return self.changes[-1][1]
 
 
 def edited(facts: Facts) -> list[Edits]:
     """Group the changes that took place by file, the most changed first."""
-    by_path: dict[str, list[tuple[int, Change]]] = {}
+    by_path: dict[str, list[tuple[int, ChangeFact]]] = {}
     reads = read_counts(facts)
     for turn, step in facts.steps():
-        if isinstance(step, Change) and not step.error:
+        if isinstance(step, ChangeFact) and not step.error:
             by_path.setdefault(step.path, []).append((turn, step))
     listed = [Edits(path=p, changes=tuple(c), reads=reads[p]) for p, c in by_path.items()]
     return sorted(listed, key=lambda edits: (-len(edits.changes), -edits.last.id))
@@ -69,7 +69,7 @@ def read_counts(facts: Facts) -> Counter[str]:
     )
 
 
-def touched(changes: Iterable[Change]) -> list[str]:
+def touched(changes: Iterable[ChangeFact]) -> list[str]:
     """Name the definitions, or in prose the headings, that edits touched."""
     found: Counter[str] = Counter()
     for change in changes:
@@ -79,7 +79,7 @@ def touched(changes: Iterable[Change]) -> list[str]:
     return [name for name, _ in found.most_common(TOUCHED)]
 
 
-def set_to(changes: Iterable[Change]) -> list[str]:
+def set_to(changes: Iterable[ChangeFact]) -> list[str]:
     """Name the constants that edits set, with their last values, the newest first."""
     found: dict[str, str] = {}
     for change in changes:
@@ -91,7 +91,7 @@ def set_to(changes: Iterable[Change]) -> list[str]:
     return [f"{name} = {value}" for name, value in reversed(found.items())]
 
 
-def put_in(changes: Iterable[Change], known: Iterable[str] = ()) -> list[str]:
+def put_in(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list[str]:
     """Name what edits brought: strings in quotes, flags and names that were not there before."""
     found: dict[str, None] = {}
     for change in changes:
@@ -103,7 +103,7 @@ def put_in(changes: Iterable[Change], known: Iterable[str] = ()) -> list[str]:
     return [name for name in found if name not in told]
 
 
-def taken_out(changes: Iterable[Change]) -> list[str]:
+def taken_out(changes: Iterable[ChangeFact]) -> list[str]:
     """Name what edits removed."""
     found: dict[str, None] = {}
     for change in changes:
@@ -113,18 +113,18 @@ def taken_out(changes: Iterable[Change]) -> list[str]:
     return list(found)
 
 
-def pieces(scene: Scene) -> Iterator[Piece]:
+def pieces(scene: DigestContext) -> Iterator[DigestPiece]:
     """Tell which files were changed and read."""
     yield from _changed(scene)
     yield from _read(scene)
     yield from _searched(scene)
 
 
-def _changed(scene: Scene) -> Iterator[Piece]:
+def _changed(scene: DigestContext) -> Iterator[DigestPiece]:
     for i, edits in enumerate(edited(scene.facts)):
         age = scene.staleness(edits.last.id)
         names, more = _told(scene, edits)
-        yield Piece(
+        yield DigestPiece(
             section=3,
             place=(0, i),
             forms=(_headline(scene, edits), names, more),
@@ -132,14 +132,14 @@ def _changed(scene: Scene) -> Iterator[Piece]:
         )
 
 
-def _headline(scene: Scene, edits: Edits) -> str:
+def _headline(scene: DigestContext, edits: Edits) -> str:
     actions = Counter(change.action for _, change in edits.changes)
     done = ", ".join(f"{verb} ×{n}" if n > 1 else verb for verb, n in actions.items())
     read = f", read ×{edits.reads}" if edits.reads else ""
     return f"- {scene.short(edits.path)}: {done}{read}"
 
 
-def _told(scene: Scene, edits: Edits) -> tuple[str, str]:
+def _told(scene: DigestContext, edits: Edits) -> tuple[str, str]:
     changes = [change for _, change in edits.changes]
     turns = " ".join(f"T{n}" for n in dict.fromkeys(turn for turn, _ in edits.changes))
     head = f"{_headline(scene, edits)} in {turns} {cite(changes[-1].id)}"
@@ -155,7 +155,7 @@ def _told(scene: Scene, edits: Edits) -> tuple[str, str]:
     return names, more
 
 
-def _read(scene: Scene) -> Iterator[Piece]:
+def _read(scene: DigestContext) -> Iterator[DigestPiece]:
     changed = {edits.path for edits in edited(scene.facts)}
     by_directory: dict[str, list[tuple[str, int]]] = {}
     for path, n in read_counts(scene.facts).most_common():
@@ -166,10 +166,10 @@ def _read(scene: Scene) -> Iterator[Piece]:
         listed = ", ".join(f"{name} ×{n}" if n > 1 else name for name, n in names)
         place = "" if directory == "." else f"{directory}/: "
         line = f"- read: {place}{listed}"
-        yield Piece(section=3, place=(1, i), forms=(line,), ranks=(Rank.READ_FILES,))
+        yield DigestPiece(section=3, place=(1, i), forms=(line,), ranks=(Rank.READ_FILES,))
 
 
-def _searched(scene: Scene) -> Iterator[Piece]:
+def _searched(scene: DigestContext) -> Iterator[DigestPiece]:
     patterns = dict.fromkeys(
         f"`{step.pattern}`"
         for _, step in reversed(list(scene.facts.steps()))
@@ -177,4 +177,4 @@ def _searched(scene: Scene) -> Iterator[Piece]:
     )
     if patterns:
         line = f"- searched for: {', '.join(list(patterns)[:SEARCHES])}"
-        yield Piece(section=3, place=(2, 0), forms=(line,), ranks=(Rank.SEARCHES,))
+        yield DigestPiece(section=3, place=(2, 0), forms=(line,), ranks=(Rank.SEARCHES,))

@@ -22,7 +22,7 @@ Naming: TypeAlias = Callable[[int, str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class HeadedPart:
     """A section of a summary."""
 
     number: int
@@ -43,13 +43,13 @@ class _Line:
     end: int
 
 
-def parts(text: str, naming: Naming) -> tuple[str, list[Part]]:
+def parts(text: str, naming: Naming) -> tuple[str, list[HeadedPart]]:
     """Part a summary at its headings; what stands before the first goes out by itself."""
     heads = _headings(text, naming)
     ends = [*(head.start for head in heads[1:]), len(text)]
     lead = text[: heads[0].start] if heads else text
     found = [
-        Part(
+        HeadedPart(
             number=head.number,
             title=head.title,
             text=text[head.end : end].strip(),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class DigestLimits:
     """The budgets of a digest."""
 
     tokens_ratio: float = 0.11
@@ -67,4 +67,4 @@ class Limits:
     """The user's last messages, whose names the next steps will need."""
 
 
-LIMITS = Limits()
+LIMITS = DigestLimits()

@@ -8,14 +8,14 @@ its shape. Whether a name survived is a question of finding it again, letter for
 import re
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["path", "name", "flag", "id", "number", "address"]
+NameKind: TypeAlias = Literal["path", "name", "flag", "id", "number", "address"]
 
 _EXTENSIONS = (
     "bash|c|cc|cfg|cjs|cpp|cs|css|csv|env|ex|exs|go|gradle|h|hcl|heex|hpp|html|ini|ipynb|java|js|"
     "json|jsonl|jsx|kt|lock|log|lua|md|mjs|mod|php|proto|ps1|py|pyi|rb|rs|rst|scala|scss|sh|sql|"
     "sum|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|yaml|yml|zig"
 )
-_SHAPES: dict[Kind, str] = {
+_SHAPES: dict[NameKind, str] = {
     "address": r"https?://[^\s\"'<>)\]}`\\]+",
     "path": (
         r"(?<![\w.@+~-])(?:~|\.{1,2})?/?(?:[\w.@+-]{1,120}/)+[\w.@+-]{1,120}"
@@ -40,9 +40,9 @@ SCANNED_CHARS = 200_000
 """Of one text; names that matter stand earlier, and time grows with what is looked at."""
 
 
-def named_in(text: str) -> dict[str, Kind]:
+def named_in(text: str) -> dict[str, NameKind]:
     """Give the names in a text with their kinds, in the order they first appear."""
-    found: dict[str, Kind] = {}
+    found: dict[str, NameKind] = {}
     for match in _NAME.finditer(text[:SCANNED_CHARS]):
         name = match.group().rstrip(".,:;")
         if 2 <= len(name) <= LONGEST_CHARS and name not in found:

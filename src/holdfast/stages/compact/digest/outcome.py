@@ -48,7 +48,7 @@ _COMMIT = re.compile(r"^\[([\w./-]+)(?: \([\w-]+\))? ([0-9a-f]{7,40})\] (.*)$", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class CommitLine:
     """A commit as version control reported it."""
 
     hash: str
@@ -67,10 +67,10 @@ def exit_status(output: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def commits_in(output: str) -> list[Commit]:
+def commits_in(output: str) -> list[CommitLine]:
     """Find the commits that an output tells of."""
     return [
-        Commit(hash=hash, branch=branch, subject=subject.strip())
+        CommitLine(hash=hash, branch=branch, subject=subject.strip())
         for branch, hash, subject in _COMMIT.findall(output)
     ]
 
@@ -85,7 +85,7 @@ def only_looks(command: str) -> bool:
     return bool(_LOOKING.match(command))
 
 
-def telling(output: str, chars: int) -> str:
+def telling_lines(output: str, chars: int) -> str:
     """Give the lines that say how it ended, on one line."""
     output = unwrapped(output)
     if len(output) <= chars:

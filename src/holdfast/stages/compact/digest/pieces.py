@@ -16,7 +16,7 @@ Count: TypeAlias = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class DigestPiece:
     """One thing that could be told, at more or less length."""
 
     section: int
@@ -28,7 +28,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
+class FittedPieces:
     """What is told, by section, and how many things are not."""
 
     sections: dict[int, str]
@@ -36,7 +36,7 @@ class Fitted:
     tokens: int
 
 
-def fit(pieces: Iterable[Piece], budget_tokens: int, count: Count) -> Fitted:
+def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> FittedPieces:
     """Buy forms by rank until nothing more fits."""
     ordered = sorted(pieces, key=lambda piece: (piece.section, piece.place))
     bought: dict[int, str] = {}
@@ -49,10 +49,12 @@ def fit(pieces: Iterable[Piece], budget_tokens: int, count: Count) -> Fitted:
         else:
             left_out[piece.section] += 1
     sections = {section: "\n".join(told) for section, told in lines.items()}
-    return Fitted(sections=sections, left_out=left_out, tokens=spent)
+    return FittedPieces(sections=sections, left_out=left_out, tokens=spent)
 
 
-def _buy(pieces: Sequence[Piece], bought: dict[int, str], budget_tokens: int, count: Count) -> int:
+def _buy(
+    pieces: Sequence[DigestPiece], bought: dict[int, str], budget_tokens: int, count: Count
+) -> int:
     offers = [
         (rank, i, form) for i, piece in enumerate(pieces) for form, rank in enumerate(piece.ranks)
     ]

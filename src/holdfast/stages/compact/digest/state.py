@@ -10,22 +10,22 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from holdfast.stages.compact.digest.context import Scene, cite
+from holdfast.stages.compact.digest.context import DigestContext, cite
 from holdfast.stages.compact.digest.facts import (
-    Answer,
-    Change,
-    Command,
+    AnswerFact,
+    ChangeFact,
+    CommandFact,
     Look,
-    Plan,
+    PlanFact,
     Report,
-    Step,
+    StepFact,
     Thought,
-    Turn,
+    TurnFacts,
 )
 from holdfast.stages.compact.digest.files import PROSE, taken_out
 from holdfast.stages.compact.digest.gist import conclusions, is_strong, question
 from holdfast.stages.compact.digest.outcome import commits_in
-from holdfast.stages.compact.digest.pieces import Piece
+from holdfast.stages.compact.digest.pieces import DigestPiece
 from holdfast.stages.compact.digest.ranks import Rank
 from holdfast.stages.compact.digest.words import (
     cut,
@@ -59,7 +59,7 @@ _INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
-def pieces(scene: Scene) -> Iterator[Piece]:
+def pieces(scene: DigestContext) -> Iterator[DigestPiece]:
     """Tell everything that is neither a file, nor an error, nor the course of the turns."""
     yield from _request(scene)
     yield from _concepts(scene)
@@ -69,26 +69,26 @@ def pieces(scene: Scene) -> Iterator[Piece]:
     yield from _next(scene)
 
 
-def _request(scene: Scene) -> Iterator[Piece]:
+def _request(scene: DigestContext) -> Iterator[DigestPiece]:
     said = [(turn, words) for turn, words in scene.facts.words() if words.via != "shell"]
     for place, (name, chosen) in enumerate((("Began", said[:1]), ("Latest", said[1:][-1:]))):
         for turn, words in chosen:
             quote = cut(one_line(words.text), QUOTE_CHARS)
             line = f"{name} with T{turn} {cite(words.id)}: {quote}"
-            yield Piece(section=1, place=(place,), forms=(line,), ranks=(Rank.REQUEST,))
+            yield DigestPiece(section=1, place=(place,), forms=(line,), ranks=(Rank.REQUEST,))
     for turn, step in scene.facts.steps():
-        if isinstance(step, Plan) and step.is_approved:
+        if isinstance(step, PlanFact) and step.is_approved:
             lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
             yield _outlined(scene, 1, (3, step.id), lead, step.text, turn)
     yield from _specifications(scene)
 
 
-def _specifications(scene: Scene) -> Iterator[Piece]:
+def _specifications(scene: DigestContext) -> Iterator[DigestPiece]:
     """Outline what the user pointed at and the agent read: a document, a page, a ticket."""
     said = list(scene.facts.words())
     told: set[str] = set()
     for turn, step in scene.facts.steps():
-        if isinstance(step, Change):  # what the agent writes is its own work, whoever names it
+        if isinstance(step, ChangeFact):  # what the agent writes is its own work, whoever names it
             told.add(PurePosixPath(step.path).name)
         name, text = _source(step)
         if not name or name in told or len(text) < SPEC_CHARS:
@@ -100,14 +100,14 @@ def _specifications(scene: Scene) -> Iterator[Piece]:
             yield _outlined(scene, 1, (4, step.id), lead, _without_numbers(text), turn)
 
 
-def _source(step: Step) -> tuple[str, str]:
+def _source(step: StepFact) -> tuple[str, str]:
     """Give the name by which a user would point at what a step read, and what it read."""
     match step:
         case Look(kind="read", path=path, text=text):
             file = PurePosixPath(path)
             is_prose = file.suffix.lower() in PROSE and file.name not in _INSTRUCTIONS
             return (file.name, text) if is_prose else ("", "")
-        case Command(is_error=False, text=text, output=output) if len(text) >= POINTED_CHARS:
+        case CommandFact(is_error=False, text=text, output=output) if len(text) >= POINTED_CHARS:
             return text.removesuffix("2>&1").strip(), output
         case Report(is_error=False, about=about, text=text) if len(about) >= POINTED_CHARS:
             return about, text
@@ -115,12 +115,12 @@ def _source(step: Step) -> tuple[str, str]:
 
 
 def _outlined(
-    scene: Scene, section: int, place: tuple[float, ...], lead: str, text: str, turn: int
-) -> Piece:
+    scene: DigestContext, section: int, place: tuple[float, ...], lead: str, text: str, turn: int
+) -> DigestPiece:
     chars, age = scene.limits.plan_chars, scene.age(turn)
     forms = (lead + outline(text, chars // SHORT_OUTLINE), lead + outline(text, chars))
     ranks = (Rank.OUTLINES + age, Rank.LONG_OUTLINES + age)
-    return Piece(section=section, place=place, forms=forms, ranks=ranks)
+    return DigestPiece(section=section, place=place, forms=forms, ranks=ranks)
 
 
 def _without_numbers(text: str) -> str:
@@ -129,16 +129,16 @@ def _without_numbers(text: str) -> str:
     return re.sub(r"^\s*\d+[→\t:|] ?", "", text, flags=re.MULTILINE)
 
 
-def _concepts(scene: Scene) -> Iterator[Piece]:
+def _concepts(scene: DigestContext) -> Iterator[DigestPiece]:
     suffixes = Counter(
         PurePosixPath(step.path).suffix
         for _, step in scene.facts.steps()
-        if isinstance(step, Change | Look) and PurePosixPath(step.path).suffix
+        if isinstance(step, ChangeFact | Look) and PurePosixPath(step.path).suffix
     )
     programs = Counter(
         program
         for _, s in scene.facts.steps()
-        if isinstance(s, Command)
+        if isinstance(s, CommandFact)
         for program in _programs(s)
     )
     told = []
@@ -147,12 +147,12 @@ def _concepts(scene: Scene) -> Iterator[Piece]:
     if programs:
         told.append("commands " + ", ".join(f"{p} ×{n}" for p, n in programs.most_common(PROGRAMS)))
     if told:
-        yield Piece(
+        yield DigestPiece(
             section=2, place=(0,), forms=(f"Worked with {'; '.join(told)}.",), ranks=(Rank.REQUEST,)
         )
 
 
-def _programs(command: Command) -> Iterator[str]:
+def _programs(command: CommandFact) -> Iterator[str]:
     """Name the programs of a command line, with the word that says what they do."""
     for part in re.split(r"&&|\|\||[;|\n]", _QUOTED.sub("''", command.text))[:PARTS]:
         words = [word for word in part.split() if "=" not in word]
@@ -161,18 +161,20 @@ def _programs(command: Command) -> Iterator[str]:
             yield f"{PurePosixPath(words[0]).name} {verb}".strip()
 
 
-def _findings(scene: Scene) -> Iterator[Piece]:
+def _findings(scene: DigestContext) -> Iterator[DigestPiece]:
     """Tell conclusions that stood only in thinking, and what was committed."""
     for turn in scene.facts.turns:
         yield from _thoughts(scene, turn)
     for number, step in scene.facts.steps():
-        if isinstance(step, Command):
+        if isinstance(step, CommandFact):
             for i, commit in enumerate(commits_in(step.output)):
                 line = f"- T{number} {cite(step.id)} commit {commit.hash} on {commit.branch}: {commit.subject}"
-                yield Piece(section=5, place=(1, step.id, i), forms=(line,), ranks=(Rank.COMMITS,))
+                yield DigestPiece(
+                    section=5, place=(1, step.id, i), forms=(line,), ranks=(Rank.COMMITS,)
+                )
 
 
-def _thoughts(scene: Scene, turn: Turn) -> Iterator[Piece]:
+def _thoughts(scene: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     """Tell what was concluded in a turn; the last conclusions count, the others led there."""
     chars = scene.limits.thought_chars
     thought = [
@@ -186,45 +188,47 @@ def _thoughts(scene: Scene, turn: Turn) -> Iterator[Piece]:
         rank = Rank.CONCLUSIONS if (id, told) in strong else Rank.REASONS
         line = f"- T{turn.number} {cite(id)} thought: {told}"
         ranks = (rank + scene.staleness(id),)
-        yield Piece(section=5, place=(0, id, i), forms=(line,), ranks=ranks)
+        yield DigestPiece(section=5, place=(0, id, i), forms=(line,), ranks=ranks)
 
 
-def pending_pieces(scene: Scene) -> Iterator[Piece]:
+def pending_pieces(scene: DigestContext) -> Iterator[DigestPiece]:
     """Tell what is still to be done or still running, for section 7."""
     order = {"in_progress": 0, "pending": 1, "completed": 2}
     for i, todo in enumerate(scene.facts.todos):
         state = order.get(todo.state, 1)
         rank = Rank.OPEN_TODOS if state < order["completed"] else Rank.DONE_TODOS
         line = f"- [{todo.state.replace('_', ' ')}] {one_line(todo.text)}"
-        yield Piece(section=7, place=(state, i), forms=(line,), ranks=(rank,))
+        yield DigestPiece(section=7, place=(state, i), forms=(line,), ranks=(rank,))
     for i, task in enumerate(scene.facts.tasks):
         if task.state == "running":
             about = cut(one_line(task.about), QUOTE_CHARS)
             line = (
                 f"- in the background, not heard to have ended: {task.name} {cite(task.id)} {about}"
             )
-            yield Piece(section=7, place=(3, i), forms=(line,), ranks=(Rank.RUNNING,))
+            yield DigestPiece(section=7, place=(3, i), forms=(line,), ranks=(Rank.RUNNING,))
 
 
-def current_pieces(scene: Scene) -> Iterator[Piece]:
+def current_pieces(scene: DigestContext) -> Iterator[DigestPiece]:
     """Tell the last rounds closely, for section 8."""
     current = [(turn, s) for turn, s in scene.facts.steps() if scene.is_current(s.id)]
     for i, (_, step) in enumerate(current):
         age = scene.staleness(step.id)
         match step:
-            case Change(id=id, path=path, action=action, error=""):
+            case ChangeFact(id=id, path=path, action=action, error=""):
                 lead = f"- {action} {scene.short(path)} {cite(id)}"
                 forms = (lead, lead + _snippet(step, scene.limits.snippet_chars))
                 ranks = (Rank.CURRENT_WORK + age, Rank.CURRENT_CODE + age)
-                yield Piece(section=8, place=(i,), forms=forms, ranks=ranks)
+                yield DigestPiece(section=8, place=(i,), forms=forms, ranks=ranks)
             case Look(id=id, path=path, kind=kind, pattern=pattern, span=span, error=""):
                 sought = f" for `{pattern}`" if pattern else ""
                 verb = "read" if kind == "read" else "searched"
                 line = f"- {verb} {scene.short(path)}{sought} {span} {cite(id)}".replace("  ", " ")
-                yield Piece(section=8, place=(i,), forms=(line,), ranks=(Rank.CURRENT_CODE + age,))
+                yield DigestPiece(
+                    section=8, place=(i,), forms=(line,), ranks=(Rank.CURRENT_CODE + age,)
+                )
 
 
-def _snippet(change: Change, chars: int) -> str:
+def _snippet(change: ChangeFact, chars: int) -> str:
     """Show what an edit put in, or else name what it took out."""
     body = change.added.strip("\n")
     if body.strip():
@@ -233,26 +237,26 @@ def _snippet(change: Change, chars: int) -> str:
     return f": took out {', '.join(gone[:GONE])}" if gone else ""
 
 
-def _next(scene: Scene) -> Iterator[Piece]:
+def _next(scene: DigestContext) -> Iterator[DigestPiece]:
     words = [w for _, w in scene.facts.words() if w.via in ("message", "command")]
     if words:
         line = f"The user last said {cite(words[-1].id)}: "
         short = cut(one_line(words[-1].text), scene.limits.first_words_chars)
         quote = one_line(head_and_tail(words[-1].text, QUOTE_CHARS, cite(words[-1].id)))
-        yield Piece(
+        yield DigestPiece(
             section=9,
             place=(0,),
             forms=(f'{line}"{short}"', f'{line}"{quote}"'),
             ranks=(Rank.NEXT_STEP, Rank.REQUEST),
         )
-    answers = [s for _, s in scene.facts.steps() if isinstance(s, Answer)]
+    answers = [s for _, s in scene.facts.steps() if isinstance(s, AnswerFact)]
     if answers:
         body = tight(answers[-1].text)
         last = question(body) or " ".join(sentences(body)[-2:])
         line = f'The agent last said {cite(answers[-1].id)}: "{cut(one_line(last), QUOTE_CHARS)}"'
-        yield Piece(section=9, place=(1,), forms=(line,), ranks=(Rank.NEXT_STEP,))
+        yield DigestPiece(section=9, place=(1,), forms=(line,), ranks=(Rank.NEXT_STEP,))
     doing = [todo.text for todo in scene.facts.todos if todo.state == "in_progress"]
     if doing:
-        yield Piece(
+        yield DigestPiece(
             section=9, place=(2,), forms=(f"In progress: {doing[0]}",), ranks=(Rank.NEXT_STEP,)
         )

@@ -11,23 +11,23 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from holdfast.stages.compact.digest.context import Scene, cite
+from holdfast.stages.compact.digest.context import DigestContext, cite
 from holdfast.stages.compact.digest.errors import has_error
 from holdfast.stages.compact.digest.facts import (
-    Answer,
-    Change,
-    Command,
+    AnswerFact,
+    ChangeFact,
+    CommandFact,
     Interruption,
     Look,
-    Plan,
+    PlanFact,
     Report,
-    Step,
-    Turn,
-    Words,
+    StepFact,
+    TurnFacts,
+    WordsFact,
 )
 from holdfast.stages.compact.digest.gist import announces, gist, is_strong, remark
-from holdfast.stages.compact.digest.outcome import only_looks, telling
-from holdfast.stages.compact.digest.pieces import Piece
+from holdfast.stages.compact.digest.outcome import only_looks, telling_lines
+from holdfast.stages.compact.digest.pieces import DigestPiece
 from holdfast.stages.compact.digest.ranks import Rank
 from holdfast.stages.compact.digest.words import cut, head_and_tail, one_line, tight
 
@@ -42,28 +42,32 @@ REPLY_CHARS = 60
 """A message this short is told with the question it answers: alone it says nothing."""
 
 
-def words_pieces(scene: Scene) -> Iterator[Piece]:
+def words_pieces(scene: DigestContext) -> Iterator[DigestPiece]:
     """Tell what the user said."""
     for turn in scene.facts.turns:
         if turn.words is not None:
             yield _words(scene, turn.number, turn.words, (turn.number, -1))
         for i, step in enumerate(turn.steps):
-            if isinstance(step, Words) and step.text:
+            if isinstance(step, WordsFact) and step.text:
                 yield _words(scene, turn.number, step, (turn.number, 1, i))
 
 
-def pieces(scene: Scene) -> Iterator[Piece]:
+def pieces(scene: DigestContext) -> Iterator[DigestPiece]:
     """Tell what the user said and what was done about it."""
     yield from words_pieces(scene)
     for turn in scene.facts.turns:
         if turn.words is None:
             line = f"T{turn.number}, work that was going on when this begins:"
-            yield Piece(section=6, place=(turn.number, -1), forms=(line,), ranks=(Rank.DEEDS,))
+            yield DigestPiece(
+                section=6, place=(turn.number, -1), forms=(line,), ranks=(Rank.DEEDS,)
+            )
         yield from _deeds(scene, turn)
         yield from _steps(scene, turn)
 
 
-def _words(scene: Scene, turn: int, words: Words, place: tuple[float, ...]) -> Piece:
+def _words(
+    scene: DigestContext, turn: int, words: WordsFact, place: tuple[float, ...]
+) -> DigestPiece:
     limits, pointer = scene.limits, cite(words.id)
     bare, lead = _lead(scene, turn, words), _lead(scene, turn, words, _asked(scene, words))
     first_words = bare + cut(one_line(words.text), limits.first_words_chars)
@@ -78,16 +82,16 @@ def _words(scene: Scene, turn: int, words: Words, place: tuple[float, ...]) -> P
         Rank.LAST_WORDS if is_last else first + scene.age(turn),
         max(first, Rank.PASTES if is_paste else Rank.WHOLE_WORDS) + scene.age(turn),
     )
-    return Piece(section=6, place=place, forms=(first_words, short, full), ranks=ranks)
+    return DigestPiece(section=6, place=place, forms=(first_words, short, full), ranks=ranks)
 
 
-def _asked(scene: Scene, words: Words) -> str:
+def _asked(scene: DigestContext, words: WordsFact) -> str:
     """Give the question that a short reply answers."""
     is_reply = words.via == "message" and len(words.text) <= REPLY_CHARS
     return scene.questions.get(words.id, "") if is_reply else ""
 
 
-def _lead(scene: Scene, turn: int, words: Words, asked: str = "") -> str:
+def _lead(scene: DigestContext, turn: int, words: WordsFact, asked: str = "") -> str:
     mark = scene.marks.get(words.id, "")
     state = f" ({mark})" if mark else ""
     images = f" [with {words.images} image{'s' * (words.images > 1)}]" if words.images else ""
@@ -99,9 +103,9 @@ def _lead(scene: Scene, turn: int, words: Words, asked: str = "") -> str:
     return f"T{turn} {cite(words.id)} User{how}{state}{images}: "
 
 
-def _deeds(scene: Scene, turn: Turn) -> Iterator[Piece]:
+def _deeds(scene: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     """Tell in one line what a turn changed and looked at."""
-    changed = Counter(s.path for s in turn.steps if isinstance(s, Change) and not s.error)
+    changed = Counter(s.path for s in turn.steps if isinstance(s, ChangeFact) and not s.error)
     read = {s.path for s in turn.steps if isinstance(s, Look) and s.kind == "read"}
     told = []
     if changed:
@@ -115,7 +119,7 @@ def _deeds(scene: Scene, turn: Turn) -> Iterator[Piece]:
         is_old = all(scene.is_old(step.id) for step in turn.steps)
         rank = (Rank.OLD_TURNS if is_old else Rank.DEEDS) + scene.age(turn.number)
         place = (turn.number, 0.5)
-        yield Piece(section=6, place=place, forms=(f"- {'; '.join(told)}",), ranks=(rank,))
+        yield DigestPiece(section=6, place=place, forms=(f"- {'; '.join(told)}",), ranks=(rank,))
 
 
 def _times(path: str, n: int) -> str:
@@ -123,14 +127,14 @@ def _times(path: str, n: int) -> str:
     return f"{name} ×{n}" if n > 1 else name
 
 
-def _steps(scene: Scene, turn: Turn) -> Iterator[Piece]:
-    answers = [i for i, step in enumerate(turn.steps) if isinstance(step, Answer)]
+def _steps(scene: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
+    answers = [i for i, step in enumerate(turn.steps) if isinstance(step, AnswerFact)]
     for i, step in enumerate(turn.steps):
         is_final = bool(answers) and i == answers[-1]
         for form in _forms(scene, turn.number, step, is_final):
             first = Rank.OLD_TURNS if scene.is_old(step.id) else Rank.LAST_WORDS
             ranks = tuple(max(rank, first) + form.age for rank in form.ranks)
-            yield Piece(section=6, place=(turn.number, 1, i), forms=form.texts, ranks=ranks)
+            yield DigestPiece(section=6, place=(turn.number, 1, i), forms=form.texts, ranks=ranks)
 
 
 class _Form(NamedTuple):
@@ -141,33 +145,33 @@ class _Form(NamedTuple):
     age: float = 0.0
 
 
-def _forms(scene: Scene, turn: int, step: Step, is_final: bool) -> Iterator[_Form]:
+def _forms(scene: DigestContext, turn: int, step: StepFact, is_final: bool) -> Iterator[_Form]:
     match step:
-        case Answer() if is_final:
+        case AnswerFact() if is_final:
             yield _answer(scene, turn, step)
-        case Answer(id=id, text=text):
+        case AnswerFact(id=id, text=text):
             if found := remark(text, scene.limits.remark_chars):
                 told = f"- said {cite(id)}: {found}"
                 yield _Form((told,), (_remark_rank(scene, turn, found),), scene.staleness(id))
-        case Command():
+        case CommandFact():
             yield _command(scene, step)
         case Report(is_error=False) if step.text.strip():
             yield _report(scene, turn, step)
-        case Change(id=id, error="") if step.added.strip() and not scene.is_current(id):
+        case ChangeFact(id=id, error="") if step.added.strip() and not scene.is_current(id):
             shown = cut(step.added.strip("\n"), scene.limits.old_snippet_chars)
             told = f"- changed {PurePosixPath(step.path).name} {cite(id)}:\n```\n{shown}\n```"
             yield _Form((told,), (Rank.OLD_CODE,), scene.staleness(id))
-        case Plan(id=id, is_approved=is_approved):
+        case PlanFact(id=id, is_approved=is_approved):
             verdict = "approved" if is_approved else "not approved"
             yield _Form((f"- the plan was {verdict} by the user {cite(id)}",), (Rank.VERDICTS,))
-        case Words(id=id, text="", via="refusal", about=about):
+        case WordsFact(id=id, text="", via="refusal", about=about):
             told = f"- the user refused `{_about(scene, about)}` {cite(id)}"
             yield _Form((told,), (Rank.VERDICTS,))
         case Interruption(id=id):
             yield _Form((f"- the user interrupted {cite(id)}",), (Rank.DEEDS,))
 
 
-def _answer(scene: Scene, turn: int, step: Answer) -> _Form:
+def _answer(scene: DigestContext, turn: int, step: AnswerFact) -> _Form:
     limits, body, lead = scene.limits, tight(step.text), f"- said {cite(step.id)}: "
     texts = (
         lead + gist(body, limits.brief_answer_chars),
@@ -182,7 +186,7 @@ def _answer(scene: Scene, turn: int, step: Answer) -> _Form:
     return _Form(texts, ranks, scene.age(turn))
 
 
-def _remark_rank(scene: Scene, turn: int, found: str) -> Rank:
+def _remark_rank(scene: DigestContext, turn: int, found: str) -> Rank:
     """A cause or a choice counts as a conclusion; a turn that is not over has only remarks."""
     if is_strong(found):
         return Rank.CONCLUSIONS
@@ -190,11 +194,11 @@ def _remark_rank(scene: Scene, turn: int, found: str) -> Rank:
     return Rank.ANSWERS if is_course else Rank.REMARKS
 
 
-def _about(scene: Scene, about: str) -> str:
+def _about(scene: DigestContext, about: str) -> str:
     return cut(scene.plain(one_line(about)), ABOUT_CHARS)
 
 
-def _report(scene: Scene, turn: int, step: Report) -> _Form:
+def _report(scene: DigestContext, turn: int, step: Report) -> _Form:
     lead = f"- {step.tool} {cite(step.id)} {_about(scene, step.about)}"
     body = tight(step.text)
     told = f"{lead} → {cut(body, scene.limits.report_chars)}"
@@ -203,7 +207,7 @@ def _report(scene: Scene, turn: int, step: Report) -> _Form:
     return _Form((lead, told, whole), ranks, scene.age(turn))
 
 
-def _command(scene: Scene, step: Command) -> _Form:
+def _command(scene: DigestContext, step: CommandFact) -> _Form:
     limits, age = scene.limits, scene.staleness(step.id)
     line = cut(step.text, limits.command_chars)
     failed = has_error(step)
@@ -215,7 +219,7 @@ def _command(scene: Scene, step: Command) -> _Form:
     shows_much = only_looks(step.text) and len(step.output) > limits.outcome_chars
     if failed or step.task or shows_much:
         return _Form((short,), (first,), age)
-    outcome = telling(step.output, limits.outcome_chars) or "ok"
+    outcome = telling_lines(step.output, limits.outcome_chars) or "ok"
     full = f"- `{line}` → {outcome} {cite(step.id)}"
     then = Rank.RECENT_OUTCOMES if is_recent else Rank.OLD_OUTCOMES
     return _Form((short, full), (first, then), age)

@@ -7,7 +7,7 @@ as one list in its last state. A call that failed changes nothing.
 import re
 
 from holdfast.messages import Json, ToolUse, text_of
-from holdfast.stages.compact.digest.facts import Todo
+from holdfast.stages.compact.digest.facts import TodoFact
 from holdfast.view.items import Result
 
 _NUMBER = re.compile(r"#(\d+)")
@@ -18,7 +18,7 @@ class Todos:
     """The list so far; lives for one pass over a segment."""
 
     def __init__(self) -> None:
-        self._listed: dict[str, Todo] = {}
+        self._listed: dict[str, TodoFact] = {}
 
     def take(self, use: ToolUse, result: Result | None, id: int) -> None:
         """Take in a call, if it is one that keeps the list."""
@@ -31,21 +31,21 @@ class Todos:
             found = _NUMBER.search(text_of(result.content))
             number = found[1] if found else str(len(self._listed) + 1)
             text = str(use.input.get("subject") or "")
-            self._listed[number] = Todo(text=text, state="pending", id=id)
+            self._listed[number] = TodoFact(text=text, state="pending", id=id)
         elif use.name == "TaskList":
             for number, state in _LISTED.findall(text_of(result.content)):
                 self._update(number, state, id)
         elif use.name == "TaskUpdate":
             self._update(str(use.input.get("taskId")), use.input.get("status"), id)
 
-    def listed(self) -> tuple[Todo, ...]:
+    def listed(self) -> tuple[TodoFact, ...]:
         """Give the list in its last state."""
         return tuple(todo for todo in self._listed.values() if todo.state != "deleted")
 
     def _replace(self, whole: list[Json], id: int) -> None:
         listed = [each for each in whole if isinstance(each, dict)]
         self._listed = {
-            str(i): Todo(
+            str(i): TodoFact(
                 text=str(each.get("content") or each.get("step") or each.get("text") or ""),
                 state=str(each.get("status") or "pending"),
                 id=id,
@@ -56,4 +56,4 @@ class Todos:
     def _update(self, number: str, state: Json, id: int) -> None:
         known = self._listed.get(number)
         if known is not None and isinstance(state, str):
-            self._listed[number] = Todo(text=known.text, state=state, id=id)
+            self._listed[number] = TodoFact(text=known.text, state=state, id=id)
