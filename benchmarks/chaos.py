@@ -29,6 +29,7 @@ from holdfast.simulator.brains import text, tool_use
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.turn.loop import Continued, Loop, Stopped
+from holdfast.turn.models import Models
 from holdfast.turn.round import Toolbox
 
 MODEL = "claude-sonnet-4-6"
@@ -79,7 +80,9 @@ async def session_of(turns: int, rate: float, seed: int, url: str, directory: Pa
     model = ChaosModel(AnthropicModel(MODEL, base_url=url, api_key="x"), seed=seed, rate=rate)
     loop = Loop(
         engine=session.engine,
-        model=model,
+        models=Models(model),
+        stages=session.layers.stages,
+        after_turn=session.layers.after_turn,
         toolbox=Toolbox(
             tools={"Look": LOOK},
             tool_context=ToolContext(root=directory, home=directory, scratch=directory),

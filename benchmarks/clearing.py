@@ -64,7 +64,7 @@ from holdfast.stages.clear.policy import ClearPlan
 from holdfast.stages.spill.spill import Spill
 from holdfast.tools.history.history import History
 from holdfast.transcripts.formats import open_transcript
-from holdfast.turn.engine import Engine
+from holdfast.turn.engine import AfterTurn, Engine, OnResult, Stage
 from holdfast.view.window import window_for
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
@@ -98,7 +98,15 @@ class Replay:
     """A session being played again."""
 
     def __init__(
-        self, entries: Sequence[AnyEntry], settings: Settings, model: str, place: Path
+        self,
+        entries: Sequence[AnyEntry],
+        settings: Settings,
+        model: str,
+        place: Path,
+        *,
+        stages: Sequence[Stage] = (),
+        after_turn: Sequence[AfterTurn] = (),
+        on_result: OnResult | None = None,
     ) -> None:
         self.entries = entries
         self.played = Played()
@@ -107,8 +115,13 @@ class Replay:
             SimulatorSettings(accepts_foreign_thinking=True, enforces_binding=False),
             SimulatorClock(is_frozen=True),
         )
-        self.engine = Engine(Log.create(place, Header(session="replay")), settings)
-        self.engine.monitor.clock = self.simulation.clock.now
+        self.stages, self.after_turn = tuple(stages), tuple(after_turn)
+        self.engine = Engine(
+            Log.create(place, Header(session="replay")),
+            settings,
+            on_result=on_result,
+            clock=self.simulation.clock.now,
+        )
         self._earlier = self.simulation.clock.now() - next(e.at for e in entries if e.at)
         self._numbers: dict[int, int] = {}
         self._responses: set[str] = set()
@@ -157,7 +170,7 @@ class Replay:
             usage = await self._call()
         self._record(structs.replace(entry, model="", usage=usage))
         if usage is not None:
-            self.engine.finish_turn()
+            self.engine.finish_turn(self.after_turn)
 
     def _result(self, entry: Ran) -> None:
         owner = self.engine.view.round_of(entry.tool_use_id)
@@ -173,7 +186,7 @@ class Replay:
     async def _call(self) -> Usage:
         before = len(self.engine.view.history)
         used = self.engine.fullness().used_tokens
-        request = await self.engine.prepare(max_output_tokens=1)
+        request = await self.engine.prepare(self.stages, max_output_tokens=1)
         for made in self.engine.view.history[before:]:
             if isinstance(made, Cleared):
                 self._note(made, used - self.engine.fullness().used_tokens)
@@ -280,17 +293,24 @@ def read(path: Path) -> list[AnyEntry] | None:
 async def play(entries: Sequence[AnyEntry], policy: str, settings: Settings, model: str) -> Played:
     """Play a session under a policy."""
     with tempfile.TemporaryDirectory() as name:
-        replay = Replay(entries, settings, model, Path(name) / "log.jsonl")
+        spill, stages, on_result = Spill(), (), None
         if policy == "ours":
-            replay.engine.stages = (Clearing(),)
-            Spill().attach(replay.engine)
+            stages, on_result = (spill.stage, Clearing()), spill.arrive
         elif policy == "ceiling":
             stock = Candidates(smallest=settings.clear.smallest_tokens)
 
             async def stage(engine: Engine) -> None:
                 instantly(engine, stock)
 
-            replay.engine.stages = (stage,)
+            stages = (stage,)
+        replay = Replay(
+            entries,
+            settings,
+            model,
+            Path(name) / "log.jsonl",
+            stages=stages,
+            on_result=on_result,
+        )
         return await replay.play()
 
 

@@ -132,9 +132,12 @@ async def opened(simulator: RunningServer, place: Path, name: str) -> AsyncItera
     tool = {"name": "Read", "description": prose(rng, 200), "input_schema": {"type": "object"}}
     async with AsyncAnthropic(base_url=simulator.url, api_key=name, max_retries=0) as client:
         with Session.open(
-            model=MODEL, system=prose(rng, 2_000), tools=[tool], directory=place
+            model=MODEL,
+            system=prose(rng, 2_000),
+            tools=[tool],
+            directory=place,
+            clock=simulator.simulation.clock.now,
         ) as session:
-            session.engine.monitor.clock = simulator.simulation.clock.now
             forks = forks_of(session, model_over(client, MODEL))
             yield Talk(session, client, forks, rng)
 

@@ -27,6 +27,7 @@ from holdfast.settings import LoopSettings, Settings
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.turn.loop import Loop
+from holdfast.turn.models import Models
 from holdfast.turn.round import Toolbox
 
 MODEL = "claude-opus-4-6"
@@ -110,7 +111,7 @@ def build(directory: Path, messages: int) -> Session:
             stop_reason="tool_use",
             usage=Usage(input_tokens=10, cache_read_tokens=n, output_tokens=5),
         )
-        session.engine.record_reply(reply)
+        session.engine.record_reply(reply, session.layers.after_turn)
         session.tool_result(f"old_{n}", RESULT)
     return session
 
@@ -120,7 +121,9 @@ async def overhead(session: Session, directory: Path, turns: int) -> tuple[list[
     model = InstantModel(turns)
     loop = Loop(
         engine=session.engine,
-        model=model,
+        models=Models(model),
+        stages=session.layers.stages,
+        after_turn=session.layers.after_turn,
         toolbox=Toolbox(
             tools={"Read": TOOL},
             tool_context=ToolContext(root=directory, home=directory, scratch=directory),

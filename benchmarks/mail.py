@@ -59,7 +59,7 @@ async def work(place: Path, name: str, mails: int) -> None:
     other = NAMES[1 - NAMES.index(name)]
     path = log_path(place, name)
     log = Log.open(path) if path.exists() else Log.create(path, Header(session=name))
-    engine = Engine(log, Settings(), stages=())
+    engine = Engine(log, Settings())
     deliver, box = Delivery(agent_box(place, name)), Mailbox(agent_box(place, other))
     number = first_unsent(engine.view.history)
     received = sum(isinstance(entry, Said) for entry in engine.view.history)

@@ -46,12 +46,11 @@ from holdfast.settings import (
     WindowSettings,
 )
 from holdfast.simulator.request import Caller, parse_request
-from holdfast.stages.compact.compact import Compaction, CompactRequest
+from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.digest import estimated_tokens
-from holdfast.stages.compact.from_notes import FromNotes
 from holdfast.stages.notes.asking import ask_for_update
-from holdfast.stages.notes.notes import Notes
 from holdfast.stages.spill.spill import Spill
+from holdfast.stages.standard import build_layers
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import Prefix
 from holdfast.view.items import Item, Round
@@ -93,15 +92,19 @@ class Played(Replay):
         found: Found,
         count: object,
     ) -> None:
-        super().__init__(entries, settings, MODEL, place)
+        spill = Spill()
+        layers = build_layers(spill)
+        self._notes, self._compaction = layers.notes, layers.compact
+        super().__init__(
+            entries,
+            settings,
+            MODEL,
+            place,
+            stages=(spill.stage, self._compact),
+            after_turn=layers.after_turn,
+            on_result=spill.arrive,
+        )
         self._found, self._count = found, count
-        self._notes, self._compaction = Notes(), Compaction()
-        self._compaction.notes = FromNotes(self._notes)
-        self._notes.updated = self._compaction.make_ready
-        Spill().attach(self.engine)
-        self.engine.stages = (*self.engine.stages, self._compact)
-        self.engine.can_make_room = True
-        self._notes.attach(self.engine)
         self._noted = 0
 
     async def _answer(self, entry: Replied) -> None:

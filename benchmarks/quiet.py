@@ -47,8 +47,7 @@ async def quiet_sessions(count: int) -> dict[str, object]:
         async with AsyncAnthropic(base_url=simulator.url, api_key="any") as client:
             for seed in range(count):
                 rng = random.Random(seed)
-                with one_session(rng, Path(name)) as session:
-                    session.engine.monitor.clock = clock.now
+                with one_session(rng, Path(name), clock) as session:
                     calls += await live(session, client, clock, rng, str(seed))
                     alarms += sum(
                         isinstance(entry, CacheBroke) and not entry.expected
@@ -57,7 +56,7 @@ async def quiet_sessions(count: int) -> dict[str, object]:
     return {"quiet_sessions": count, "quiet_calls": calls, "false_alarms": alarms}
 
 
-def one_session(rng: random.Random, directory: Path) -> Session:
+def one_session(rng: random.Random, directory: Path, clock: SimulatorClock) -> Session:
     """Open a session with some model and a prompt of some length."""
     model = rng.choice(MODELS)
     return Session.open(
@@ -68,6 +67,7 @@ def one_session(rng: random.Random, directory: Path) -> Session:
         ],
         options=BUDGET if model == MODELS[-1] else None,
         directory=directory,
+        clock=clock.now,
     )
 
 

@@ -37,10 +37,10 @@ TIMED = 1_000
 BODY = "some words of a result that a tool gave " * 125  # 5 KB, the mean of real messages
 
 
-def engine_in(directory: Path) -> Engine:
+def engine_in(directory: Path, spill: Spill) -> Engine:
     """Open a session with layer 1 and nothing else."""
-    engine = Engine(Log.create(directory / "s.jsonl", Header(session="s")), Settings())
-    Spill().attach(engine)
+    log = Log.create(directory / "s.jsonl", Header(session="s"))
+    engine = Engine(log, Settings(), on_result=spill.arrive)
     engine.record(Switched(model=MODEL))
     engine.record(Framed(tools=({"name": "History"}, {"name": "Read"})))
     return engine
@@ -55,9 +55,9 @@ async def timed(size: int) -> dict:
     """Time arrivals and checks in a session of `size` messages."""
     arrivals, checks, busy = [], [], []
     with tempfile.TemporaryDirectory() as name:
-        engine = engine_in(Path(name))
+        spill = Spill()
+        engine, stage = engine_in(Path(name), spill), spill.stage
         engine.say("go")
-        (stage,) = engine.stages
         for n in range(size // 2 + TIMED):
             engine.write(answer(n))
             ran = Ran(tool_use_id=f"toolu_{n}", content=f"{n} {BODY}")
@@ -95,7 +95,7 @@ async def replayed(files: Iterable[Path]) -> dict:
                     written = engine.record(structs.replace(entry, n=0, measure=NOTHING))
                     came[written.n] = entry
                 elif isinstance(entry, Said | Replied):
-                    await asyncio.gather(*(stage(engine) for stage in engine.stages))
+                    await spill.stage(engine)
                     engine.write(structs.replace(entry, n=0))
             history = engine.view.history
             spilled = [entry for entry in history if isinstance(entry, Spilled)]

@@ -1,12 +1,15 @@
 """A session whose window fills, with a scripted model beside it: for the tests of compaction."""
 
 import os
+from types import SimpleNamespace
 
 from holdfast.log.entries import Compacted, Failed, Forked, Replied
+from holdfast.log.store import FileStore
 from holdfast.messages import Text, Thinking, ToolUse, Usage
 from holdfast.models.retry import Retries
 from holdfast.models.scripted import ScriptedModel
 from holdfast.models.steady import Patience
+from holdfast.request.frame import frame
 from holdfast.session import Session
 from holdfast.settings import (
     ClearSettings,
@@ -15,11 +18,16 @@ from holdfast.settings import (
     Settings,
     WindowSettings,
 )
+from holdfast.stages.compact.hooks import CompactionHooks
+from holdfast.stages.spill.spill import Spill
+from holdfast.stages.standard import build_layers
 from holdfast.tools.context import ToolContext
+from holdfast.turn.engine import Engine
 from holdfast.turn.fork import Forks, out_of_reach
 from holdfast.turn.round import Toolbox
 
 FREE, BINDS = "claude-opus-4-6", "claude-sonnet-5-5"
+HOOKS = ("before", "after", "restore", "greet", "renew", "progress")
 WINDOW_TOKENS = 20_000
 """Compacts from 16,700 on; nothing more is sent from 17,700 on."""
 SECTIONS = """<analysis>a draft</analysis><summary>
@@ -53,22 +61,29 @@ class Talk:
     """A session that can fill its window, and the model that its forks ask."""
 
     def __init__(
-        self, directory, *scripts, model=FREE, window=WINDOW_TOKENS, auto_line="", **settings
+        self,
+        directory,
+        *scripts,
+        model=FREE,
+        window=WINDOW_TOKENS,
+        auto_line="",
+        asks=True,
+        notes=None,
+        **settings,
     ):
+        """Begin a session; `asks=False` gives it no model."""
         self.model = ScriptedModel("\n---\n".join(scripts), name=model)
         compact = CompactSettings(**{"ahead": False, **settings})
         self.settings = Settings(
             window=WindowSettings(limit_tokens=window, auto_line=auto_line),
             clear=ClearSettings(on=False),  # it would make room first
             compact=compact,
-            notes=NotesSettings(on=False),  # they would stand for history first
+            notes=notes or NotesSettings(on=False),  # they would stand for history first
         )
-        self.session = Session.open(
-            model=model, system="You are careful.", directory=directory, settings=self.settings
-        )
-        self.engine, self.stage = self.session.engine, self.session.compaction
+        spill = Spill()
+        log = FileStore().create(directory=directory)
+        self.engine = Engine(log, self.settings, on_result=spill.arrive)
         self.told = []
-        self.stage.around.tell = self.told.append
         tool_context = ToolContext(root=directory, home=directory, scratch=directory / "scratch")
         self.forks = Forks(
             parent=self.engine,
@@ -79,7 +94,22 @@ class Talk:
             retries=Retries(attempts=1, base_seconds=0.0),
             patience=Patience(first_event_seconds=5, stall_seconds=5),
         )
-        self.engine.ask = self.forks.ask
+        self.ask = self.forks.ask
+        self.hooks = SimpleNamespace(**{name: getattr(CompactionHooks(), name) for name in HOOKS})
+        layers = build_layers(
+            spill,
+            ask=(lambda request: self.ask(request)) if asks else None,
+            hooks=CompactionHooks(
+                tell=self.told.append, **{name: self._hook(name) for name in HOOKS}
+            ),
+        )
+        self.session = Session(self.engine, layers)
+        self.session.begin(model, frame("You are careful.", (), {}), "sdk")
+        self.stage = layers.compact
+
+    def _hook(self, name):
+        """Let a test replace a hook on `hooks` after the session was built with it."""
+        return lambda *given: getattr(self.hooks, name)(*given)
 
     @property
     def view(self):

@@ -130,7 +130,7 @@ async def test_a_projects_own_hooks_are_not_run_before_they_are_trusted(project,
     hook(project / ".holdfast" / "hooks.json", "SessionStart", f"touch {tmp_path}/ran")
     async with agent(project, "text: ok") as one:
         assert not (tmp_path / "ran").exists()
-        assert any("not trusted" in notice for notice in one.notices)
+        assert any("not trusted" in notice for notice in one.notices.take())
 
 
 async def test_a_session_goes_on_where_it_stopped(project):
@@ -175,8 +175,8 @@ async def test_what_hooks_say_reaches_the_user(project, tmp_path, monkeypatch):
     hook(tmp_path / "home" / "settings.json", "Stop", f"echo '{words}'")
     async with agent(project, "text: ok") as one:
         await run(one)
-        assert one.told() == ["look here"]
-        assert one.told() == []
+        assert one.notices.take() == ["look here"]
+        assert one.notices.take() == []
 
 
 async def test_an_abort_ends_a_hook_that_takes_its_time(project, tmp_path, monkeypatch):
@@ -220,19 +220,20 @@ async def test_forks_of_an_agent_are_asked_and_paid_like_itself(project):
     async with agent(project, "text: Done.\n---\ntext: A summary.", mode="bypass") as one:
         await run(one)
         spent = one.budget.session.answers
-        reply = await one.engine.ask(ForkRequest(say="Sum up.", source="notes"))
+        reply = await one.ask(ForkRequest(say="Sum up.", source="notes"))
         assert reply.text == "A summary."
         assert one.budget.session.answers == spent + 1
         one.abort.set()
-        assert (await one.engine.ask(ForkRequest(say="Again.", source="notes"))).reason == "aborted"
+        assert (await one.ask(ForkRequest(say="Again.", source="notes"))).reason == "aborted"
 
 
 async def test_a_fork_asks_the_fallback_once_that_answers(project):
     """A fork with another model could not share the prefix."""
     other = ScriptedModel("text: Done.\n---\ntext: A summary.", name="claude-opus-4-5")
     async with agent(project, "text: unused", mode="bypass", fallback=other) as one:
-        one.engine.switch(other.name, "fallback")
         before = one.model
+        assert one.parts.models.fall_back() is other
+        one.engine.switch(other.name, "fallback")
         one.session.user("hello")
-        assert (await one.engine.ask(ForkRequest(say="Sum up.", source="notes"))).text == "Done."
+        assert (await one.ask(ForkRequest(say="Sum up.", source="notes"))).text == "Done."
         assert before.requests == []

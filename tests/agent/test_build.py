@@ -122,7 +122,7 @@ async def test_hooks_hear_which_instructions_were_read(project, tmp_path):
     )
     async with agent(project, f"{READ}\n---\ntext: ok") as one:
         await run(one)
-        await one.renewed_frame()
+        await one.session.layers.compact.hooks.renew()
     told = [json.loads(line) for line in heard.read_text().splitlines()]
     assert [(t["reason"], t["load_reason"], t["file_path"]) for t in told] == [
         ("startup", "session_start", str(project / "AGENTS.md")),
@@ -138,7 +138,7 @@ async def test_a_frame_made_anew_sees_what_changed(project):
     async with agent(project, "text: ok") as one:
         await run(one)
         (project / "AGENTS.md").write_text("Use spaces.")
-        fresh = await one.renewed_frame()
+        fresh = await one.session.layers.compact.hooks.renew()
         assert "Use spaces." in fresh.instructions
         assert "Use tabs." in one.engine.frame.instructions
         assert fresh.tools == one.engine.frame.tools
@@ -156,7 +156,7 @@ async def test_what_was_left_out_is_told(project):
     (project.parent / "secret.md").write_text("s")
     (project / "AGENTS.md").write_text("@../secret.md")
     async with agent(project, "text: ok") as one:
-        assert any("outside the project" in notice for notice in one.told())
+        assert any("outside the project" in notice for notice in one.notices.take())
         assert 'secret.md"' not in one.engine.frame.instructions
 
 

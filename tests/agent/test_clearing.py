@@ -42,5 +42,5 @@ async def test_a_cleared_read_is_not_answered_with_unchanged(tmp_path):
     [entry] = [entry for entry in history if isinstance(entry, Cleared)]
     results = [text_of(e.content) for e in history if type(e).__name__ == "Ran"]
     assert results[-1] == results[0], "shown in full"
-    assert entry.why in agent.told()
+    assert entry.why in agent.notices.take()
     await agent.close()

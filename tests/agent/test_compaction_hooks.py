@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from holdfast.agent.build import build_agent
-from holdfast.hooks import Hook, Hooks
 from holdfast.log.entries import Compacted, Failed, Framed
 from holdfast.messages import text_of
 from holdfast.messages.rules import violations
@@ -19,6 +18,7 @@ from holdfast.settings import (
     NotesSettings,
     Settings,
     WindowSettings,
+    home,
 )
 from holdfast.turn.loop import Stopped
 
@@ -58,10 +58,15 @@ def project(tmp_path):
 
 @asynccontextmanager
 async def agent(project, *scripts, hooks=(), settings=SMALL):
-    """An agent with a scripted model, closed at the end."""
+    """An agent with a scripted model and the user's hooks, closed at the end."""
     model = ScriptedModel("\n---\n".join(scripts), name=MODEL)
+    given = {}
+    for event, command, *more in hooks:
+        one = {"type": "command", "command": command, **(more[0] if more else {})}
+        given.setdefault(event, []).append({"hooks": [one]})
+    home().mkdir(parents=True, exist_ok=True)
+    (home() / "hooks.json").write_text(json.dumps({"hooks": given}))
     opened = await build_agent(model, directory=project, mode="bypass", settings=settings)
-    opened.hooks = Hooks(hooks=tuple(Hook(event=e, command=c) for e, c in hooks))
     try:
         yield opened
     finally:
@@ -98,7 +103,7 @@ async def test_the_window_fills_and_the_work_goes_on(project):
         assert await run(one, "and now?") == Stopped(reason="completed", text="done")
         (entry,) = compacted(one)
         assert entry.by == "model"
-        assert entry.why in one.told()
+        assert entry.why in one.notices.take()
         assert "The History tool opens any message" in text_of(entry.summary)
         assert any(tool["name"] == "History" for tool in one.engine.frame.tools)
 
@@ -129,7 +134,7 @@ async def test_a_hook_that_says_no_skips_it_and_the_request_goes_out(project):
         await filled(one)
         assert (await run(one, "and now?")).reason == "completed"
         assert compacted(one) == []
-        assert "not compacted: not today" in one.told()
+        assert "not compacted: not today" in one.notices.take()
 
 
 async def test_a_hook_that_says_no_to_an_overflow_fails_the_request(project):
@@ -143,18 +148,16 @@ async def test_a_hook_that_says_no_to_an_overflow_fails_the_request(project):
 
 async def test_a_hook_that_fails_or_hangs_stops_nothing(project):
     """It is reported."""
-    hooks = (("PreCompact", "exit 1"), ("PostCompact", "no-such-command"))
+    hooks = (
+        ("PreCompact", "exit 1"),
+        ("PostCompact", "no-such-command"),
+        ("PreCompact", "sleep 30", {"timeout": 0.2}),
+    )
     async with agent(project, *FULL, hooks=hooks) as one:
-        one.hooks = Hooks(
-            hooks=(
-                *one.hooks.hooks,
-                Hook(event="PreCompact", command="sleep 30", timeout_seconds=0.2),
-            )
-        )
         await filled(one)
         await run(one, "and now?")
         assert compacted(one)[0].by == "model"
-        told = "\n".join(one.told())
+        told = "\n".join(one.notices.take())
         assert "was ended after 0.2 s" in told
         assert "ended with status 1" in told
 

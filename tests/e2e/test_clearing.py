@@ -53,11 +53,17 @@ class Work:
     def __init__(self, simulator, brain, store, settings):
         self.simulator, self.brain, self.store, self.settings = simulator, brain, store, settings
         self.model = AnthropicModel(MODEL, base_url=simulator.url, api_key="none")
+        self.told = []
         self.session = Session.open(
-            model=MODEL, system=SYSTEM, tools=TOOLS, store=store, settings=settings
+            model=MODEL,
+            system=SYSTEM,
+            tools=TOOLS,
+            store=store,
+            settings=settings,
+            notify=self.told.append,
+            clock=simulator.simulation.clock.now,
         )
         self.session.user("Read everything.")
-        self.session.engine.monitor.clock = simulator.simulation.clock.now
         self.usages = []
 
     @property
@@ -69,9 +75,13 @@ class Work:
         history = self.session.view.history
         return [e for e in history if isinstance(e, CacheBroke) and not e.expected]
 
+    async def prepare(self):
+        stages = self.session.layers.stages
+        return await self.session.engine.prepare(stages, max_output_tokens=500)
+
     async def call(self):
         """Send what there is, and give back what the tool says."""
-        request = await self.session.engine.prepare(max_output_tokens=500)
+        request = await self.prepare()
         reply = await collect(self.model.stream(request))
         self.session.engine.record_reply(reply)
         self.usages.append(reply.usage)
@@ -89,9 +99,11 @@ class Work:
         """Close the session and take it up again, as another process would."""
         self.session.close()
         self.session = Session.resume(
-            self.session.id, store=self.store, settings=settings or self.settings
+            self.session.id,
+            store=self.store,
+            settings=settings or self.settings,
+            clock=self.simulator.simulation.clock.now,
         )
-        self.session.engine.monitor.clock = self.simulator.simulation.clock.now
 
     async def close(self):
         self.session.close()
@@ -252,7 +264,7 @@ async def test_what_the_server_cleared_is_read_back(work):
         for block in message["content"]
         if isinstance(block, dict) and block["type"] == "tool_result"
     ]
-    await one.session.engine.prepare(max_output_tokens=500)  # takes in the last word
+    await one.prepare()  # takes in the last word
     gone = [
         result.cleared is not None
         for item in one.session.view.items
@@ -265,21 +277,19 @@ async def test_what_the_server_cleared_is_read_back(work):
 async def test_what_the_server_cleared_is_told_with_tokens_and_money_once(work):
     """Each line is about what is new since the one before; the same cut again is none."""
     one = work(SERVER)
-    told = []
-    one.session.clearing.tell = told.append
     await one.calls(18)
-    await one.session.engine.prepare(max_output_tokens=500)  # takes in the last word
+    await one.prepare()  # takes in the last word
     figures = [
-        re.match(r"the provider cleared (\d+) results? on its side, ([\d,]+)", t) for t in told
+        re.match(r"the provider cleared (\d+) results? on its side, ([\d,]+)", t) for t in one.told
     ]
     answers = [e for e in one.session.view.history if isinstance(e, Replied) and e.applied]
     last = answers[-1].applied[-1]
     assert sum(int(f[1]) for f in figures) == last["cleared_tool_uses"]
     assert sum(int(f[2].replace(",", "")) for f in figures) == last["cleared_input_tokens"]
-    assert all("each call costs $0.0" in line for line in told)
+    assert all("each call costs $0.0" in line for line in one.told)
     lines = len(told)
     for _ in range(3):
-        await one.session.engine.prepare(max_output_tokens=500)
+        await one.prepare()
     assert len(told) == lines
 
 
@@ -287,7 +297,7 @@ async def test_the_gauge_knows_what_the_server_cleared(work):
     """What it had cleared was not in the usage it reported, so it is not taken off once more."""
     one = work(SERVER)
     await one.calls(18)
-    await one.session.engine.prepare(max_output_tokens=500)  # takes in the last word
+    await one.prepare()  # takes in the last word
     gained = one.session.fullness().used_tokens - one.usages[-1].prompt_tokens
     assert 300 < gained < 1_500, "an answer and a result"
 

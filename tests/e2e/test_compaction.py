@@ -76,8 +76,8 @@ class Talk:
                 compact=CompactSettings(**{"ahead": False, **compact}),
                 notes=NotesSettings(on=False),
             ),
+            clock=simulator.simulation.clock.now,
         )
-        self.session.engine.monitor.clock = simulator.simulation.clock.now
 
     def of(self, kind):
         return [e for e in self.session.view.history if isinstance(e, kind)]

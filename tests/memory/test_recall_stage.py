@@ -1,6 +1,7 @@
 """Recall before a call: said when it is ready, never waited for, never twice."""
 
 import asyncio
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -14,6 +15,10 @@ from holdfast.session import Session
 FOUND = Recollection(names=("a.md",), text="<reminder>a</reminder>", bytes=22)
 
 
+STAGES = WeakKeyDictionary()
+"""The one stage of each session."""
+
+
 @pytest.fixture
 def session(tmp_path):
     """A session without other stages."""
@@ -23,8 +28,12 @@ def session(tmp_path):
 
 def staged(session, recall):
     stage = RecallStage(recall)
-    session.engine.stages = (stage,)
+    STAGES[session] = stage
     return stage
+
+
+async def prepare(session):
+    return await session.engine.prepare((STAGES[session],), max_output_tokens=100)
 
 
 def hidden(session):
@@ -51,7 +60,7 @@ async def test_what_is_found_at_once_stands_with_the_question(session):
 
     staged(session, by_words)
     session.user("how do we deploy?")
-    await session.prepare()
+    await prepare(session)
     assert (asked, hidden(session)) == (["how do we deploy?"], [FOUND.text])
     [entry] = [e for e in session.view.history if isinstance(e, Recalled)]
     assert (entry.names, entry.bytes) == (("a.md",), 22)
@@ -67,11 +76,11 @@ async def test_a_question_is_asked_once(session):
 
     staged(session, nothing)
     session.user("one")
-    await session.prepare()
-    await session.prepare()
+    await prepare(session)
+    await prepare(session)
     answered(session)
     session.user("two")
-    await session.prepare()
+    await prepare(session)
     assert asked == ["one", "two"]
 
 
@@ -85,11 +94,11 @@ async def test_what_is_slow_is_said_before_a_later_call(session):
 
     staged(session, by_model)
     session.user("how do we deploy?")
-    await session.prepare()
+    await prepare(session)
     assert hidden(session) == []
     gate.set()
     await asyncio.sleep(0)
-    await session.prepare()
+    await prepare(session)
     assert hidden(session) == [FOUND.text]
 
 
@@ -103,14 +112,14 @@ async def test_what_comes_after_the_next_question_is_dropped(session):
 
     staged(session, by_model)
     session.user("one")
-    await session.prepare()
+    await prepare(session)
     answered(session)
     session.user("two")
-    await session.prepare()
+    await prepare(session)
     for gate in gates:
         gate.set()
     await asyncio.sleep(0.01)
-    await session.prepare()
+    await prepare(session)
     assert hidden(session) == ["two"]
 
 
@@ -122,7 +131,7 @@ async def test_a_recall_that_fails_is_an_entry_and_the_call_is_made(session):
 
     staged(session, broken)
     session.user("one")
-    request = await session.prepare()
+    request = await prepare(session)
     assert request.kwargs["messages"]
     [failed] = [e for e in session.view.history if isinstance(e, Failed)]
     assert (failed.what, "disk gone" in failed.error) == ("recall", True)
@@ -139,5 +148,5 @@ async def test_what_a_resumed_session_had_answered_is_not_asked_again(session):
     answered(session)
     staged(session, nothing).skip(session.view.history)
     session.user("new")
-    await session.prepare()
+    await prepare(session)
     assert asked == ["new"]

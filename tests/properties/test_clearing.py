@@ -65,8 +65,8 @@ class Session:
 
     def __init__(self, path, model):
         self.now, self.stage = 1_800_000_000.0, Clearing()
-        self.engine = Engine(Log.create(path, Header(session="s")), EAGER, (self.stage,))
-        self.engine.monitor.clock = lambda: self.now
+        log = Log.create(path, Header(session="s"))
+        self.engine = Engine(log, EAGER, clock=lambda: self.now)
         self.engine.record(Switched(model=model))
         sections, betas = (Section(name="a", text=SYSTEM),), (BETA,)
         self.engine.record(Framed(sections=sections, betas=betas, measure=measure_text(SYSTEM)))
@@ -122,7 +122,7 @@ class Session:
         length = len(view.history)
         await self.stage(self.engine)
         assert len(view.history) == length, "twice adds nothing"
-        await self.engine.prepare(max_output_tokens=50)
+        await self.engine.prepare((self.stage,), max_output_tokens=50)
         assert len(view.history) == length + 1, "but for the request"
         made = [e for e in view.history[before:] if isinstance(e, Cleared)]
         assert weight(view.total) <= size, "never larger"

@@ -25,7 +25,7 @@ from holdfast.log.entries import (
 from holdfast.messages import Text, Thinking, ToolUse
 from holdfast.messages.rules import violations
 from holdfast.settings import CollapseSettings, Settings, WindowSettings
-from holdfast.stages.collapse.collapse import collapse, drain
+from holdfast.stages.collapse.collapse import Collapse, drain
 from holdfast.stages.snip import Snip, drop
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import ForkReply
@@ -115,7 +115,7 @@ def weight(engine):
     return weigh(engine.view.total, default_weights(engine.model))
 
 
-async def run(engine, snip, kind):
+async def run(engine, snip, collapse, kind):
     """Run the stages, or drain, and hold what they did against the promises."""
     items, before, known = list(engine.view.items), weight(engine), len(engine.view.history)
     if kind == "drain":
@@ -143,10 +143,10 @@ async def run(engine, snip, kind):
 
 async def play(engine, steps, asks):
     snip = Snip()
-    engine.ask = written if asks else None
+    collapse = Collapse(written if asks else None)
     for kind, *aims in steps:
         if kind in ("stages", "drain"):
-            await run(engine, snip, kind)
+            await run(engine, snip, collapse, kind)
         else:
             step(engine, kind, *aims)
         assert violations(engine.view.messages()) == []

@@ -69,9 +69,13 @@ class Chat:
         self.client = client
         self._workspace = {"anthropic-workspace-id": key}
         self.session = Session.open(
-            model=model, system=SECTIONS, tools=TOOLS, options=options, directory=directory
+            model=model,
+            system=SECTIONS,
+            tools=TOOLS,
+            options=options,
+            directory=directory,
+            clock=simulator.simulation.clock.now,
         )
-        self.session.engine.monitor.clock = simulator.simulation.clock.now
 
     @property
     def view(self):

@@ -100,7 +100,7 @@ async def test_what_a_draft_on_paper_cost_is_known_where_it_is_taken(tmp_path):
     usage = Usage(input_tokens=900, output_tokens=30)
     with (
         on_paper(history(), Settings()) as paper,
-        Session(FileStore().open("s1"), Settings()) as session,
+        Session.over(FileStore().open("s1"), Settings()) as session,
     ):
         draft = await tried(paper, MANUAL, Manners())
         paper.engine.record(Forked(source="compact", model="m", usage=usage))

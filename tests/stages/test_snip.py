@@ -1,5 +1,7 @@
 """Messages marked as dropped leave the view: whole rounds, finished turns, and back again."""
 
+from weakref import WeakKeyDictionary
+
 import pytest
 
 from holdfast.errors import NotInHistory
@@ -14,6 +16,10 @@ from holdfast.turn.engine import Engine
 BINDS, FREE = "claude-sonnet-5-5", "claude-opus-4-6"
 
 
+SNIPS = WeakKeyDictionary()
+"""The stage of each engine."""
+
+
 @pytest.fixture
 def make(tmp_path):
     """Make engines that snip, and close them."""
@@ -21,7 +27,8 @@ def make(tmp_path):
 
     def made(model=FREE, log=None):
         log = log or Log.create(tmp_path / f"{len(engines)}.jsonl", Header(session="s"))
-        engine = Engine(log, Settings(), stages=(Snip(),))
+        engine = Engine(log, Settings())
+        SNIPS[engine] = Snip()
         engines.append(engine)
         if not engine.model:
             engine.record(Switched(model=model))
@@ -57,7 +64,7 @@ def answer(engine, prompt=0):
 
 
 async def prepare(engine):
-    return await engine.prepare(max_output_tokens=100)
+    return await engine.prepare((SNIPS[engine],), max_output_tokens=100)
 
 
 def sent(engine):

@@ -9,7 +9,10 @@ from holdfast.tools.front_matter import (
     is_on,
     names_in,
     number_in,
+    parse,
+    parse_memory,
     read_front,
+    render_memory,
     text_in,
 )
 
@@ -39,6 +42,30 @@ def test_a_description_with_a_colon_is_read_all_the_same():
     assert text_in(fields, "description") == "Use this when: always. Example: user: hi"
     assert names_in(fields, "tools") == ("Read", "Grep")
     assert body == "body"
+
+
+@pytest.mark.parametrize("extra", ["", "aside: a: b\n"], ids=["yaml", "almost yaml"])
+def test_front_matter_in_its_usual_forms(extra):
+    """Quoted, folded, with colons, with lists, and absent."""
+    text = (
+        '---\nname: x\ndescription: >-\n  two\n  lines\nquoted: "a: b"\n'
+        f"allowed-tools:\n  - Read\n  - Grep\n{extra}empty:\n---\nbody --- here\n"
+    )
+    fields, body = parse(text)
+    assert {key: value or "" for key, value in fields.items() if key != "aside"} == {
+        "name": "x",
+        "description": "two lines",
+        "quoted": "a: b",
+        "allowed-tools": ["Read", "Grep"],
+        "empty": "",
+    }
+    assert body == "body --- here\n"
+
+
+def test_what_has_no_front_matter_is_all_body():
+    """And front matter may be empty."""
+    assert parse("no front matter") == ({}, "no front matter")
+    assert parse("---\n---\nbody") == ({}, "body")
 
 
 @pytest.mark.parametrize(
@@ -96,3 +123,25 @@ def test_numbers_and_switches_are_read_from_either_form():
     assert [is_on({"b": value}, "b") for value in (True, "true", "yes", 1, None)] == [
         True, True, False, False, False,
     ]  # fmt: skip
+
+
+_TEXT = st.text(max_size=6)
+_VALUES = _TEXT | st.lists(_TEXT, max_size=3) | st.dictionaries(_TEXT, _TEXT, max_size=2)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), _VALUES), st.text(max_size=20))
+def test_what_a_memory_says_reads_back_as_itself(fields, body):
+    """Whatever characters its values hold; empty ones are left out."""
+    kept = {key: value for key, value in fields.items() if value}
+    ending = "" if not body or body.endswith("\n") else "\n"
+    assert parse_memory(render_memory(fields, body)) == (kept, body + ending)
+
+
+def test_a_memory_written_by_hand_is_read():
+    """Quotes, bracketed lists, dashed lists, and keys of its own."""
+    text = "---\nname: 'x'\ntags: [a, \"b\"]\nfiles:\n- c\n  - d\nwhen: 1.10 # about\n---\n\nBody\n"
+    fields = {"name": "x", "tags": ["a", "b"], "files": ["c", "d"], "when": "1.10 # about"}
+    assert parse_memory(text) == (fields, "Body\n")
+    assert render_memory(fields, "Body") == (
+        '---\nname: x\ntags: ["a", "b"]\nfiles: ["c", "d"]\nwhen: "1.10 # about"\n---\n\nBody\n'
+    )

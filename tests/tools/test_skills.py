@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools.skills import Skill, find_skills, front_matter, listing
+from holdfast.tools.skills import Skill, find_skills, listing
 
 
 def _write(place, name, text):
@@ -15,7 +15,7 @@ def _write(place, name, text):
 
 
 def _skill(name, description):
-    return Skill(name=name, description=description, body="", directory=Path(), fields={})
+    return Skill(name=name, description=description, body="", directory=Path())
 
 
 def test_skills_are_found_and_a_projects_own_wins(tmp_path):
@@ -31,31 +31,19 @@ def test_skills_are_found_and_a_projects_own_wins(tmp_path):
     assert found[1].body == "body"
 
 
+def test_a_folded_description_is_one_text(tmp_path):
+    """Also in a file that is not quite YAML."""
+    for name, extra in (("yaml", "x: y"), ("almost", "x: y: z")):
+        _write(tmp_path, name, f"---\ndescription: >-\n  two\n  lines\n{extra}\n---\nbody\n")
+    assert [skill.description for skill in find_skills([tmp_path])] == ["two lines"] * 2
+
+
 def test_what_is_unreadable_is_no_skill(tmp_path):
     """And does not stop the others."""
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "SKILL.md").write_bytes(b"\xff\xfe\xff")
     _write(tmp_path, "good", "good\n")
     assert [skill.name for skill in find_skills([tmp_path])] == ["good"]
-
-
-def test_front_matter_in_its_usual_forms():
-    """Quoted, folded, with colons, with lists, and absent."""
-    text = (
-        '---\nname: x\ndescription: >-\n  two\n  lines\nquoted: "a: b"\n'
-        "allowed-tools:\n  - Read\n  - Grep\nempty:\n---\nbody --- here\n"
-    )
-    fields, body = front_matter(text)
-    assert fields == {
-        "name": "x",
-        "description": "two lines",
-        "quoted": "a: b",
-        "allowed-tools": "- Read - Grep",
-        "empty": "",
-    }
-    assert body == "body --- here\n"
-    assert front_matter("no front matter") == ({}, "no front matter")
-    assert front_matter("---\n---\nbody") == ({}, "body")
 
 
 @given(

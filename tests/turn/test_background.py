@@ -52,11 +52,11 @@ async def test_what_takes_too_long_is_stopped_and_named():
     assert not background.job("slow").is_busy
 
 
-async def test_failures_reach_whoever_listens_later():
-    """The listener is looked up when something fails."""
-    background, heard = Background(), []
+async def test_failures_reach_the_callback():
+    """Under the name of the job."""
+    heard = []
+    background = Background(on_failure=lambda name, error: heard.append(name))
     job = background.job("memory")
-    background.on_failure = lambda name, error: heard.append(name)
 
     async def fail():
         raise RuntimeError

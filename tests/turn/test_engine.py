@@ -76,9 +76,8 @@ async def test_a_stage_that_fails_says_so_and_the_next_one_runs(engine):
     async def runs(engine):
         ran.append(engine)
 
-    engine.stages = (breaks, runs)
     engine.say("hi")
-    request = await engine.prepare(max_output_tokens=9)
+    request = await engine.prepare((breaks, runs), max_output_tokens=9)
     [failed] = [entry for entry in engine.view.history if isinstance(entry, Failed)]
     assert failed.what.endswith("breaks") and failed.error == "TypeError: an int is no path"
     assert ran == [engine] and request.kwargs["messages"]
@@ -93,10 +92,9 @@ async def test_what_no_later_stage_can_mend_is_raised(engine, error):
     async def raises(engine):
         raise error
 
-    engine.stages = (raises,)
     engine.say("hi")
     with pytest.raises(type(error)):
-        await engine.prepare(max_output_tokens=9)
+        await engine.prepare((raises,), max_output_tokens=9)
 
 
 async def test_a_cancelled_stage_is_cancelled(engine):
@@ -105,10 +103,9 @@ async def test_a_cancelled_stage_is_cancelled(engine):
     async def waits(engine):
         raise asyncio.CancelledError
 
-    engine.stages = (waits,)
     engine.say("hi")
     with pytest.raises(asyncio.CancelledError):
-        await engine.prepare(max_output_tokens=9)
+        await engine.prepare((waits,), max_output_tokens=9)
 
 
 async def test_everything_is_weighed_when_it_is_written(engine, tmp_path):

@@ -19,6 +19,7 @@ from holdfast.settings import BudgetSettings, LoopSettings, Settings, WindowSett
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.turn.loop import Continued, Loop, Stopped, StopVerdict, budget_in
+from holdfast.turn.models import Models
 from holdfast.turn.round import Allowed, Denied, ToolBegan, Toolbox, ToolRan
 
 MODEL = "claude-opus-4-6"
@@ -62,16 +63,22 @@ class Bench:
         )
         tool_context = ToolContext(root=directory, home=directory, scratch=directory)
         gate = more.pop("gate", None)
+        self.budget_tokens = more.pop("budget_tokens", 0)
         box = Toolbox(tools={t.name: t for t in tools}, tool_context=tool_context)
         if gate:
             box = Toolbox(tools=box.tools, tool_context=tool_context, gate=gate)
         self.loop = Loop(
             engine=self.session.engine,
-            model=ScriptedModel(script, name=MODEL),
+            models=Models(
+                ScriptedModel(script, name=MODEL),
+                ScriptedModel(fallback, name="claude-sonnet-4-6") if fallback else None,
+            ),
             toolbox=box,
             settings=settings.loop,
             budget=Budget(settings.budget),
-            fallback=ScriptedModel(fallback, name="claude-sonnet-4-6") if fallback else None,
+            stages=self.session.layers.stages,
+            after_turn=self.session.layers.after_turn,
+            can_make_room=settings.compact.on and settings.window.auto,
             sleep=_no_sleep,
             **more,
         )
@@ -80,7 +87,7 @@ class Bench:
     async def run(self, prompt="go"):
         if prompt:
             self.session.user(prompt)
-        async for event in self.loop.run():
+        async for event in self.loop.run(self.budget_tokens):
             self.events.append(event)
         assert violations(self.session.view.messages()) == []
         return self.events[-1]
@@ -247,7 +254,7 @@ async def test_what_cannot_be_compacted_away_ends_the_run_item_by_item(bench):
     end = await one.run("word " * 400)
     assert end.reason == "context_overflow"
     assert "not answered yet" in end.detail
-    assert one.loop.model.requests == []
+    assert one.loop.models.current().requests == []
 
 
 async def test_a_denial_can_end_the_turn(bench):

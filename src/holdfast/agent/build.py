@@ -1,30 +1,51 @@
-"""Opening an agent: a session for a directory, with everything an agent needs, put together.
+"""Builds an agent: everything it is made of, in one function that reads top to bottom.
 
-Settings, permissions, hooks, MCP servers, instructions and tools are found and handed to the
-agent; nothing here runs after that.
+`build_agent` finds settings, permissions, hooks, MCP servers and the log of a directory; `assemble`
+puts an agent together from that, the main one and sub-agents alike. Afterwards nothing is assigned.
 """
 
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from holdfast.agent.agent import Agent
-from holdfast.agent.compaction_hooks import AgentCompactionHooks, history_of
-from holdfast.agent.memory_jobs import remember
-from holdfast.agent.start import begin, remember_refusals, scratchpad_of
-from holdfast.agent.subagents.setup import house
+from holdfast.agent.agent import Agent, StopHooks
+from holdfast.agent.compaction_hooks import compaction_hooks
+from holdfast.agent.framing import Framing, servers_section
+from holdfast.agent.hook_events import HookEvents
+from holdfast.agent.notices import Notices
+from holdfast.agent.parts import AgentParts, Blueprint, Equipment, scratchpad_of
+from holdfast.agent.subagents.setup import equip_main
+from holdfast.agent.tool_guard import ToolGuard
+from holdfast.agent.toolkit import Toolkit, history_over
 from holdfast.hooks import Hooks, load_hooks
-from holdfast.log.entries import Ran, Replied
+from holdfast.log.entries import Failed, Ran, Replied
 from holdfast.log.spending import Budget, spent_in
 from holdfast.log.store import FileStore, Store
+from holdfast.memory.jobs import MemoryJobs
+from holdfast.memory.permit import MEMORY
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
+from holdfast.request.frame import Framer
+from holdfast.request.instructions import Nearby, ground
 from holdfast.session import Session
 from holdfast.settings import Settings, home, load_settings
+from holdfast.settings.private import private_directory
+from holdfast.stages.spill.spill import Spill
+from holdfast.stages.standard import Layers, build_layers
 from holdfast.tools.context import PlanMode, ToolContext
 from holdfast.tools.mcp import McpServer, McpTools, load_servers
-from holdfast.tools.permissions import AskUser, Gate, Mode, load_permissions
+from holdfast.tools.permissions import AskUser, Gate, Mode, load_permissions, trusted
 from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from holdfast.tools.protocol import Tool
 from holdfast.tools.standard import STANDARD
+from holdfast.turn.background import Background
+from holdfast.turn.engine import Engine
+from holdfast.turn.fork import AskFork
+from holdfast.turn.loop import Loop
+from holdfast.turn.models import Models
+from holdfast.turn.round import Toolbox
 
 
 async def build_agent(
@@ -40,83 +61,271 @@ async def build_agent(
     settings: Settings | None = None,
     system: str = "",
     source: str = "run",
+    clock: Callable[[], float] = time.time,
 ) -> Agent:
     """Begin a session for a directory, or go on with one, with everything an agent needs.
 
     `system` replaces the whole system prompt of a new session; `source` says who asks, `chat`
-    or `run`, which decides how long the provider is to keep the prompt.
+    or `run`, which decides how long the provider keeps the prompt; by `clock` it is judged what is
+    still in its cache.
     """
-    store = store or FileStore()
-    directory = (directory or Path.cwd()).resolve()
+    store, directory = store or FileStore(), (directory or Path.cwd()).resolve()
     settings = settings or load_settings(directory)
-    permissions, plan = load_permissions(directory), load_hooks(directory)
+    permissions, hooks = load_permissions(directory), load_hooks(directory)
     servers = load_servers(directory)
-    session = _session(model.name, resume, directory, store, settings)
-    agent = Agent(
-        session=session,
-        model=model,
-        tool_context=_tool_context(session, directory, permissions.directories),
-        gate=Gate(rules=permissions.rules, mode=mode or permissions.mode),
-        hooks=Hooks(hooks=plan.hooks),
-        budget=Budget(settings.budget, session=spent_in(session.view.history)),
-        tools=tools,
-        fallback=fallback,
-        notices=[
+    notices = Notices(
+        kept=(
             f"{section.file} is not trusted yet and not used; `holdfast trust` shows it"
-            for section in (*permissions.untrusted, *plan.untrusted, *servers.untrusted)
-        ],
-    )
-    if ask is not None:
-        agent.gate = Gate(
-            rules=permissions.rules, mode=agent.gate.mode, ask=remember_refusals(agent, ask)
+            for section in (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
         )
-    agent.tools = (*agent.tools, history_of(agent))
-    remember(agent, source)
-    AgentCompactionHooks(agent).attach()
-    await _connect(agent, servers.servers)
-    how = "resume" if resume else "startup"
-    await begin(agent, system, source, how, await house(agent, ask))
+    )
+    spill = Spill()
+    log = store.open(resume) if resume else store.create(directory=directory)
+    engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
+    if resume:
+        _go_on(engine, model.name)
+    return await assemble(
+        Blueprint(
+            engine=engine,
+            spill=spill,
+            models=Models(model, fallback),
+            tool_context=_tool_context(engine, directory, permissions.directories),
+            gate=Gate(rules=permissions.rules, mode=mode or permissions.mode, ask=ask),
+            hooks=Hooks(hooks=hooks.hooks),
+            budget=Budget(settings.budget, session=spent_in(engine.view.history)),
+            notices=notices,
+            tools=tools,
+            mcp=await _connected(servers.servers, engine, notices),
+            equip=partial(equip_main, assemble=assemble, ask=ask, system=system),
+            caller=source,
+            begins="resume" if resume else "startup",
+            has_memory=settings.memory.on and all(tool.name != MEMORY for tool in tools),
+        )
+    )
+
+
+async def assemble(plan: Blueprint) -> Agent:
+    """Build an agent, give a new session its frame, and run SessionStart hooks."""
+    try:
+        return await _assembled(plan)
+    except BaseException:
+        await plan.abandon()
+        raise
+
+
+async def _assembled(plan: Blueprint) -> Agent:
+    engine, settings = plan.engine, plan.engine.settings
+    parts = _parts(plan)
+    ask = parts.forks(plan.abort).ask
+    background = Background(on_failure=partial(_report_failure, engine))
+    memory = _memory(plan, parts, ask, background) if plan.has_memory else None
+    tools = (*plan.tools, history_over(engine), *((memory.tool(),) if memory else ()))
+    equipment = await plan.equip(parts, tools)
+    toolkit = Toolkit(equipment.tools, engine=engine, known=parts.known, mcp=plan.mcp)
+    framing = _framing(parts, toolkit, equipment, memory)
+    layers = _layers(plan, parts, framing, equipment, ask, background)
+    stages = (
+        framing.list_tools,
+        *equipment.inbox,
+        parts.hooks.say_asides,
+        framing.bring_nearby,
+        *((memory.stage,) if memory else ()),
+        *layers.stages,
+    )
+    loop = Loop(
+        engine=engine,
+        models=plan.models,
+        toolbox=parts.toolbox,
+        settings=settings.loop,
+        budget=plan.budget,
+        stages=stages,
+        after_turn=(*layers.after_turn, *((memory.after_turn,) if memory else ())),
+        can_make_room=layers.compact.can_make_room(settings),
+        recover=partial(layers.compact.recover, engine),
+        on_stop=StopHooks(hooks=parts.hooks, session=parts.session, source=plan.source),
+        abort=plan.abort,
+        source=plan.source,
+    )
+    agent = Agent(
+        session=Session(engine, layers, ask=ask),
+        loop=loop,
+        parts=parts,
+        toolkit=toolkit,
+        background=background,
+        abort=plan.abort,
+        memory=memory,
+        equipment=equipment,
+    )
+    await _begin(agent, framing, plan)
     return agent
 
 
-async def _connect(agent: Agent, servers: tuple[McpServer, ...]) -> None:
-    """Reach the MCP servers; tools that the session had loaded are loaded again."""
-    if servers:
-        agent.mcp = McpTools(servers)
-        agent.notices.extend(await agent.mcp.connect())
-        agent.mcp.load(str(tool.get("name")) for tool in agent.engine.frame.tools)
+def _parts(plan: Blueprint) -> AgentParts:
+    """Build what stands around every tool call, and the forks of the conversation."""
+    engine, context, settings = plan.engine, plan.tool_context, plan.engine.settings
+    hooks = HookEvents(
+        plan.hooks,
+        engine=engine,
+        tool_context=context,
+        gate=plan.gate,
+        notices=plan.notices,
+        abort=plan.abort,
+    )
+    roots = tuple(root for root in context.more_roots if root != scratchpad_of(engine))
+    place = ground(context.root, more=roots, settings=settings.instructions)
+    nearby = Nearby(ground=place, trusted=trusted())
+    known: dict[str, Tool] = {}
+    guard = ToolGuard(
+        gate=plan.gate,
+        hooks=hooks,
+        engine=engine,
+        tool_context=context,
+        nearby=nearby,
+        known=known,
+    )
+    toolbox = Toolbox(
+        tools=known,
+        tool_context=context,
+        gate=guard.check,
+        after=guard.after,
+        parallel=settings.loop.parallel_tools,
+    )
+    return AgentParts(
+        engine=engine,
+        models=plan.models,
+        tool_context=context,
+        guard=guard,
+        hooks=hooks,
+        budget=plan.budget,
+        notices=plan.notices,
+        mcp=plan.mcp,
+        known=known,
+        nearby=nearby,
+        toolbox=toolbox,
+    )
 
 
-def _session(model: str, resume: str, directory: Path, store: Store, settings: Settings) -> Session:
-    """Open a session's log; a new one gets its frame once everything in it is known."""
-    if not resume:
-        return Session(store.create(directory=directory), settings)
-    session = Session.resume(resume, store=store, settings=settings)
-    if session.view.model != model:
-        session.engine.switch(model, "chosen on resume")
-    return session
+def _memory(plan: Blueprint, parts: AgentParts, ask: AskFork, background: Background) -> MemoryJobs:
+    return MemoryJobs(
+        engine=parts.engine,
+        root=parts.tool_context.root,
+        home=parts.tool_context.home,
+        ask=ask,
+        unasked=parts.guard.unasked,
+        background=background,
+        notify=parts.notices.add,
+        learns=parts.engine.settings.memory.extract in ("always", plan.caller),
+    )
 
 
-def _tool_context(session: Session, directory: Path, more: tuple[Path, ...]) -> ToolContext:
-    pad = scratchpad_of(session)
-    pad.mkdir(parents=True, exist_ok=True, mode=0o700)
-    tool_context = ToolContext(
+def _framing(
+    parts: AgentParts, toolkit: Toolkit, equipment: Equipment, memory: MemoryJobs | None
+) -> Framing:
+    context = parts.tool_context
+    framer = Framer(
+        ground=parts.nearby.ground,
+        prompt=parts.engine.settings.prompt,
+        skills=(context.root / ".holdfast" / "skills", context.home / "skills"),
+        scratchpad=parts.scratchpad,
+        memory=memory.section if memory else str,
+        system=equipment.system,
+        more=equipment.sections,
+        volatile=(servers_section(parts.mcp),) if parts.mcp else (),
+    )
+    return Framing(
+        framer=framer,
+        toolkit=toolkit,
+        nearby=parts.nearby,
+        hooks=parts.hooks,
+        notices=parts.notices,
+    )
+
+
+def _layers(
+    plan: Blueprint,
+    parts: AgentParts,
+    framing: Framing,
+    equipment: Equipment,
+    ask: AskFork,
+    background: Background,
+) -> Layers:
+    context, supervisor = parts.tool_context, equipment.supervisor
+    hooks = compaction_hooks(
+        parts.engine,
+        hooks=parts.hooks,
+        framing=framing,
+        guard=parts.guard,
+        tool_context=context,
+        notices=parts.notices,
+        agents=supervisor.lines if supervisor else tuple,
+    )
+    return build_layers(
+        plan.spill,
+        ask=ask,
+        hooks=hooks,
+        background=background,
+        describe=framing.toolkit.described,
+        on_cleared=lambda path: context.files.disarm(context.resolve(path)),
+        notify=parts.notices.add,
+        edits_notes=plan.is_main,
+    )
+
+
+async def _begin(agent: Agent, framing: Framing, plan: Blueprint) -> None:
+    """Give a session that has none its frame, and let hooks know that it begins."""
+    made = None
+    if agent.engine.view.frame is None:
+        made = await framing.make()
+        agent.session.begin(agent.model.name, made.frame, plan.caller)
+    if plan.is_main:
+        await agent.hooks.fire("SessionStart", {"source": plan.begins})
+    if made is not None:
+        await framing.announce(made.gathered, "startup")
+
+
+def _report_failure(engine: Engine, name: str, error: Exception) -> None:
+    engine.report(Failed(what=name, error=f"{type(error).__name__}: {error}"))
+
+
+def _go_on(engine: Engine, model: str) -> None:
+    """Continue a session: open tool uses count as interrupted, waiting reports are recorded."""
+    engine.repair()
+    engine.take_reports()
+    if engine.model != model:
+        engine.switch(model, "chosen on resume")
+
+
+async def _connected(
+    servers: tuple[McpServer, ...], engine: Engine, notices: Notices
+) -> McpTools | None:
+    """Connect to the MCP servers; tools that the session had loaded are loaded again."""
+    if not servers:
+        return None
+    mcp = McpTools(servers)
+    notices.extend(await mcp.connect())
+    mcp.load(str(tool.get("name")) for tool in engine.frame.tools)
+    return mcp
+
+
+def _tool_context(engine: Engine, directory: Path, more: tuple[Path, ...]) -> ToolContext:
+    pad = private_directory(scratchpad_of(engine))
+    context = ToolContext(
         root=directory,
         home=home(),
-        scratch=session.engine.log.path.with_suffix("") / "scratch",
-        session=session.id,
+        scratch=engine.directory / "scratch",
+        session=engine.log.header.session,
         more_roots=(*more, pad),
     )
-    if _was_planning(session):
-        tool_context.plan = PlanMode(is_on=True, file=plan_file(tool_context))
-    return tool_context
+    if _was_planning(engine):
+        return replace(context, plan=PlanMode(is_on=True, file=plan_file(context)))
+    return context
 
 
-def _was_planning(session: Session) -> bool:
-    """Say whether the log ends inside a plan: a session resumed there goes on planning."""
+def _was_planning(engine: Engine) -> bool:
+    """True if the log ends inside a plan: a session resumed there goes on planning."""
     names: dict[str, str] = {}
     is_planning = False
-    for entry in session.view.history:
+    for entry in engine.view.history:
         if isinstance(entry, Replied):
             names |= {block.id: block.name for block in entry.content if isinstance(block, ToolUse)}
         elif isinstance(entry, Ran) and not entry.is_error:

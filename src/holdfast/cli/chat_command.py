@@ -160,7 +160,7 @@ async def _obey(agent: Agent, typed: LineInput, said: str) -> None:
         case "/model" if rest:
             await _switch(agent, typed, rest)
         case "/mode" if rest in get_args(Mode):
-            agent.gate.mode = rest  # type: ignore[assignment]
+            agent.gate.switch_mode(rest)  # type: ignore[arg-type]
             click.echo(f"mode: {rest}")
         case _:
             click.echo(HELP)
@@ -193,9 +193,7 @@ async def _switch(agent: Agent, typed: LineInput, name: str) -> None:
         if (await typed.read(f"{question} [y/N] ")).strip().lower() not in ("y", "yes"):
             return
     opened = open_model(name)
-    await agent.model.close()
-    agent.model = opened
-    agent.engine.switch(name, "the user's wish")
+    await agent.use_model(opened, "the user's wish")
     click.echo(f"{name} answers from here on.")
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -27,12 +28,14 @@ from holdfast.session.scratch_session import Manners, carry_over, edited, on_pap
 from holdfast.settings import Settings, home, load_settings
 from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.draft import spent_in
+from holdfast.stages.compact.hooks import CompactionHooks
 from holdfast.stages.compact.restore import Restoring
 from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import HISTORY
 from holdfast.tools.permissions import Gate, Places, load_permissions
 from holdfast.tools.read import READ
 from holdfast.transcripts.formats import FORMATS, named, printable
+from holdfast.turn.engine import Engine
 
 OURS = "holdfast"
 
@@ -195,14 +198,18 @@ async def _compact(request: CompactArguments, model: str, base_url: str | None) 
         with ExitStack() as stack:
             session = stack.enter_context(_own(request)) if request.is_in_place else None
             history = session.view.history if session else request.target.history
-            paper = on_paper(history, request.settings, client=client, model=model)
+            paper = on_paper(
+                history,
+                request.settings,
+                client=client,
+                model=model,
+                hooks=partial(_compaction_hooks, request),
+            )
             return await _tried(request, stack.enter_context(paper), session)
 
 
 async def _tried(request: CompactArguments, paper: Session, session: Session | None) -> CompactDone:
     began = time.monotonic()
-    if request.is_session and request.directory.is_dir():
-        paper.compaction.around.restore = _restoring(request, paper)
     draft = await tried(paper, request.wish, _manners(request))
     shown, seams = preview(paper, draft), tuple(natural_seams(paper.view))
     if request.is_only_look:
@@ -225,7 +232,7 @@ async def _tried(request: CompactArguments, paper: Session, session: Session | N
 @contextmanager
 def _own(request: CompactArguments) -> Iterator[Session]:
     """Become the writer of a session of ours."""
-    with Session(FileStore().open(request.target.name), request.settings) as session:
+    with Session.over(FileStore().open(request.target.name), request.settings) as session:
         yield session
 
 
@@ -250,8 +257,14 @@ def _manners(request: CompactArguments) -> Manners:
     return Manners(log=printable(log), has_history=HISTORY in tools)
 
 
-def _restoring(request: CompactArguments, paper: Session) -> Restoring:
+def _compaction_hooks(request: CompactArguments, engine: Engine) -> CompactionHooks:
     """Show the session's files again, from the directory it worked in, as far as rules allow."""
+    if not (request.is_session and request.directory.is_dir()):
+        return CompactionHooks()
+    return CompactionHooks(restore=_restoring(request, engine))
+
+
+def _restoring(request: CompactArguments, engine: Engine) -> Restoring:
     directory = request.directory.resolve()
     gate = Gate(rules=load_permissions(directory).rules)
     places = Places(roots=(directory,), cwd=directory)
@@ -266,9 +279,9 @@ def _restoring(request: CompactArguments, paper: Session) -> Restoring:
             scratch=FileStore().find(request.target.name).directory / "scratch",
             session=request.target.name,
         ),
-        view=lambda: paper.view,
+        view=lambda: engine.view,
         settings=request.settings.compact,
-        window_tokens=lambda: paper.fullness().window.limit_tokens,
+        window_tokens=lambda: engine.fullness().window.limit_tokens,
         may_read=may_read,
     )
 

@@ -39,7 +39,7 @@ async def _session(settings: Settings, project: Path, prompt: str) -> list[AnyEn
     """Let an agent work on one prompt, and give its log."""
     with opened_model(OFFLINE_MODEL, "", offline=True) as model:
         async with working_agent(model, settings, directory=project, mode="bypass") as agent:
-            agent.listener = None
+            agent.notices.listen(None)
             async for _ in agent.run(prompt):
                 pass
     return agent.session.view.history

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from holdfast.agent.memory_jobs import dreams_of
 from holdfast.cli.memory_command import memory_store
 from holdfast.cli.rendering import opened_model, working_agent
 from holdfast.cli.show import harmless, json_out
@@ -53,7 +52,7 @@ def _without(settings: Settings, *, is_trial: bool) -> DreamReport:
 async def _with_model(model: Model, settings: Settings, *, is_trial: bool) -> DreamReport:
     """Dream in a session of its own, so that its calls are counted like any others."""
     async with working_agent(model, settings, directory=Path.cwd(), source="dream") as agent:
-        return await dreams_of(agent).wished(is_trial=is_trial)
+        return await agent.dream(is_trial=is_trial)
 
 
 def _said(report: DreamReport, dry_run: bool) -> str:

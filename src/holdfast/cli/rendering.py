@@ -82,7 +82,7 @@ async def working_agent(
         system=system,
         source=source,
     )
-    agent.listener = say
+    agent.notices.listen(say)
     try:
         yield agent
     finally:
@@ -92,7 +92,7 @@ async def working_agent(
 def show_where(agent: Agent) -> None:
     """Show somebody who comes back to a session where they were, as its notes tell it."""
     try:
-        file = agent.session.stages.notes.file(agent.engine)
+        file = agent.session.layers.notes.file(agent.engine)
         page = shown(file, agent.session.view.history, agent.engine.settings.notes)
     except HoldfastError:
         return  # notes that cannot be read are no reason not to go on
@@ -103,7 +103,7 @@ def show_where(agent: Agent) -> None:
 
 def tell(agent: Agent) -> None:
     """Tell the user what hooks and the set-up had to say before anybody listened."""
-    for notice in agent.told():
+    for notice in agent.notices.take():
         say(notice)
 
 

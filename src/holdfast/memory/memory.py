@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias, get_args
 
-from holdfast.memory.front_matter import Value, joined, split
+from holdfast.tools.front_matter import Value, parse_memory, render_memory
 
 MemoryKind: TypeAlias = Literal["user", "feedback", "project", "reference"]
 KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
@@ -64,12 +64,12 @@ class Memory:
             "superseded_by": self.superseded_by,
             "supersedes": list(self.supersedes),
         }
-        return joined(fields | dict(self.more), self.body)
+        return render_memory(fields | dict(self.more), self.body)
 
 
 def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
     """Read a memory; `at` stands for times it does not tell."""
-    fields, body = split(text)
+    fields, body = parse_memory(text)
     name = _line(fields.get("name")) or PurePosixPath(file).stem
     modified = timestamp(_line(fields.get("modified"))) or at
     sources = fields.get("sources")

@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.memory.front_matter import Value
 from holdfast.memory.memory import Memory
 from holdfast.memory.similarity import contradicts, near_pairs, stands_for, statement
 from holdfast.settings import DreamSettings
+from holdfast.tools.front_matter import Value
 
 _LINK = re.compile(r"\[([^\]\n]*)\]\(([^()\s#]+\.md)(#[^()\s]*)?\)")
 STALE = "stale"

@@ -105,16 +105,18 @@ async def compact(
 
 
 async def _compacted(paper: Session, keep: int, focus: str, *, by_model: bool) -> Compacted | None:
-    wish = _wish(paper, keep, focus, by_model=by_model)
-    if wish is None:
+    request = _compact_request(paper, keep, focus, by_model=by_model)
+    if request is None:
         return None
     try:
-        return await take(paper, await tried(paper, wish, Manners()), wish)
+        return await take(paper, await tried(paper, request, Manners()), request)
     except (NothingToCompact, NotShorter):
         return None
 
 
-def _wish(paper: Session, keep: int, focus: str, *, by_model: bool) -> CompactRequest | None:
+def _compact_request(
+    paper: Session, keep: int, focus: str, *, by_model: bool
+) -> CompactRequest | None:
     """Say what is to be covered; nothing if all of it is to be kept."""
     view = paper.view
     if keep <= 0:

@@ -6,7 +6,7 @@ history came from; whoever likes the draft has it recorded where it belongs.
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +22,10 @@ from holdfast.stages.compact.commit import recorded
 from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.compose import Composed, Manner, compose
 from holdfast.stages.compact.draft import CompactionDraft
+from holdfast.stages.compact.hooks import CompactionHooks
 from holdfast.stages.compact.reread import tokens_of
 from holdfast.stages.compact.survival import check_survival, recent_names
+from holdfast.turn.engine import Engine
 
 PAPER = "paper"
 """What the log that is thrown away is called."""
@@ -31,14 +33,19 @@ PAPER = "paper"
 
 @contextmanager
 def on_paper(
-    history: Sequence[AnyEntry], settings: Settings, *, client: object = None, model: str = ""
+    history: Sequence[AnyEntry],
+    settings: Settings,
+    *,
+    client: object = None,
+    model: str = "",
+    hooks: Callable[[Engine], CompactionHooks] | None = None,
 ) -> Iterator[Session]:
     """Make a session of a history, on a log that is thrown away; nothing is learnt from it."""
     quiet = replace(settings, gauge=replace(settings.gauge, calibrate=False))
     with tempfile.TemporaryDirectory(prefix="holdfast-") as place:
         path = Path(place) / f"{PAPER}.jsonl"
         write_log(path, Header(session=PAPER), history)
-        session = Session(Log.open(path), quiet, client=client)
+        session = Session.over(Log.open(path), quiet, client=client, hooks=hooks)
         try:
             if model and session.view.model != model:
                 session.switch(model, "tried out")
@@ -70,28 +77,28 @@ def edited(draft: CompactionDraft, text: str) -> CompactionDraft:
     return replace(draft, composed=composed, made=replace(draft.made, block=None), is_edited=True)
 
 
-async def tried(session: Session, wish: CompactRequest, manners: Manners) -> CompactionDraft:
+async def tried(session: Session, request: CompactRequest, manners: Manners) -> CompactionDraft:
     """Draft a compaction and let it point at the original rather than at the paper."""
-    stage = session.compaction
-    draft = await stage.draft(session.engine, wish)
+    stage = session.layers.compact
+    draft = await stage.draft(session.engine, request)
     manner = Manner(
         log=manners.log,
         has_history=manners.has_history,
         is_auto=False,
-        masked=stage.around.masked,
+        masked=stage.hooks.masked,
     )
     return replace(draft, composed=compose(draft.material, draft.made.written, manner))
 
 
 async def take(
-    session: Session, draft: CompactionDraft, wish: CompactRequest, *, seconds: float = 0.0
+    session: Session, draft: CompactionDraft, request: CompactRequest, *, seconds: float = 0.0
 ) -> Compacted:
     """Record a draft in a session, with what is restored and what became of the requests.
 
     Every draft of the same history will do, also one that was made on paper.
     """
-    entry = recorded(session.engine, draft, wish.trigger, seconds=seconds)
-    await session.compaction.around.after(entry)
+    entry = recorded(session.engine, draft, request.trigger, seconds=seconds)
+    await session.layers.compact.hooks.after(entry)
     return entry
 
 

@@ -7,12 +7,13 @@
     await session.settle(response)
     session.tool_result(block.id, output)        # and prepare again
 
-`prepare` gives keyword arguments for the client of the model's own provider. `failed` takes the
+`prepare` returns keyword arguments for the client of the model's own provider. `failed` takes the
 exception a call raised and answers "retry" once that can help, or raises ours.
 """
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -41,36 +42,49 @@ from holdfast.request.frame import frame
 from holdfast.request.lifetime import latched
 from holdfast.request.server_side import declared
 from holdfast.settings import Settings, home, load_settings
-from holdfast.stages.clear.clear import Clearing
-from holdfast.stages.compact.compact import Compaction, CompactRequest
-from holdfast.stages.standard import StandardStages
+from holdfast.stages.compact.compact import CompactRequest
+from holdfast.stages.compact.hooks import CompactionHooks
+from holdfast.stages.spill.spill import Spill
+from holdfast.stages.standard import Layers, build_layers
 from holdfast.tools.context import ToolContext
 from holdfast.turn.engine import Engine, Fullness
-from holdfast.turn.fork import Forks, out_of_reach
+from holdfast.turn.fork import AskFork, Forks, out_of_reach
 from holdfast.turn.round import Toolbox
 from holdfast.turn.undo import redo, undo
 from holdfast.view import View
 from holdfast.view.window import window_for
 
 
+def _ignore(_line: str) -> None:
+    pass
+
+
 class Session:
     """One conversation that is kept, measured and never lost."""
 
     def __init__(
-        self, log: Log, settings: Settings, *, max_tokens: int = 0, client: object = None
+        self,
+        engine: Engine,
+        layers: Layers,
+        *,
+        ask: AskFork | None = None,
+        max_tokens: int = 0,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self.engine = Engine(log, settings)
-        self.stages = StandardStages()
-        self.stages.attach(self.engine)
-        if client is not None:
-            self.engine.ask = self._forks(client).ask
+        """Hold an engine and its layers; `open` and `resume` build both.
+
+        `ask` puts a question to the model on a fork of the conversation, None where there is no
+        model to ask; `sleep` is how `failed` waits before a retry.
+        """
+        self.engine = engine
+        self.layers = layers
+        self.ask = ask
         self._max_tokens = max_tokens
+        self._sleep = sleep
         self._attempt = 0
         self._has_recovered = False
-        """An overflow was answered in this turn; one more is the caller's to see."""
+        """An overflow was recovered from in this turn; a second one is raised."""
         self._dice = random.Random()
-        self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-        """How `failed` waits; tests put in one that does not."""
 
     @classmethod
     def open(
@@ -86,25 +100,52 @@ class Session:
         settings: Settings | None = None,
         source: str = "sdk",
         client: object = None,
+        notify: Callable[[str], None] = _ignore,
+        clock: Callable[[], float] = time.time,
     ) -> Self:
         """Begin a session for a model, with the system prompt and tools of every request.
 
         `max_tokens` is the output limit per answer (0: a sane one); `options` are request
         parameters such as thinking, which stay the same for the whole session; `source` says
-        who asks, which decides how long the provider is to keep the prompt. With a `client` (of
-        Anthropic's or OpenAI's SDK, or a model) what needs a model uses it; else it is done
-        without one.
+        who asks, which decides how long the provider keeps the prompt. Layers that need a model
+        use `client` (of Anthropic's or OpenAI's SDK, or a model); without one they do without.
+        `notify` gets a line for whatever changed what the model sees; by `clock` it is judged
+        what the provider still has in its cache.
         """
         _check_client(client)
         directory = directory or Path.cwd()
         log = (store or FileStore()).create(directory=directory)
         settings = settings or load_settings(directory)
-        session = cls(log, settings, max_tokens=max_tokens, client=client)
+        session = cls.over(
+            log, settings, max_tokens=max_tokens, client=client, notify=notify, clock=clock
+        )
         session.begin(model, frame(system, tools, options or {}), source)
         return session
 
+    @classmethod
+    def over(
+        cls,
+        log: Log,
+        settings: Settings,
+        *,
+        max_tokens: int = 0,
+        client: object = None,
+        hooks: Callable[[Engine], CompactionHooks] | None = None,
+        notify: Callable[[str], None] = _ignore,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> Self:
+        """Build a session over a log that is open; `hooks` gives what it adds to compactions."""
+        spill = Spill()
+        engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
+        ask = _forks(engine, client).ask if client is not None else None
+        layers = build_layers(
+            spill, ask=ask, hooks=hooks(engine) if hooks is not None else None, notify=notify
+        )
+        return cls(engine, layers, ask=ask, max_tokens=max_tokens, sleep=sleep)
+
     def begin(self, model: str, frame: Framed, source: str) -> None:
-        """Write down who answers and the frame of every request, with what is latched in it."""
+        """Record who answers and the frame of every request, with what is latched in it."""
         settings = self.engine.settings
         kept = latched(frame, model, settings.cache, source)
         window = window_for(model, settings.window)
@@ -120,13 +161,18 @@ class Session:
         store: Store | None = None,
         settings: Settings | None = None,
         client: object = None,
+        notify: Callable[[str], None] = _ignore,
+        clock: Callable[[], float] = time.time,
     ) -> Self:
         """Go on with a session; tools that a dead process left open count as interrupted."""
         _check_client(client)
         log = (store or FileStore()).open(id)
         settings = settings or load_settings(Path(log.header.directory or "."))
-        session = cls(log, settings, max_tokens=max_tokens, client=client)
+        session = cls.over(
+            log, settings, max_tokens=max_tokens, client=client, notify=notify, clock=clock
+        )
         session.engine.repair()
+        session.engine.take_reports()
         return session
 
     @property
@@ -139,20 +185,10 @@ class Session:
         """What the model sees."""
         return self.engine.view
 
-    @property
-    def clearing(self) -> Clearing:
-        """The stage that clears old results."""
-        return self.stages.clear
-
-    @property
-    def compaction(self) -> Compaction:
-        """The stage that compacts."""
-        return self.stages.compact
-
     def user(self, content: str | list[JsonObject] | Content) -> None:
-        """Take in what the user says; it is in the log before anything is sent.
+        """Record what the user says; it is in the log before anything is sent.
 
-        Tool results among the blocks, as a user message of the API has them, are taken as such.
+        Tool results among the blocks, as a user message of the API has them, are recorded as such.
         """
         if isinstance(content, str):
             self.engine.say(content)
@@ -168,30 +204,29 @@ class Session:
     def tool_result(
         self, id: str, output: str | list[JsonObject] | ResultContent, *, is_error: bool = False
     ) -> None:
-        """Take in the result of a tool the model called."""
+        """Record the result of a tool the model called."""
         self.engine.take_result(id, result_content_from_wire(output), is_error=is_error)
 
     def switch(self, model: str, reason: str = "the user's wish") -> Fullness:
-        """Let another model answer from here on; what it gives says how full its window is then."""
+        """Let another model answer from here on; return how full its window is then."""
         return self.engine.switch(model, reason)
 
     def fullness(self) -> Fullness:
-        """Say how full the context is."""
         return self.engine.fullness()
 
     async def prepare(self) -> Request:
-        """Make room where that is due, and give the arguments of the next call."""
+        """Make room where that is due, and return the arguments of the next call."""
         if self.engine.is_answered():
             raise RequestRejected("there is nothing to answer; call user() or tool_result() first")
         able = capabilities(self.engine.model)
         limit = self._max_tokens or min(
             self.engine.settings.loop.output_tokens, able.max_output_tokens
         )
-        request = await self.engine.prepare(max_output_tokens=limit)
+        request = await self.engine.prepare(self.layers.stages, max_output_tokens=limit)
         return worded_for(request, able)
 
     async def settle(self, response: object) -> None:
-        """Take in an answer: the SDK's object, a dict, or a stream that has a final message."""
+        """Record an answer: the SDK's object, a dict, or a stream that has a final message."""
         final = getattr(response, "get_final_message", None)
         final = final or getattr(response, "get_final_completion", None)
         if final is not None:
@@ -199,7 +234,7 @@ class Session:
             if isinstance(response, Awaitable):
                 response = await response
         self._attempt, self._has_recovered = 0, False
-        self.engine.record_reply(reply_from(response))
+        self.engine.record_reply(reply_from(response), self.layers.after_turn)
 
     async def failed(self, error: BaseException) -> Literal["retry"]:
         """Wait out what passes, make room for what was too long, and answer "retry".
@@ -211,45 +246,31 @@ class Session:
             raise error
         if isinstance(ours, PromptTooLong) and not self._has_recovered:
             self._has_recovered = True
-            if await self.compaction.recover(self.engine, ours):
+            if await self.layers.compact.recover(self.engine, ours):
                 return "retry"
         self._attempt += 1
         wait = wait_seconds(ours, self._attempt, RETRIES, self._dice)
         if wait is None:
             raise ours from error
-        await self.sleep(wait)
+        await self._sleep(wait)
         return "retry"
 
     async def compact(self, focus: str = "") -> Compacted:
-        """Let history become a summary now; `focus` says what it is to dwell on."""
-        return await self.compaction.compact(
-            self.engine, CompactRequest(trigger="manual", focus=focus)
-        )
+        """Summarise history now; `focus` says what the summary is to dwell on."""
+        request = CompactRequest(trigger="manual", focus=focus)
+        return await self.layers.compact.compact(self.engine, request)
 
     def undo(self, n: int = 0) -> str:
-        """Take a change of the view back, by default the newest; say what was taken back."""
+        """Undo a change of the view, by default the newest; return what was undone."""
         return undo(self.engine, n)
 
     def redo(self, n: int = 0) -> str:
-        """Bring back what was taken back, by default the newest."""
+        """Re-apply an undone change, by default the newest."""
         return redo(self.engine, n)
 
-    def _forks(self, client: object) -> Forks:
-        """Let questions to the model go through the caller's client, on forks without tools."""
-        directory = Path(self.engine.log.header.directory or ".")
-        scratch = self.engine.log.path.with_suffix("") / "scratch"
-        tool_context = ToolContext(root=directory, home=home(), scratch=scratch)
-        return Forks(
-            parent=self.engine,
-            model=lambda: model_over(client, self.engine.model),
-            toolbox=lambda: Toolbox(
-                tools=out_of_reach(self.engine.frame), tool_context=tool_context
-            ),
-        )
-
     def close(self) -> None:
-        """Stop what runs in the background, keep what was learnt and let the log go."""
-        self.stages.close()
+        """Stop what runs in the background, save what was learnt, and close the log."""
+        self.layers.close(self.engine)
         self.engine.close()
 
     async def __aenter__(self) -> Self:
@@ -275,7 +296,21 @@ class Session:
         self.close()
 
 
+def _forks(engine: Engine, client: object) -> Forks:
+    """Let questions to the model pass through the caller's client, on forks without tools."""
+    context = ToolContext(
+        root=Path(engine.log.header.directory or "."),
+        home=home(),
+        scratch=engine.directory / "scratch",
+    )
+    return Forks(
+        parent=engine,
+        model=lambda: model_over(client, engine.model),
+        toolbox=lambda: Toolbox(tools=out_of_reach(engine.frame), tool_context=context),
+    )
+
+
 def _check_client(client: object) -> None:
-    """Say at once, before anything is made, if a client cannot be used."""
+    """Raise at once, before anything is made, if a client cannot be used."""
     if client is not None:
         model_over(client, "")

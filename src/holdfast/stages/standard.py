@@ -1,44 +1,90 @@
-"""The stages of every session, in the order of the path: spill, snip, clear, collapse, compact.
+"""The layers of a session, put together, and the order in which they run.
 
-Each exists to keep the next, dearer one from firing. A session of a program's own loop has all of
-them; an agent puts in its tools, its hooks and its frame. What a session switches off by its
-settings stays in the row and does nothing.
+Every session has all of them; a layer that the settings switch off stays in the order and does
+nothing. A program's own loop takes the defaults; an agent passes in its tools, hooks and notices.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from holdfast.stages.clear.clear import Clearing
-from holdfast.stages.collapse.collapse import collapse
+from holdfast.stages.collapse.collapse import Collapse
 from holdfast.stages.compact.compact import Compaction
 from holdfast.stages.compact.from_notes import FromNotes
+from holdfast.stages.compact.hooks import CompactionHooks
 from holdfast.stages.notes.notes import Notes
 from holdfast.stages.snip import Snip
 from holdfast.stages.spill.spill import Spill
-from holdfast.turn.engine import Engine
+from holdfast.tools.describe import Describe, description_of
+from holdfast.turn.background import Background
+from holdfast.turn.engine import AfterTurn, Engine, Stage
+from holdfast.turn.fork import AskFork
+
+
+def _ignore(_: str) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandardStages:
-    """One session's stages; each keeps what it has counted so far."""
+class Layers:
+    """One session's layers; each keeps what it has counted so far."""
 
-    spill: Spill = field(default_factory=Spill)
-    snip: Snip = field(default_factory=Snip)
-    clear: Clearing = field(default_factory=Clearing)
-    compact: Compaction = field(default_factory=Compaction)
-    notes: Notes = field(default_factory=Notes)
+    spill: Spill
+    snip: Snip
+    clear: Clearing
+    collapse: Collapse
+    compact: Compaction
+    notes: Notes
 
-    def attach(self, engine: Engine) -> None:
-        """Let them run before each of an engine's calls, behind the stages that are there."""
-        self.spill.attach(engine)
-        engine.stages = (*engine.stages, self.snip)
-        self.clear.attach(engine)
-        engine.stages = (*engine.stages, collapse)
-        self.compact.attach(engine)
-        self.notes.attach(engine)
-        self.compact.notes = FromNotes(self.notes)
-        self.notes.updated = self.compact.make_ready
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What runs before each call: each exists to keep the next, dearer one from firing."""
+        return (self.spill.stage, self.snip, self.clear, self.collapse, self.compact)
 
-    def close(self) -> None:
+    @property
+    def after_turn(self) -> tuple[AfterTurn, ...]:
+        return (self.notes.after_turn,)
+
+    def close(self, engine: Engine) -> None:
         """Stop what they do in the background."""
-        self.notes.close()
+        self.notes.close(engine)
         self.compact.close()
+
+
+def build_layers(
+    spill: Spill,
+    *,
+    ask: AskFork | None = None,
+    hooks: CompactionHooks | None = None,
+    background: Background | None = None,
+    describe: Describe = description_of,
+    on_cleared: Callable[[str], None] = _ignore,
+    notify: Callable[[str], None] = _ignore,
+    edits_notes: bool = False,
+) -> Layers:
+    """Build a session's layers around the spill that its engine already passes results to.
+
+    Without `ask` only what needs no model is done; `on_cleared` gets each path whose text the
+    model no longer sees; `edits_notes` lets a fork write the notes with the session's own tools.
+    """
+    background = background or Background()
+    notes = Notes(
+        ask=ask,
+        can_edit=edits_notes,
+        on_update=lambda engine: compact.make_ready(engine),
+        background=background,
+    )
+    compact = Compaction(
+        ask=ask,
+        hooks=hooks or CompactionHooks(tell=notify),
+        from_notes=FromNotes(notes),
+        background=background,
+    )
+    return Layers(
+        spill=spill,
+        snip=Snip(),
+        clear=Clearing(describe=describe, forget=on_cleared, tell=notify),
+        collapse=Collapse(ask),
+        compact=compact,
+        notes=notes,
+    )

@@ -5,10 +5,11 @@ front matter, a project's before a user's of the same name. `listing` writes wha
 told of them within a budget: every name, and of the descriptions as much as fits.
 """
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from holdfast.tools import front_matter
 
 DESCRIPTION_CHARS = 1_536
 """Of one skill; who needs more says it in the body."""
@@ -28,8 +29,6 @@ class Skill:
     description: str
     body: str
     directory: Path
-    fields: Mapping[str, str]
-    """The whole front matter."""
 
 
 def find_skills(places: Iterable[Path]) -> tuple[Skill, ...]:
@@ -51,42 +50,13 @@ def _load(file: Path) -> Skill | None:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return None
-    fields, body = front_matter(text)
+    fields, body = front_matter.parse(text)
     return Skill(
-        name=fields.get("name") or file.parent.name,
-        description=fields.get("description") or _first_words(body),
+        name=front_matter.text_in(fields, "name") or file.parent.name,
+        description=front_matter.text_in(fields, "description") or _first_words(body),
         body=body.strip(),
         directory=file.parent,
-        fields=fields,
     )
-
-
-def front_matter(text: str) -> tuple[dict[str, str], str]:
-    """Split a file into the fields between its `---` lines and the rest."""
-    found = re.match(r"---[ \t]*\r?\n(.*?)(?:^|\r?\n)---[ \t]*(?:\r?\n|\Z)", text, re.DOTALL | re.M)
-    if found is None:
-        return {}, text
-    return _fields(found[1].splitlines()), text[found.end() :]
-
-
-def _fields(lines: list[str]) -> dict[str, str]:
-    """Read `key: value` lines; indented lines go on with the value above."""
-    fields: dict[str, list[str]] = {}
-    key = ""
-    for line in lines:
-        named = re.match(r"([\w-]+):(?:\s+(.*))?$", line)
-        if named:
-            key = named[1]
-            value = (named[2] or "").strip()
-            fields[key] = [] if re.fullmatch(r"[|>][+-]?", value) else [value]
-        elif key and line.startswith((" ", "\t", "-")):
-            fields[key].append(line.strip())
-    return {key: _unquoted(" ".join(filter(None, parts))) for key, parts in fields.items()}
-
-
-def _unquoted(value: str) -> str:
-    quoted = re.fullmatch(r"\"(.*)\"|'(.*)'", value, re.DOTALL)
-    return (quoted[1] or quoted[2] or "") if quoted else value
 
 
 def _first_words(body: str) -> str:

@@ -1,60 +1,69 @@
-"""Work beside the conversation: one thing at a time, the newest wish wins, nothing raises.
+"""Background work: each job does one thing at a time, and never raises into the foreground.
 
-A wish comes in and is begun at once, or replaces the one that waits while another is under way.
-Whatever fails is told to whoever asked to hear of it, and the foreground goes on. At the end of
-a session jobs get a while to finish; then they are stopped.
+A newer job replaces the queued one; failures go to a callback. When a session ends, jobs get some
+time to finish and are then stopped.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
+T = TypeVar("T")
 Work: TypeAlias = Callable[[], Awaitable[None]]
-Hear: TypeAlias = Callable[[str, Exception], None]
-"""Told the name of a job and why it failed."""
+OnFailure: TypeAlias = Callable[[str, Exception], None]
+"""Called with the name of a job and why it failed."""
 
 
-def _hear_nothing(_name: str, _error: Exception) -> None:
-    """Let a failure pass."""
+def _ignore(_name: str, _error: Exception) -> None:
+    pass
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One sort of work that is done beside the conversation."""
+    """One kind of background work."""
 
     name: str
-    on_failure: Hear = _hear_nothing
+    on_failure: OnFailure = _ignore
     steps: Sequence[str] = ()
-    """The last steps of what is under way, for whoever looks on."""
-    _doing: "asyncio.Task[None] | None" = None
+    """The last steps of the work in progress, for whoever looks on."""
+    _doing: "asyncio.Task[Any] | None" = None
     _next: Work | None = None
 
     @property
     def is_busy(self) -> bool:
-        """Say whether something is under way."""
         return self._doing is not None and not self._doing.done()
 
     def begin(self, work: Work) -> None:
-        """Do this now; while something is under way, next, and nothing else that waited."""
+        """Start now; while busy, queue this in place of whatever was queued."""
         if self.is_busy:
             self._next = work
         else:
             self._doing = asyncio.create_task(self._work(work), name=self.name)
 
+    def run(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Start work whose result, or failure, the caller takes from the task."""
+        task = asyncio.create_task(work, name=self.name)
+        self._doing = task
+        return task
+
+    def show(self, steps: Sequence[str]) -> None:
+        """Show these steps for the work in progress; the sequence may go on growing."""
+        self.steps = steps
+
     async def wait(self, seconds: float) -> None:
-        """Wait for what is under way and what waits, so long at most; it goes on either way."""
+        """Wait for the work in progress and in the queue, at most so long; it goes on either way."""
         if self._doing is not None and not self._doing.done():
             await asyncio.wait({self._doing}, timeout=seconds)
 
     def cancel(self) -> None:
-        """Have what is under way end, without waiting for that, and forget what waits."""
+        """Cancel the work in progress without waiting for its end, and drop the queue."""
         self._next = None
         if self._doing is not None:
             self._doing.cancel()
 
     async def drain(self, seconds: float) -> bool:
-        """Wait for what is under way and what waits; say whether it came to its end in time."""
+        """Wait for the work to finish, then stop it; return whether it finished in time."""
         if self._doing is None:
             return True
         await asyncio.wait({self._doing}, timeout=seconds)
@@ -63,7 +72,7 @@ class Job:
         return is_done
 
     async def stop(self) -> None:
-        """End what is under way, and forget what waits."""
+        """Cancel the work in progress, wait for its end, and drop the queue."""
         self._next = None
         if self._doing is not None and not self._doing.done():
             self._doing.cancel()
@@ -83,22 +92,22 @@ class Job:
 class Background:
     """All jobs of one session."""
 
-    on_failure: Hear = _hear_nothing
+    on_failure: OnFailure = _ignore
     jobs: dict[str, Job] = field(default_factory=dict)
 
     def job(self, name: str) -> Job:
-        """Give the job of a name; the first to ask makes it."""
+        """Return the job of this name, made on first use."""
         if name not in self.jobs:
-            self.jobs[name] = Job(name, lambda job, error: self.on_failure(job, error))
+            self.jobs[name] = Job(name, self.on_failure)
         return self.jobs[name]
 
     def lines(self) -> list[str]:
-        """Tell what is under way, each job with its last steps."""
+        """List the busy jobs, each with its last steps."""
         busy = [job for job in self.jobs.values() if job.is_busy]
         return [line for job in busy for line in (job.name, *(f"  {step}" for step in job.steps))]
 
     async def drain(self, seconds: float) -> list[str]:
-        """Let all of them finish side by side; name those that were stopped because it took too long."""
+        """Let all jobs finish side by side; return the names of those stopped for taking too long."""
         jobs = list(self.jobs.values())
         done = await asyncio.gather(*(job.drain(seconds) for job in jobs))
         return [job.name for job, is_done in zip(jobs, done, strict=True) if not is_done]

@@ -1,18 +1,20 @@
 """The path of a turn: `prepare` before the call, `record_reply` after it. Read this first.
 
-The engine owns the log and the view folded from it; whatever happens goes through `record`,
-which writes first and folds then. `prepare` lets every stage look at the view and append what
-it decides, then builds the request. Stages are plain functions in a tuple; which model answers
-and who runs the tools is somebody else's business.
+The engine owns the log and the view folded from it; every entry passes `record`, which writes
+first and folds then. `prepare` runs the stages, each of which looks at the view and appends what
+it decides, then builds the request. Stages are plain callables in a tuple; which model answers and
+who runs the tools is decided elsewhere.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
-from holdfast.log import Log
-from holdfast.log.entries import AnyEntry, Failed, Framed, Ran, Replied, Said, Snipped, Switched
+from holdfast.log import Log, outbox
+from holdfast.log.entries import AnyEntry, Failed, Framed, Ran, Said, Snipped, Switched
 from holdfast.log.results import Results, headed, is_over
 from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
 from holdfast.messages.measure import Measure
@@ -25,9 +27,10 @@ from holdfast.request.cache.prior_cache import left_behind
 from holdfast.request.edits import EditedWire, placed, takes_edits
 from holdfast.request.markers import Markers
 from holdfast.settings import Settings
-from holdfast.turn.fork import AskFork, Prefix
+from holdfast.turn.answer import AnswerWriter
+from holdfast.turn.fork import Prefix
 from holdfast.view import View, fold
-from holdfast.view.block_roles import answerable, speakable
+from holdfast.view.block_roles import speakable
 from holdfast.view.gauge import Follower, load_calibration, save_calibration
 from holdfast.view.items import Round
 from holdfast.view.window import Window
@@ -36,14 +39,14 @@ NOT_RUN = "The tool was not run: the session ended before it began."
 INTERRUPTED = "The tool was interrupted: the session ended while it ran. It was not run again."
 
 STOPS = (Aborted, ContextOverflow, PrefixMoved, StoreError)
-"""What a stage raises on purpose: no later one can help, or nothing can be written down."""
+"""Raised by a stage on purpose: no later one can help, or nothing can be written."""
 
 Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
 """Looks at the engine's view and records what it decides."""
-AfterReply: TypeAlias = Callable[["Engine"], None]
-"""Told of every answer that is whole; may begin work in the background, and never raises."""
-Arrival: TypeAlias = Callable[["Engine", Ran], AnyEntry]
-"""Lets a result in the moment it comes: writes it, and what is decided about it."""
+AfterTurn: TypeAlias = Callable[["Engine"], None]
+"""Runs after every whole answer; may start background work, and never raises."""
+OnResult: TypeAlias = Callable[["Engine", Ran], AnyEntry]
+"""Writes a tool's result the moment it arrives, and what is decided about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,35 +59,41 @@ class Fullness:
 
     @property
     def is_blocked(self) -> bool:
-        """Say whether nothing more may be sent before room is made."""
+        """True if nothing more may be sent before room is made."""
         return self.window.level(self.used_tokens + self.margin_tokens) == "blocking"
 
 
 class Engine:
     """A session's log, its view, and the path between them."""
 
-    def __init__(self, log: Log, settings: Settings, stages: Sequence[Stage] = ()) -> None:
+    def __init__(
+        self,
+        log: Log,
+        settings: Settings,
+        *,
+        on_result: OnResult | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.log = log
         self.settings = settings
-        self.stages = tuple(stages)
-        self.can_make_room = False
-        """Some stage frees space when the window fills; without one, a full window is the end."""
         self.view: View = fold(log.entries)
         log.entries.clear()  # the view's history holds them
-        self.results = Results(log.path.with_suffix(""))
-        self.arrival: Arrival = take_bounded
+        self.results = Results(self.directory)
         self.limits_chars: dict[str, int | None] = {}
-        """How long each tool says its results may be; of a tool not here its name tells."""
+        """How long each tool declares its results may be; for a tool not listed its name decides."""
+        self.monitor = CacheMonitor(clock)
+        self._on_result = on_result or take_bounded
         self._follower = Follower(load_calibration, learns=settings.gauge.calibrate)
         self._wire = Wire()
         self._edited = EditedWire()
         self._markers = Markers()
-        self.monitor = CacheMonitor()
-        self.offers: tuple[AfterReply, ...] = ()
-        self.ask: AskFork | None = None
-        """Puts a question to the model on a fork; without one only what needs no model is done."""
         self._asked_as = "main"
         self._max_output_tokens = 0
+
+    @property
+    def directory(self) -> Path:
+        """What belongs to the session beside its log."""
+        return self.log.path.with_suffix("")
 
     @property
     def model(self) -> str:
@@ -97,18 +106,32 @@ class Engine:
         return self.view.frame or Framed()
 
     def record(self, entry: AnyEntry) -> AnyEntry:
-        """Write an entry to the log, then take it into the view; a result passes its budget first."""
-        return self.arrival(self, entry) if isinstance(entry, Ran) else self.write(entry)
+        """Write an entry to the log, then fold it into the view; a result passes its budget first."""
+        return self._on_result(self, entry) if isinstance(entry, Ran) else self.write(entry)
 
     def write(self, entry: AnyEntry) -> AnyEntry:
-        """Write an entry as it is, then take it into the view."""
+        """Write an entry as it is, then fold it into the view."""
         written = self.log.append(entry)
         self.log.entries.clear()
         self.view.apply(written)
         return written
 
+    def report(self, entry: AnyEntry) -> None:
+        """Take a report of background work, the one way it reaches the log.
+
+        Once the log is closed a report waits in the outbox for the next process that opens it.
+        """
+        if self.log.is_open:
+            self.record(entry)
+        else:
+            outbox.leave(self.directory, entry)
+
+    def take_reports(self) -> None:
+        """Record what other processes, and jobs that outlived their session, left in the outbox."""
+        outbox.take(self.directory, self.view.history, self.record)
+
     def say(self, content: str | Content, *, hidden: bool = False) -> AnyEntry:
-        """Take in what the user says, before anything is sent."""
+        """Record what the user says, before anything is sent."""
         blocks = (Text(text=content),) if isinstance(content, str) else content
         return self.record(Said(content=speakable(blocks), hidden=hidden))
 
@@ -120,7 +143,6 @@ class Engine:
         is_error: bool = False,
         seconds: float = 0.0,
     ) -> AnyEntry:
-        """Take in a tool's result."""
         return self.record(
             Ran(
                 tool_use_id=tool_use_id,
@@ -131,7 +153,7 @@ class Engine:
         )
 
     def repair(self) -> list[ToolUse]:
-        """Answer the tool uses that a dead process left open; none is run again."""
+        """Answer the tool uses that a dead process left open, without running any again."""
         last = self.view.open_round()
         missing = last.missing() if last else []
         began = {use.id for use in self.view.interrupted()}
@@ -141,7 +163,7 @@ class Engine:
         return missing
 
     def is_answered(self) -> bool:
-        """Say whether the model has had the last word, so that there is nothing to send."""
+        """True if the model has had the last word, so that there is nothing to send."""
         last = self.view.items[-1] if self.view.items else None
         return last is None or (isinstance(last, Round) and not last.tool_uses())
 
@@ -155,11 +177,11 @@ class Engine:
         )
 
     def size_tokens(self, total: Measure) -> int:
-        """Foretell how full the context would be if all of the view weighed this."""
+        """Estimate how full the context would be if the view weighed this."""
         return self._follower.follow(self.view).size_tokens(total)
 
     def switch(self, model: str, reason: str) -> Fullness:
-        """Let another model answer from here on; say how full its window is then."""
+        """Let another model answer from here on; return how full its window is then."""
         self.record(Switched(model=model, reason=reason))
         return self.fullness()
 
@@ -167,9 +189,11 @@ class Engine:
         """Take messages out of the view, with the reason."""
         self.record(Snipped(targets=tuple(numbers), why=why))
 
-    async def prepare(self, *, max_output_tokens: int, source: str = "main") -> Request:
-        """Run every stage, build the request and note that it goes out."""
-        for stage in self.stages:
+    async def prepare(
+        self, stages: Iterable[Stage] = (), *, max_output_tokens: int, source: str = "main"
+    ) -> Request:
+        """Run every stage, build the request and record that it is sent."""
+        for stage in stages:
             await self._run(stage)
         self._asked_as, self._max_output_tokens = source, max_output_tokens
         request = self._request(max_output_tokens)
@@ -178,7 +202,7 @@ class Engine:
         return request
 
     async def _run(self, stage: Stage) -> None:
-        """Let a stage look at the view; one that fails says so, and the next one runs."""
+        """Run a stage; one that fails leaves an entry, and the next one runs."""
         try:
             await stage(self)
         except STOPS:
@@ -241,33 +265,28 @@ class Engine:
             previous_id=self.view.response_id,
         )
 
-    def record_reply(self, reply: Reply) -> AnyEntry:
-        """Write down a whole answer, and do what follows every answer; the same one only once."""
+    def record_reply(self, reply: Reply, after_turn: Iterable[AfterTurn] = ()) -> AnyEntry:
+        """Record an answer that arrived whole, and finish the turn; the same answer only once."""
         last = self.view.items[-1] if self.view.items else None
         if isinstance(last, Round) and reply.response_id and last.response_id == reply.response_id:
             return self.view.history[-1]
-        entry = self.record(
-            Replied(
-                response_id=reply.response_id,
-                model=reply.model,
-                content=answerable(reply.content),
-                stop_reason=reply.stop_reason,
-                usage=reply.usage,
-                applied=reply.applied,
-            )
-        )
-        self.finish_turn(reply.diagnostics)
+        entry = AnswerWriter(self.record).write(reply)
+        self.finish_turn(after_turn, reply.diagnostics)
         return entry
 
-    def finish_turn(self, diagnostics: JsonObject | None = None) -> None:
-        """Take note of the last answer, if that was not done yet, and make the turn safe."""
+    def finish_turn(
+        self, after_turn: Iterable[AfterTurn] = (), diagnostics: JsonObject | None = None
+    ) -> None:
+        """Observe the answer if that was not done yet, make the turn durable, and let
+        background work begin."""
         self.observe_usage(diagnostics)
         self.log.sync_soon()
-        for offer in self.offers:
-            offer(self)
+        self.take_reports()
+        for begin in after_turn:
+            begin(self)
 
     def observe_usage(self, diagnostics: JsonObject | None = None) -> None:
-        """Learn from the last answer's usage, and say if the cache broke."""
+        """Learn from the last answer's usage, and record a cache break."""
         self._follower.follow(self.view)
         self._markers.observe_reply()
         source = self.view.asked.source if self.view.asked else "main"
@@ -275,10 +294,10 @@ class Engine:
             self.view.history, source=source, diagnostics=diagnostics
         )
         if broke is not None:
-            self.record(keep_diff(broke, self.log.path.with_suffix("")))
+            self.record(keep_diff(broke, self.directory))
 
     def close(self) -> None:
-        """Keep what was learnt and let the log go."""
+        """Save what was learnt about tokens, and close the log."""
         if self.settings.gauge.calibrate:
             for calibration in self._follower.calibrations.values():
                 save_calibration(calibration)
@@ -291,7 +310,7 @@ def _name_of(stage: Stage) -> str:
 
 
 def take_bounded(engine: Engine, ran: Ran) -> AnyEntry:
-    """Let a result in; a body too large for the log goes to a file, and its head stays."""
+    """Record a result; a body too large for the log goes to a file, and its head stays."""
     limit = engine.settings.log.body_limit_bytes
     if not is_over(ran.content, limit):
         return engine.write(ran)

@@ -27,7 +27,8 @@ from holdfast.models.protocol import Finished, Model, Reply
 from holdfast.models.retry import RETRIES, Retries, stream_with_retries
 from holdfast.models.steady import PATIENCE, Patience
 from holdfast.settings import LoopSettings
-from holdfast.turn.engine import Engine
+from holdfast.turn.engine import AfterTurn, Engine, Stage
+from holdfast.turn.models import Models
 from holdfast.turn.round import Played, RoundEvent, ToolBegan, Toolbox, play, until
 
 ContinueReason: TypeAlias = Literal[
@@ -112,6 +113,7 @@ class LoopState:
 
     turn: int = 1
     max_output_tokens: int
+    budget_tokens: int = 0
     recoveries: int = 0
     overflow_tried: bool = False
     stop_blocks: int = 0
@@ -119,7 +121,6 @@ class LoopState:
     deltas: tuple[int, ...] = ()
     """Output tokens of the last answers, for the token budget."""
     continuations: int = 0
-    has_switched: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,25 +128,30 @@ class Loop:
     """The agent's loop with everything it needs, each thing replaceable."""
 
     engine: Engine
-    model: Model
+    models: Models
     toolbox: Toolbox
     settings: LoopSettings
     budget: Budget
-    fallback: Model | None = None
+    stages: tuple[Stage, ...] = ()
+    """Run before each call, in this order."""
+    after_turn: tuple[AfterTurn, ...] = ()
+    can_make_room: bool = False
+    """Some stage frees space when the window fills; without one, a full window is the end."""
     recover: Recover = never_recovers
     on_stop: StopHook = no_stop_hooks
     retries: Retries = RETRIES
     patience: Patience = PATIENCE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    budget_tokens: int = 0
-    """Keep working until about this many output tokens are used; 0 is until done."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
     source: str = "main"
     """Who asks: calls are counted and compared under this name."""
 
-    async def run(self) -> AsyncGenerator[LoopEvent, None]:
-        """Play rounds until there is a reason to stop."""
-        state = LoopState(max_output_tokens=self._output_limit())
+    async def run(self, budget_tokens: int = 0) -> AsyncGenerator[LoopEvent, None]:
+        """Play rounds until there is a reason to stop.
+
+        With `budget_tokens`, keep working until about that many output tokens are used.
+        """
+        state = LoopState(max_output_tokens=self._output_limit(), budget_tokens=budget_tokens)
         while True:
             refusal = self._refusal(state)
             if refusal is not None:
@@ -184,7 +190,8 @@ class Loop:
             yield continued
 
     def _output_limit(self) -> int:
-        return min(self.settings.output_tokens, self.model.capabilities.max_output_tokens)
+        able = self.models.current().capabilities
+        return min(self.settings.output_tokens, able.max_output_tokens)
 
     def _refusal(self, state: LoopState) -> Stopped | None:
         """Say why the next call must not be made, if it must not."""
@@ -195,20 +202,24 @@ class Loop:
         if spent := self.budget.exhausted():
             return Stopped(reason="budget_spent", detail=spent)
         full = self.engine.fullness()
-        if full.is_blocked and not self.engine.can_make_room:
+        if full.is_blocked and not self.can_make_room:
             detail = f"{full.used_tokens:,} of {full.window.limit_tokens:,} tokens are used"
             return Stopped(reason="blocking_limit", detail=detail)
         return None
 
     async def _round(self, state: LoopState) -> AsyncGenerator[RoundEvent, None]:
         preparing = self.engine.prepare(
-            max_output_tokens=state.max_output_tokens, source=self.source
+            self.stages, max_output_tokens=state.max_output_tokens, source=self.source
         )
         request = await unless(self.abort, preparing)
         if request is None:
             return
         answer = stream_with_retries(
-            self.model, request, retries=self.retries, patience=self.patience, sleep=self.sleep
+            self.models.current(),
+            request,
+            retries=self.retries,
+            patience=self.patience,
+            sleep=self.sleep,
         )
         rounds = play(answer, self.toolbox, self.engine.record)
         async with aclosing(until(self.abort, rounds)) as events:
@@ -218,7 +229,7 @@ class Loop:
                         self.budget.pay(reply.model, reply.usage)
                         self.engine.observe_usage(reply.diagnostics)
                     case Played():
-                        self.engine.finish_turn()
+                        self.engine.finish_turn(self.after_turn)
                 yield event
 
     async def _after(
@@ -262,7 +273,8 @@ class Loop:
 
     def _cut_off(self, state: LoopState, played: Played) -> "Stopped | tuple[LoopState, Continued]":
         """Ask again with more room, then let the model go on where it was cut, then give up."""
-        most = min(self.settings.escalated_output_tokens, self.model.capabilities.max_output_tokens)
+        able = self.models.current().capabilities
+        most = min(self.settings.escalated_output_tokens, able.max_output_tokens)
         if state.max_output_tokens < most:
             why = (
                 f"the answer was cut off at {state.max_output_tokens:,} tokens and asked for again"
@@ -312,7 +324,7 @@ class Loop:
 
     def _wants_more(self, state: LoopState) -> bool:
         """Say whether a token budget is left and the last answers still brought something."""
-        if not self.budget_tokens or state.output_tokens >= 0.9 * self.budget_tokens:
+        if not state.budget_tokens or state.output_tokens >= 0.9 * state.budget_tokens:
             return False
         is_fading = state.continuations >= 3 and all(delta < 500 for delta in state.deltas[-2:])
         return not is_fading and state.continuations < self.settings.budget_continuations
@@ -324,8 +336,8 @@ class Loop:
         self.engine.record(Failed(what="model", error=str(error)))
         if isinstance(error, PromptTooLong):
             return await self._after_overflow(state, error)
-        if isinstance(error, ModelUnavailable) and self.fallback and not state.has_switched:
-            return self._fall_back(state, error)
+        if isinstance(error, ModelUnavailable) and (fallback := self.models.fall_back()):
+            return self._fall_back(state, fallback, error)
         return Stopped(reason="model_error", detail=str(error))
 
     async def _after_overflow(
@@ -348,17 +360,17 @@ class Loop:
         self.engine.record(Failed(what="compact", error=str(overflow)))
         return Stopped(reason="context_overflow", detail=str(overflow))
 
-    def _fall_back(self, state: LoopState, error: ModelError) -> tuple[LoopState, Continued]:
-        assert self.fallback is not None
-        self.model = self.fallback
-        self.engine.switch(self.model.name, f"fallback: {error}")
-        detail = f"{self.model.name} answers from here on: {error}"
-        fresh = replace(state, has_switched=True, max_output_tokens=self._output_limit())
+    def _fall_back(
+        self, state: LoopState, fallback: Model, error: ModelError
+    ) -> tuple[LoopState, Continued]:
+        self.engine.switch(fallback.name, f"fallback: {error}")
+        detail = f"{fallback.name} answers from here on: {error}"
+        fresh = replace(state, max_output_tokens=self._output_limit())
         return fresh, Continued(reason="model_switched", detail=detail)
 
 
 async def unless(abort: asyncio.Event, work: Awaitable[T]) -> T | None:
-    """Wait for something to be done; an abort ends it first, and it then gave nothing."""
+    """Await `work`; return None if aborted first."""
     doing, aborted = asyncio.ensure_future(work), asyncio.create_task(abort.wait())
     try:
         await asyncio.wait({doing, aborted}, return_when=asyncio.FIRST_COMPLETED)

@@ -10,34 +10,31 @@ import asyncio
 import functools
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Mapping,
+)
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from msgspec import structs
 
 from holdfast.errors import ModelError, StoreError
-from holdfast.log.entries import AnyEntry, Began, Ran, Replied
-from holdfast.messages import Block, JsonObject, Text, ToolUse
-from holdfast.models.protocol import (
-    BlockFinished,
-    Event,
-    Finished,
-    Reply,
-    Restarted,
-    Started,
-    TextDelta,
-)
+from holdfast.log.entries import Began, Ran
+from holdfast.messages import JsonObject, ToolUse
+from holdfast.models.protocol import Event, Reply
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
-from holdfast.view.block_roles import answerable
+from holdfast.turn.answer import AnswerWriter, RecordEntry
 
 PARALLEL_TOOLS = 10
 """More at once gain little: the disk is the bottleneck by then."""
 STOPPED = "The tool was stopped before it finished."
 SIBLING_FAILED = "The tool was not finished: a command that ran beside it failed."
-
-RecordEntry: TypeAlias = Callable[[AnyEntry], AnyEntry]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +114,7 @@ async def play(
 
     A model's error before any tool call is raised; after one, the round ends with what came.
     """
-    written = _Written(record)
+    written = AnswerWriter(record)
     runner = _Runner(toolbox, record)
     error: ModelError | None = None
     try:
@@ -175,62 +172,6 @@ async def until(
         await cast(AsyncGenerator[RoundEvent, None], events).aclose()
 
 
-class _Written:
-    """The answer so far: what is in the log, and what waits for its next piece."""
-
-    def __init__(self, record: RecordEntry) -> None:
-        self._record = record
-        self._waiting: list[Block] = []
-        self._half = ""
-        """What has come of the text block that is not complete yet."""
-        self._id = ""
-        self._model = ""
-        self.reply: Reply | None = None
-        self.numbers: list[int] = []
-
-    def take(self, event: Event) -> ToolUse | None:
-        """Take one event; give the tool call that may now begin, if it completed one."""
-        match event:
-            case Started(response_id=id, model=model):
-                self._id, self._model = id, model
-            case Restarted():
-                self._waiting.clear()
-                self._half = ""
-            case TextDelta(text=text):
-                self._half += text
-            case BlockFinished(block=block):
-                self._half = ""
-                self._waiting.append(block)
-                if isinstance(block, ToolUse):
-                    self._write()
-                    return block
-            case Finished(reply=reply):
-                self.reply = reply
-                self._id, self._model = reply.response_id, reply.model
-                self._write(reply)
-        return None
-
-    def close(self, stop_reason: str) -> None:
-        """Write what came of an answer that will not come to its end."""
-        if self._half and stop_reason == "aborted":
-            self._waiting.append(Text(text=self._half))
-        if self._waiting:
-            self._write(stop_reason=stop_reason)
-
-    def _write(self, reply: Reply | None = None, stop_reason: str = "") -> None:
-        content = tuple(self._waiting)
-        self._waiting.clear()
-        entry = Replied(
-            response_id=self._id,
-            model=self._model,
-            content=answerable(content),
-            stop_reason=reply.stop_reason if reply else stop_reason,
-            usage=reply.usage if reply else None,
-            applied=reply.applied if reply else (),
-        )
-        self.numbers.append(self._record(entry).n)
-
-
 @dataclass(slots=True, eq=False)
 class _Job:
     use: ToolUse
@@ -239,6 +180,17 @@ class _Job:
     began: float = 0.0
     task: "asyncio.Task[Outcome] | None" = None
     stopped_because: str = STOPPED
+
+    def start(self, work: Coroutine[Any, Any, Outcome]) -> "asyncio.Task[Outcome]":
+        """Begin, and count the time from now on."""
+        self.began, self.task = time.monotonic(), asyncio.create_task(work)
+        return self.task
+
+    def cancel(self, because: str) -> None:
+        """Stop it while it runs; its result says why."""
+        assert self.task is not None
+        self.stopped_because = because
+        self.task.cancel()
 
 
 @dataclass(slots=True)
@@ -302,9 +254,7 @@ class _Runner:
                 return
             self._waiting.popleft()
             self._running.append(job)
-            job.began = time.monotonic()
-            job.task = asyncio.create_task(self._outcome(job))
-            job.task.add_done_callback(functools.partial(self._ended, job))
+            job.start(self._outcome(job)).add_done_callback(functools.partial(self._ended, job))
 
     def _ended(self, job: _Job, task: "asyncio.Task[Outcome]") -> None:
         """Take a call's result, however its task came to its end; even one that never began."""
@@ -348,9 +298,7 @@ class _Runner:
             return
         self._is_spoiled = True
         for other in self._running:
-            other.stopped_because = SIBLING_FAILED
-            assert other.task is not None
-            other.task.cancel()
+            other.cancel(SIBLING_FAILED)
         while self._waiting:
             self._finish(self._waiting.popleft(), SIBLING_FAILED)
 

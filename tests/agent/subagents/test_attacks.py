@@ -9,7 +9,6 @@ import asyncio
 import pytest
 
 from holdfast.agent.build import build_agent
-from holdfast.agent.subagents.delivery import Delivery
 from holdfast.agent.subagents.mail import Mail, Note
 from holdfast.agent.subagents.mailbox import Mailbox
 from holdfast.agent.subagents.mailer import agent_box
@@ -48,7 +47,6 @@ async def test_an_order_by_mail_is_carried_out_no_further_than_the_user_allows(
         box = agent_box(agent.engine.log.path.with_suffix(""), "main")
         body = Note(text=order)
         await asyncio.to_thread(Mailbox(box).send, Mail(id="1", sender="ada", to="main", body=body))
-        agent.engine.stages = (Delivery(box), *agent.engine.stages)
         async for _ in agent.run("look around"):
             pass
         history = agent.session.view.history

@@ -17,7 +17,7 @@ from holdfast.turn.engine import Engine
 def _open(tmp_path, **limits):
     path = tmp_path / "s.jsonl"
     log = Log.open(path) if path.exists() else Log.create(path, Header(session="s"))
-    return Engine(log, Settings(agents=AgentsSettings(**limits)), stages=())
+    return Engine(log, Settings(agents=AgentsSettings(**limits)))
 
 
 def _send(box, *texts, sender="ada"):
@@ -42,7 +42,7 @@ def box(tmp_path):
 async def test_mail_is_said_hidden_and_once(tmp_path, box):
     """It is for the model, and the user never said it."""
     with _open(tmp_path).log as log:
-        engine = Engine(log, Settings(), stages=())
+        engine = Engine(log, Settings())
         deliver = Delivery(box)
         _send(box, "one", "two")
         await deliver(engine)
@@ -154,12 +154,11 @@ async def test_several_mailboxes_keep_their_own_cursors(tmp_path, box):
 async def test_mail_is_part_of_the_next_request_and_not_of_the_prefix_before_it(tmp_path, box):
     """It extends the conversation; it changes nothing that was sent."""
     engine = _open(tmp_path)
-    engine.stages = (Delivery(box),)
     engine.record(Switched(model="claude-opus-4-6"))
     engine.record(Framed())
     engine.say("hello")
     _send(box, "approved by the user")
-    request = await engine.prepare(max_output_tokens=10)
+    request = await engine.prepare((Delivery(box),), max_output_tokens=10)
     texts = [block["text"] for block in request.kwargs["messages"][-1]["content"]]
     assert texts[0] == "hello"
     assert texts[1].startswith('<mail from="ada"') and "not from the user" in texts[1]

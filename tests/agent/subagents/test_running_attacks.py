@@ -1,8 +1,9 @@
 """Attempts to get more than the user allowed: by mail, by a definition, by what a tool returns."""
 
+import asyncio
 import json
 
-from casting import entries, told
+from casting import Cast, entries, told, until
 from holdfast.log import load
 from holdfast.log.entries import Ended, Ran, Spawned
 from holdfast.messages import text_of
@@ -28,7 +29,7 @@ async def test_a_cloned_definition_widens_nothing(opened, project):
     )
     _define(project, "evil", fields)
     async with opened({"start now": CALL % ', "agent": "evil"', "do it": WRITE}) as agent:
-        assert any("evil.md is not trusted" in notice for notice in agent.told())
+        assert any("evil.md is not trusted" in notice for notice in agent.notices.take())
         await told(agent)
         [spawned] = entries(agent, Spawned)
         assert spawned.kind == "evil"
@@ -117,19 +118,15 @@ async def test_an_agent_started_while_planning_only_reads(opened, project):
 
 async def test_a_running_agent_is_narrowed_with_its_parent(opened, project):
     """The mode that counts is the narrower one now, not the one at its start."""
-    scripts = {"start now": CALL % "", "do it": WRITE}
-    async with opened(scripts, mode="bypass") as agent:
-        gate = None
-        hire = agent.supervisor.hire
-
-        async def hired(order):
-            nonlocal gate
-            worker = await hire(order)
-            gate = worker.agent.gate
-            agent.gate.mode = "plan"
-            return worker
-
-        agent.supervisor.hire = hired
-        await told(agent)
+    cast = Cast({"start now": CALL % "", "do it": WRITE})
+    held = cast.hold("do it")
+    async with opened(cast, mode="bypass") as agent:
+        working = asyncio.create_task(told(agent))
+        await until(lambda: agent.supervisor.running)
+        [one] = agent.supervisor.running.values()
+        gate = one.worker.agent.gate
+        agent.gate.switch_mode("plan")
+        held.set()
+        await working
         assert (gate.mode, gate.in_force) == ("bypass", "plan")
         assert not (project / "owned.txt").exists()

@@ -13,6 +13,7 @@ from holdfast.simulator import SimulatorClock, running
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.turn.loop import Loop, Stopped
+from holdfast.turn.models import Models
 from holdfast.turn.round import Toolbox
 
 from ..conftest import ChanceBrain, prose
@@ -86,7 +87,9 @@ async def test_the_agents_own_loop_gives_no_false_alarm(chat, tmp_path):
     model = AnthropicModel("claude-sonnet-5-5", client=one.client)
     loop = Loop(
         engine=one.session.engine,
-        model=model,
+        models=Models(model),
+        stages=one.session.layers.stages,
+        after_turn=one.session.layers.after_turn,
         toolbox=Toolbox(
             tools={"Read": read},
             tool_context=ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path),

@@ -18,13 +18,14 @@ TOOLS = ({"name": "Read"}, {"name": "Bash"}, {"name": "History"})
 class Reading:
     """An engine with the stage, and a model that reads one file after the other."""
 
-    def __init__(self, path, settings=None, *, model=MODEL, log=None, **framed):
+    def __init__(self, path, settings=None, *, model=MODEL, log=None, runs_stage=True, **framed):
         self.now = 1_800_000_000.0
         self.forgotten, self.told = [], []
         self.stage = Clearing(forget=self.forgotten.append, tell=self.told.append)
+        self.stages = (self.stage,) if runs_stage else ()
         settings = settings or Settings(gauge=GaugeSettings(calibrate=False))
-        self.engine = Engine(log or Log.create(path, Header(session="s")), settings, (self.stage,))
-        self.engine.monitor.clock = lambda: self.now
+        log_or_new = log or Log.create(path, Header(session="s"))
+        self.engine = Engine(log_or_new, settings, clock=lambda: self.now)
         if log is None:
             frame = Framed(
                 sections=(Section(name="a", text=SYSTEM),),
@@ -60,7 +61,7 @@ class Reading:
     async def send(self):
         """Let half a minute pass and send everything as it stands."""
         self.now += 30
-        return await self.engine.prepare(max_output_tokens=100)
+        return await self.engine.prepare(self.stages, max_output_tokens=100)
 
     def call(self, *calls, thinks=False):
         """Let the model answer with calls, each an id, a name and an input; give their uses."""

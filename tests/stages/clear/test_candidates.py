@@ -14,8 +14,7 @@ from .reading import PAGE, Reading
 @pytest.fixture
 def one(tmp_path):
     """A session that reads, without the stage."""
-    made = Reading(tmp_path / "s.jsonl")
-    made.engine.stages = ()
+    made = Reading(tmp_path / "s.jsonl", runs_stage=False)
     made.engine.say("Read everything.")
     yield made
     made.close()

@@ -19,7 +19,7 @@ from holdfast.messages import Text, Thinking, ToolUse, Usage
 from holdfast.messages.rules import violations
 from holdfast.settings import CollapseSettings, Settings, WindowSettings
 from holdfast.stages.collapse.collapse import (
-    collapse,
+    Collapse,
     drain,
     is_collapsing,
     open_span,
@@ -37,6 +37,10 @@ LIMIT_TOKENS = 20_000
 """Of which 18,000 may be filled: lines are committed from 16,200, written from 17,100."""
 
 
+collapsed = Collapse()
+"""The stage without a model."""
+
+
 def settings(on=True, limit=LIMIT_TOKENS, **more):
     return Settings(
         window=WindowSettings(limit_tokens=limit), collapse=CollapseSettings(on=on, **more)
@@ -50,7 +54,7 @@ def make(tmp_path):
 
     def made(chosen=None, model=FREE, log=None):
         log = log or Log.create(tmp_path / f"{len(engines)}.jsonl", Header(session="s"))
-        engine = Engine(log, chosen or settings(), stages=(collapse,))
+        engine = Engine(log, chosen or settings())
         engines.append(engine)
         if not engine.model:
             engine.record(Switched(model=model))
@@ -104,14 +108,14 @@ def sent(engine):
 async def test_below_the_line_nothing_happens(make):
     """Room that is there is used."""
     engine = filled(make(), turns=3)
-    await collapse(engine)
+    await collapsed(engine)
     assert lines(engine) == []
 
 
 async def test_switched_off_it_does_nothing_at_all(make):
     """Neither by itself nor when drained."""
     engine = filled(make(settings(on=False)))
-    await collapse(engine)
+    await collapsed(engine)
     assert not drain(engine) and lines(engine) == []
     assert not is_collapsing(engine.settings) and is_collapsing(settings())
 
@@ -121,7 +125,7 @@ async def test_past_the_line_the_oldest_runs_become_lines(make):
     engine = filled(make())
     before = engine.fullness()
     assert before.used_tokens >= 0.9 * before.window.effective_tokens
-    await collapse(engine)
+    await collapsed(engine)
     after = engine.fullness()
     assert after.used_tokens <= 0.7 * after.window.effective_tokens
     assert 0 < len(lines(engine)) < 6
@@ -134,7 +138,7 @@ async def test_past_the_line_the_oldest_runs_become_lines(make):
 async def test_a_line_tells_tools_files_and_outcome(make):
     """And where to look the rest up, in words that the history understands."""
     engine = filled(make(), failed=True)
-    await collapse(engine)
+    await collapsed(engine)
     first = lines(engine)[0]
     assert first.text == (
         f"[#{first.first}-#{first.last} collapsed to make room: 2 rounds; Read 2; "
@@ -155,7 +159,7 @@ async def test_a_line_holds_neither_secrets_nor_line_breaks(make):
     engine.record(Replied(response_id="a", content=(use,)))
     engine.take_result("a", "word " * 9_000)
     filled(engine, turns=4)
-    await collapse(engine)
+    await collapsed(engine)
     text = lines(engine)[0].text
     assert "\n" not in text and "\x1b" not in text and "AKIAIOSFODNN7EXAMPLQ" not in text
 
@@ -164,18 +168,18 @@ async def test_a_second_run_adds_nothing(make):
     """Also while the window is still nearly full, because nothing more can go."""
     engine = filled(make(settings(target_ratio=0.0)))
     engine.say("word " * 60_000, hidden=True)
-    await collapse(engine)
+    await collapsed(engine)
     known = len(lines(engine))
     assert known == 6
-    await collapse(engine)
+    await collapsed(engine)
     assert len(lines(engine)) == known
 
 
 async def test_the_prefix_is_as_before_up_to_the_first_line(make):
     """And the request that follows is the one that the entries declare."""
     engine = filled(make())
-    first = (await engine.prepare(max_output_tokens=100)).kwargs["messages"]
-    again = (await engine.prepare(max_output_tokens=100)).kwargs["messages"]
+    first = (await engine.prepare((collapsed,), max_output_tokens=100)).kwargs["messages"]
+    again = (await engine.prepare((collapsed,), max_output_tokens=100)).kwargs["messages"]
     assert len(lines(engine)) > 0
     assert again == first
 
@@ -185,7 +189,7 @@ async def test_undo_opens_a_span_exactly_and_it_stays_open(make):
     engine = filled(make())
     measured(engine, 16_400)
     before = engine.view.messages()
-    await collapse(engine)
+    await collapsed(engine)
     for line in reversed(lines(engine)):
         said = open_span(engine, line.n)
     assert (
@@ -195,20 +199,20 @@ async def test_undo_opens_a_span_exactly_and_it_stays_open(make):
     assert engine.view.messages() == before
     opened = {line.first for line in lines(engine)}
     known = len(lines(engine))
-    await collapse(engine)
+    await collapsed(engine)
     assert len(lines(engine)) > known, "others are folded in their place"
     assert not opened & {line.first for line in lines(engine)[known:]}
     assert "turn0x0 result" in sent(engine)
     engine.say("word " * 20_000, hidden=True)
     assert engine.fullness().is_blocked
-    await collapse(engine)
+    await collapsed(engine)
     assert "turn0x0 result" not in sent(engine)
 
 
 async def test_what_is_no_line_cannot_be_opened(make):
     """Another entry, one that was opened already, one that may not be opened just now."""
     engine = filled(make(model=BINDS), thought=True)
-    await collapse(engine)
+    await collapsed(engine)
     [first, *_] = lines(engine)
     with pytest.raises(NotInHistory, match="#1 is no collapsed line"):
         open_span(engine, 1)
@@ -227,7 +231,7 @@ async def test_what_is_no_line_cannot_be_opened(make):
 async def test_the_model_opens_a_span_with_the_history_tool(make, tmp_path):
     """By the number of its line; what may not be done is told to it."""
     engine = filled(make())
-    await collapse(engine)
+    await collapsed(engine)
     first = lines(engine)[0]
     history = History(lambda: engine.view.history)
     tool = history_tool(history, reopen=partial(open_span, engine))
@@ -242,11 +246,11 @@ async def test_the_model_opens_a_span_with_the_history_tool(make, tmp_path):
 async def test_lines_survive_a_restart(make):
     """Same bytes, and nothing is folded twice."""
     engine = filled(make())
-    await collapse(engine)
+    await collapsed(engine)
     engine.log.close()
     again = make(log=Log.open(engine.log.path))
     assert again.view.messages() == engine.view.messages()
-    await collapse(again)
+    await collapsed(again)
     assert lines(again) == lines(engine)
 
 
@@ -274,10 +278,10 @@ async def test_bound_thinking_is_waited_for_and_then_dropped(make):
     usage = Usage(input_tokens=16_300, output_tokens=10)
     turn(engine, "more", calls=1, words=9, answer="", thought=True, usage=usage)
     assert engine.fullness().used_tokens > 0.9 * 18_000 and not engine.fullness().is_blocked
-    await collapse(engine)
+    await collapsed(engine)
     assert lines(engine) == []
     engine.say("and now?")
-    await collapse(engine)
+    await collapsed(engine)
     assert lines(engine) and all(line.drops_thinking for line in lines(engine))
     assert "Thinking" not in sent(engine)
 
@@ -285,7 +289,7 @@ async def test_bound_thinking_is_waited_for_and_then_dropped(make):
 async def test_draining_folds_everything_and_says_whether_that_helped(make):
     """Whatever the lines say: the provider has spoken."""
     engine = filled(make(settings(limit=1_000_000)))
-    await collapse(engine)
+    await collapsed(engine)
     assert lines(engine) == []
     assert len(staged(engine)) == 6
     assert drain(engine)
@@ -299,7 +303,7 @@ async def test_a_short_run_stays_as_it_is(make):
     engine = make()
     turn(engine, "short", calls=1, words=1)
     engine.say("word " * 50_000)
-    await collapse(engine)
+    await collapsed(engine)
     assert lines(engine) == [] and not drain(engine)
 
 
@@ -337,8 +341,8 @@ async def test_when_counting_does_not_help_a_fork_writes_lines(make):
     engine, calls = talkative(make()), []
     assert engine.fullness().used_tokens > 0.95 * 18_000
     text = "\n".join(f"{i}: found cause {i} in app.py" for i in range(1, 9))
-    engine.ask = asked_with(text, calls)
-    await collapse(engine)
+    collapsed = Collapse(asked_with(text, calls))
+    await collapsed(engine)
     [request] = calls
     assert (
         request.source == "collapse"
@@ -349,7 +353,7 @@ async def test_when_counting_does_not_help_a_fork_writes_lines(make):
     assert all(f"turn{i}x" in view for i in range(6))
     assert engine.fullness().used_tokens <= 0.7 * 18_000
     assert violations(engine.view.messages()) == []
-    await collapse(engine)
+    await collapsed(engine)
     assert len(calls) == 1
 
 
@@ -359,8 +363,8 @@ async def test_a_written_line_may_cover_counted_ones(make):
     for i in range(4):
         turn(engine, f"work{i}x", words=700, answer="fine " * 300)
     engine.say("go on")
-    engine.ask = asked_with("\n".join(f"{i}. all is well" for i in range(1, 20)))
-    await collapse(engine)
+    collapsed = Collapse(asked_with("\n".join(f"{i}. all is well" for i in range(1, 20))))
+    await collapsed(engine)
     view = sent(engine)
     assert "all is well" in view and "collapsed to make room: 2 rounds" not in view
     written = next(e for e in reversed(lines(engine)) if "well" in e.text)
@@ -377,26 +381,25 @@ async def test_a_written_line_may_cover_counted_ones(make):
 async def test_a_fork_that_fails_leaves_a_word_and_is_not_asked_again_this_turn(make, given, error):
     """The view is as it was; the user's next message is a new chance."""
     engine, calls = talkative(make()), []
-    engine.ask = asked_with(given, calls)
+    collapsed = Collapse(asked_with(given, calls))
     before = engine.view.messages()
-    await collapse(engine)
-    await collapse(engine)
+    await collapsed(engine)
+    await collapsed(engine)
     assert engine.view.messages() == before and len(calls) == 1
     [failed] = [e for e in engine.view.history if isinstance(e, Failed)]
     assert failed.what == "collapse" and error in failed.error
     engine.say("again")
-    await collapse(engine)
+    await collapsed(engine)
     assert len(calls) == 2
 
 
 async def test_without_a_model_or_leave_to_ask_nothing_is_written(make):
     """Only what needs no model is done."""
     engine = talkative(make())
-    await collapse(engine)
+    await collapsed(engine)
     assert not [e for e in engine.view.history if isinstance(e, Collapsed | Failed)]
     engine, calls = talkative(make(settings(write=False))), []
-    engine.ask = asked_with("1: x", calls)
-    await collapse(engine)
+    await Collapse(asked_with("1: x", calls))(engine)
     assert calls == []
 
 
@@ -409,7 +412,7 @@ def test_numbered_lines_are_read_however_they_are_written():
 async def test_opening_a_span_is_one_entry(make):
     """Undo is all there is to it, so redo and explain know it."""
     engine = filled(make())
-    await collapse(engine)
+    await collapsed(engine)
     open_span(engine, lines(engine)[0].n)
     assert engine.view.history[-1] == Undone(
         n=engine.view.history[-1].n, at=engine.view.history[-1].at, target=lines(engine)[0].n

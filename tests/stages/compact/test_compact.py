@@ -70,8 +70,7 @@ async def test_the_summary_holds_every_word_of_the_users(talk):
 
 async def test_without_a_model_the_digest_stands_for_history(talk):
     """Nobody is asked, and the session goes on."""
-    one = talk().fill()
-    one.engine.ask = None
+    one = talk(asks=False).fill()
     await one.prepare()
     assert one.compacted[0].by == "digest"
     assert is_sound(one)
@@ -119,7 +118,7 @@ async def test_undo_gives_back_the_very_bytes_and_redo_takes_them_away(talk):
     async def greet():
         return (Text(text="a hook says hello"),)
 
-    one.stage.around.renew, one.stage.around.greet = renew, greet
+    one.hooks.renew, one.hooks.greet = renew, greet
     before = one.sent()
     await one.prepare()
     after = one.sent()
@@ -139,7 +138,7 @@ async def test_a_frame_that_is_the_same_is_not_declared_anew(talk):
     async def renew():
         return one.engine.frame
 
-    one.stage.around.renew = renew
+    one.hooks.renew = renew
     frames = len(one.of(Framed))
     await one.prepare()
     assert len(one.of(Framed)) == frames
@@ -273,7 +272,7 @@ async def test_a_hooks_no_is_told_once_in_a_turn(talk):
     async def blocks(trigger, focus):
         return Before(blocked="not now")
 
-    one.stage.around.before = blocks
+    one.hooks.before = blocks
     await one.prepare()
     one.turn_open(id="a")
     await one.stage(one.engine)
@@ -294,13 +293,13 @@ async def test_hooks_add_instructions_or_say_no(talk):
     async def blocks(trigger, focus):
         return Before(blocked="not now")
 
-    one.stage.around.before = blocks
+    one.hooks.before = blocks
     await one.prepare()
     assert (one.compacted, one.told) == ([], ["not compacted: not now"])
     with pytest.raises(Blocked):
         await one.session.compact()
     assert not await one.stage.recover(one.engine, PromptTooLong("too long"))
-    one.stage.around.before = adds
+    one.hooks.before = adds
     await one.prepare()
     assert "Mention the weather." in str(one.model.requests[0].kwargs["messages"][-1])
 
@@ -312,7 +311,7 @@ async def test_what_is_restored_goes_with_its_compaction(talk):
     async def restore(segment):
         return (Text(text="auth.py as it is now"),)
 
-    one.stage.around.restore = restore
+    one.hooks.restore = restore
     await one.prepare()
     assert one.of(Restored)[0].compaction == one.compacted[0].n
     assert "auth.py as it is now" in str(one.view.messages())
@@ -327,7 +326,7 @@ async def test_what_is_restored_gives_way_when_there_is_no_room(talk):
     async def restore(segment):
         return (Text(text="word " * 20_000),)
 
-    one.stage.around.restore = restore
+    one.hooks.restore = restore
     await one.prepare()
     assert one.of(Restored) == []
     assert is_sound(one)
@@ -343,7 +342,7 @@ async def test_a_restoration_that_fails_does_not_cost_the_summary(talk):
     async def renew():
         raise OSError("the instructions are gone")
 
-    one.stage.around.restore, one.stage.around.renew = restore, renew
+    one.hooks.restore, one.hooks.renew = restore, renew
     await one.prepare()
     assert one.compacted[0].by == "model"
     assert one.failed == ["compact: restore", "compact: frame"]
@@ -434,8 +433,8 @@ async def test_nothing_that_a_fork_does_runs_the_stages(talk):
     async def counting(engine):
         runs.append(engine)
 
-    one.engine.stages = (*one.engine.stages, counting)
-    await one.prepare()
+    stages = (*one.session.layers.stages, counting)
+    await one.engine.prepare(stages, max_output_tokens=100)
     assert (len(runs), len(one.model.requests)) == (1, 1)
 
 

@@ -29,14 +29,13 @@ def test_without_files_it_is_all_or_nothing():
 
 async def test_over_the_line_the_newest_file_and_the_todos_are_still_restored(talk):
     """Two files of which one fits."""
-    one = talk().fill()
-    one.engine.ask = None
+    one = talk(asks=False).fill()
     new, old, todos = file("new", 9_000), file("old", 16_000), Text(text="[Restored todos]")
 
     async def restore(segment):
         return (new, old, todos)
 
-    one.stage.around.restore = restore
+    one.hooks.restore = restore
     await one.prepare()
     (restored,) = [e for e in one.view.history if type(e).__name__ == "Restored"]
     assert restored.content == (new, todos)

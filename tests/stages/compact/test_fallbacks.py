@@ -141,9 +141,9 @@ async def test_a_hook_that_hangs_or_fails_takes_its_time_and_no_more(talk):
         await asyncio.sleep(0.05)
         return Before()
 
-    one.stage.around.before = slow
+    one.hooks.before = slow
     said = []
-    one.stage.around.progress = said.append
+    one.hooks.progress = said.append
     object.__setattr__(one.settings.compact, "progress_seconds", 0.02)
     await one.prepare()
     assert one.compacted[0].by == "model"

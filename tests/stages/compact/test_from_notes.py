@@ -39,17 +39,15 @@ def noted(one, text="The mast is up.", upto=-1, by="model"):
     return file, cursor
 
 
-def with_notes(one, **settings):
-    """Put other settings of notes into a session."""
-    notes = replace(KEPT, **settings)
-    one.engine.settings = replace(one.engine.settings, notes=notes)
-    return one
+def with_notes(talk, *scripts, asks=True, **settings):
+    """Begin a session with notes."""
+    return talk(*scripts, asks=asks, notes=replace(KEPT, **settings))
 
 
 @pytest.fixture
 def one(talk):
     """A session with a model that would summarise."""
-    return with_notes(talk(SUMMARY, SUMMARY))
+    return with_notes(talk, SUMMARY, SUMMARY)
 
 
 async def test_notes_of_a_model_stand_for_history_without_a_call(one):
@@ -81,9 +79,9 @@ async def test_what_the_notes_do_not_cover_stays_word_for_word(one):
     assert list(one.view.items[-len(later) :]) == later
 
 
-async def test_enough_of_the_latest_talk_stays(one):
+async def test_enough_of_the_latest_talk_stays(talk):
     """Notes that cover everything leave at least so many messages with text."""
-    with_notes(one, keep_messages=6)
+    one = with_notes(talk, SUMMARY, keep_messages=6)
     full(one)
     noted(one)
     await one.stage(one.engine)
@@ -114,7 +112,7 @@ async def test_a_hook_that_wants_something_particular_is_heard(one):
         asked.append(trigger)
         return Before(focus=("dwell on the cookie",))
 
-    one.stage.around.before = before
+    one.hooks.before = before
     await one.stage(one.engine)
     assert (one.compacted[0].by, asked) == ("model", ["auto"])
 
@@ -127,24 +125,24 @@ async def test_a_hook_may_say_no(one):
     async def before(trigger, focus):
         return Before(blocked="not now")
 
-    one.stage.around.before = before
+    one.hooks.before = before
     await one.stage(one.engine)
     assert one.compacted == []
 
 
 @pytest.mark.parametrize("stand_in", ["off", "model", "always"])
-async def test_which_notes_come_before_a_model_is_a_setting(one, stand_in):
+async def test_which_notes_come_before_a_model_is_a_setting(talk, stand_in):
     """Those the log alone tells only where that is chosen."""
-    with_notes(one, stand_in=stand_in)
+    one = with_notes(talk, SUMMARY, SUMMARY, stand_in=stand_in)
     full(one)
     await one.stage(one.engine)
     assert one.compacted[0].by == ("digest" if stand_in == "always" else "model")
     assert (one.compacted[0].kept is not None) == (stand_in == "always")
 
 
-async def test_without_a_model_the_log_tells_it_and_the_latest_stays(one):
+async def test_without_a_model_the_log_tells_it_and_the_latest_stays(talk):
     """Mechanical notes are the digest, with the last messages word for word."""
-    one.engine.ask = None
+    one = with_notes(talk, asks=False)
     full(one)
     last = one.view.items[-1]
     await one.stage(one.engine)
@@ -152,9 +150,9 @@ async def test_without_a_model_the_log_tells_it_and_the_latest_stays(one):
     assert "Task 0" in text_of(one.compacted[0].summary)
 
 
-async def test_what_a_person_wrote_stands_beside_what_the_log_tells(one):
+async def test_what_a_person_wrote_stands_beside_what_the_log_tells(talk):
     """Without a model, a person's notes are not lost."""
-    one.engine.ask = None
+    one = with_notes(talk, asks=False)
     full(one)
     noted(one, "Mind the reef.", by="person")
     await one.stage(one.engine)
@@ -203,7 +201,7 @@ async def test_a_page_that_cannot_be_read_gives_way(one):
 async def test_it_waits_for_an_update_under_way(one):
     """What is being written is taken, if it comes in time."""
     full(one)
-    notes = one.session.stages.notes
+    notes = one.session.layers.notes
 
     async def update():
         await asyncio.sleep(0.05)
@@ -220,7 +218,7 @@ async def test_it_waits_for_an_update_under_way(one):
 async def test_the_first_notes_of_a_model_are_waited_for_too(one, asks, by):
     """No older ones need be there; what the engine alone writes serves before no model."""
     full(one)
-    notes = one.session.stages.notes
+    notes = one.session.layers.notes
 
     async def update():
         await asyncio.sleep(0.05)
@@ -236,7 +234,7 @@ async def test_it_does_not_wait_for_an_update_that_hangs(one):
     """What has run for a minute will not come."""
     full(one)
     noted(one, "Older.")
-    notes = one.session.stages.notes
+    notes = one.session.layers.notes
     notes._job.begin(lambda: asyncio.sleep(3_600))
     notes._began = time.monotonic() - 61
     async with asyncio.timeout(5):
@@ -249,7 +247,7 @@ async def test_what_was_made_ready_is_used_and_an_edit_makes_it_anew(one):
     full(one)
     file, _ = noted(one)
     await one.stage.make_ready(one.engine)
-    ready = one.stage.notes._ready
+    ready = one.stage._from_notes._ready
     assert ready is not None
     file.path.write_text(file.path.read_text().replace("The mast is up.", "The mast fell."))
     await one.stage(one.engine)
@@ -258,7 +256,7 @@ async def test_what_was_made_ready_is_used_and_an_edit_makes_it_anew(one):
 
 async def test_bound_thinking_waits_for_the_end_of_the_turn(talk):
     """Keeping messages would drop the thinking of a loop that is under way."""
-    one = with_notes(talk(SUMMARY, model=BINDS, auto_line="50%"))
+    one = talk(SUMMARY, model=BINDS, auto_line="50%", notes=KEPT)
     full(one)
     noted(one)
     await one.stage.make_ready(one.engine)

@@ -83,12 +83,13 @@ async def test_whatever_goes_wrong_in_the_background_stays_there(talk, error):
     """Also what nobody foresaw, and a task that somebody cancelled: the ladder is climbed."""
     one = talk(SUMMARY, SUMMARY, ahead=True)
 
-    async def broken(engine, asked, prefix):
+    async def broken(request):
+        one.ask = one.forks.ask
         if error is None:
             raise asyncio.CancelledError
         raise error
 
-    one.stage.ladder.ahead = broken
+    one.ask = broken
     await begun(one)
     one.fill()
     await one.prepare()
@@ -101,10 +102,11 @@ async def test_one_that_hangs_is_given_up_after_its_time(talk):
     one = talk(SUMMARY, ahead=True, rung_seconds=0.2)
     hanging = asyncio.Event()
 
-    async def hang(engine, asked, prefix):
+    async def hang(request):
+        one.ask = one.forks.ask
         await hanging.wait()
 
-    one.stage.ladder.ahead = hang
+    one.ask = hang
     await begun(one)
     one.fill()
     await one.prepare()
@@ -118,10 +120,11 @@ async def test_cancelling_whoever_waits_for_it_cancels_it(talk):
     one = talk(SUMMARY, ahead=True)
     hanging = asyncio.Event()
 
-    async def hang(engine, asked, prefix):
+    async def hang(request):
+        one.ask = one.forks.ask
         await hanging.wait()
 
-    one.stage.ladder.ahead = hang
+    one.ask = hang
     await begun(one)
     one.fill()
     before = len(one.view.history)
@@ -157,7 +160,7 @@ async def test_hooks_are_asked_before_it_is_begun(talk):
         asked.append(trigger)
         return Before(focus=("Mention the weather.",))
 
-    one.stage.around.before = before
+    one.hooks.before = before
     await begun(one)
     one.fill()
     await one.prepare()

@@ -45,7 +45,7 @@ async def test_files_that_are_restored_each_time_are_restored_no_more(talk):
     async def restore(segment):
         return (Text(text="word " * 15_000),)
 
-    one.stage.around.restore = restore
+    one.hooks.restore = restore
     one.fill()
     for _ in range(5):
         await one.prepare()
@@ -111,7 +111,7 @@ async def test_a_compaction_that_was_taken_back_does_not_count(talk):
     one = talk(*[SUMMARY] * 9)
     for _ in range(5):
         one.fill(waiting="go on")
-        await one.session.compaction.compact(one.engine, CompactRequest())
+        await one.session.layers.compact.compact(one.engine, CompactRequest())
         one.answered(input_tokens=one.used)
         undo(one.engine)
     assert not is_thrashing(one.view, CompactSettings())

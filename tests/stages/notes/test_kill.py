@@ -32,8 +32,8 @@ async def turn(session, i):
         stop_reason="end_turn",
         usage=Usage(input_tokens=200 * i + 500, output_tokens=20),
     )
-    session.engine.record_reply(reply)
-    await session.stages.notes.wait(10, 60)
+    session.engine.record_reply(reply, session.layers.after_turn)
+    await session.layers.notes.wait(10, 60)
 
 
 async def work(session):

@@ -78,6 +78,22 @@ def brain(simulator):
     return simulator.simulation.brain
 
 
+class Held:
+    """A model before which tests can do something when it is asked for notes."""
+
+    def __init__(self, model):
+        self.model = model
+        self.name, self.capabilities = model.name, model.capabilities
+        self.count, self.close = model.count, model.close
+        self.meanwhile = None
+
+    async def stream(self, request):
+        if self.meanwhile and "The notes lie in" in str(request.kwargs["messages"][-1]):
+            await self.meanwhile()
+        async for event in self.model.stream(request):
+            yield event
+
+
 @pytest.fixture
 def agent(simulator, tmp_path, request):
     """Open agents, each on a project of its own unless it is given."""
@@ -90,8 +106,14 @@ def agent(simulator, tmp_path, request):
         settings = Settings(
             notes=NotesSettings(**options.pop("notes", {})), cache=CacheSettings(diagnose=False)
         )
-        one = await build_agent(model, directory=place, settings=settings, mode="bypass", **options)
-        one.engine.monitor.clock = simulator.simulation.clock.now
+        one = await build_agent(
+            Held(model),
+            directory=place,
+            settings=settings,
+            mode="bypass",
+            clock=simulator.simulation.clock.now,
+            **options,
+        )
         try:
             yield one
         finally:
@@ -108,7 +130,7 @@ async def turn(one, words=None):
 
 
 def notes(one):
-    return one.session.stages.notes
+    return one.session.layers.notes
 
 
 def page(one):
@@ -201,14 +223,12 @@ async def test_what_a_person_writes_during_an_update_is_kept(agent, brain):
     """The model worked on an older page; both have what they wrote."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
         await turn(one)
-        file, kept = notes(one).file(one.engine), one.engine.ask
+        file = notes(one).file(one.engine)
 
-        async def ask(request):
-            reply = await kept(request)
+        async def write():
             file.path.write_text(file.path.read_text().replace("## Task\n", "## Task\nBergen!\n"))
-            return reply
 
-        one.engine.ask = ask
+        one.model.meanwhile = write
         brain.edits = [edit("Task", "Sail."), edit("Learnings", "Ropes wear.")]
         await turn(one)
         assert page(one).section("Task").text.splitlines()[0].startswith("Bergen!")
@@ -257,14 +277,13 @@ async def test_a_link_in_place_of_the_draft_leads_nowhere(agent, brain):
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
         victim = one.tool_context.root / "victim.md"
         victim.write_text("## Task\nmine\n")
-        file, kept = notes(one).file(one.engine), one.engine.ask
+        file = notes(one).file(one.engine)
 
-        async def ask(request):
+        async def plant():
             file.draft.unlink()
             file.draft.symlink_to(victim)
-            return await kept(request)
 
-        one.engine.ask = ask
+        one.model.meanwhile = plant
         brain.edits = [edit("Task", "Sail.")]
         await turn(one)
         assert victim.read_text() == "## Task\nmine\n"
@@ -339,13 +358,8 @@ async def test_the_next_session_goes_on_from_the_cursor(agent, brain):
 async def test_of_updates_that_come_up_meanwhile_the_newest_wins(agent, brain):
     """One at a time; three wishes while one runs are one more update, up to the last message."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
-        gate, kept = asyncio.Event(), one.engine.ask
-
-        async def ask(request):
-            await gate.wait()
-            return await kept(request)
-
-        one.engine.ask = ask
+        gate = asyncio.Event()
+        one.model.meanwhile = gate.wait
         for _ in range(4):
             async for _ in one.run(prose(len(one.session.view.history), 1_000)):
                 pass
@@ -363,7 +377,7 @@ async def test_an_update_that_has_just_begun_is_waited_for(agent, brain):
             pass
         notes(one)._began -= 3_600
         one.engine.say(prose("b", 6_000))
-        notes(one).offered(one.engine)
+        notes(one).after_turn(one.engine)
         assert notes(one).is_running
         await notes(one).wait(10, 60)
         assert len(of(one, Noted)) == 2
@@ -373,14 +387,10 @@ async def test_closing_stops_an_update_and_writes_what_the_log_says(agent, brain
     """A session that ends does not wait for a model."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
         await turn(one)
-        one.engine.ask = _never
+        one.model.meanwhile = asyncio.Event().wait
         async for _ in one.run("Set the sail. " + prose("b")):
             pass
         assert notes(one).is_running
         file = notes(one).file(one.engine)
     assert "Set the sail." in file.read().page.section("Worklog").log
     assert not file.draft.exists()
-
-
-async def _never(request):
-    await asyncio.Event().wait()

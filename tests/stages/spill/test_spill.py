@@ -4,6 +4,7 @@ import hashlib
 import os
 from dataclasses import replace
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import pytest
 from hypothesis import given
@@ -35,11 +36,14 @@ FRAME = Framed(tools=({"name": "Bash"}, {"name": "History"}, {"name": "Read"}))
 PICTURE = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
 LINES = "".join(f"line {n} of a long output\n" for n in range(2_000))  # 51 KB
 NUMBERS = iter(range(10_000_000))
+STAGES = WeakKeyDictionary()
+"""The stage of each engine."""
 
 
 def opened(log, settings=None):
-    engine = Engine(log, settings or Settings())
-    Spill().attach(engine)
+    spill = Spill()
+    engine = Engine(log, settings or Settings(), on_result=spill.arrive)
+    STAGES[engine] = spill.stage
     return engine
 
 
@@ -92,7 +96,7 @@ def lying(engine):
 
 
 async def prepare(engine):
-    return (await engine.prepare(max_output_tokens=9)).kwargs["messages"]
+    return (await engine.prepare((STAGES[engine],), max_output_tokens=9)).kwargs["messages"]
 
 
 def test_a_long_result_goes_to_disk_the_moment_it_comes(engine):
@@ -444,7 +448,7 @@ async def test_decisions_survive_resume_branch_and_other_settings(tmp_path):
     )
     for log in (store.open("one"), store.branch("one")):
         again = opened(log, others)
-        await again.stages[0](again)
+        await STAGES[again](again)
         assert again.view.messages() == before
         assert (again.results.place / "a.txt").read_text() == LINES
         again.close()
@@ -495,7 +499,7 @@ async def test_layer_1_keeps_the_rules_adds_nothing_twice_and_never_enlarges(
         call(one, *((str(n), tool) for n, (tool, _, _) in enumerate(results)))
         for n, (_, content, is_error) in enumerate(results):
             one.take_result(str(n), content, is_error=is_error)
-    (stage,) = engine.stages
+    stage = STAGES[engine]
     await stage(engine)
     count = len(engine.view.history)
     await stage(engine)

@@ -24,6 +24,7 @@ async def test_a_denial_is_remembered(tools, places):
     first = await gate.check(tools["Bash"], {"command": "touch a"}, places)
     second = await gate.check(tools["Bash"], {"command": "touch a"}, places)
     assert (first.outcome, second.outcome, len(asked)) == ("deny", "deny", 1)
+    assert (first.by_user, second.by_user) == (True, False)
     assert "before" in second.reason
     assert [denial.tool for denial in gate.denials] == ["Bash"]
 
@@ -65,6 +66,7 @@ async def test_without_anyone_to_ask_asking_is_denying(tools, places):
     gate = Gate(rules=Rules())
     decision = await gate.check(tools["Bash"], {"command": "touch a"}, places)
     assert decision.outcome == "deny"
+    assert not decision.by_user
     assert "nobody" in decision.reason
 
 

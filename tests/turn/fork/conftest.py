@@ -1,5 +1,7 @@
 """A conversation with a scripted model that can be forked, and what a fork sent."""
 
+import time
+
 import pytest
 
 from holdfast.log.entries import Forked
@@ -20,11 +22,13 @@ class Talk:
 
     def __init__(self, directory, script, *, tools=STANDARD, budget=None, retries=1):
         self.model = ScriptedModel(script, name=MODEL)
+        self.seconds_later = 0.0
         self.session = Session.open(
             model=MODEL,
             system="You are careful.",
             tools=[tool.definition() for tool in tools],
             directory=directory,
+            clock=lambda: time.time() + self.seconds_later,
         )
         self.tool_context = ToolContext(
             root=directory, home=directory, scratch=directory / "scratch"
@@ -37,7 +41,6 @@ class Talk:
             budget=budget,
             retries=Retries(attempts=retries, base_seconds=0.0),
         )
-        self.engine.ask = self.forks.ask
 
     @property
     def engine(self):

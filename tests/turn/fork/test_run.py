@@ -35,7 +35,7 @@ async def test_an_answer_comes_back_and_the_parent_stays_as_it_was(talk):
     one = talk("text: Fixed.\n---\ntext: A bug was fixed.\n---\ntext: Done.")
     await one.turn()
     before = one.view.messages()
-    reply = await one.engine.ask(SUM_UP)
+    reply = await one.forks.ask(SUM_UP)
     assert (reply.text, reply.reason, reply.turns) == ("A bug was fixed.", "completed", 1)
     assert one.view.messages() == before
     await one.turn("And the tests?")
@@ -51,7 +51,7 @@ async def test_the_parents_request_is_sent_with_the_words_behind_it(talk):
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     parent = one.sent
-    await one.engine.ask(SUM_UP)
+    await one.forks.ask(SUM_UP)
     fork = one.sent
     assert said(fork)[-1] == ("user", ["Sum up."])
     assert marked(fork) == marked(parent) == [(0, 0)]
@@ -64,7 +64,7 @@ async def test_words_after_a_user_message_are_appended_to_it(talk):
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     one.session.user("And the tests?")
-    await one.engine.ask(SUM_UP)
+    await one.forks.ask(SUM_UP)
     assert said(one.sent)[-1] == ("user", ["And the tests?", "Sum up."])
 
 
@@ -72,7 +72,7 @@ async def test_what_a_call_cost_is_recorded_with_the_parent(talk):
     """By source, with its usage, so that nothing spent is invisible."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
-    await one.engine.ask(SUM_UP)
+    await one.forks.ask(SUM_UP)
     (entry,) = one.forked
     assert (entry.source, entry.model, entry.turn) == ("notes", "claude-opus-5-5", 1)
     assert entry.usage.prompt_tokens > 0
@@ -85,7 +85,7 @@ async def test_a_denied_tool_is_read_and_the_fork_goes_on(talk):
     """By default no tool may run; the model reads why and answers within its turns."""
     one = talk(f"text: Fixed.\n---\n{READ}\n---\ntext: Without it, then.")
     await one.turn()
-    reply = await one.engine.ask(ForkRequest(say="Sum up.", source="notes", turns=2))
+    reply = await one.forks.ask(ForkRequest(say="Sum up.", source="notes", turns=2))
     assert (reply.text, reply.turns, len(reply.calls)) == ("Without it, then.", 2, 2)
     assert said(one.sent)[-1] == ("user", [NO_TOOLS])
     assert [entry.turn for entry in one.forked] == [1, 2]
@@ -96,7 +96,7 @@ async def test_the_list_of_tools_never_changes(talk):
     one = talk(f"text: Fixed.\n---\n{READ}\n---\ntext: Yes.")
     await one.turn()
     listed = one.sent["tools"]
-    await one.engine.ask(ForkRequest(say="Sum up.", source="notes", turns=2))
+    await one.forks.ask(ForkRequest(say="Sum up.", source="notes", turns=2))
     assert one.sent["tools"] == listed
 
 
@@ -104,7 +104,7 @@ async def test_turns_run_out(talk):
     """What was said by then is the reply."""
     one = talk(f"text: Fixed.\n---\ntext: Let me look.\n{READ}")
     await one.turn()
-    reply = await one.engine.ask(SUM_UP)
+    reply = await one.forks.ask(SUM_UP)
     assert (reply.reason, reply.text, reply.stop_reason) == (
         "max_turns",
         "Let me look.",
@@ -121,7 +121,7 @@ async def test_a_predicate_lets_some_tools_run_on_a_state_of_its_own(talk, tmp_p
     request = ForkRequest(
         say="Look.", source="memory", turns=3, permit=let_read, on_event=ran.append
     )
-    assert (await one.engine.ask(request)).text == "Alpha."
+    assert (await one.forks.ask(request)).text == "Alpha."
     (tool,) = [event for event in ran if isinstance(event, ToolRan)]
     assert "alpha" in str(tool.outcome.content)
     assert one.tool_context.files.of(tmp_path / "a.txt") is None
@@ -136,7 +136,7 @@ async def test_a_denial_can_end_the_fork(talk):
     one = talk(f"text: Fixed.\n---\n{READ}")
     await one.turn()
     request = ForkRequest(say="Look.", source="memory", turns=3, permit=stop)
-    assert (await one.engine.ask(request)).reason == "denied"
+    assert (await one.forks.ask(request)).reason == "denied"
 
 
 async def test_progress_is_told_as_it_happens(talk):
@@ -144,7 +144,7 @@ async def test_progress_is_told_as_it_happens(talk):
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     told = []
-    await one.engine.ask(ForkRequest(say="Sum up.", source="notes", on_event=told.append))
+    await one.forks.ask(ForkRequest(say="Sum up.", source="notes", on_event=told.append))
     assert isinstance(told[0], Started)
     assert any(isinstance(event, TextDelta) and event.text == "Yes." for event in told)
 
@@ -165,7 +165,7 @@ async def test_after_an_abort_no_call_is_made(talk):
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     one.forks.abort.set()
-    reply = await one.engine.ask(SUM_UP)
+    reply = await one.forks.ask(SUM_UP)
     assert (reply.reason, reply.turns, len(one.model.requests)) == ("aborted", 0, 1)
 
 
@@ -190,7 +190,7 @@ async def half_way(one):
             begun.set()
 
     request = ForkRequest(say="Sum up.", source="notes", on_event=take)
-    going = asyncio.create_task(one.engine.ask(request))
+    going = asyncio.create_task(one.forks.ask(request))
     await begun.wait()
     return going
 
@@ -201,7 +201,7 @@ async def test_a_failure_is_raised_and_leaves_the_parent_as_it_was(talk):
     await one.turn()
     before = one.view.messages()
     with pytest.raises(ModelUnavailable):
-        await one.engine.ask(SUM_UP)
+        await one.forks.ask(SUM_UP)
     assert one.view.messages() == before
     assert one.forked == []
 
@@ -210,7 +210,7 @@ async def test_an_attempt_that_broke_is_paid_too(talk):
     """The provider charges the prompt from its first byte on."""
     one = talk("text: Fixed.\n---\ntext: So f\nerror: broken\n---\ntext: So far.", retries=2)
     await one.turn()
-    reply = await one.engine.ask(SUM_UP)
+    reply = await one.forks.ask(SUM_UP)
     assert reply.text == "So far."
     assert [entry.stop_reason for entry in one.forked] == ["broken", "end_turn"]
     assert reply.usage.input_tokens == sum(call.input_tokens for call in reply.calls) > 0
@@ -221,7 +221,7 @@ async def test_a_window_that_the_answer_fills_is_too_long(talk):
     one = talk("text: Fixed.\n---\ntext: So\nstop: model_context_window_exceeded")
     await one.turn()
     with pytest.raises(PromptTooLong):
-        await one.engine.ask(SUM_UP)
+        await one.forks.ask(SUM_UP)
     assert len(one.forked) == 1
 
 
@@ -230,14 +230,14 @@ async def test_why_an_answer_ended_is_told(talk, stop, reason):
     """A summary that was cut off is not taken for a whole one."""
     one = talk(f"text: Fixed.\n---\ntext: So\nstop: {stop}")
     await one.turn()
-    assert (await one.engine.ask(SUM_UP)).reason == reason
+    assert (await one.forks.ask(SUM_UP)).reason == reason
 
 
 async def test_a_pause_of_the_provider_is_gone_on_from(talk):
     """The next call carries on where its own tools stopped."""
     one = talk("text: Fixed.\n---\ntext: Searching\nstop: pause_turn\n---\ntext: Found.")
     await one.turn()
-    reply = await one.engine.ask(ForkRequest(say="Search.", source="memory", turns=2))
+    reply = await one.forks.ask(ForkRequest(say="Search.", source="memory", turns=2))
     assert (reply.text, reply.reason) == ("Found.", "completed")
     assert said(one.sent)[-1] == ("assistant", ["Searching"])
 
@@ -249,7 +249,7 @@ async def test_without_money_no_call_is_made(talk, tmp_path):
     one = talk("text: Fixed.\n---\ntext: Yes.", budget=budget)
     await one.turn()
     with pytest.raises(BudgetSpent, match="no call was made: the session's 10 tokens are spent"):
-        await one.engine.ask(SUM_UP)
+        await one.forks.ask(SUM_UP)
     assert len(one.model.requests) == 1
 
 
@@ -258,7 +258,7 @@ async def test_a_forks_calls_are_paid_from_the_purse(talk, tmp_path):
     budget = Budget(BudgetSettings(), ledger=tmp_path / "spent")
     one = talk("text: Fixed.\n---\ntext: Yes.", budget=budget)
     await one.turn()
-    reply = await one.engine.ask(SUM_UP)
+    reply = await one.forks.ask(SUM_UP)
     assert budget.session.input_tokens == reply.usage.input_tokens > 0
 
 
@@ -267,7 +267,7 @@ async def test_a_transcript_of_its_own_names_its_parent(talk, tmp_path):
     one = talk(f"text: Fixed.\n---\n{READ}\n---\ntext: Without.")
     await one.turn()
     path = tmp_path / "agents" / "a1.jsonl"
-    await one.engine.ask(ForkRequest(say="Look.", source="agent:a1", turns=2, keeps_log=path))
+    await one.forks.ask(ForkRequest(say="Look.", source="agent:a1", turns=2, keeps_log=path))
     kept = load(path)
     assert (kept.header.session, kept.header.parent) == ("a1", one.session.id)
     assert messages_of(kept.entries) == ["user", "assistant", "user", "assistant"]
@@ -278,7 +278,7 @@ async def test_by_default_no_transcript_is_kept(talk, tmp_path):
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     before = sorted(tmp_path.rglob("*"))
-    await one.engine.ask(SUM_UP)
+    await one.forks.ask(SUM_UP)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -288,7 +288,7 @@ async def test_a_fork_may_not_fork(talk):
     await one.turn()
     one.tool_context.is_fork = True
     with pytest.raises(RequestRejected, match="a fork may not fork"):
-        await one.engine.ask(SUM_UP)
+        await one.forks.ask(SUM_UP)
     with pytest.raises(RequestRejected):
         check_may_fork(one.tool_context.fork())
 
@@ -299,7 +299,7 @@ async def test_a_prefix_taken_earlier_can_be_forked_later(talk):
     await one.turn()
     then = one.engine.prefix()
     await one.turn("And the tests?")
-    await one.engine.ask(ForkRequest(say="Sum up.", source="notes", prefix=then))
+    await one.forks.ask(ForkRequest(say="Sum up.", source="notes", prefix=then))
     assert [words for _, words in said(one.sent)] == [
         ["Fix the login bug"],
         ["Fixed."],
@@ -315,7 +315,7 @@ async def test_a_frame_of_its_own_can_be_asked(talk):
         model="claude-opus-5-5",
         max_output_tokens=100,
     )
-    reply = await one.engine.ask(ForkRequest(say="Which?", source="recall", prefix=own))
+    reply = await one.forks.ask(ForkRequest(say="Which?", source="recall", prefix=own))
     assert reply.text == "Yes."
     assert one.sent["system"][0]["text"] == "You choose."
     assert "tools" not in one.sent
@@ -326,7 +326,7 @@ async def test_content_may_be_said_instead_of_words(talk):
     one = talk("text: Yes.")
     one.session.user("hello")
     use = ToolUse(id="x", name="y", input={})
-    await one.engine.ask(ForkRequest(say=(Text(text="a"), use), source="notes"))
+    await one.forks.ask(ForkRequest(say=(Text(text="a"), use), source="notes"))
     assert [block["type"] for block in one.sent["messages"][-1]["content"]] == ["text"] * 3
 
 
@@ -337,7 +337,7 @@ async def test_decisions_about_the_history_are_taken_over(talk):
     use = reply.content[0].id
     one.session.tool_result(use, "a very long result")
     one.engine.record(Spilled(tool_use_id=use, text="a preview", file="f"))
-    await one.engine.ask(SUM_UP)
+    await one.forks.ask(SUM_UP)
     assert said(one.sent)[-1] == ("user", ["a preview", "Sum up."])
 
 
@@ -370,7 +370,7 @@ async def test_a_fork_without_words_is_refused_before_it_costs_anything(talk, wo
     one = talk("text: Fixed.")
     await one.turn()
     with pytest.raises(RequestRejected, match="has to be told something"):
-        await one.engine.ask(ForkRequest(say=words, source="notes"))
+        await one.forks.ask(ForkRequest(say=words, source="notes"))
     assert len(one.model.requests) == 1
 
 
@@ -380,7 +380,7 @@ async def test_a_closed_session_is_not_forked(talk):
     await one.turn()
     one.session.close()
     with pytest.raises(RequestRejected, match="closed"):
-        await one.engine.ask(SUM_UP)
+        await one.forks.ask(SUM_UP)
     assert len(one.model.requests) == 1
 
 
@@ -399,7 +399,7 @@ async def test_a_calls_time_counts_from_when_it_went_out(talk):
                 yield event
 
     one.model = Slow()
-    await one.engine.ask(SUM_UP)
+    await one.forks.ask(SUM_UP)
     one.model = model
     assert one.forked[0].seconds >= 0.05
 
@@ -408,7 +408,7 @@ async def test_on_a_warm_prefix_nobody_waits_for_a_sibling(talk):
     """What all of them share is in the cache already."""
     one = talk("text: Fixed.")
     await one.turn()
-    one.engine.monitor.clock = lambda: one.engine.monitor.last().at + 20
+    one.seconds_later = 20
     first = asyncio.create_task(held(one))
     second = asyncio.create_task(held(one))
     await asyncio.sleep(0.02)
@@ -423,7 +423,7 @@ async def test_on_a_prefix_whose_time_is_over_siblings_wait(talk):
     """Only the first of them pays for it anew."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
-    one.engine.monitor.clock = lambda: one.engine.monitor.last().at + 600
+    one.seconds_later = 600
     tasks = [asyncio.create_task(held(one)) for _ in range(2)]
     await asyncio.sleep(0.02)
     assert len(one.model.asked) == 1
@@ -437,7 +437,7 @@ async def held(one):
     """Ask a model that never begins to answer."""
     if not isinstance(one.model, Held):
         one.model = Held(one.model)
-    await one.engine.ask(SUM_UP)
+    await one.forks.ask(SUM_UP)
 
 
 class Held:

@@ -66,9 +66,9 @@ class Talk:
             tools=[TOOL],
             directory=directory,
             client=client,
+            clock=simulator.simulation.clock.now,
         )
         self.engine = self.session.engine
-        self.engine.monitor.clock = simulator.simulation.clock.now
         tool_context = ToolContext(root=directory, home=directory, scratch=directory)
         model = AnthropicModel("claude-sonnet-5-5", client=client)
         self.forks = Forks(
@@ -79,7 +79,6 @@ class Talk:
             ),
             retries=Retries(attempts=1),
         )
-        self.engine.ask = self.forks.ask
 
     async def turn(self, words=""):
         """Say something and have it answered; give the usage."""
@@ -249,9 +248,9 @@ async def test_a_session_asks_through_its_callers_client(simulator, tmp_path):
     ) as client:
         with Session.open(model="claude-sonnet-5-5", directory=tmp_path, client=client) as one:
             one.user("hello")
-            assert (await one.engine.ask(ForkRequest(say="Sum up.", source="notes"))).text
+            assert (await one.ask(ForkRequest(say="Sum up.", source="notes"))).text
     with Session.open(model="claude-sonnet-5-5", directory=tmp_path) as other:
-        assert other.engine.ask is None
+        assert other.ask is None
 
 
 async def test_a_prefix_taken_earlier_is_compared_with_what_it_shared(talk):
@@ -304,6 +303,6 @@ async def test_where_words_end_a_turn_its_thinking_is_left_out_and_that_is_expec
                     await session.settle(await client.messages.create(**request.kwargs))
                     (use,) = session.view.open_round().missing()
                     session.tool_result(use.id, prose(use.id, 500))
-                await session.engine.ask(ForkRequest(say="Sum up.", source="notes"))
+                await session.ask(ForkRequest(say="Sum up.", source="notes"))
                 (broke,) = [e for e in session.view.history if isinstance(e, CacheBroke)]
                 assert (broke.source, broke.cause, broke.expected) == ("notes", "thinking", "said")

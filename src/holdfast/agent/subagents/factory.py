@@ -1,10 +1,10 @@
 """Makes the agents that an agent starts, with no more than their parent may.
 
-An order comes in; an agent on a log of its own goes out as a worker: the parent's tools less what
-its definition leaves out, the parent's permissions at most, questions put to whom the parent asks,
-calls paid from the parent's purse. A fork is the parent itself on a prefix of its own. `SubagentContext`
-is what all agents of a session share, `attach_subagents` gives one of them its household, its mail and the
-tools for both.
+An order becomes an agent on a log of its own: the parent's tools less what its definition leaves
+out, the parent's permissions at most, questions put to the same user, calls paid from the parent's
+budget. A fork is the parent itself on a prefix of its own. `SubagentContext` is what all agents of
+a session share; `attach_subagents` gives one of them its supervisor, its mail and the tools for
+both.
 """
 
 import asyncio
@@ -14,9 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from holdfast.agent.agent import Agent
-from holdfast.agent.compaction_hooks import AgentCompactionHooks, history_of
-from holdfast.agent.start import begin, remember_refusals, scratchpad_of
+from holdfast.agent.notices import Notices
+from holdfast.agent.parts import AgentParts, Assemble, Blueprint, Equipment
 from holdfast.agent.subagents import scopes
 from holdfast.agent.subagents.agent_tool import agent_stop_tool, agent_tool
 from holdfast.agent.subagents.briefing import briefing
@@ -26,6 +25,7 @@ from holdfast.agent.subagents.definition import Definition, mode_for, tools_for
 from holdfast.agent.subagents.delivery import Delivery
 from holdfast.agent.subagents.directory import AgentDirectory
 from holdfast.agent.subagents.fork_worker import ForkWorker
+from holdfast.agent.subagents.mail_socket import MailSocket
 from holdfast.agent.subagents.mailer import Mailer, agent_box
 from holdfast.agent.subagents.names import LEAD, MAIN
 from holdfast.agent.subagents.order import Order, ToolReach, Worker
@@ -40,13 +40,15 @@ from holdfast.log import Header, Log
 from holdfast.memory.store import MemoryStore
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
-from holdfast.session import Session
+from holdfast.stages.spill.spill import Spill
 from holdfast.tools.context import ToolContext
 from holdfast.tools.mcp import McpTools
 from holdfast.tools.permissions import Answer, AskUser, Gate, Question
 from holdfast.tools.protocol import Tool
 from holdfast.tools.skill import skills_at
+from holdfast.turn.engine import Engine
 from holdfast.turn.fork import Forks
+from holdfast.turn.models import Models
 from holdfast.turn.round import Allowed, Denied
 
 OWN_TOOLS = frozenset(
@@ -57,10 +59,10 @@ OWN_TOOLS = frozenset(
 )  # fmt: skip
 """Tools that belong to one agent alone: each gets those of its own."""
 NOT_IN_A_FORK = frozenset({"Agent", "AgentStop", "EnterPlan", "ExitPlan", "SendMessage"})
-"""They would act in the parent's name: the fork lists them, as its prefix does, and may not."""
+"""They would act in the parent's name: a fork lists them, as its prefix does, and may not use them."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentContext:
     """What all agents of a session share."""
 
@@ -71,184 +73,208 @@ class SubagentContext:
     slots: Slots
     teammates: Teammates
     base: tuple[Tool, ...]
-    """The tools there are, before anybody's are left out."""
+    """The tools there are, before any are left out."""
     ask: AskUser | None
     open_model: Callable[[str], Model]
+    assemble: Assemble
     mails: dict[str, Delivery] = field(default_factory=dict)
 
 
-def attach_subagents(
-    agent: Agent,
-    shared: SubagentContext,
-    *,
-    order: Order | None = None,
-    above: Supervisor | None = None,
-    only_back: bool = False,
-) -> tuple[Tool, ...]:
-    """Give an agent its household, its mail, and the tools for both; these go out."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An agent's place among the agents of a session; the defaults are the main one's."""
+
+    order: Order | None = None
+    above: Supervisor | None = None
+    only_back: bool = False
+    """It starts agents in the background only."""
+    mail_socket: MailSocket | None = None
+
+
+def attach_subagents(parts: AgentParts, shared: SubagentContext, place: Place) -> Equipment:
+    """Give an agent its supervisor, its mail, and the tools for both."""
+    order, settings = place.order, parts.engine.settings.agents
     id, name = (order.id, order.called) if order else (MAIN, MAIN)
-    hiring = AgentFactory(parent=agent, shared=shared)
     supervisor = Supervisor(
-        engine=agent.engine,
-        hire=hiring.hire,
+        engine=parts.engine,
+        create=AgentFactory(parent=parts, shared=shared).create,
         definitions=shared.definitions,
-        root=agent.tool_context.root,
-        scratch=agent.tool_context.scratch,
-        fire=agent.ask_hooks,
+        root=parts.tool_context.root,
+        scratch=parts.tool_context.scratch,
+        fire=parts.hooks.ask,
         slots=shared.slots,
         teammates=shared.teammates,
-        tell=agent.notify,
+        tell=parts.notices.add,
         depth=order.depth if order else 0,
+        mail_socket=place.mail_socket,
     )
     near = AgentDirectory(
         id=order.id if order else "",
         name=order.name if order else "",
         own=supervisor,
-        above=above,
+        above=place.above,
         teammates=shared.teammates,
     )
-    post = Mailer(
+    mailer = Mailer(
         session=shared.session,
         directory=shared.directory,
         around=near.around,
         resume=near.resume,
         team=lambda: shared.teammates.team,
-        limit_chars=agent.engine.settings.agents.mail_chars,
+        limit_chars=settings.mail_chars,
     )
     mail = shared.mails[id] = Delivery(agent_box(shared.directory, id))
-    agent.supervisor = supervisor
-    agent.inbox_stages = (mail, supervisor.report)
-    frozen = {str(tool.get("name")): tool for tool in agent.engine.frame.tools}
+    frozen = {str(tool.get("name")): tool for tool in parts.engine.frame.tools}
     said = str(frozen["Agent"].get("description", "")) if "Agent" in frozen else ""
-    starts = supervisor.depth < agent.engine.settings.agents.depth
-    return (
-        *((agent_tool(supervisor, description=said, only_back=only_back),) if starts else ()),
+    starts = supervisor.depth < settings.depth
+    tools = (
+        *((agent_tool(supervisor, description=said, only_back=place.only_back),) if starts else ()),
         *((agent_stop_tool(supervisor),) if starts else ()),
-        send_tool(post),
+        send_tool(mailer),
         *task_tools(shared.teammates.tasks, name, is_lead=order is None),
     )
+    return Equipment(tools=tools, supervisor=supervisor, inbox=(mail, supervisor.report))
 
 
 @dataclass(slots=True, kw_only=True)
 class AgentFactory:
     """Makes the agents that one agent starts."""
 
-    parent: Agent
+    parent: AgentParts
     shared: SubagentContext
     _forks: Forks | None = None
 
-    async def hire(self, order: Order) -> Worker:
-        """Make the worker that an order asks for."""
+    async def create(self, order: Order, above: Supervisor) -> Worker:
+        """Make the worker that an order asks for; `above` supervises it."""
         if order.is_teammate:
             self._open_team_box()
-        return await (self._fork(order) if order.is_fork else self._agent(order))
+        return await (self._fork(order) if order.is_fork else self._agent(order, above))
 
     def _open_team_box(self) -> None:
         team = self.shared.teammates.team
         if team is not None:
             self.shared.mails[MAIN].also(team.box(LEAD))
 
-    async def _agent(self, order: Order) -> AgentWorker:
-        agent = self._put_together(order, self._session(order))
+    async def _agent(self, order: Order, above: Supervisor) -> AgentWorker:
+        store = self._memory(order.definition)
+        close = store.close if store else _nothing
         try:
-            return await self._opened(order, agent)
+            agent = await self.shared.assemble(await self._blueprint(order, above, store))
         except BaseException:
-            await agent.close("agent")
+            close()
             raise
-
-    def _session(self, order: Order) -> Session:
-        """Begin an agent's log under its parent's, or go on with it."""
-        settings = self.parent.engine.settings
-        turns = order.definition.turns or settings.loop.max_turns
-        settings = replace(settings, loop=replace(settings.loop, max_turns=turns))
-        if order.log.exists():
-            session = Session(Log.open(order.log), settings)
-            session.engine.repair()
-            return session
-        history = self.parent.engine.view.history
-        header = Header(
-            session=order.id,
-            created=time.time(),
-            directory=str(_root(order, self.parent)),
-            parent=self.parent.session.id,
-            parent_entry=history[-1].n if history else 0,
-        )
-        return Session(Log.create(order.log, header), settings)
-
-    def _put_together(self, order: Order, session: Session) -> Agent:
-        parent, definition = self.parent, order.definition
-        agent = Agent(
-            session=session,
-            model=self._model(definition),
-            tool_context=_tool_context(order, parent),
-            gate=parent.gate,
-            hooks=Hooks(hooks=(*parent.hooks.hooks, *definition.hooks)),
-            budget=self._allowance(order),
-            fallback=Borrowed(parent.fallback) if parent.fallback else None,
-            listener=lambda line: parent.notify(f"{order.called}: {line}"),
-            source=order.source,
-        )
-        agent.gate = self._gate(order, agent)
-        if session.view.model and session.view.model != agent.model.name:
-            session.engine.switch(agent.model.name, "the parent's model by now")
-        return agent
-
-    async def _opened(self, order: Order, agent: Agent) -> AgentWorker:
-        parent, definition = self.parent, order.definition
-        agent.mcp = await self._servers(order)
-        store = self._memory(definition)
-        own = attach_subagents(agent, self.shared, order=order, above=parent.supervisor)
-        own = (*own, history_of(agent), *((scopes.tool_over(store),) if store else ()))
-        agent.tools = _chosen(order, self.shared.base, own)
-        AgentCompactionHooks(agent).attach()
-        skills = [one for one in skills_at(agent.tool_context) if one.name in definition.skills]
-        text = briefing(
-            order,
-            agent.tool_context.root,
-            pad=scratchpad_of(parent.session),
-            skills=skills,
-            memory=scopes.section_over(store) if store else "",
-        )
-        await begin(agent, text, order.source, "startup")
         if order.prompt:
             agent.session.user(order.prompt)
         mail = self.shared.mails[order.id]
         team = self.shared.teammates.team
         if order.is_teammate and team is not None:
             mail.also(team.box(order.called))
-        return AgentWorker(agent, mail, store.close if store else _nothing)
+        return AgentWorker(agent, mail, close)
+
+    async def _blueprint(
+        self, order: Order, above: Supervisor, store: MemoryStore | None
+    ) -> Blueprint:
+        parent, definition = self.parent, order.definition
+        spill, model = Spill(), self._model(definition)
+        engine = self._engine(order, spill)
+        if engine.model and engine.model != model.name:
+            engine.switch(model.name, "the parent's model by now")
+        fallback = parent.models.fallback
+        try:
+            mcp = await self._servers(order)
+        except BaseException:
+            engine.close()
+            raise
+        return Blueprint(
+            engine=engine,
+            spill=spill,
+            models=Models(model, Borrowed(fallback) if fallback else None),
+            tool_context=_tool_context(order, parent),
+            gate=self._gate(order),
+            hooks=Hooks(hooks=(*parent.hooks.hooks.hooks, *definition.hooks)),
+            budget=self._budget(order),
+            notices=Notices(lambda line: parent.notices.add(f"{order.called}: {line}")),
+            mcp=mcp,
+            equip=partial(self._equip, order=order, above=above, store=store),
+            source=order.source,
+            caller=order.source,
+        )
+
+    async def _equip(
+        self,
+        parts: AgentParts,
+        tools: tuple[Tool, ...],
+        *,
+        order: Order,
+        above: Supervisor,
+        store: MemoryStore | None,
+    ) -> Equipment:
+        """Choose an agent's tools, and write the system prompt its definition asks for."""
+        attached = attach_subagents(parts, self.shared, Place(order=order, above=above))
+        own = (*attached.tools, *tools, *((scopes.tool_over(store),) if store else ()))
+        wanted = order.definition.skills
+        system = briefing(
+            order,
+            parts.tool_context.root,
+            pad=self.parent.scratchpad,
+            skills=[one for one in skills_at(parts.tool_context) if one.name in wanted],
+            memory=scopes.section_over(store) if store else "",
+        )
+        return replace(attached, tools=_chosen(order, self.shared.base, own), system=system)
+
+    def _engine(self, order: Order, spill: Spill) -> Engine:
+        """Begin an agent's log under its parent's, or go on with it."""
+        settings = self.parent.engine.settings
+        turns = order.definition.turns or settings.loop.max_turns
+        settings = replace(settings, loop=replace(settings.loop, max_turns=turns))
+        if order.log.exists():
+            engine = Engine(Log.open(order.log), settings, on_result=spill.arrive)
+            engine.repair()
+            engine.take_reports()
+            return engine
+        history = self.parent.engine.view.history
+        header = Header(
+            session=order.id,
+            created=time.time(),
+            directory=str(_root(order, self.parent)),
+            parent=self.parent.session,
+            parent_entry=history[-1].n if history else 0,
+        )
+        return Engine(Log.create(order.log, header), settings, on_result=spill.arrive)
 
     def _model(self, definition: Definition) -> Model:
-        """Open the model a definition names; the parent's answers if that cannot be had."""
-        if definition.model and definition.model != self.parent.model.name:
+        """Open the model a definition names; if that fails, the parent's answers."""
+        parents = self.parent.models.current()
+        if definition.model and definition.model != parents.name:
             try:
                 return self.shared.open_model(definition.model)
             except HoldfastError as error:
-                self.parent.notify(f"{definition.name}: {error}; {self.parent.model.name} answers")
-        return Borrowed(self.parent.model)
+                self.parent.notices.add(f"{definition.name}: {error}; {parents.name} answers")
+        return Borrowed(parents)
 
-    def _allowance(self, order: Order) -> ChildBudget:
+    def _budget(self, order: Order) -> ChildBudget:
         parent = self.parent
         return ChildBudget(
             parent.budget.limits, above=lambda: (parent.budget, parent.engine), source=order.source
         )
 
-    def _gate(self, order: Order, agent: Agent | None) -> Gate:
-        """Let through what the parent's gate would at most; questions say who asks."""
+    def _gate(self, order: Order) -> Gate:
+        """Allow what the parent's gate would at most; questions say who asks."""
         gate, ask = self.parent.gate, self.shared.ask
-        if ask is not None:
-            ask = prefixed(order.called, ask)
-            ask = remember_refusals(agent, ask) if agent is not None else ask
         mode = gate.mode if order.is_fork else mode_for(order.definition, gate.mode)
-        return Gate(rules=gate.rules, mode=order.reach.narrowed(mode), ask=ask, above=gate)
+        return Gate(
+            rules=gate.rules,
+            mode=order.reach.narrowed(mode),
+            ask=prefixed(order.called, ask) if ask is not None else None,
+            above=gate,
+        )
 
     async def _servers(self, order: Order) -> McpTools | None:
-        """Reach the servers that are the agent's own; those of its parent it uses along."""
+        """Connect to the agent's own servers; those of its parent it uses along."""
         definition = order.definition
         own = tuple(one for one in definition.own_servers if _had(order.reach, one.name))
         mcp = McpTools(own)
-        for problem in await mcp.connect() if own else ():
-            self.parent.notify(problem)
+        self.parent.notices.extend(await mcp.connect() if own else ())
         theirs = self.parent.mcp
         if theirs is not None:
             names = [one for one in tools_for(definition, theirs.names) if order.reach.keeps(one)]
@@ -269,22 +295,22 @@ class AgentFactory:
         parent = self.parent
         if self._forks is None:
             self._forks = parent.forks(asyncio.Event())  # in the background they outlive an abort
-        gate = self._gate(order, None)
+        gate = self._gate(order)
         worker = ForkWorker(
             order,
             engine=parent.engine,
             forks=self._forks,
-            permit=partial(self._pass_fork, gate),
+            permit=partial(self._check_fork, gate),
             box=agent_box(self.shared.directory, order.id),
             reach=ToolReach(mode=gate.mode),
         )
         await worker.share()
         return worker
 
-    async def _pass_fork(self, gate: Gate, use: ToolUse, tool: Tool) -> Allowed | Denied:
+    async def _check_fork(self, gate: Gate, use: ToolUse, tool: Tool) -> Allowed | Denied:
         if use.name in NOT_IN_A_FORK:
             return Denied(reason=f"A fork may not use {use.name}; do the work, then report.")
-        return await self.parent.pass_at(gate, use, tool)
+        return await self.parent.guard.check_at(gate, use, tool)
 
 
 def prefixed(name: str, ask: AskUser) -> AskUser:
@@ -309,11 +335,11 @@ def _chosen(order: Order, base: tuple[Tool, ...], own: tuple[Tool, ...]) -> tupl
     return tuple(there[name] for name in names if order.reach.keeps(name))
 
 
-def _root(order: Order, parent: Agent) -> Path:
+def _root(order: Order, parent: AgentParts) -> Path:
     return order.tree.path if order.tree is not None else parent.tool_context.root
 
 
-def _tool_context(order: Order, parent: Agent) -> ToolContext:
+def _tool_context(order: Order, parent: AgentParts) -> ToolContext:
     """Say where an agent works: with its parent, or in its worktree, on commands of its own."""
     place = parent.tool_context
     return ToolContext(

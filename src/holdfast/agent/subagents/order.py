@@ -5,7 +5,7 @@ gives a `Worker`, which works until there is a `Finish`. How a worker thinks and
 has is its maker's business; when it starts, stops and is heard is the household's.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -125,9 +125,6 @@ class Worker(Protocol):
     async def close(self) -> None:
         """Let everything go that it holds."""
         ...
-
-
-Hire: TypeAlias = Callable[[Order], Awaitable[Worker]]
 
 
 def finished(end: Stopped, last_text: str, usage: Usage | None) -> Finish:

@@ -50,6 +50,13 @@ class RunningAgent:
     _is_leaving: bool = False
     """A teammate that agreed to stop."""
 
+    def start(self, ended: Callable[["RunningAgent", Finish], Finish]) -> None:
+        """Let it live in a task of its own; `ended` writes its end down."""
+        self.life = asyncio.create_task(self.live(ended), name=f"agent {self.order.id}")
+
+    def send_to_background(self) -> None:
+        self.is_background = True
+
     async def live(self, ended: Callable[["RunningAgent", Finish], Finish]) -> Finish:
         """Work to the end and clear up; `ended` writes that down, whatever happened."""
         try:
@@ -121,9 +128,10 @@ class RunningAgent:
             asked.cancel()
         return self.life.result() if self.life.done() else None
 
-    async def stop(self, how: AgentEnd = "stopped") -> None:
+    async def stop(self, how: AgentEnd = "stopped", *, by_user: bool = False) -> None:
         """Ask it to stop, and cancel it if it does not."""
         assert self.life is not None, "it has begun"
+        self.by_user = self.by_user or by_user
         self._stops_as = how
         self.worker.stop()
         if self.is_idle:

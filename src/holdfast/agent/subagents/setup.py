@@ -1,18 +1,16 @@
-"""Gives the agent a user talks to its household: who may work for it, its mail, its door.
+"""Sets up the main agent's subagents, mailbox and mail socket.
 
-An agent that was put together comes in; its tools, its stages and its household are completed.
 Whether there are agents at all is decided once, when a session begins, because their tools are
 part of every request's prefix; a resumed session keeps what it has. What a killed process left
-is put in order: worktrees nobody works in, agents nobody runs, the team they were in.
+is put in order: worktrees without a worker, agents without a process, the team they were in.
 """
 
 import asyncio
 from contextlib import suppress
-from pathlib import Path
 
-from holdfast.agent.agent import Agent
+from holdfast.agent.parts import AgentParts, Assemble, Equipment
 from holdfast.agent.subagents.catalogue import Definitions, load_definitions
-from holdfast.agent.subagents.factory import SubagentContext, attach_subagents
+from holdfast.agent.subagents.factory import Place, SubagentContext, attach_subagents
 from holdfast.agent.subagents.mail_socket import MailSocket
 from holdfast.agent.subagents.mailbox import Mailbox
 from holdfast.agent.subagents.mailer import agent_box
@@ -34,48 +32,69 @@ COORDINATES = frozenset(
         "TaskGet", "TaskList", "TaskUpdate", "TodoWrite",
     }
 )  # fmt: skip
-"""What one that only directs others has; the rest is theirs."""
+"""The tools of an agent that only directs others."""
 
 
-async def house(agent: Agent, ask: AskUser | None) -> tuple[Section, ...]:
-    """Give an agent its household, if it is to have one; what its prompt must say goes out."""
-    frame, settings = agent.engine.view.frame, agent.engine.settings.agents
+async def equip_main(
+    parts: AgentParts,
+    tools: tuple[Tool, ...],
+    *,
+    assemble: Assemble,
+    ask: AskUser | None,
+    system: str,
+) -> Equipment:
+    """Complete the main agent's tools, with agents and mail if it is to have them."""
+    frame, settings = parts.engine.view.frame, parts.engine.settings.agents
     listed = {str(tool.get("name")) for tool in frame.tools} if frame else None
     if not (settings.on if listed is None else "Agent" in listed):
-        return ()
+        return Equipment(tools=tools, system=system)
     only_back = settings.coordinator if listed is None else listed <= COORDINATES
-    definitions = await asyncio.to_thread(_definitions, agent)
-    shared = _shared(agent, definitions, ask)
-    own = attach_subagents(agent, shared, only_back=only_back)
-    tools = (*agent.tools, *own)
-    agent.tools = _sorted(tools if not only_back else _directing(tools))
-    await _put_in_order(agent, shared)
-    if settings.sessions_mail:
-        await _open_door(agent, shared.directory)
-    return (Section(name="coordinator", text=told("coordinator")),) if only_back else ()
+    definitions = await asyncio.to_thread(_definitions, parts)
+    shared = _shared(parts, definitions, tools, ask, assemble)
+    attached = attach_subagents(
+        parts,
+        shared,
+        Place(only_back=only_back, mail_socket=_mail_socket(parts)),
+    )
+    own = (*tools, *attached.tools)
+    await _put_in_order(parts, attached, shared)
+    return Equipment(
+        tools=_sorted(_directing(own) if only_back else own),
+        supervisor=attached.supervisor,
+        inbox=attached.inbox,
+        system=system,
+        sections=(Section(name="coordinator", text=told("coordinator")),) if only_back else (),
+    )
 
 
-def _definitions(agent: Agent) -> Definitions:
-    found = load_definitions(agent.tool_context.root)
-    agent.notices.extend(
+def _definitions(parts: AgentParts) -> Definitions:
+    found = load_definitions(parts.tool_context.root)
+    parts.notices.extend(
         f"{section.file} is not trusted yet and only used in part; `holdfast trust` shows it"
         for section in found.untrusted
     )
-    agent.notices.extend(found.skipped)
+    parts.notices.extend(found.skipped)
     return found
 
 
-def _shared(agent: Agent, definitions: Definitions, ask: AskUser | None) -> SubagentContext:
-    directory = agent.engine.log.path.with_suffix("")
+def _shared(
+    parts: AgentParts,
+    definitions: Definitions,
+    tools: tuple[Tool, ...],
+    ask: AskUser | None,
+    assemble: Assemble,
+) -> SubagentContext:
+    directory = parts.engine.directory
     return SubagentContext(
-        session=agent.session.id,
+        session=parts.session,
         directory=directory,
         definitions=definitions,
-        slots=Slots(agent.engine.settings.agents.at_once),
-        teammates=Teammates(session=agent.session.id, tasks=TaskList(directory / "tasks.jsonl")),
-        base=agent.tools,
+        slots=Slots(parts.engine.settings.agents.at_once),
+        teammates=Teammates(session=parts.session, tasks=TaskList(directory / "tasks.jsonl")),
+        base=tools,
         ask=ask,
         open_model=open_model,
+        assemble=assemble,
     )
 
 
@@ -87,29 +106,28 @@ def _directing(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     return tuple(tool for tool in tools if tool.name in COORDINATES)
 
 
-async def _put_in_order(agent: Agent, shared: SubagentContext) -> None:
-    """Find what a killed process left: agents nobody runs, their team, their worktrees."""
-    assert agent.supervisor is not None
-    agent.supervisor.reconcile()
+def _mail_socket(parts: AgentParts) -> MailSocket | None:
+    """Make the socket by which other sessions leave mail, where settings allow it."""
+    if not parts.engine.settings.agents.sessions_mail:
+        return None
+    directory = parts.engine.directory
+    return MailSocket(directory, Mailbox(agent_box(directory, MAIN)).send)
+
+
+async def _put_in_order(parts: AgentParts, attached: Equipment, shared: SubagentContext) -> None:
+    """Find what a killed process left, and open the mail socket; without it the session works too."""
+    assert attached.supervisor is not None
+    attached.supervisor.reconcile()
     with suppress(StoreError):  # a team that cannot be read is left as it is
         team = await asyncio.to_thread(shared.teammates.recover)
         if team is not None:
             shared.mails[MAIN].also(team.box(LEAD))
     with suppress(StoreError):  # no repository, no worktrees
-        for kept in await asyncio.to_thread(sweep, agent.tool_context.root):
-            agent.notices.append(
+        for kept in await asyncio.to_thread(sweep, parts.tool_context.root):
+            parts.notices.add(
                 f"an agent's work is in {kept.path} on the branch {kept.branch}: {kept.why}"
             )
-
-
-async def _open_door(agent: Agent, directory: Path) -> None:
-    """Let other sessions leave mail; a session that cannot be reached works all the same."""
-    assert agent.supervisor is not None
-    box = Mailbox(agent_box(directory, MAIN))
-    door = MailSocket(directory, box.send)
     try:
-        await door.open()
+        await attached.supervisor.open_mail_socket()
     except (StoreError, OSError) as error:
-        agent.notices.append(f"other sessions cannot write to this one: {error}")
-        return
-    agent.supervisor.door = door
+        parts.notices.add(f"other sessions cannot write to this one: {error}")

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from holdfast.agent.subagents import notices as wording
+from holdfast.agent.subagents import notices
 from holdfast.agent.subagents.catalogue import Definitions
 from holdfast.agent.subagents.definition import Definition
 from holdfast.agent.subagents.mail_socket import MailSocket
-from holdfast.agent.subagents.order import Finish, Hire, Order, ToolReach
+from holdfast.agent.subagents.order import Finish, Order, ToolReach, Worker
 from holdfast.agent.subagents.recovery import read_back
 from holdfast.agent.subagents.registry import AgentRegistry, Known, tells_of
 from holdfast.agent.subagents.running import RunningAgent
@@ -38,6 +38,8 @@ LOOK_SECONDS = 0.5
 """How often it is looked whether the user stopped an agent from another terminal."""
 
 Fire: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
+Create: TypeAlias = Callable[[Order, "Supervisor"], Awaitable[Worker]]
+"""Makes the worker that an order asks for, under this supervisor."""
 
 
 @dataclass(slots=True)
@@ -63,7 +65,7 @@ class Supervisor:
     """Those who work for one agent."""
 
     engine: Engine
-    hire: Hire
+    create: Create
     definitions: Definitions
     root: Path
     """Where the one they work for works."""
@@ -77,13 +79,18 @@ class Supervisor:
     """Told the user's news: what an agent in the background does."""
     depth: int = 0
     """Of the agent they work for; the main one's is 0."""
-    door: MailSocket | None = None
-    """Where other sessions leave mail; the main one's alone."""
+    mail_socket: MailSocket | None = None
+    """Where other sessions leave mail; only the main agent has one."""
     running: dict[str, RunningAgent] = field(default_factory=dict)
     _register: AgentRegistry = field(default_factory=AgentRegistry)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when somebody ends or has nothing left to do."""
     _watching: "asyncio.Task[None] | None" = None
+
+    async def open_mail_socket(self) -> None:
+        """Let other sessions leave mail, where this one may be reached."""
+        if self.mail_socket is not None:
+            await self.mail_socket.open()
 
     @property
     def registry(self) -> AgentRegistry:
@@ -135,19 +142,19 @@ class Supervisor:
             raise Refused(f"The agent could not be started: {error}") from error
         output = self.output_of(order.id)
         if order.is_background:
-            return Outcome(content=wording.receipt(order, output), note=f"{order.id} started")
+            return Outcome(content=notices.receipt(order, output), note=f"{order.id} started")
         try:
             done = await one.first(self.limits.background_seconds)
         except asyncio.CancelledError:  # the one who waits was stopped
             await one.stop()
             raise
         if done is None:
-            one.is_background = True
+            one.send_to_background()
             self._leave_note(one)
-            said = wording.receipt(order, output, "It takes long, so ")
+            said = notices.receipt(order, output, "It takes long, so ")
             return Outcome(content=said, note=f"{order.id} goes on in the background")
         return Outcome(
-            content=wording.result(order, done, one.kept),
+            content=notices.result(order, done, one.kept),
             is_error=done.state == "failed",
             note=f"{order.id} {done.state}",
         )
@@ -192,7 +199,7 @@ class Supervisor:
         stop_wish(self.engine.log.path, order.id).unlink(missing_ok=True)  # meant its last life
         self.engine.record(_spawned(one.order, call, self.teammates.name, one.worker.reach))
         self.running[order.id] = one
-        one.life = asyncio.create_task(one.live(self._ended), name=f"agent {order.id}")
+        one.start(self._ended)
         if one.is_background:
             self._leave_note(one)
         if self._watching is None or self._watching.done():
@@ -212,7 +219,7 @@ class Supervisor:
         if order.is_teammate:
             self.teammates.join(order)
         try:
-            worker = await self.hire(order)
+            worker = await self.create(order, self)
         except BaseException:
             if order.is_teammate:
                 self.teammates.leave(order)
@@ -231,8 +238,8 @@ class Supervisor:
         id = one.order.id
         self.slots.give_back()
         self.running.pop(id, None)
-        file = self._leave(id, wording.result(one.order, done, one.kept))
-        text = wording.shown(done, self.limits.output_chars, self.output_of(id), one.kept)
+        file = self._leave(id, notices.result(one.order, done, one.kept))
+        text = notices.shown(done, self.limits.output_chars, self.output_of(id), one.kept)
         with suppress(StoreError):  # a log that cannot be written learns of it on resume
             self.engine.record(
                 Ended(
@@ -263,15 +270,14 @@ class Supervisor:
         one = self.running.get(id)
         if one is None:
             return False
-        one.by_user = one.by_user or by_user
-        await one.stop()
+        await one.stop(by_user=by_user)
         return True
 
     async def report(self, engine: Engine) -> None:
         """A stage: tell the model of every end it does not know of, once."""
         for one in self.registry.unread():
             assert one.ended is not None
-            told = Text(text=wording.notice(one))
+            told = Text(text=notices.notice(one))
             engine.record(Said(content=(told,), hidden=True, mail=tells_of(one.ended)))
 
     async def next_news(self) -> bool:
@@ -287,7 +293,7 @@ class Supervisor:
     def lines(self) -> list[str]:
         """List those who run, and those whose report nobody has read."""
         return [
-            wording.line(one, self.running[one.id].doing if one.id in self.running else "")
+            notices.line(one, self.running[one.id].doing if one.id in self.running else "")
             for one in self.registry.known.values()
             if one.ended is None or one.is_unread
         ]
@@ -298,14 +304,14 @@ class Supervisor:
             if one.id in self.running:
                 continue
             done = read_back(self.log_of(one.id), since=one.spawned.at)
-            text = wording.shown(done, self.limits.output_chars, self.output_of(one.id))
+            text = notices.shown(done, self.limits.output_chars, self.output_of(one.id))
             file = self._leave(one.id, f"{done.text}\n") if done.text else ""
             self.engine.record(
                 Ended(agent=one.id, state=done.state, text=text, file=file, usage=done.usage)
             )
 
     def _leave_note(self, one: RunningAgent) -> None:
-        self._leave(one.order.id, wording.running_file(one.order, one.doing or "it has begun"))
+        self._leave(one.order.id, notices.running_file(one.order, one.doing or "it has begun"))
 
     def _leave(self, id: str, text: str) -> str:
         """Write an agent's file; one that cannot be written is not named."""
@@ -352,8 +358,8 @@ class Supervisor:
             await asyncio.wait({self._watching})
         if self.depth == 0:
             self.teammates.close()
-        if self.door is not None:
-            await self.door.close()
+        if self.mail_socket is not None:
+            await self.mail_socket.close()
 
 
 def stop_wish(log: Path, id: str) -> Path:

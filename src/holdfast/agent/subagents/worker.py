@@ -32,9 +32,7 @@ class AgentWorker:
     @property
     def reach(self) -> ToolReach:
         """The tools it has, those it could still load included, and its mode."""
-        mcp = self.agent.mcp
-        names = (*(tool.name for tool in self.agent.tools), *(mcp.names if mcp else ()))
-        return ToolReach(tools=names, mode=self.agent.gate.mode)
+        return ToolReach(tools=self.agent.toolkit.names, mode=self.agent.gate.mode)
 
     async def work(self, seen: Seen) -> Finish:
         """Work until nothing is left to do."""
@@ -59,11 +57,8 @@ class AgentWorker:
 
     async def progress(self) -> str:
         """Ask the model, on a fork without tools; nothing if it gives no line."""
-        ask = self.agent.engine.ask
-        if ask is None:
-            return ""
         try:
-            reply = await ask(ForkRequest(say=ASK, source="progress"))
+            reply = await self.agent.ask(ForkRequest(say=ASK, source="progress"))
         except Exception:  # noqa: BLE001 - a line that cannot be had stops nobody
             return ""
         return taken(reply.text)

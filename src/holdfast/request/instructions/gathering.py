@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.messages import Json
 from holdfast.request.instructions.markdown import imports_in, without_comments
 from holdfast.request.instructions.places import (
     AFTER_A_PATH,
@@ -26,8 +27,8 @@ from holdfast.request.instructions.places import (
     spellings,
 )
 from holdfast.request.instructions.reading import Unusable, read_text
+from holdfast.tools import front_matter
 from holdfast.tools.globs import glob_expression
-from holdfast.tools.skills import front_matter
 
 NAMED = 5
 """Of files that were left out: enough to see which they are."""
@@ -243,8 +244,8 @@ class _Gatherer:
         except Unusable as reason:
             self.notices.append(f"{path} is not used as instructions: {reason}")
             return None
-        fields, body = front_matter(text) if candidate.base else ({}, text)
-        patterns = _patterns(fields.get("paths", ""))
+        fields, body = front_matter.parse(text) if candidate.base else ({}, text)
+        patterns = _patterns(fields.get("paths"))
         if not self._is_wanted(candidate, patterns):
             del self._found[path]  # another file touched later may want it
             return None
@@ -297,7 +298,11 @@ class _Gatherer:
         yield node
 
 
-def _patterns(written: str) -> tuple[str, ...]:
+def _patterns(written: Json) -> tuple[str, ...]:
     """Read the `paths` of a rule: one pattern, or several with commas or as a list."""
-    parts = re.split(r"(?:^|\s)-\s+|,(?![^{]*\})", written.strip("[]"))
+    if isinstance(written, list):
+        written = ",".join(map(str, written))
+    else:
+        written = str(written or "").strip("[]")
+    parts = re.split(r"(?:^|\s)-\s+|,(?![^{]*\})", written)
     return tuple(part.strip().strip("\"'") for part in parts if part.strip())

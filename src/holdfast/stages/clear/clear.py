@@ -55,10 +55,10 @@ class Clearing:
         `forget` is given each path whose text the model no longer has before it, `tell` the
         line for the user. Agents beside the main conversation leave the provider's cache alone.
         """
-        self.describe = describe
-        self.forget = forget
-        self.tell = tell
-        self.is_main = is_main
+        self._describe = describe
+        self._forget = forget
+        self._tell = tell
+        self._is_main = is_main
         self._stock: Candidates | None = None
         self._tally = CallStats()
         self._lines = PlaceholderLines()
@@ -66,10 +66,6 @@ class Clearing:
         """The last answer whose word on what the provider cleared was taken in."""
         self._refused = 0.0
         """What a batch weighed when clearing it was found not to pay."""
-
-    def attach(self, engine: Engine) -> None:
-        """Let it run before each of an engine's calls, after the stages that are there."""
-        engine.stages = (*engine.stages, self)
 
     async def __call__(self, engine: Engine) -> None:
         """Clear what is due before the next call."""
@@ -98,7 +94,7 @@ class Clearing:
         if self._stock is None:
             memory = str(engine.log.path.parent / "memory")
             self._stock = Candidates(
-                describing(settings.also, lambda name: self.describe(name)),
+                describing(settings.also, self._describe),
                 smallest=max(settings.smallest_tokens, LONGEST_WEIGHT),
                 is_kept=lambda path: is_memory(path, memory),
             )
@@ -110,7 +106,7 @@ class Clearing:
         return self._stock
 
     def _standing(self, engine: Engine, stock: Candidates, now: Snapshot) -> CacheStanding:
-        is_able = takes_edits(engine.frame, engine.model) and self.is_main
+        is_able = takes_edits(engine.frame, engine.model) and self._is_main
         grown = abs(stock.heavy.weight - self._refused)
         return CacheStanding(
             can_move=may_move(engine),
@@ -131,8 +127,8 @@ class Clearing:
         for result in plan.batch.results:
             if result.id in gone and result.tool.kind == "read":
                 for path in result.paths:
-                    self.forget(path)
-        self.tell(entry.why)
+                    self._forget(path)
+        self._tell(entry.why)
 
     def _take_in_served(self, engine: Engine, stock: Candidates) -> bool:
         """Write down what the provider says it cleared on its side, if there is any news."""
@@ -140,7 +136,7 @@ class Clearing:
         if answer is None or answer.n <= self._served:
             return False
         self._served = answer.n
-        found = server_clears(engine.view, engine.frame, answer, self.describe)
+        found = server_clears(engine.view, engine.frame, answer, self._describe)
         found = shorter(found, self._lines, engine.view.history)
         if found:
             now = take_snapshot(engine, stock, self._tally)

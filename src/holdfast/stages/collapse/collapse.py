@@ -21,7 +21,7 @@ from holdfast.settings import CollapseSettings, Settings
 from holdfast.stages.collapse.spans import Span, counted_line, framed_line, runs, stretches
 from holdfast.stages.prefix_lock import drops_thinking, may_move
 from holdfast.turn.engine import Engine
-from holdfast.turn.fork import ForkRequest
+from holdfast.turn.fork import AskFork, ForkRequest
 from holdfast.view import View
 from holdfast.view.tokens import default_weights, weigh
 
@@ -49,14 +49,20 @@ def is_collapsing(settings: Settings) -> bool:
     return settings.collapse.on
 
 
-async def collapse(engine: Engine) -> None:
-    """Commit staged lines from the first line on; have better ones written from the second."""
-    limits = engine.settings.collapse
-    if not limits.on or not _is_past(engine, limits.commit_ratio) or not may_move(engine):
-        return
-    _commit(engine, plan_collapse(engine.view, _limits(engine), weigher(engine.model)))
-    if limits.write and _is_past(engine, limits.write_ratio):
-        await _write(engine)
+@dataclass(frozen=True, slots=True)
+class Collapse:
+    """The stage: commits staged lines from the first line on; from the second, `ask` has a
+    model write better ones."""
+
+    ask: AskFork | None = None
+
+    async def __call__(self, engine: Engine) -> None:
+        limits = engine.settings.collapse
+        if not limits.on or not _is_past(engine, limits.commit_ratio) or not may_move(engine):
+            return
+        _commit(engine, plan_collapse(engine.view, _limits(engine), weigher(engine.model)))
+        if self.ask is not None and limits.write and _is_past(engine, limits.write_ratio):
+            await _write(engine, self.ask)
 
 
 def drain(engine: Engine) -> bool:
@@ -175,14 +181,14 @@ def _commit(engine: Engine, plan: Iterable[Collapsed]) -> None:
         engine.record(line)
 
 
-async def _write(engine: Engine) -> None:
+async def _write(engine: Engine, ask: AskFork) -> None:
     """Have a fork write lines for whole stretches; what fails leaves a word and nothing else."""
     limits, weight = _limits(engine), weigher(engine.model)
     spans = plan_written(engine.view, limits, weight)
-    if not spans or engine.ask is None or _has_failed(engine.view.history):
+    if not spans or _has_failed(engine.view.history):
         return
     try:
-        reply = await engine.ask(ForkRequest(say=asking(spans, limits.line_chars), source=WHAT))
+        reply = await ask(ForkRequest(say=asking(spans, limits.line_chars), source=WHAT))
     except ModelError as error:
         engine.record(Failed(what=WHAT, error=str(error)))
         return

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from holdfast.errors import HoldfastError, ModelError, PromptTooLong, RequestRejected
 from holdfast.log.entries import Compacted, Failed, Framed, SpokenContent
+from holdfast.settings import Settings
 from holdfast.stages.collapse.collapse import drain, is_collapsing
 from holdfast.stages.compact.commit import recorded
 from holdfast.stages.compact.compose import Manner, compose
@@ -33,12 +34,14 @@ from holdfast.stages.compact.draft import (
 from holdfast.stages.compact.fallbacks import Fallbacks, MadeSummary
 from holdfast.stages.compact.from_notes import FromNotes
 from holdfast.stages.compact.hooks import Before, Blocked, CompactionHooks, Trigger
-from holdfast.stages.compact.prefetch import Prefetch
+from holdfast.stages.compact.prefetch import PREFETCH, Prefetch
 from holdfast.stages.compact.segment import Segment, partial_segment, whole_segment
 from holdfast.stages.compact.summary import SummaryKind
 from holdfast.stages.compact.thrash import Guard, is_thrashing, may_ask_models
 from holdfast.tools.describe import HISTORY
+from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine, Fullness
+from holdfast.turn.fork import AskFork
 from holdfast.view import View
 from holdfast.view.items import Spoken
 
@@ -68,20 +71,30 @@ class CompactRequest:
 class Compaction:
     """The stage: compacts by itself past the line, and when asked to."""
 
-    def __init__(self, around: CompactionHooks | None = None) -> None:
-        self.around = around or CompactionHooks()
-        self.ladder = Fallbacks()
-        self.notes: FromNotes | None = None
-        """Lets notes stand for history before anybody is asked."""
-        self._ahead = Prefetch()
+    def __init__(
+        self,
+        *,
+        ask: AskFork | None = None,
+        hooks: CompactionHooks | None = None,
+        from_notes: FromNotes | None = None,
+        background: Background | None = None,
+    ) -> None:
+        """Make the stage of one session.
+
+        Without `ask` no model is asked; `from_notes` lets notes stand for history first.
+        """
+        self.hooks = hooks or CompactionHooks()
+        self._ask = ask
+        self._fallbacks = Fallbacks(ask)
+        self._from_notes = from_notes
+        self._prefetch = Prefetch((background or Background()).job(PREFETCH))
         self._guard = Guard()
         self._refused_in = 0
-        """The message of the turn in which a hook's refusal was told."""
+        """The message of the turn in which a hook's refusal was reported."""
 
-    def attach(self, engine: Engine) -> None:
-        """Let it run before each of an engine's calls, after the stages that are there."""
-        engine.stages = (*engine.stages, self)
-        engine.can_make_room = engine.settings.compact.on and engine.settings.window.auto
+    def can_make_room(self, settings: Settings) -> bool:
+        """Whether a full window is compacted; without that it is the end of a session."""
+        return settings.compact.on and settings.window.auto
 
     async def __call__(self, engine: Engine) -> None:
         """Compact before the next call if the line is reached; prepare for it before that."""
@@ -96,7 +109,7 @@ class Compaction:
         may_ask = may_ask_models(engine.view.history)
         if is_thrashing(engine.view, settings):
             stopped = self._guard.stop(engine)
-            self.around.tell(stopped.said)
+            self.hooks.tell(stopped.said)
             if stopped.has_room:
                 return
             may_ask = False
@@ -113,15 +126,15 @@ class Compaction:
         turn = max(asked, default=0)
         if turn != self._refused_in or not turn:
             self._refused_in = turn
-            self.around.tell(f"not compacted: {refusal}")
+            self.hooks.tell(f"not compacted: {refusal}")
 
     def _waits(self, engine: Engine) -> bool:
         """Say whether compacting may wait until it must be."""
         return (
             is_collapsing(engine.settings)
             or is_taken_back(engine.view)
-            or self._ahead.waits(engine)
-            or (self.notes is not None and self.notes.waits(engine))
+            or self._prefetch.waits(engine)
+            or (self._from_notes is not None and self._from_notes.waits(engine))
         )
 
     async def recover(self, engine: Engine, error: ModelError) -> bool:
@@ -136,46 +149,46 @@ class Compaction:
             return True
         try:
             may_ask = may_ask_models(engine.view.history)
-            wish = CompactRequest(trigger="reactive", error=error, may_ask=may_ask)
-            await self.compact(engine, wish)
+            request = CompactRequest(trigger="reactive", error=error, may_ask=may_ask)
+            await self.compact(engine, request)
         except RequestRejected as failure:
             engine.record(Failed(what="compact", error=str(failure)))
             return False
         return True
 
-    async def compact(self, engine: Engine, wish: CompactRequest) -> Compacted:
+    async def compact(self, engine: Engine, request: CompactRequest) -> Compacted:
         """Replace history by a summary; raise, with nothing changed, where that cannot be."""
         began = time.monotonic()
-        draft = await self.draft(engine, wish)
+        draft = await self.draft(engine, request)
         frame = await self._renewed(engine)
-        return await self._install(engine, draft, wish, frame, time.monotonic() - began)
+        return await self._install(engine, draft, request, frame, time.monotonic() - began)
 
-    async def draft(self, engine: Engine, wish: CompactRequest) -> CompactionDraft:
+    async def draft(self, engine: Engine, request: CompactRequest) -> CompactionDraft:
         """Do everything but record it."""
-        line, manner = line_for(engine, wish.error), self._manner(engine, wish)
+        line, manner = line_for(engine, request.error), self._manner(engine, request)
         lowest = check_floor(engine, line)
-        noted, before = await self._noted(engine, wish, manner, line)
+        noted, before = await self._noted(engine, request, manner, line)
         if noted is not None:
             return noted
-        material = material_of(engine, _segment(engine, wish))
+        material = material_of(engine, _segment(engine, request))
         check_helps(engine, material, manner, line, lowest)
         since = len(engine.view.history)
         async with self._progress(engine):
-            is_plain = replace(wish, may_ask=True) == CompactRequest()
-            prepared = await self._ahead.take(engine) if is_plain else None
+            is_plain = replace(request, may_ask=True) == CompactRequest()
+            prepared = await self._prefetch.take(engine) if is_plain else None
             if prepared is not None:
                 material, since = material_of(engine, prepared.segment), prepared.since
                 made = MadeSummary(written=prepared.written, way="ahead")
             else:
-                before = before or await self._let(wish.trigger, wish.focus)
-                asked = asked_for(material, (wish.focus, *before.focus))
-                made = await self.ladder.climb(
+                before = before or await self._let(request.trigger, request.focus)
+                asked = asked_for(material, (request.focus, *before.focus))
+                made = await self._fallbacks.climb(
                     engine,
                     material,
                     asked,
-                    is_wished=wish.trigger == "manual",
-                    by_model=wish.by_model and wish.may_ask,
-                    error=wish.error,
+                    is_wished=request.trigger == "manual",
+                    by_model=request.by_model and request.may_ask,
+                    error=request.error,
                 )
             restored = await self._restored(engine, material.segment)
         composed = compose(material, made.written, manner)
@@ -186,22 +199,29 @@ class Compaction:
 
     async def make_ready(self, engine: Engine) -> None:
         """Have notes made ready to stand for history, for when the line is reached."""
-        if self.notes is not None:
-            await self.notes.make_ready(engine, self._manner(engine, CompactRequest()))
+        if self._from_notes is not None:
+            await self._from_notes.make_ready(engine, self._manner(engine, CompactRequest()))
 
     async def _noted(
-        self, engine: Engine, wish: CompactRequest, manner: Manner, line: int
+        self, engine: Engine, request: CompactRequest, manner: Manner, line: int
     ) -> tuple[CompactionDraft | None, Before | None]:
         """Let notes stand for history if they can; with what hooks said, if they were asked.
 
         Who wishes for something particular, a person or a hook, is not served by notes.
         """
-        if self.notes is None or wish.focus or wish.kind != "full" or not wish.by_model:
+        if (
+            self._from_notes is None
+            or request.focus
+            or request.kind != "full"
+            or not request.by_model
+        ):
             return None, None
-        draft = await self.notes.draft(engine, manner, line, must=wish.trigger == "reactive")
+        draft = await self._from_notes.draft(
+            engine, manner, line, must=request.trigger == "reactive"
+        )
         if draft is None:
             return None, None
-        before = await self._let(wish.trigger, wish.focus)
+        before = await self._let(request.trigger, request.focus)
         if before.focus:
             return None, before
         restored = await self._restored(engine, draft.material.segment)
@@ -209,7 +229,7 @@ class Compaction:
 
     async def _let(self, trigger: Trigger, focus: str) -> Before:
         """Ask the hooks; one of them may not let it happen."""
-        before = await self.around.before(trigger, focus)
+        before = await self.hooks.before(trigger, focus)
         if before.blocked:
             raise Blocked(before.blocked)
         return before
@@ -217,8 +237,8 @@ class Compaction:
     async def _restored(self, engine: Engine, segment: Segment) -> SpokenContent:
         """Gather what is shown again, and what hooks say to the session that begins anew."""
         try:
-            content = await self.around.restore(segment) if self._guard.restores else ()
-            return (*content, *await self.around.greet())
+            content = await self.hooks.restore(segment) if self._guard.restores else ()
+            return (*content, *await self.hooks.greet())
         except TROUBLE as error:
             engine.record(Failed(what="compact: restore", error=str(error)))
             return ()
@@ -226,7 +246,7 @@ class Compaction:
     async def _renewed(self, engine: Engine) -> Framed | None:
         """Have the frame made anew; nothing where it is as before."""
         try:
-            frame = await self.around.renew()
+            frame = await self.hooks.renew()
         except TROUBLE as error:
             engine.record(Failed(what="compact: frame", error=str(error)))
             return None
@@ -237,31 +257,31 @@ class Compaction:
         self,
         engine: Engine,
         draft: CompactionDraft,
-        wish: CompactRequest,
+        request: CompactRequest,
         frame: Framed | None,
         seconds: float,
     ) -> Compacted:
         """Record a draft and all that goes with it, then let others know."""
-        entry = recorded(engine, draft, wish.trigger, frame=frame, seconds=seconds)
-        self._ahead.drop(engine, "history was compacted without it")
-        self.around.tell(entry.why)
-        await self.around.after(entry)
+        entry = recorded(engine, draft, request.trigger, frame=frame, seconds=seconds)
+        self._prefetch.drop(engine, "history was compacted without it")
+        self.hooks.tell(entry.why)
+        await self.hooks.after(entry)
         return entry
 
     def _look_ahead(self, engine: Engine, full: Fullness) -> None:
         """Begin to have a summary written in the background once the lower line is reached."""
         settings = engine.settings.compact
-        if not (settings.ahead and settings.model) or engine.ask is None:
+        if not (settings.ahead and settings.model) or self._ask is None:
             return
-        if self.notes is not None and self.notes.serves(engine):
+        if self._from_notes is not None and self._from_notes.serves(engine):
             return
-        if self._ahead.is_under_way or is_collapsing(engine.settings):
+        if self._prefetch.is_under_way or is_collapsing(engine.settings):
             return
         segment = whole_segment(engine.view)
         if (
             full.used_tokens < settings.ahead_ratio * full.window.auto_tokens
             or segment is None
-            or self.ladder.is_broken(settings)
+            or self._fallbacks.is_broken(settings)
             or not may_ask_models(engine.view.history)
             or is_taken_back(engine.view)
         ):
@@ -271,17 +291,17 @@ class Compaction:
         async def write() -> MadeSummary:
             before = await self._let("auto", "")
             asked = asked_for(material, before.focus)
-            return await self.ladder.ahead(engine, asked, prefix)
+            return await self._fallbacks.prefetch(engine, asked, prefix)
 
-        self._ahead.begin(engine, asyncio.create_task(write()), segment)
+        self._prefetch.begin(engine, write(), segment)
 
-    def _manner(self, engine: Engine, wish: CompactRequest) -> Manner:
+    def _manner(self, engine: Engine, request: CompactRequest) -> Manner:
         return Manner(
             log=str(engine.log.path),
             has_history=any(tool.get("name") == HISTORY for tool in engine.frame.tools),
-            is_auto=wish.trigger != "manual",
-            is_autonomous=self.around.is_autonomous,
-            masked=self.around.masked,
+            is_auto=request.trigger != "manual",
+            is_autonomous=self.hooks.is_autonomous,
+            masked=self.hooks.masked,
         )
 
     @asynccontextmanager
@@ -292,7 +312,7 @@ class Compaction:
             began = time.monotonic()
             while True:
                 await asyncio.sleep(engine.settings.compact.progress_seconds)
-                self.around.progress(f"compacting, {time.monotonic() - began:.0f} s")
+                self.hooks.progress(f"compacting, {time.monotonic() - began:.0f} s")
 
         ticking = asyncio.create_task(tick())
         try:
@@ -302,7 +322,7 @@ class Compaction:
 
     def close(self) -> None:
         """Throw away what is being prepared."""
-        self._ahead.close()
+        self._prefetch.close()
 
 
 def is_taken_back(view: View) -> bool:
@@ -318,11 +338,11 @@ def is_taken_back(view: View) -> bool:
     )
 
 
-def _segment(engine: Engine, wish: CompactRequest) -> Segment:
+def _segment(engine: Engine, request: CompactRequest) -> Segment:
     """Choose what to cover; past the line a summary that stands alone may be told again, shorter."""
-    if wish.kind != "full":
-        return partial_segment(engine.view, wish.kind, wish.pivot)
-    segment = whole_segment(engine.view, again=wish.trigger != "manual")
+    if request.kind != "full":
+        return partial_segment(engine.view, request.kind, request.pivot)
+    segment = whole_segment(engine.view, again=request.trigger != "manual")
     if segment is None:
         is_done = any(isinstance(i, Spoken) and i.kind == "summary" for i in engine.view.items)
         raise NothingToCompact(

@@ -27,7 +27,7 @@ from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import Written
 from holdfast.stages.compact.writing import NoSummary, SummaryWriter, truncated
 from holdfast.turn.engine import Engine
-from holdfast.turn.fork import Prefix
+from holdfast.turn.fork import AskFork, Prefix
 from holdfast.view.items import render
 
 PIECE_CHARS_PER_TOKEN = 2
@@ -52,9 +52,10 @@ class MadeSummary:
 class Fallbacks:
     """Climbs down the rungs, and remembers how often all of them broke."""
 
-    def __init__(self) -> None:
+    def __init__(self, ask: AskFork | None = None) -> None:
+        self.ask = ask
         self.failures = 0
-        """How often in a row no rung of a model's held."""
+        """How often in a row every rung that needs a model failed."""
 
     def is_broken(self, settings: CompactSettings) -> bool:
         """Say whether models failed so often that none is asked any more by itself."""
@@ -76,11 +77,11 @@ class Fallbacks:
         known to be too long, and by how much.
         """
         settings = engine.settings.compact
-        if engine.ask is None or not settings.model or not by_model:
+        if self.ask is None or not settings.model or not by_model:
             return MadeSummary()
         if self.is_broken(settings) and not is_wished:
             return MadeSummary()
-        for name, way in _rungs(engine, _writer(engine, asked), material, error):
+        for name, way in _rungs(engine, self._writer(engine, asked), material, error):
             try:
                 async with asyncio.timeout(settings.rung_seconds):
                     made = await way()
@@ -95,22 +96,21 @@ class Fallbacks:
         self.failures += 1
         return MadeSummary()
 
-    async def ahead(self, engine: Engine, asked: str, prefix: Prefix) -> MadeSummary:
+    async def prefetch(self, engine: Engine, asked: str, prefix: Prefix) -> MadeSummary:
         """Have the summary written on a fork of what is sent now, for later; raise if it fails."""
-        written = await replace(_writer(engine, asked), retries=None).on_fork(prefix)
+        written = await replace(self._writer(engine, asked), retries=None).on_fork(prefix)
         self.failures = 0
         return MadeSummary(written=written, way="ahead")
 
-
-def _writer(engine: Engine, asked: str) -> SummaryWriter:
-    assert engine.ask is not None
-    return SummaryWriter(
-        ask=engine.ask,
-        model=engine.model,
-        able=capabilities(engine.model),
-        asked=asked,
-        window_tokens=engine.fullness().window.limit_tokens,
-    )
+    def _writer(self, engine: Engine, asked: str) -> SummaryWriter:
+        assert self.ask is not None
+        return SummaryWriter(
+            ask=self.ask,
+            model=engine.model,
+            able=capabilities(engine.model),
+            asked=asked,
+            window_tokens=engine.fullness().window.limit_tokens,
+        )
 
 
 def _rungs(

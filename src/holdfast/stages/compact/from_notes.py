@@ -56,8 +56,8 @@ class Ready:
 class FromNotes:
     """Lets one session's notes stand for its history."""
 
-    def __init__(self, noting: Notes) -> None:
-        self._noting = noting
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
         self._ready: Ready | None = None
 
     def serves(self, engine: Engine) -> bool:
@@ -65,13 +65,13 @@ class FromNotes:
         settings = engine.settings.notes
         if not settings.on or settings.stand_in == "off":
             return False
-        has_model = engine.ask is not None and engine.settings.compact.model
+        has_model = self._notes.ask is not None and engine.settings.compact.model
         return settings.stand_in == "always" or not has_model or fresh_cursor(engine) > 0
 
     def _may_serve_soon(self, engine: Engine) -> bool:
         """Say whether a model is at work on notes that would serve once they are there."""
         settings = engine.settings.notes
-        return settings.on and settings.stand_in != "off" and self._noting.is_asking
+        return settings.on and settings.stand_in != "off" and self._notes.is_asking
 
     def waits(self, engine: Engine) -> bool:
         """Say whether notes could serve and only the turn's thinking is in their way."""
@@ -94,7 +94,7 @@ class FromNotes:
         settings, since = engine.settings.notes, len(engine.view.history)
         if not (self.serves(engine) or self._may_serve_soon(engine)):
             return None
-        await self._noting.wait(settings.wait_seconds, settings.stale_seconds)
+        await self._notes.wait(settings.wait_seconds, settings.stale_seconds)
         if not self.serves(engine) or not (must or _may_keep(engine)):
             return None
         try:
@@ -122,7 +122,7 @@ class FromNotes:
 
     def _basis(self, engine: Engine) -> Basis:
         """See what there is: a model's notes up to their end, or the log up to its own."""
-        file, settings = self._noting.file(engine), engine.settings.notes
+        file, settings = self._notes.file(engine), engine.settings.notes
         page, last = file.read().page, last_whole(engine.view.items)
         judgement = Judgement(
             page=page.as_written(), file=str(file.path), section_tokens=settings.section_tokens

@@ -52,7 +52,7 @@ def _silent(line: str) -> None:
     """Tell nobody."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionHooks:
     """What whoever holds the session adds to its compactions."""
 

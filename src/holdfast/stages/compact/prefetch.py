@@ -7,7 +7,9 @@ it cost is said.
 """
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.log.entries import Failed, Framed, Redone, Spilled, Switched, Undone, ViewChange
 from holdfast.stages.compact.compose import Judged
@@ -15,10 +17,11 @@ from holdfast.stages.compact.draft import spent_in
 from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.segment import Segment, segment_before
 from holdfast.stages.prefix_lock import drops_thinking, may_move
+from holdfast.turn.background import Job
 from holdfast.turn.engine import Engine
 
-WHAT = "compact: ahead"
-"""What failures of this go by."""
+PREFETCH = "compact: ahead"
+"""The job, and the name of its failures in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,8 @@ class _UnderWay:
 class Prefetch:
     """The summary under way, if there is one."""
 
-    def __init__(self) -> None:
+    def __init__(self, job: Job) -> None:
+        self._job = job
         self._under_way: _UnderWay | None = None
 
     @property
@@ -50,8 +54,11 @@ class Prefetch:
         """Say whether one was begun and not yet taken or thrown away."""
         return self._under_way is not None
 
-    def begin(self, engine: Engine, task: "asyncio.Task[MadeSummary]", segment: Segment) -> None:
-        """Take note of a summary that is being written."""
+    def begin(
+        self, engine: Engine, write: Coroutine[Any, Any, MadeSummary], segment: Segment
+    ) -> None:
+        """Have a summary of this segment written in the background."""
+        task = self._job.run(write)
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._under_way = _UnderWay(task=task, last=segment.last, since=len(engine.view.history))
 
@@ -95,7 +102,7 @@ class Prefetch:
             said = str(error) or type(error).__name__
         else:
             return task.result()
-        engine.record(Failed(what=WHAT, error=said))
+        engine.record(Failed(what=PREFETCH, error=said))
         return None
 
     def _covered(self, engine: Engine, one: _UnderWay) -> Segment | None:
@@ -116,7 +123,7 @@ class Prefetch:
         one.task.cancel()
         spent = spent_in(engine.view.history[one.since :])
         cost = f"{spent.total_tokens:,} tokens" if spent else "nothing was paid yet"
-        engine.record(Failed(what=WHAT, error=f"thrown away ({cost}): {why}"))
+        engine.record(Failed(what=PREFETCH, error=f"thrown away ({cost}): {why}"))
 
     def close(self) -> None:
         """Stop what is under way; the session is over."""

@@ -10,6 +10,7 @@ entry and nothing else.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -30,9 +31,9 @@ from holdfast.stages.notes.keeping import last_whole
 from holdfast.stages.notes.merge import merged
 from holdfast.stages.notes.only import TOOLS, only
 from holdfast.stages.notes.page import NotesPage
-from holdfast.turn.background import Job
+from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine
-from holdfast.turn.fork import ForkReply, ForkRequest, Prefix
+from holdfast.turn.fork import AskFork, ForkReply, ForkRequest, Prefix
 from holdfast.view.items import Round
 
 SOURCE = "notes"
@@ -62,12 +63,22 @@ async def _nothing(engine: Engine) -> None:
 class Notes:
     """The notes of one session, and who is at work on them."""
 
-    def __init__(self) -> None:
-        self.can_edit = False
-        """The session's own tools can be run by a fork; a program's own loop runs its itself."""
-        self.updated: Callable[[Engine], Awaitable[None]] = _nothing
-        """Told after each update."""
-        self._engine: Engine | None = None
+    def __init__(
+        self,
+        *,
+        ask: AskFork | None = None,
+        can_edit: bool = False,
+        on_update: Callable[[Engine], Awaitable[None]] = _nothing,
+        background: Background | None = None,
+    ) -> None:
+        """Make the notes of one session.
+
+        A model writes them where `ask` reaches one and `can_edit` says that a fork can run the
+        session's own tools; a program with a loop of its own runs them itself.
+        """
+        self.ask = ask
+        self._can_edit = can_edit
+        self._on_update = on_update
         self._account: SessionAccount | None = None
         self._told: Mapping[str, str] = {}
         """What the engine last wrote, by heading."""
@@ -77,15 +88,10 @@ class Notes:
         self._calls = 0
         self._seen = 0
         """How many entries were looked at."""
-        self._job = Job(WHAT)
+        self._job = (background or Background()).job(WHAT)
         self._began = 0.0
         self._asks = False
         """What is under way asks a model."""
-
-    def attach(self, engine: Engine) -> None:
-        """Be offered an engine's answers."""
-        self._engine = engine
-        engine.offers = (*engine.offers, self.offered)
 
     def file(self, engine: Engine) -> NotesFile:
         """Give the file of a session's notes."""
@@ -103,7 +109,7 @@ class Notes:
         """Say whether a model is at work on the page."""
         return self.is_running and self._asks
 
-    def offered(self, engine: Engine) -> None:
+    def after_turn(self, engine: Engine) -> None:
         """Look at an answer, and begin an update if it is time."""
         if not engine.settings.notes.on or not _is_main(engine):
             return
@@ -134,11 +140,10 @@ class Notes:
         if (moment := self._moment(engine, engine.fullness().used_tokens)) is not None:
             await self._guarded(engine, moment)
 
-    def close(self) -> None:
-        """Stop what is under way; what the log says is still written down."""
+    def close(self, engine: Engine) -> None:
+        """Stop an update in progress; the engine's own lines are still brought up to date."""
         self._job.cancel()
-        engine = self._engine
-        if engine is None or self._before is None or not engine.settings.notes.on:
+        if self._before is None or not engine.settings.notes.on:
             return
         last = last_whole(engine.view.items)
         if last is None or last.id == self._before.cursor:
@@ -166,7 +171,7 @@ class Notes:
         item = last_whole(engine.view.items)
         if item is None:
             return None
-        asks = self.can_edit and engine.ask is not None and engine.settings.notes.model
+        asks = self._can_edit and self.ask is not None and engine.settings.notes.model
         listed = {str(tool.get("name")) for tool in engine.frame.tools}
         prefix = engine.prefix() if asks and listed.issuperset(TOOLS) else None
         return UpdatePoint(cursor=item.id, used_tokens=used_tokens, prefix=prefix)
@@ -188,13 +193,13 @@ class Notes:
         try:
             usage = await self._ask(engine, moment) if moment.prefix is not None else None
             self._note(engine, moment, usage)
-            await self.updated(engine)
+            await self._on_update(engine)
         except TROUBLE as error:
             _tell(engine, error)
 
     async def _ask(self, engine: Engine, moment: UpdatePoint) -> Usage | None:
         """Let a fork work on a draft, and take what it made of it; none if it made nothing."""
-        assert engine.ask is not None
+        assert self.ask is not None
         file, settings = self.file(engine), engine.settings.notes
         base = self._settled(engine, file.read().page)
         seen = file.begin_draft(base)
@@ -208,7 +213,7 @@ class Notes:
             prefix=moment.prefix,
         )
         try:
-            reply = await engine.ask(request)
+            reply = await self.ask(request)
         except HoldfastError as error:
             file.drop_draft()
             _tell(engine, error)
@@ -247,7 +252,7 @@ class Notes:
             sha256=sha256,
             usage=usage,
         )
-        engine.record(noted)
+        engine.report(noted)
         self._follow(engine.view.history)
 
     def _write_log(self, engine: Engine) -> tuple[str, int]:
@@ -298,8 +303,6 @@ def _is_at_rest(engine: Engine) -> bool:
 
 
 def _tell(engine: Engine, error: BaseException) -> None:
-    """Leave an entry; a session that is closed takes no more."""
-    try:
-        engine.record(Failed(what=WHAT, error=str(error) or type(error).__name__))
-    except StoreError:
-        return
+    """Leave an entry; a disk that takes none keeps the conversation from nothing."""
+    with suppress(StoreError, OSError):
+        engine.report(Failed(what=WHAT, error=str(error) or type(error).__name__))

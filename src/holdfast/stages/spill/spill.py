@@ -40,18 +40,13 @@ class Spilling:
 
 @dataclass(slots=True)
 class Spill:
-    """Layer 1 of one session; `attach` puts it to work."""
+    """Layer 1 of one session: `arrive` takes each result, `stage` runs before each call."""
 
     _repeats: Repeats = field(default_factory=Repeats)
     _refused: set[str] = field(default_factory=set)
     """Results that the disk would not take; they are not tried again."""
     _lying_bytes: int | None = None
     """What lies on disk by now; unknown until it was looked at."""
-
-    def attach(self, engine: Engine) -> None:
-        """Let an engine's results pass here as they come, and its messages before they go."""
-        engine.arrival = self.arrive
-        engine.stages = (self.stage, *engine.stages)
 
     def arrive(self, engine: Engine, ran: Ran) -> AnyEntry:
         """Let a result in, within its budget."""

@@ -52,6 +52,8 @@ class Decision:
 
     outcome: Literal["allow", "deny", "ask"]
     reason: str
+    by_user: bool = False
+    """The user was asked about this very call and refused it; a remembered no is not one."""
 
 
 def decide(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:

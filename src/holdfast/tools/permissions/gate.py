@@ -73,6 +73,11 @@ class Gate:
         """Whose agent this one is: it never lets more through than that gate would now."""
         self._denials: dict[bytes, Denial] = {}
 
+    def switch_mode(self, mode: Mode) -> Mode:
+        """Decide by another mode from now on; return the one before."""
+        before, self.mode = self.mode, mode
+        return before
+
     @property
     def denials(self) -> tuple[Denial, ...]:
         """What was turned down so far, oldest first."""
@@ -126,7 +131,8 @@ class Gate:
         )
         answer = await self._ask(question)
         if answer.choice == "no":
-            return Decision(outcome="deny", reason=answer.reason or "the user said no")
+            reason = answer.reason or "the user said no"
+            return Decision(outcome="deny", reason=reason, by_user=True)
         if answer.choice == "always" and suggestion is not None:
             self.rules = replace(self.rules, allow=(*self.rules.allow, suggestion))
         return Decision(outcome="allow", reason="the user said yes")

@@ -77,7 +77,7 @@ async def test_what_one_session_learns_the_next_one_knows(project, kept):
     """Extracted beside the first; in the second's prompt, and recalled with the question."""
     async with agent(project, LEARN) as one:
         await say(one, "we deploy on Tuesday nights, remember that for the releases")
-        assert one.told()[-1].startswith("remembered: deploys.md")
+        assert one.notices.take()[-1].startswith("remembered: deploys.md")
     memory = kept(lambda store: store.memory("deploys.md"))
     asked = next(e.n for e in entries(one, Said) if not e.hidden)
     assert memory.evidence == (f"{one.session.id}#{asked}",)
@@ -137,7 +137,7 @@ async def test_a_page_that_wants_to_be_remembered_waits_for_the_user(project, ke
     )
     async with agent(project, script) as one:
         await say(one, "look at that page")
-        assert "if you agree: evil.md" in one.told()[-1]
+        assert "if you agree: evil.md" in one.notices.take()[-1]
     assert kept(lambda store: store.versions()) == {}
     [waiting] = kept(lambda store: Inbox(store).waiting())
     assert (waiting.file, waiting.is_outside) == ("evil.md", True)
@@ -231,7 +231,7 @@ async def test_a_store_that_cannot_be_opened_does_not_stop_the_session(project):
     async with agent(project, "text: Hi.\n---\ntext: Nothing.") as one:
         events = await say(one, "hello there")
         assert events[-1].reason == "completed"
-        assert any("memories cannot be read" in line for line in one.told())
+        assert any("memories cannot be read" in line for line in one.notices.take())
 
 
 async def test_a_stale_source_is_said_with_the_memory(project, kept):

@@ -77,7 +77,7 @@ async def test_a_model_that_cannot_be_had_is_told_and_the_parents_answers(opened
     async with opened({"start now": CALL % ', "agent": "other"', "do it": "text: done"}) as agent:
         await told(agent)
         assert [entry.state for entry in entries(agent, Ended)] == ["completed"]
-        assert any("no-such-model" in line for line in agent.told())
+        assert any("no-such-model" in line for line in agent.notices.take())
 
 
 async def test_an_agent_has_a_memory_of_its_own(opened):
@@ -177,7 +177,7 @@ async def test_progress_is_told_while_it_works(opened):
         )
         assert "Running the command sleep" in agent.supervisor.lines()[0]
         await told(agent, "")
-        assert any("Running the command sleep" in line for line in agent.told())
+        assert any("Running the command sleep" in line for line in agent.notices.take())
         assert agent.supervisor.output_of(id).read_text().startswith("slept")
 
 

@@ -1,8 +1,9 @@
-"""When a session's agent dreams, and how: beside the conversation, alone, with a model or without.
+"""When a session dreams, and how: in the background, one at a time, with a model or without.
 
 At rest the gates are tried, cheapest first; whoever gets the lock dreams. A model dreams on the
 conversation's prefix where one may be asked and the session took in nothing from outside; what
-goes wrong with that is told, and the safe part is done without it. Stopped, it never happened.
+goes wrong with that is reported, and the safe part is done without it. A stopped dream changes
+nothing.
 """
 
 import asyncio
@@ -12,11 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
-from holdfast.agent.agent import Agent
-from holdfast.agent.background_permissions import judged_by
 from holdfast.errors import HoldfastError
-from holdfast.log.entries import AnyEntry, Dreamt, Failed
+from holdfast.log.entries import Dreamt, Failed
 from holdfast.memory.dream import DreamReport, Steps, dream
 from holdfast.memory.dreaming import Dreamer, dream_with
 from holdfast.memory.inbox import must_ask
@@ -26,11 +26,12 @@ from holdfast.memory.permit import memories_only
 from holdfast.memory.refusals import MemoryRefused
 from holdfast.memory.schedule import last_scan, note_scan, sessions_touched, time_to_dream
 from holdfast.memory.store import MemoryStore
+from holdfast.turn.background import Job
 from holdfast.turn.engine import Engine
-from holdfast.turn.fork import Prefix
+from holdfast.turn.fork import AskFork, Permit, Prefix
 
 DREAM = "dream"
-"""What the job, and its failures, go by."""
+"""The job, and the name of its failures in the log."""
 ASKED_FIRST = (
     "memory.consent is 'ask', and a model's dream would write what you have not seen; --dry-run"
     " shows it, and without --model only what is safe is done"
@@ -41,18 +42,23 @@ ASKED_FIRST = (
 class DreamJobs:
     """The dreams of one session."""
 
-    agent: Agent
-    opened: LazyStore
+    NAME: ClassVar = DREAM
+
+    engine: Engine
+    store: LazyStore
     repository: Path
+    ask: AskFork | None
+    unasked: Callable[[tuple[Path, ...]], Permit]
+    """Makes a permit for background work that may read these places besides the session's."""
+    job: Job
+    notify: Callable[[str], None]
     is_outside: Callable[[], bool]
-    leave: Callable[[AnyEntry], None]
     clock: Callable[[], float] = time.time
 
     def offer(self, engine: Engine) -> None:
         """Begin a dream if all gates are open."""
-        settings, place = engine.settings.dream, self.opened.place
-        job = self.agent.background.job(DREAM)
-        if not settings.on or not place.is_dir() or job.is_busy:
+        settings, place = engine.settings.dream, self.store.place
+        if not settings.on or not place.is_dir() or self.job.is_busy:
             return
         held = self._lock().look()
         touched: list[int] = []
@@ -60,7 +66,9 @@ class DreamJobs:
         def count(since: float) -> int:
             note_scan(place, self.clock())
             touched.append(
-                sessions_touched(engine.log.path.parent, since, current=self.agent.session.id)
+                sessions_touched(
+                    engine.log.path.parent, since, current=self.engine.log.header.session
+                )
             )
             return touched[0]
 
@@ -68,11 +76,11 @@ class DreamJobs:
             settings, now=self.clock(), held=held, scanned=last_scan(place), count_sessions=count
         )
         if verdict.is_open:
-            job.begin(partial(self._if_free, held, touched[0], engine.prefix()))
+            self.job.begin(partial(self._if_free, held, touched[0], engine.prefix()))
 
     async def stop(self) -> None:
         """End a dream that is under way; it then never happened."""
-        await self.agent.background.job(DREAM).stop()
+        await self.job.stop()
 
     async def _if_free(self, held: LockState, touched: int, prefix: Prefix) -> None:
         with contextlib.suppress(DreamBusy):  # another process was faster
@@ -87,39 +95,41 @@ class DreamJobs:
                 try:
                     report = await self._by_model(before.last, touched, steps, prefix=prefix)
                 except HoldfastError as error:
-                    self.leave(Failed(what=DREAM, error=f"{error}; it is done without a model"))
+                    self.engine.report(
+                        Failed(what=DREAM, error=f"{error}; it is done without a model")
+                    )
             if report is None:
                 report = await asyncio.to_thread(self._by_engine, steps)
-        self.leave(_dreamt(report))
+        self.engine.report(_dreamt(report))
         if report.commit is not None:
             undo = f"take it back: holdfast memory undo {report.commit.id}"
-            self.agent.notify(f"dreamt: {report.line} ({undo})")
+            self.notify(f"dreamt: {report.line} ({undo})")
         return report
 
-    async def wished(self, *, is_trial: bool) -> DreamReport:
-        """Let the model dream because the user wants it, whatever the gates say; errors are theirs."""
-        if not is_trial and must_ask(self.agent.engine.settings.memory, is_outside=False):
+    async def dream_now(self, *, is_trial: bool) -> DreamReport:
+        """Dream because the user asks for it, whatever the gates say; errors are raised."""
+        if not is_trial and must_ask(self.engine.settings.memory, is_outside=False):
             raise MemoryRefused(ASKED_FIRST)
         last = self._lock().look().last
-        logs = self.agent.engine.log.path.parent
-        touched = sessions_touched(logs, last, current=self.agent.session.id)
+        logs = self.engine.log.path.parent
+        touched = sessions_touched(logs, last, current=self.engine.log.header.session)
         if is_trial:
             return await self._by_model(last, touched, self._steps(), is_trial=True)
         with self._lock().hold(is_by_hand=True):
             report = await self._by_model(last, touched, self._steps())
-        self.leave(_dreamt(report))
+        self.engine.report(_dreamt(report))
         return report
 
     def _steps(self) -> Steps:
         """Begin to keep the last steps, for whoever looks on."""
-        steps = Steps(most=self.agent.engine.settings.dream.steps_shown)
-        self.agent.background.job(DREAM).steps = steps.done
+        steps = Steps(most=self.engine.settings.dream.steps_shown)
+        self.job.show(steps.done)
         return steps
 
     def _may_ask(self) -> bool:
         """Say whether a model may dream here: unasked, and not steered by strangers' words."""
-        engine = self.agent.engine
-        is_wanted = engine.settings.dream.by == "model" and engine.ask is not None
+        engine = self.engine
+        is_wanted = engine.settings.dream.by == "model" and self.ask is not None
         return is_wanted and not must_ask(engine.settings.memory, is_outside=self.is_outside())
 
     async def _by_model(
@@ -132,13 +142,13 @@ class DreamJobs:
         is_trial: bool = False,
     ) -> DreamReport:
         """Let the model dream."""
-        engine = self.agent.engine
-        assert engine.ask is not None, "an agent has a model"
+        engine = self.engine
+        assert self.ask is not None, "a dream with a model has one to ask"
         logs = engine.log.path.parent
-        permit = memories_only(judged_by(self.agent, (logs,)))
+        permit = memories_only(self.unasked((logs,)))
         return await dream_with(
-            Dreamer(ask=engine.ask, permit=permit, logs=logs, prefix=prefix),
-            self.opened.store(),
+            Dreamer(ask=self.ask, permit=permit, logs=logs, prefix=prefix),
+            self.store.store(),
             engine.settings.dream,
             repository=self.repository,
             since=since,
@@ -149,13 +159,13 @@ class DreamJobs:
 
     def _by_engine(self, steps: Steps) -> DreamReport:
         """Dream without a model, in a thread and so on a connection of its own."""
-        settings = self.agent.engine.settings
-        with MemoryStore(self.opened.place, settings.memory, clock=self.clock) as store:
+        settings = self.engine.settings
+        with MemoryStore(self.store.place, settings.memory, clock=self.clock) as store:
             return dream(store, settings.dream, repository=self.repository, steps=steps)
 
     def _lock(self) -> DreamLock:
-        stale_seconds = self.agent.engine.settings.dream.stale_minutes * 60
-        return DreamLock(self.opened.place, stale_seconds=stale_seconds, clock=self.clock)
+        stale_seconds = self.engine.settings.dream.stale_minutes * 60
+        return DreamLock(self.store.place, stale_seconds=stale_seconds, clock=self.clock)
 
 
 def _dreamt(report: DreamReport) -> Dreamt:

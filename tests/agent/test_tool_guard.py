@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.agent.background_permissions import judged_by
 from holdfast.agent.build import build_agent
 from holdfast.messages import ToolUse
 from holdfast.models.scripted import ScriptedModel
@@ -24,9 +23,8 @@ async def agent(project, mode="ask"):
 
 
 async def judge(opened, name, readable=(), **given):
-    return await judged_by(opened, readable)(
-        ToolUse(id="t", name=name, input=given), tool_named(name)
-    )
+    permit = opened.parts.guard.unasked(readable)
+    return await permit(ToolUse(id="t", name=name, input=given), tool_named(name))
 
 
 @pytest.mark.parametrize("mode", ["ask", "plan", "bypass"])

@@ -11,7 +11,6 @@ from dataclasses import replace
 import pytest
 
 from holdfast.agent.build import build_agent
-from holdfast.agent.memory_jobs import dreams_of
 from holdfast.log.entries import Dreamt, Failed, Forked
 from holdfast.memory.commits import MemoryChange
 from holdfast.memory.lock import DreamLock
@@ -63,8 +62,8 @@ def settings(consent="write", **dream):
 
 
 @asynccontextmanager
-async def agent(project, script, **dream):
-    model = ScriptedModel(script, name=MODEL)
+async def agent(project, script, *, kind=ScriptedModel, **dream):
+    model = kind(script, name=MODEL)
     opened = await build_agent(model, directory=project, mode="bypass", settings=settings(**dream))
     try:
         yield opened
@@ -86,7 +85,9 @@ async def test_without_a_model_the_safe_part_is_done(project):
     async with agent(project, "text: Hello.", by="engine") as one:
         await say(one)
         await one.background.drain(10.0)
-        assert one.told()[-1].startswith("dreamt: 1 merged (take it back: holdfast memory undo 2")
+        assert one.notices.take()[-1].startswith(
+            "dreamt: 1 merged (take it back: holdfast memory undo 2"
+        )
     [dreamt] = entries(one, Dreamt)
     assert (dreamt.by, dreamt.merged, dreamt.commit, dreamt.usage) == ("engine", 1, "2", None)
     assert len(stored(project)) == 1
@@ -122,7 +123,7 @@ async def test_where_consent_is_asked_for_no_model_dreams(project):
         await say(one)
         await one.background.drain(10.0)
         with pytest.raises(MemoryRefused, match="--dry-run"):
-            await dreams_of(one).wished(is_trial=False)
+            await one.dream(is_trial=False)
     assert (entries(one, Dreamt)[0].by, entries(one, Forked)) == ("engine", [])
     assert len(stored(project)) == 1
 
@@ -159,13 +160,9 @@ async def test_the_fork_may_read_the_sessions_and_no_other_files(project, tmp_pa
 
 async def test_killed_it_never_happened_and_the_lock_is_free(project):
     """The time of the last dream goes back to what it was."""
-    async with agent(project, f"{ANSWER}text: slow") as one:
-        gate = asyncio.Event()
-
-        async def hanging(request):
-            await gate.wait()
-
-        await say_with(one, hanging)
+    async with agent(project, f"{ANSWER}text: slow", kind=HangsAfterOne) as one:
+        await say(one)
+        await asyncio.sleep(0)
         assert one.background.job("dream").is_busy
         held = DreamLock(memory_directory(home(), project), stale_seconds=3_600).look()
         assert held.pid == os.getpid()
@@ -176,11 +173,14 @@ async def test_killed_it_never_happened_and_the_lock_is_free(project):
     assert stored(project) == ["a.md", "b.md"]
 
 
-async def say_with(opened, ask):
-    """Let forks be answered by somebody else."""
-    opened.engine.ask = ask
-    await say(opened)
-    await asyncio.sleep(0)
+class HangsAfterOne(ScriptedModel):
+    """Answers the conversation, and no fork of it."""
+
+    async def stream(self, request):
+        if self.requests:
+            await asyncio.Event().wait()
+        async for event in super().stream(request):
+            yield event
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""An agent's frame and instructions: made when a session begins, renewed after a compaction.
+
+Between the two only what must be true is declared anew: the list of tools that MCP has loaded, and
+sections that state why they change. Instructions near a file that was touched are said as messages.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.agent.hook_events import HookEvents
+from holdfast.agent.notices import Notices
+from holdfast.agent.toolkit import Toolkit
+from holdfast.log.entries import Framed, Said
+from holdfast.messages import Text
+from holdfast.request.frame import Framer, MadeFrame, make_frame, reframed, renew_frame
+from holdfast.request.instructions import (
+    Gathered,
+    LoadReason,
+    Nearby,
+    loaded_fields,
+    said,
+    sources,
+)
+from holdfast.request.prompt.sections import Volatile, servers_text, updated
+from holdfast.tools.mcp import McpTools
+from holdfast.turn.engine import Engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framing:
+    """Makes the frames of one agent's session."""
+
+    framer: Framer
+    toolkit: Toolkit
+    nearby: Nearby
+    hooks: HookEvents
+    notices: Notices
+
+    async def make(self) -> MadeFrame:
+        return await make_frame(self.framer, self.toolkit.definitions())
+
+    async def renew(self, engine: Engine) -> Framed:
+        """Read prompt and instructions again, for a view that begins anew."""
+        made = await renew_frame(self.framer, engine.frame)
+        await self.announce(made.gathered, "compact")
+        return made.frame
+
+    async def list_tools(self, engine: Engine) -> None:
+        """A stage: keep the frame's list of tools true; what MCP loaded is declared by a new frame."""
+        listed = self.toolkit.definitions()
+        changed = updated(engine.frame, self.framer.volatile)
+        if listed != engine.frame.tools or changed is not None:
+            engine.record(reframed(engine.frame, listed, changed))
+
+    async def bring_nearby(self, engine: Engine) -> None:
+        """A stage: say the instructions that lie near what was touched since the last call."""
+        self.nearby.follow(engine.view.history)
+        for touched, found in await asyncio.to_thread(self.nearby.due):
+            if found.parts:
+                text = Text(text=said(found.parts, "nested"))
+                engine.record(Said(content=(text,), hidden=True, sources=sources(found.parts)))
+            await self.announce(found, "nested", touched)
+
+    async def announce(
+        self, found: Gathered, reason: LoadReason, touched: Path | None = None
+    ) -> None:
+        """Let the user and the hooks know which instructions were read."""
+        self.notices.extend(found.notices)
+        for part in found.parts:
+            await self.hooks.fire("InstructionsLoaded", loaded_fields(part, reason, touched))
+
+
+def servers_section(mcp: McpTools) -> Volatile:
+    return Volatile(
+        name="mcp",
+        reason="servers come and go; a tool that is gone must not be offered, nor a new one kept back",
+        compute=lambda: servers_text(mcp.offers),
+    )

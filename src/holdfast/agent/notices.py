@@ -1,0 +1,42 @@
+"""Lines for the user: how the session was set up, what hooks and layers did.
+
+Each line reaches the listener at once where there is one, and is kept until taken otherwise.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+Listener: TypeAlias = Callable[[str], None]
+
+
+class Notices:
+    """What the user should know, in the order it came up."""
+
+    def __init__(self, listener: Listener | None = None, kept: Iterable[str] = ()) -> None:
+        self._listener = listener
+        self._kept = list(kept)
+
+    def listen(self, listener: Listener | None) -> None:
+        """Pass lines on from now on; with None, keep them."""
+        self._listener = listener
+
+    def add(self, line: str) -> None:
+        if self._listener is None:
+            self._kept.append(line)
+        else:
+            self._listener(line)
+
+    def extend(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.add(line)
+
+    def progress(self, line: str) -> None:
+        """Show that work goes on; of no use to someone who reads it later."""
+        if self._listener is not None:
+            self._listener(line)
+
+    def take(self) -> list[str]:
+        """Return the lines kept since the last time, each once."""
+        taken = list(dict.fromkeys(self._kept))
+        self._kept.clear()
+        return taken

@@ -1,0 +1,65 @@
+"""The tools of one agent: its own, and those of MCP servers that were loaded since."""
+
+from functools import partial
+
+from holdfast.messages import JsonObject
+from holdfast.stages.collapse.collapse import open_span
+from holdfast.tools.describe import Described, declared_by, description_of
+from holdfast.tools.history.history import History
+from holdfast.tools.history.tool import history_tool
+from holdfast.tools.mcp import McpTools
+from holdfast.tools.protocol import Tool
+from holdfast.turn.engine import Engine
+
+
+class Toolkit:
+    """Lists tools as requests do, and knows each by name."""
+
+    def __init__(
+        self,
+        tools: tuple[Tool, ...],
+        *,
+        engine: Engine,
+        known: dict[str, Tool],
+        mcp: McpTools | None = None,
+    ) -> None:
+        """Hold an agent's tools; `known`, every tool that may be called, grows as MCP loads."""
+        self.tools = tools
+        self.mcp = mcp
+        self._engine = engine
+        self._known = known
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The agent's tools, those it could still load included."""
+        return (*(tool.name for tool in self.tools), *(self.mcp.names if self.mcp else ()))
+
+    def definitions(self) -> tuple[JsonObject, ...]:
+        """List the tools as requests do, loaded MCP tools included."""
+        tools = self.tools
+        if self.mcp is not None:
+            tools = (*tools, self.mcp.search_tool, *self.mcp.loaded)
+        self._known.update((tool.name, tool) for tool in tools)
+        self._engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)
+        return tuple(tool.definition() for tool in tools)
+
+    def described(self, name: str) -> Described:
+        """Describe a tool: one of ours by what it declares, any other by its name."""
+        tool = self._known.get(name)
+        return declared_by(tool) if tool else description_of(name)
+
+
+def history_over(engine: Engine) -> Tool:
+    """Make the tool by which the model looks up what left its view."""
+    history = History(
+        lambda: engine.view.history,
+        directory=engine.directory,
+        session=engine.log.header.session,
+        settings=engine.settings.history,
+        shows=lambda n: engine.view.item_of(n) is not None,
+    )
+    return history_tool(
+        history,
+        window_tokens=lambda: engine.fullness().window.limit_tokens,
+        reopen=partial(open_span, engine),
+    )

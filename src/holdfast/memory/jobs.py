@@ -1,0 +1,198 @@
+"""Long-term memory in a session: its tool, its place in the prompt, what is recalled and learnt.
+
+Recall is a stage; extraction and dreams are background jobs that begin when a piece of work is
+done. Their reports reach the log through the engine. Nothing that goes wrong here ends a turn.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from holdfast.errors import HoldfastError
+from holdfast.log.entries import AnyEntry, Failed, Recalled, Remembered
+from holdfast.memory.choosing import choose_with
+from holdfast.memory.consent import ConsentedMemories
+from holdfast.memory.dream_jobs import DreamJobs
+from holdfast.memory.extract import Extraction
+from holdfast.memory.extraction_cursor import ExtractionCursor
+from holdfast.memory.lazy_store import LazyStore
+from holdfast.memory.paths import TEAM, memory_directory, team_directory
+from holdfast.memory.permit import memories_only
+from holdfast.memory.provenance import Seal
+from holdfast.memory.recall import Recall, Recollection
+from holdfast.memory.recall_stage import RecallStage
+from holdfast.memory.tool import memory_tool
+from holdfast.memory.untrusted_input import UntrustedInput, outside_below
+from holdfast.request.prompt.sections import memory_text
+from holdfast.tools.protocol import Tool
+from holdfast.turn.background import Background
+from holdfast.turn.engine import Engine
+from holdfast.turn.fork import AskFork, Permit, Prefix
+from holdfast.view.items import Round
+
+EXTRACT = "memory"
+"""The job, and the name of its failures in the log."""
+TROUBLE = (HoldfastError, OSError, sqlite3.Error)
+"""What a store that is damaged, locked or full may raise."""
+
+Unasked: TypeAlias = Callable[[tuple[Path, ...]], Permit]
+"""Makes a permit for background work that may read these places besides the session's."""
+
+
+@dataclass(slots=True, kw_only=True)
+class MemoryJobs:
+    """One session's memory."""
+
+    engine: Engine
+    root: Path
+    """Where the session works."""
+    home: Path
+    ask: AskFork | None
+    unasked: Unasked
+    background: Background
+    notify: Callable[[str], None]
+    learns: bool = False
+    """Memories are extracted and consolidated in the background."""
+    clock: Callable[[], float] = time.time
+    store: LazyStore = field(init=False)
+    dreams: DreamJobs = field(init=False)
+    stage: RecallStage = field(init=False)
+    _repository: Path = field(init=False)
+    _cursor: ExtractionCursor = field(default_factory=ExtractionCursor)
+    _untrusted: UntrustedInput = field(default_factory=UntrustedInput)
+    _recall: Recall | None = None
+    _rests: int = 0
+    """Ends of work since memories were last extracted."""
+
+    def __post_init__(self) -> None:
+        limits, team = self.engine.settings.memory, team_directory(self.root)
+        place = memory_directory(self.home, self.root, limits.directory)
+        self.store = LazyStore(place, team, limits)
+        self._repository = team.parents[len(TEAM.parts) - 1]
+        self.stage = RecallStage(self.recall)
+        self.stage.skip(self.engine.view.history)
+        self.dreams = DreamJobs(
+            engine=self.engine,
+            store=self.store,
+            repository=self._repository,
+            ask=self.ask,
+            unasked=self.unasked,
+            job=self.background.job(DreamJobs.NAME),
+            notify=self.notify,
+            is_outside=self.is_outside,
+            clock=self.clock,
+        )
+
+    def tool(self) -> Tool:
+        """Make the memory tool; what the user must consent to passes through the inbox."""
+        memories = ConsentedMemories(
+            open=self.store.store, by="agent", seal=self._seal, is_outside=self.is_outside
+        )
+        return memory_tool(memories, self.clock)
+
+    def section(self) -> str:
+        """Write the prompt's section on memory, with the index as it is now."""
+        try:
+            return memory_text(self.store.index())
+        except TROUBLE as error:
+            self.notify(f"memories cannot be read: {error}")
+            return ""
+
+    async def recall(self, asked: str) -> Recollection | None:
+        """Find what bears on a question and was not shown in this session before."""
+        if not self.store.has_any:
+            return None
+        self._recall = self._recall or self._recalling()
+        return await self._recall.recall(asked)
+
+    def _recalling(self) -> Recall:
+        """Continue where the log says that this session's recalls were."""
+        shown = [entry for entry in self.engine.view.history if isinstance(entry, Recalled)]
+        model = self.engine.settings.memory.recall_model
+        return Recall(
+            self.store.store(),
+            repository=self._repository,
+            team=self.store.team,
+            choose=choose_with(self.ask, model) if self.ask is not None and model else None,
+            shown_before=(name for entry in shown for name in entry.names),
+            bytes_before=sum(entry.bytes for entry in shown),
+            clock=self.clock,
+        )
+
+    def is_outside(self) -> bool:
+        """Whether this session, or an agent that worked for it, took in text from outside."""
+        by = self._untrusted.follow(self.engine.view.history)
+        return bool(by) or outside_below(self.engine.directory / "agents")
+
+    def after_turn(self, engine: Engine) -> None:
+        """Begin what is due once the work is done."""
+        self._cursor.follow(engine.view.history)
+        if not self.learns or self.ask is None or not _is_at_rest(engine):
+            return
+        try:
+            self._offer_extraction(engine)
+            self.dreams.offer(engine)
+        except TROUBLE as error:
+            engine.record(Failed(what=EXTRACT, error=str(error)))
+
+    def _offer_extraction(self, engine: Engine) -> None:
+        upto = self._cursor.last
+        stretch = self._cursor.stretch(upto)
+        if stretch is None:
+            return
+        if stretch.own:  # the agent saw to it itself
+            self._report(Remembered(cursor=upto, names=stretch.own, by="agent"))
+            return
+        self._rests += 1
+        if self._rests >= engine.settings.memory.extract_every:
+            self._rests = 0
+            work = partial(self._extract, upto, engine.prefix())
+            self.background.job(EXTRACT).begin(work)
+
+    async def _extract(self, upto: int, prefix: Prefix) -> None:
+        """Look through what is unread up to a message, on the conversation as it was there."""
+        stretch = self._cursor.stretch(upto)
+        if stretch is None or self.ask is None:
+            return
+        extraction = Extraction(
+            open=self.store.store,
+            session=self.engine.log.header.session,
+            repository=self._repository,
+            ask=self.ask,
+            permit=memories_only(self.unasked(())),
+            is_outside=self.is_outside,
+            leave=self._report,
+            tell=self.notify,
+        )
+        await extraction.run(stretch, prefix)
+
+    def _report(self, entry: AnyEntry) -> None:
+        if isinstance(entry, Remembered):
+            self._cursor.pass_over(entry.cursor)
+        self.engine.report(entry)
+
+    async def close(self) -> None:
+        """Give jobs some time to finish; their reports reach the log before that ends."""
+        self.stage.stop()
+        seconds = self.engine.settings.memory.drain_seconds
+        for name in await self.background.drain(seconds):
+            self._report(Failed(what=name, error="it was stopped: the session ended"))
+        self.store.close()
+
+    def _seal(self) -> Seal:
+        """Say where memories come from that are written now."""
+        cursor = self._cursor.follow(self.engine.view.history)
+        stretch = cursor.stretch(cursor.last)
+        asked = stretch.asked if stretch else cursor.last
+        session = self.engine.log.header.session
+        return Seal(session=session, message=asked, repository=self._repository)
+
+
+def _is_at_rest(engine: Engine) -> bool:
+    """Whether the model has ended by itself, with nothing left to run."""
+    last = engine.view.items[-1] if engine.view.items else None
+    return isinstance(last, Round) and last.stop_reason == "end_turn" and engine.is_answered()
