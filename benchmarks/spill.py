@@ -88,7 +88,8 @@ async def replayed(files: Iterable[Path]) -> dict:
     for file in files:
         found["sessions"] += 1
         with tempfile.TemporaryDirectory() as name, open_transcript(file) as transcript:
-            engine = engine_in(Path(name))
+            spill = Spill()
+            engine = engine_in(Path(name), spill)
             came: dict[int, Ran] = {}
             for entry in transcript.entries:
                 if isinstance(entry, Ran):

@@ -287,10 +287,10 @@ async def test_what_the_server_cleared_is_told_with_tokens_and_money_once(work):
     assert sum(int(f[1]) for f in figures) == last["cleared_tool_uses"]
     assert sum(int(f[2].replace(",", "")) for f in figures) == last["cleared_input_tokens"]
     assert all("each call costs $0.0" in line for line in one.told)
-    lines = len(told)
+    lines = len(one.told)
     for _ in range(3):
         await one.prepare()
-    assert len(told) == lines
+    assert len(one.told) == lines
 
 
 async def test_the_gauge_knows_what_the_server_cleared(work):

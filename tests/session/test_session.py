@@ -1,0 +1,221 @@
+"""A session by itself, for a program that has a loop of its own."""
+
+import pytest
+
+from holdfast import Session
+from holdfast.errors import ConfigError, ModelUnavailable, PromptTooLong, RequestRejected
+from holdfast.log import outbox
+from holdfast.log.entries import Compacted, Failed, Noted, Ran, Replied, Said, Switched
+from holdfast.messages import text_of
+from holdfast.models.scripted import ScriptedModel
+from holdfast.settings import ClearSettings, NotesSettings, Settings, WindowSettings
+from holdfast.turn.fork import ForkRequest
+
+MODEL = "claude-opus-4-6"
+SMALL = Settings(
+    window=WindowSettings(limit_tokens=20_000),
+    clear=ClearSettings(on=False),
+    notes=NotesSettings(on=False),
+)
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Open sessions, and close them."""
+    made = []
+
+    def open(**options):
+        made.append(Session.open(model=MODEL, system="Be kind.", directory=tmp_path, **options))
+        return made[-1]
+
+    yield open
+    for one in made:
+        one.close()
+
+
+def answer(text="yes", id="r1", use=None, used=10):
+    content = [{"type": "text", "text": text}, *([use] if use else [])]
+    return {
+        "id": id,
+        "role": "assistant",
+        "model": MODEL,
+        "content": content,
+        "stop_reason": "tool_use" if use else "end_turn",
+        "usage": {"input_tokens": used, "output_tokens": 2},
+    }
+
+
+USE = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "a.py"}}
+
+
+def _call(session, n):
+    use = USE | {"id": f"t{n}"}
+    return answer(id=f"r{n}", use=use, used=session.fullness().used_tokens)
+
+
+async def worked(session, n):
+    """A turn with one tool call and a long result."""
+    session.user(f"task {n}: look at module {n}")
+    await session.prepare()
+    await session.settle(_call(session, n))
+    session.tool_result(f"t{n}", f"line {n} of it\n" * 300)
+    await session.prepare()
+    await session.settle(answer(id=f"end{n}", used=session.fullness().used_tokens))
+
+
+def of(session, kind):
+    return [entry for entry in session.view.history if isinstance(entry, kind)]
+
+
+async def test_words_are_in_the_log_before_a_request_is_made(opened):
+    """And the request holds them."""
+    session = opened()
+    session.user("hello")
+    assert [text_of(entry.content) for entry in of(session, Said)] == ["hello"]
+    request = await session.prepare()
+    assert "hello" in str(request.kwargs["messages"][-1])
+
+
+async def test_there_is_nothing_to_prepare_before_somebody_spoke(opened):
+    """The error says what to call."""
+    with pytest.raises(RequestRejected, match=r"user\(\) or tool_result\(\)"):
+        await opened().prepare()
+
+
+async def test_an_answer_is_settled_once(opened):
+    """A caller that retries after a timeout may hand the same answer in twice."""
+    session = opened()
+    session.user("hello")
+    await session.prepare()
+    await session.settle(answer())
+    await session.settle(answer())
+    assert len(of(session, Replied)) == 1
+
+
+async def test_tool_results_among_a_users_blocks_are_results(opened):
+    """As a user message of the API has them."""
+    session = opened()
+    session.user("hello")
+    await session.prepare()
+    await session.settle(answer(use=USE))
+    session.user(
+        [
+            {"type": "tool_result", "tool_use_id": "t1", "content": "print(1)"},
+            {"type": "text", "text": "that is all"},
+        ]
+    )
+    assert [entry.content for entry in of(session, Ran)] == ["print(1)"]
+    assert [text_of(entry.content) for entry in of(session, Said)][-1] == "that is all"
+
+
+async def test_a_resumed_session_answers_what_a_dead_process_left_open(opened, tmp_path):
+    """A tool that may have run is called interrupted, and takes part in the next request."""
+    session = opened()
+    session.user("hello")
+    await session.prepare()
+    await session.settle(answer(use=USE))
+    session.engine.log.close()  # as a killed process leaves it
+    with Session.resume(session.id) as again:
+        [ran] = of(again, Ran)
+        assert ran.is_error and ran.tool_use_id == "t1"
+        assert (await again.prepare()).kwargs["messages"]
+
+
+async def test_a_resumed_session_takes_in_reports_that_waited(opened):
+    """What background work left when nobody held the log."""
+    session = opened()
+    session.user("hello")
+    session.close()
+    session.engine.report(Failed(what="notes", error="late"))
+    assert list((session.engine.directory / outbox.NAME).iterdir())
+    with Session.resume(session.id) as again:
+        assert [entry.error for entry in of(again, Failed)] == ["late"]
+        assert not list((again.engine.directory / outbox.NAME).iterdir())
+
+
+async def test_what_passes_is_waited_out_and_what_stays_is_raised(tmp_path):
+    """`failed` answers "retry", or raises one of our errors."""
+    waited = []
+
+    async def sleep(seconds):
+        waited.append(seconds)
+
+    with Session.open(model=MODEL, directory=tmp_path) as first:
+        log = first.engine.log
+        session = Session(first.engine, first.layers, sleep=sleep)
+        assert await session.failed(ModelUnavailable("overloaded")) == "retry"
+        assert len(waited) == 1
+        with pytest.raises(RequestRejected):
+            await session.failed(RequestRejected("no"))
+        with pytest.raises(KeyError):
+            await session.failed(KeyError("not ours"))
+        assert log.is_open
+
+
+async def test_an_overflow_is_recovered_from_once_in_a_turn(opened):
+    """By compacting, without a model if need be; the second one is the caller's."""
+    session = opened(settings=SMALL)
+    for n in range(8):
+        await worked(session, n)
+    session.user("and now?")
+    error = PromptTooLong("too long", needed_tokens=30_000, allowed_tokens=20_000)
+    assert await session.failed(error) == "retry"
+    assert of(session, Compacted)
+    with pytest.raises(PromptTooLong):
+        await session.failed(error)
+
+
+async def test_what_changes_the_view_is_told_in_a_line(opened):
+    """A program can show its user what happened to the context."""
+    told = []
+    session = opened(settings=SMALL, notify=told.append)
+    for n in range(12):
+        await worked(session, n)
+    assert of(session, Compacted)
+    assert any(line.startswith("compacted") for line in told)
+
+
+async def test_without_a_client_nobody_is_asked(opened):
+    """And with a model as the client, it is."""
+    assert opened().ask is None
+    session = opened(client=ScriptedModel("text: a summary", name=MODEL))
+    session.user("hello")
+    reply = await session.ask(ForkRequest(say="Sum up.", source="notes"))
+    assert reply.text == "a summary"
+
+
+def test_a_client_that_cannot_be_used_is_refused_before_a_log_is_made(tmp_path):
+    """The error says what would do."""
+    with pytest.raises(ConfigError, match="anthropic's or openai's SDK"):
+        Session.open(model=MODEL, directory=tmp_path, client=object())
+
+
+async def test_notes_are_kept_after_answers(opened):
+    """By the engine, where no model writes them."""
+    session = opened(settings=Settings(notes=NotesSettings(first_tokens=1)))
+    session.user("hello " * 50)
+    await session.prepare()
+    await session.settle(answer())
+    await session.layers.notes.wait(5, 60)
+    assert of(session, Noted)
+
+
+async def test_undo_and_redo_say_what_they_did(opened):
+    """A compaction is taken back and comes again."""
+    session = opened(settings=SMALL)
+    for n in range(4):
+        await worked(session, n)
+    before = session.view.messages()
+    entry = await session.compact("the tasks")
+    assert session.view.messages() != before
+    assert f"#{entry.n}" in session.undo()
+    assert session.view.messages() == before
+    assert f"#{entry.n}" in session.redo()
+
+
+def test_another_model_answers_from_here_on(opened):
+    """Its window is measured at once."""
+    session = opened()
+    full = session.switch("claude-sonnet-5-5", "cheaper")
+    assert [entry.model for entry in of(session, Switched)] == [MODEL, "claude-sonnet-5-5"]
+    assert full.window.limit_tokens > 0
