@@ -23,10 +23,11 @@ from holdfast.models.protocol import Model
 from holdfast.session import Session
 from holdfast.tools.context import ToolContext
 from holdfast.tools.permissions import Gate
+from holdfast.turn.abort import unless
 from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine, Fullness
 from holdfast.turn.fork import ForkReply, ForkRequest
-from holdfast.turn.loop import Loop, LoopEvent, Stopped, StopVerdict, budget_in, unless
+from holdfast.turn.loop import Loop, LoopEvent, Stopped, StopVerdict, budget_in
 
 
 @dataclass(slots=True, kw_only=True)

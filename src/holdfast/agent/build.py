@@ -36,7 +36,14 @@ from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import Layers, build_layers
 from holdfast.tools.context import PlanMode, ToolContext
 from holdfast.tools.mcp import McpServer, McpTools, load_servers
-from holdfast.tools.permissions import AskUser, Gate, Mode, load_permissions, trusted
+from holdfast.tools.permissions import (
+    AskUser,
+    Gate,
+    Mode,
+    SettingsSection,
+    load_permissions,
+    trusted,
+)
 from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from holdfast.tools.protocol import Tool
 from holdfast.tools.standard import STANDARD
@@ -73,12 +80,8 @@ async def build_agent(
     settings = settings or load_settings(directory)
     permissions, hooks = load_permissions(directory), load_hooks(directory)
     servers = load_servers(directory)
-    notices = Notices(
-        kept=(
-            f"{section.file} is not trusted yet and not used; `holdfast trust` shows it"
-            for section in (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
-        )
-    )
+    untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
+    notices = Notices(kept=map(_not_trusted, untrusted))
     spill = Spill()
     log = store.open(resume) if resume else store.create(directory=directory)
     engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
@@ -102,6 +105,10 @@ async def build_agent(
             has_memory=settings.memory.on and all(tool.name != MEMORY for tool in tools),
         )
     )
+
+
+def _not_trusted(section: SettingsSection) -> str:
+    return f"{section.file} is not trusted yet and not used; `holdfast trust` shows it"
 
 
 async def assemble(plan: Blueprint) -> Agent:

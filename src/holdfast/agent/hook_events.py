@@ -11,8 +11,8 @@ from holdfast.hooks import HookContext, Hooks, HookVerdict
 from holdfast.messages import JsonObject
 from holdfast.tools.context import ToolContext
 from holdfast.tools.permissions import Gate
+from holdfast.turn.abort import unless
 from holdfast.turn.engine import Engine
-from holdfast.turn.loop import unless
 
 
 class HookEvents:

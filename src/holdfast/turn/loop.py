@@ -11,10 +11,9 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 from holdfast.errors import (
-    Aborted,
     ContextOverflow,
     ModelError,
     ModelUnavailable,
@@ -27,9 +26,10 @@ from holdfast.models.protocol import Finished, Model, Reply
 from holdfast.models.retry import RETRIES, Retries, stream_with_retries
 from holdfast.models.steady import PATIENCE, Patience
 from holdfast.settings import LoopSettings
+from holdfast.turn.abort import unless, until
 from holdfast.turn.engine import AfterTurn, Engine, Stage
 from holdfast.turn.models import Models
-from holdfast.turn.round import Played, RoundEvent, ToolBegan, Toolbox, play, until
+from holdfast.turn.round import Played, RoundEvent, ToolBegan, Toolbox, play
 
 ContinueReason: TypeAlias = Literal[
     "next_turn",
@@ -81,8 +81,6 @@ class Stopped:
     """The last answer's text."""
     detail: str = ""
 
-
-T = TypeVar("T")
 
 LoopEvent: TypeAlias = RoundEvent | Continued | Stopped
 Recover: TypeAlias = Callable[[ModelError], Awaitable[bool]]
@@ -367,22 +365,6 @@ class Loop:
         detail = f"{fallback.name} answers from here on: {error}"
         fresh = replace(state, max_output_tokens=self._output_limit())
         return fresh, Continued(reason="model_switched", detail=detail)
-
-
-async def unless(abort: asyncio.Event, work: Awaitable[T]) -> T | None:
-    """Await `work`; return None if aborted first."""
-    doing, aborted = asyncio.ensure_future(work), asyncio.create_task(abort.wait())
-    try:
-        await asyncio.wait({doing, aborted}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        aborted.cancel()
-        if not doing.done():
-            doing.cancel()
-            await asyncio.wait({doing})
-    try:
-        return None if doing.cancelled() else doing.result()
-    except Aborted:
-        return None
 
 
 def _text(reply: Reply | None) -> str:

@@ -19,7 +19,7 @@ from collections.abc import (
     Mapping,
 )
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from msgspec import structs
 
@@ -145,31 +145,6 @@ async def play(
         ends_turn=runner.ends_turn,
         error=error,
     )
-
-
-async def until(
-    abort: asyncio.Event, events: AsyncIterator[RoundEvent]
-) -> AsyncGenerator[RoundEvent, None]:
-    """Pass events on until the user aborts; whatever ran is then stopped and answered."""
-    aborted = asyncio.create_task(abort.wait())
-    try:
-        while True:
-            coming = asyncio.ensure_future(anext(events, None))
-            try:
-                await asyncio.wait({coming, aborted}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                if not coming.done():
-                    coming.cancel()
-                    await asyncio.wait({coming})
-            if coming.cancelled():
-                return
-            event = coming.result()
-            if event is None:
-                return
-            yield event
-    finally:
-        aborted.cancel()
-        await cast(AsyncGenerator[RoundEvent, None], events).aclose()
 
 
 @dataclass(slots=True, eq=False)

@@ -25,6 +25,7 @@ from holdfast.models.steady import PATIENCE, Patience
 from holdfast.request.cache.monitor import CacheMonitor, SentCall, keep_diff
 from holdfast.request.cache.prefix_leader import PrefixLeader
 from holdfast.request.markers import CachedPrefix, Place
+from holdfast.turn.abort import until
 from holdfast.turn.fork.asking import (
     ForkEnd,
     ForkReply,
@@ -35,7 +36,7 @@ from holdfast.turn.fork.asking import (
 from holdfast.turn.fork.own import Own
 from holdfast.turn.fork.prefix import Prefix, joined
 from holdfast.turn.fork.tools import bounded
-from holdfast.turn.round import Played, RoundEvent, Toolbox, play, until
+from holdfast.turn.round import Played, RoundEvent, Toolbox, play
 from holdfast.view import View
 from holdfast.view.block_roles import speakable
 
