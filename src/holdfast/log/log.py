@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
@@ -25,6 +24,7 @@ from msgspec import Struct
 from holdfast.errors import LogLocked, NewerFormat, StoreError, TranscriptError
 from holdfast.log.entries import AnyEntry, measured
 from holdfast.messages import Json
+from holdfast.settings.files import PRIVATE_FILE, private_directory, write_new
 from holdfast.settings.lock import release_lock, take_lock
 
 VERSION = 1
@@ -188,7 +188,9 @@ class Log:
         _private_directory(path.parent)
         lock = _locked(path)
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = os.open(
+                path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, PRIVATE_FILE
+            )
         except OSError as error:
             release_lock(lock)
             raise _store_error(path, error) from error
@@ -320,23 +322,20 @@ def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
 
     It appears under its name only when it is complete: an import that is cut short leaves nothing.
     """
-    _private_directory(path.parent)
-    partial = path.with_suffix(".partial")
     count = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal count
+        yield _encoder.encode(header) + b"\n"
+        for entry in entries:
+            count += 1
+            yield _encoder.encode(entry) + b"\n"
+
+    _private_directory(path.parent)
     try:
-        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(_encoder.encode(header) + b"\n")
-            for entry in entries:
-                file.write(_encoder.encode(entry) + b"\n")
-                count += 1
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(partial, path)  # unlike a rename, this never replaces a log
+        write_new(path, lines(), mode=PRIVATE_FILE)
     except OSError as error:
         raise error if isinstance(error, StoreError) else _store_error(path, error) from error
-    finally:
-        with suppress(OSError):  # what went wrong before is what the user must hear
-            partial.unlink(missing_ok=True)
     return count
 
 
@@ -367,9 +366,7 @@ def _locked(path: Path) -> int:
 
 def _private_directory(path: Path) -> None:
     try:
-        missing = [place for place in (path, *path.parents) if not place.exists()]
-        for place in reversed(missing):  # one by one: made along the way, they would be open to all
-            place.mkdir(mode=0o700, exist_ok=True)
+        private_directory(path)
     except OSError as error:
         raise _store_error(path, error) from error
 

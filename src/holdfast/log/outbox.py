@@ -6,7 +6,6 @@ before a crash is known again. Only entries that change no view are let through.
 """
 
 import contextlib
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +24,7 @@ from holdfast.log.entries import (
     Recalled,
     Remembered,
 )
-from holdfast.settings.private import private_directory
+from holdfast.settings.files import write_private
 
 NAME = "outbox"
 UNREADABLE = ".unreadable"
@@ -42,16 +41,8 @@ def leave(directory: Path, entry: AnyEntry) -> Path:
     """Leave an entry for the log of the session whose directory this is."""
     if not isinstance(entry, LEFT):
         raise TypeError(f"{type(entry).__name__} is not a report; only a log's writer records it")
-    box = directory / NAME
-    private_directory(box)
-    path = box / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
-    unfinished = path.with_suffix(".unfinished")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(_encode(structs.replace(entry, at=entry.at or time.time())))
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    path = directory / NAME / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
+    write_private(path, _encode(structs.replace(entry, at=entry.at or time.time())))
     return path
 
 

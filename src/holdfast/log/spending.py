@@ -18,6 +18,7 @@ from holdfast.log.entries import AnyEntry, Forked, Replied
 from holdfast.messages import Usage
 from holdfast.models.prices import cost
 from holdfast.settings import BudgetSettings, home
+from holdfast.settings.files import PRIVATE_FILE, private_directory
 
 
 class Spent(Struct, frozen=True, kw_only=True):
@@ -107,10 +108,10 @@ class Budget:
     def _append(self, line: bytes) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
-            descriptor = os.open(self._today(), flags, 0o600)
+            descriptor = os.open(self._today(), flags, PRIVATE_FILE)
         except FileNotFoundError:
-            self.ledger.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(self._today(), flags, 0o600)
+            private_directory(self.ledger)
+            descriptor = os.open(self._today(), flags, PRIVATE_FILE)
         try:
             os.write(descriptor, line)
         finally:

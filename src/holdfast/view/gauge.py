@@ -14,6 +14,7 @@ import msgspec
 from holdfast.log.entries import AnyEntry, Replied
 from holdfast.messages.measure import NOTHING
 from holdfast.settings import home
+from holdfast.settings.files import write_private
 from holdfast.settings.project import slug
 from holdfast.view import View, folding
 from holdfast.view.items import Round
@@ -96,11 +97,7 @@ def load_calibration(model: str) -> Calibration:
 
 def save_calibration(calibration: Calibration) -> None:
     """Keep what was learnt, whole or not at all."""
-    place = _place(calibration.model)
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    partial = place.with_suffix(".partial")
-    partial.write_bytes(msgspec.json.encode(calibration))
-    partial.replace(place)
+    write_private(_place(calibration.model), msgspec.json.encode(calibration), is_synced=False)
 
 
 def _place(model: str) -> Path:
