@@ -79,14 +79,12 @@ def test_the_old_premium_depends_on_the_day():
     assert after.at_length(200_001).input == 5.0
 
 
-def test_multipliers_stack():
-    """Fast, batch and region multiply each other; fast only where it exists."""
+def test_fast_answers_cost_more_where_a_model_has_them():
+    """Elsewhere the price stays."""
     plain = cost("claude-opus-5", output_tokens=1_000)
-    all_three = cost(
-        "claude-opus-5", output_tokens=1_000, speed="fast", is_batch=True, is_us_only=True
-    )
-    assert plain is not None and all_three is not None
-    assert all_three.output == pytest.approx(plain.output * 2 * 0.5 * 1.1)
+    fast = cost("claude-opus-5", output_tokens=1_000, speed="fast")
+    assert plain is not None and fast is not None
+    assert fast.output == pytest.approx(plain.output * 2)
     assert cost("claude-sonnet-5", output_tokens=9, speed="fast") == cost(
         "claude-sonnet-5", output_tokens=9
     )

@@ -9,14 +9,16 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from holdfast.log.entries import AnyEntry, Forked, Replied
+from holdfast.log.answers import day_of, paid_calls
+from holdfast.log.entries import AnyEntry
 from holdfast.messages import Usage
-from holdfast.models.prices import cost
+from holdfast.models.prices import usage_cost
 from holdfast.settings import BudgetSettings, home
 from holdfast.settings.files import PRIVATE_FILE, private_directory
 
@@ -42,28 +44,13 @@ class Spent(Struct, frozen=True, kw_only=True):
         )
 
     def __add__(self, other: "Spent") -> "Spent":
-        return self._with(other, 1)
-
-    def __sub__(self, other: "Spent") -> "Spent":
-        return self._with(other, -1)
-
-    def _with(self, other: "Spent", times: int) -> "Spent":
         fields = self.__struct_fields__
-        return Spent(
-            **{name: getattr(self, name) + times * getattr(other, name) for name in fields}
-        )
+        return Spent(**{name: getattr(self, name) + getattr(other, name) for name in fields})
 
 
-def spent_on(model: str, usage: Usage) -> Spent:
-    """Price one answer; a model without a published price costs nothing here."""
-    priced = cost(
-        model,
-        uncached_tokens=usage.input_tokens,
-        read_tokens=usage.cache_read_tokens,
-        write_5m_tokens=usage.written_5m_tokens,
-        write_1h_tokens=usage.written_1h_tokens,
-        output_tokens=usage.output_tokens,
-    )
+def spent_on(model: str, usage: Usage, at: date | None = None) -> Spent:
+    """Price one call at a day's prices; a model without a published price costs nothing here."""
+    priced = usage_cost(model, usage, at)
     return Spent(
         usd=priced.total if priced else 0.0,
         input_tokens=usage.input_tokens,
@@ -75,17 +62,23 @@ def spent_on(model: str, usage: Usage) -> Spent:
 
 
 def spent_in(entries: Iterable[AnyEntry]) -> Spent:
-    """Sum up a log, forks included; an answer in pieces is paid for once, by its last usage."""
-    last: dict[str, Replied] = {}
+    """Add up what a log's answers and forks cost, each at the prices of its day."""
+    calls = paid_calls(entries)
+    return sum((spent_on(call.model, call.usage, day_of(call.at)) for call in calls), Spent())
+
+
+def read_ledger(file: Path) -> Spent:
+    """Add up a day's ledger; a line that a crash tore is left out."""
     total = Spent()
-    for entry in entries:
-        if isinstance(entry, Replied) and entry.usage:
-            last[entry.response_id] = entry
-        elif isinstance(entry, Forked):
-            total = total + spent_on(entry.model, entry.usage)
-    for entry in last.values():
-        assert entry.usage is not None
-        total = total + spent_on(entry.model, entry.usage)
+    try:
+        lines = file.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return total
+    for line in lines:
+        try:
+            total = total + msgspec.json.decode(line, type=Spent)
+        except msgspec.DecodeError:
+            continue
     return total
 
 
@@ -118,18 +111,8 @@ class Budget:
             os.close(descriptor)
 
     def day(self) -> Spent:
-        """Sum up today's ledger; a line that a crash tore is passed by."""
-        total = Spent()
-        try:
-            lines = self._today().read_bytes().split(b"\n")
-        except FileNotFoundError:
-            return total
-        for line in lines:
-            try:
-                total = total + msgspec.json.decode(line, type=Spent)
-            except msgspec.DecodeError:
-                continue
-        return total
+        """Add up what all sessions spent today."""
+        return read_ledger(self._today())
 
     def exhausted(self) -> str:
         """Name the limit that is reached, or nothing."""

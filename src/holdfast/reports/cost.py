@@ -10,13 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import msgspec
-
+from holdfast.log.answers import MAIN, UniqueAnswer, answers_of, day_of
 from holdfast.log.entries import AnyEntry, Forked, Said
-from holdfast.log.spending import Spent
+from holdfast.log.spending import Spent, read_ledger
 from holdfast.messages import Usage, text_of
-from holdfast.models.prices import Cost, cost
-from holdfast.reports.answers import MAIN, UniqueAnswer, answers_of, day_of
+from holdfast.models.prices import Cost, cost, usage_cost
 
 UNFINISHED = ("", "aborted", "broken")
 """What an answer that did not come to its end stopped for."""
@@ -116,9 +114,9 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
             said = text_of(entry.content) if isinstance(entry, Said) else ""
             turns.append(_Turn(len(turns) + 1, entry.n, said))
         if at in answers:
-            paid.append((_priced(answers[at], entry.at), MAIN, turns[-1]))
+            paid.append((_priced(answers[at]), MAIN, turns[-1]))
         elif isinstance(entry, Forked):
-            paid.append((_priced(entry, entry.at), entry.source, turns[-1]))
+            paid.append((_priced(entry), entry.source, turns[-1]))
     models: dict[str, CostItem] = {}
     sources: dict[str, CostItem] = {}
     for item, source, turn in paid:
@@ -145,17 +143,9 @@ def _dearest_first(items: dict[str, CostItem]) -> tuple[CostItem, ...]:
     return tuple(sorted(items.values(), key=lambda item: -item.cost.total))
 
 
-def _priced(answer: UniqueAnswer | Forked, at: float) -> CostItem:
-    day, tokens = day_of(at), _tokens(answer.usage)
-    paid = cost(
-        answer.model,
-        uncached_tokens=tokens.uncached,
-        read_tokens=tokens.read,
-        write_5m_tokens=tokens.write_5m,
-        write_1h_tokens=tokens.write_1h,
-        output_tokens=tokens.output,
-        at=day,
-    )
+def _priced(answer: UniqueAnswer | Forked) -> CostItem:
+    day, tokens = day_of(answer.at), _tokens(answer.usage)
+    paid = usage_cost(answer.model, answer.usage, day)
     bare = cost(answer.model, uncached_tokens=tokens.prompt, output_tokens=tokens.output, at=day)
     return CostItem(
         name=answer.model or "unknown model",
@@ -180,14 +170,5 @@ def _tokens(usage: Usage) -> Tokens:
 
 
 def spent_by_day(ledger: Path) -> dict[str, Spent]:
-    """Sum up each day's ledger, oldest first; a line that a crash tore is passed by."""
-    days: dict[str, Spent] = {}
-    for file in sorted(ledger.glob("*.jsonl")):
-        total = Spent()
-        for line in file.read_bytes().split(b"\n"):
-            try:
-                total = total + msgspec.json.decode(line, type=Spent)
-            except msgspec.DecodeError:
-                continue
-        days[file.stem] = total
-    return days
+    """Add up each day's ledger, oldest first."""
+    return {file.stem: read_ledger(file) for file in sorted(ledger.glob("*.jsonl"))}

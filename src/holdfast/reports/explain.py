@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from holdfast.log.answers import UniqueAnswer, all_answers, day_of
 from holdfast.log.entries import (
     AnyEntry,
     CacheBroke,
@@ -62,19 +63,21 @@ class ExplainedTurn:
 
 
 def explain(entries: Iterable[AnyEntry]) -> list[ExplainedTurn]:
-    """Tell a history turn by turn."""
-    teller = _Teller()
-    for entry in entries:
-        teller.take(entry)
-    return teller.turns
+    """Tell a history turn by turn; an answer in pieces belongs to the turn it began in."""
+    history = list(entries)
+    answers = all_answers(history)
+    reader = _Reader()
+    for at, entry in enumerate(history):
+        reader.take(entry)
+        if at in answers:
+            reader.pay(answers[at])
+    return reader.turns
 
 
-class _Teller:
+class _Reader:
     def __init__(self) -> None:
         self.turns: list[ExplainedTurn] = []
         self._view, self._follower = View(), Follower()
-        self._paid: dict[str, Spent] = {}
-        """What each answer cost so far: pieces repeat their usage."""
 
     def take(self, entry: AnyEntry) -> None:
         before = self._size()
@@ -89,14 +92,13 @@ class _Teller:
         turn.tokens_after = after
         match entry:
             case Replied():
-                self._answer(turn, entry)
+                turn.calls.update(use.name for use in entry.content if isinstance(use, ToolUse))
             case Ran(is_error=True):
                 turn.errors += 1
             case Forked(source=source):
-                turn.spent = turn.spent + spent_on(entry.model, entry.usage)
-                if source.startswith("agent:"):
-                    return  # its start and its end are told; its calls are in its own log
-                turn.acts.append(Act(n=entry.n, kind=kind_of(entry), text=told(entry)))
+                self._spend(entry)
+                if not source.startswith("agent:"):  # an agent's calls are in its own log
+                    turn.acts.append(Act(n=entry.n, kind=kind_of(entry), text=told(entry)))
             case Spawned() | Ended() | Noted():
                 turn.acts.append(Act(n=entry.n, kind=kind_of(entry), text=told(entry)))
             case (
@@ -107,15 +109,14 @@ class _Teller:
                     Act(n=entry.n, kind=kind_of(entry), text=told(entry), saved_tokens=saved)
                 )
 
+    def pay(self, answer: UniqueAnswer) -> None:
+        self.turns[-1].answers += 1
+        if answer.usage.total_tokens:
+            self._spend(answer)
+
+    def _spend(self, call: UniqueAnswer | Forked) -> None:
+        turn = self.turns[-1]
+        turn.spent = turn.spent + spent_on(call.model, call.usage, day_of(call.at))
+
     def _size(self) -> int:
         return self._follower.follow(self._view).size_tokens(self._view.total)
-
-    def _answer(self, turn: ExplainedTurn, entry: Replied) -> None:
-        turn.calls.update(block.name for block in entry.content if isinstance(block, ToolUse))
-        if entry.response_id not in self._paid:
-            turn.answers += 1
-        if entry.usage:
-            spent = spent_on(entry.model, entry.usage)
-            turn.spent = turn.spent + spent - self._paid.get(entry.response_id, Spent())
-            self._paid[entry.response_id] = spent
-        self._paid.setdefault(entry.response_id, Spent())

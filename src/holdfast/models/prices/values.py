@@ -35,10 +35,9 @@ class Prices:
                 return self._in(tier)
         return replace(self, tiers=())
 
-    def times(self, prompt: float, output: float) -> "Prices":
-        """Multiply the prompt's and the output's prices."""
+    def times(self, factor: float) -> "Prices":
         return self._in(
-            Tier(above_prompt_tokens=0, prompt_multiplier=prompt, output_multiplier=output)
+            Tier(above_prompt_tokens=0, prompt_multiplier=factor, output_multiplier=factor)
         )
 
     def _in(self, tier: Tier) -> "Prices":
