@@ -24,7 +24,7 @@ from holdfast.messages import (
     is_blank,
 )
 from holdfast.messages.measure import measure_content
-from holdfast.messages.rules import taken_at_its_word
+from holdfast.messages.rules import typed_block
 from holdfast.transcripts.writer import OfAnswer, OfResult, TranscriptWriter
 
 
@@ -75,7 +75,7 @@ class Dialogue:
     ) -> Iterator[AnyEntry]:
         """Write what came in on the user's side, the results in it first."""
         rest = []
-        for block in map(taken_at_its_word, content):
+        for block in map(typed_block, content):
             if isinstance(block, ToolResult):
                 yield self._ran(block, at, origin)
             else:
@@ -171,7 +171,7 @@ class Dialogue:
 
     def _claimed(self, block: Block) -> Block:
         """Give a tool use an id of its own."""
-        block = taken_at_its_word(block)
+        block = typed_block(block)
         if not isinstance(block, ToolUse):
             return block
         ours = block.id

@@ -22,7 +22,7 @@ from holdfast.messages import (
     ToolUse,
     block_to_wire,
 )
-from holdfast.messages.rules import is_malformed, taken_at_its_word
+from holdfast.messages.rules import is_malformed, typed_block
 
 
 def speakable(content: Iterable[Block]) -> SpokenContent:
@@ -36,14 +36,14 @@ def answerable(content: Iterable[Block]) -> AnswerContent:
 
 
 def _speakable(block: Block) -> Text | Image | Document | Opaque:
-    meant = taken_at_its_word(block)
+    meant = typed_block(block)
     if isinstance(meant, Text | Image | Document | Opaque) and not is_malformed(meant):
         return meant
     return _written_out(meant)
 
 
 def _answerable(block: Block) -> Text | Thinking | RedactedThinking | ToolUse | Opaque:
-    meant = taken_at_its_word(block)
+    meant = typed_block(block)
     if isinstance(meant, Image | Document):
         return Opaque(raw=block_to_wire(meant))
     if isinstance(meant, ToolResult) or is_malformed(meant):
