@@ -73,9 +73,8 @@ def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
 class Assembly:
     """The state of one answer while it streams in."""
 
-    def __init__(self) -> None:
-        self.request_id = ""
-        """What the provider calls this exchange; known once the headers are."""
+    def __init__(self, request_id: str = "") -> None:
+        self.request_id = request_id
         self._message: JsonObject = {}
         self._usage: JsonObject = {}
         self._open: dict[int, _Draft] = {}
@@ -84,7 +83,6 @@ class Assembly:
 
     @property
     def has_begun(self) -> bool:
-        """Say whether the provider accepted the request."""
         return bool(self._message)
 
     def feed(self, event: JsonObject) -> Sequence[Event]:

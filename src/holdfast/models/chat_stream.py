@@ -59,8 +59,8 @@ class _Call:
 class ChatAssembly:
     """The state of one chat answer while it streams in."""
 
-    def __init__(self) -> None:
-        self.request_id = ""
+    def __init__(self, request_id: str = "") -> None:
+        self.request_id = request_id
         self._id = ""
         self._model = ""
         self._speech: _Speech | None = None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import ConfigError, ModelError
 from holdfast.models.anthropic import AnthropicModel
 from holdfast.models.capabilities import Capabilities, capabilities
-from holdfast.models.extras import load
+from holdfast.models.connection import load_extra
 from holdfast.models.protocol import Event, Model, Request
 from holdfast.models.weights import find_weights, installed_path
 
@@ -60,25 +60,17 @@ class LocalModel:
             raise ConfigError(
                 f"{weights.name} is not installed; holdfast model install {weights.name}"
             )
-        self._name = name
+        self.name = name
         self._path = found
         self._engine = engine
         self._context_tokens = engine.context_tokens or weights.context_tokens
-        self._capabilities = _abilities(name, self._context_tokens, overrides)
-        self._runtime = load("xllamacpp", extra="local")
+        self.capabilities = _abilities(name, self._context_tokens, overrides)
+        self._runtime = load_extra("xllamacpp", extra="local")
         self._lock = asyncio.Lock()
         self._key = secrets.token_hex(16)
         """The server takes requests from us alone, not from every page a browser shows."""
         self._server: Any = None
         self._client: AnthropicModel | None = None
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         """Answer, starting the server if this is the first request."""
@@ -105,7 +97,7 @@ class LocalModel:
             if self._client is None:
                 self._server = await asyncio.to_thread(self._start)
                 self._client = AnthropicModel(
-                    self._name,
+                    self.name,
                     base_url=self._server.listening_address,
                     api_key=self._key,
                     timeout_seconds=READ_SECONDS,
@@ -115,7 +107,7 @@ class LocalModel:
     def _start(self) -> Any:
         params = self._runtime.CommonParams()
         params.model.path = str(self._path)
-        params.model_alias = {self._name.removeprefix(PREFIX)}
+        params.model_alias = {self.name.removeprefix(PREFIX)}
         params.n_ctx = self._context_tokens
         params.n_parallel = self._engine.slots
         params.cpuparams.n_threads = self._engine.threads

@@ -9,15 +9,8 @@ from collections.abc import Mapping
 from holdfast.errors import RequestRejected
 from holdfast.messages import Json, JsonObject, Text, ToolUse, content_from_wire, usage_from_wire
 from holdfast.models.assemble import parse_input
-from holdfast.models.chat_stream import usage_from_chat
+from holdfast.models.chat_stream import STOP_REASONS, usage_from_chat
 from holdfast.models.protocol import Reply
-
-_STOPS = {
-    "stop": "end_turn",
-    "length": "max_tokens",
-    "tool_calls": "tool_use",
-    "content_filter": "refusal",
-}
 
 
 def reply_from(response: object) -> Reply:
@@ -51,6 +44,7 @@ def _plain(response: object) -> JsonObject:
 
 def _from_chat(raw: JsonObject) -> Reply:
     choice = raw["choices"][0]
+    reason = str(choice.get("finish_reason"))
     message = choice["message"]
     content: list[Text | ToolUse] = []
     if message.get("content"):
@@ -64,6 +58,6 @@ def _from_chat(raw: JsonObject) -> Reply:
         response_id=str(raw.get("id") or ""),
         model=str(raw.get("model") or ""),
         content=tuple(content),
-        stop_reason=_STOPS.get(str(choice.get("finish_reason")), str(choice.get("finish_reason"))),
+        stop_reason=STOP_REASONS.get(reason, reason),
         usage=usage_from_chat(raw.get("usage") or {}),
     )

@@ -23,7 +23,7 @@ from holdfast.errors import (
     StreamBroken,
 )
 from holdfast.messages import Block, JsonObject, ToolUse, Usage, block_to_wire
-from holdfast.models.capabilities import Capabilities, capabilities
+from holdfast.models.capabilities import capabilities
 from holdfast.models.protocol import Event, Reply, Request, play
 from holdfast.models.script import ScriptedAnswer, read_script
 from holdfast.models.translate import ProviderFault, explain
@@ -43,8 +43,8 @@ class ScriptedModel:
         overrides: Mapping[str, object] | None = None,
     ) -> None:
         self._answers = read_script(script)
-        self._name = name
-        self._capabilities = capabilities(name, overrides)
+        self.name = name
+        self.capabilities = capabilities(name, overrides)
         self.requests: list[Request] = []
 
     @classmethod
@@ -58,14 +58,6 @@ class ScriptedModel:
             raise ConfigError(f"no script at {path}: {error.strerror}; check the path") from error
         return cls(script, name=f"scripted:{path}", overrides=overrides)
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         """Give the next answer of the script."""
         turn = len(self.requests)
@@ -75,7 +67,7 @@ class ScriptedModel:
         answer = self._answers[turn]
         if answer.error and not answer.blocks:
             await _fail(answer.error)
-        reply = _reply(answer, request, turn, self._name)
+        reply = _reply(answer, request, turn, self.name)
         length = 1 + 2 * len(answer.blocks) if answer.error else None
         for event in islice(play(reply), length):
             yield event
