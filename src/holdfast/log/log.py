@@ -57,8 +57,6 @@ class _Version(Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """A line that could not be read, and where."""
-
     line: int
     reason: str
     torn: bool
@@ -67,8 +65,6 @@ class Damage:
 
 @dataclass(slots=True, kw_only=True)
 class Loaded:
-    """A log as read: its header, its entries, and what was wrong with the file."""
-
     header: Header
     entries: list[AnyEntry] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
@@ -99,7 +95,6 @@ def load(path: Path) -> Loaded:
 
 
 def load_header(path: Path) -> Header:
-    """Read only the first line of a log."""
     with _opened(path) as file:
         return _header(path, file.readline(_HEADER_LIMIT_BYTES))
 
@@ -118,7 +113,6 @@ def _opened(path: Path) -> BufferedReader:
 
 
 def _header(path: Path, line: bytes) -> Header:
-    """Decode the first line, or say in one sentence why this is not a log of ours."""
     if not line:
         raise TranscriptError(path, "is empty; a log begins with a header line")
     try:
@@ -169,7 +163,7 @@ def _decode_chunk(chunk: bytes, first_line: int, loaded: Loaded) -> None:
 
 
 class Log:
-    """A log opened for writing. Make one with `create` or `open`."""
+    """A log open for writing. Make one with `create` or `open`."""
 
     def __init__(self, path: Path, loaded: Loaded, descriptor: int, lock: int) -> None:
         self.path = path
@@ -183,7 +177,7 @@ class Log:
 
     @classmethod
     def create(cls, path: Path, header: Header) -> Self:
-        """Begin a new log; one that exists already is never overwritten."""
+        """Create a log; an existing one is never overwritten."""
         path = path.resolve()
         _private_directory(path.parent)
         lock = _locked(path)
@@ -204,7 +198,7 @@ class Log:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open an existing log to go on with it; by whatever name, its lock is the same."""
+        """Open an existing log for writing; links to it share its lock."""
         path = path.resolve()
         load_header(path)  # says what is wrong before anything is put beside it
         lock = _locked(path)
@@ -223,11 +217,10 @@ class Log:
 
     @property
     def is_open(self) -> bool:
-        """Say whether entries are still taken."""
         return self._descriptor >= 0
 
     def append(self, entry: AnyEntry) -> AnyEntry:
-        """Give the entry its number, its time and its measure, write it, and return it as written."""
+        """Number, date and measure an entry, write it, and return it as written."""
         numbered = msgspec.structs.replace(
             measured(entry), n=self._next, at=entry.at or time.time()
         )
@@ -242,7 +235,7 @@ class Log:
         return numbered
 
     def sync(self) -> None:
-        """Force what was appended onto the disk itself."""
+        """Force what was appended onto the disk."""
         try:
             os.fsync(self._descriptor)
         except OSError as error:
@@ -262,7 +255,6 @@ class Log:
         self._syncing = _syncer.submit(os.fsync, self._descriptor)
 
     def close(self) -> None:
-        """Stop writing and let others."""
         if self._syncing is not None:
             wait([self._syncing])
         if self._descriptor >= 0:
@@ -282,7 +274,7 @@ class Log:
         self.close()
 
     def _begin(self, line: bytes) -> None:
-        """Write what must come before anything else, or let the log go."""
+        """Write a line, or close the log."""
         try:
             self._write(line)
         except StoreError:
@@ -290,7 +282,7 @@ class Log:
             raise
 
     def _write(self, line: bytes) -> None:
-        """Write a whole line or nothing: a line cut short by a full disk is taken back."""
+        """Write a whole line or nothing: a line cut short by a full disk is truncated away."""
         try:
             written = os.write(self._descriptor, line)
             if written != len(line):
@@ -302,7 +294,7 @@ class Log:
 
 
 def _mended(entry: AnyEntry) -> AnyEntry:
-    """Replace what no file can hold: halves of characters, as a cut or an odd file name leaves them."""
+    """Replace what no file can hold: half characters, as a cut or an odd file name leaves them."""
 
     def mend(value: Json) -> Json:
         if isinstance(value, str):
@@ -340,7 +332,7 @@ def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
 
 
 def branch_log(source: Path, path: Path, session: str, *, upto: int | None = None) -> int:
-    """Copy a log under a new id, up to and including entry `upto`; count what was copied."""
+    """Copy a log under a new id, up to and including entry `upto`; return the number of entries."""
     loaded = load(source)
     shared = [entry for entry in loaded.entries if upto is None or entry.n <= upto]
     header = msgspec.structs.replace(
@@ -355,7 +347,6 @@ def branch_log(source: Path, path: Path, session: str, *, upto: int | None = Non
 
 
 def _locked(path: Path) -> int:
-    """Take the writer's lock beside the log, or say who holds it."""
     try:
         return take_lock(path)
     except LogLocked:
@@ -372,7 +363,7 @@ def _private_directory(path: Path) -> None:
 
 
 def _store_error(path: Path, error: OSError) -> StoreError:
-    """Turn the disk's word into ours, with what to do about it."""
+    """Describe an `OSError` with what to do about it."""
     advice = {
         errno.ENOSPC: "free some space and try again; nothing written before is lost",
         errno.EDQUOT: "free some space and try again; nothing written before is lost",

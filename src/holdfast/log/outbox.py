@@ -49,7 +49,7 @@ def leave(directory: Path, entry: AnyEntry) -> Path:
 def take(
     directory: Path, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
 ) -> list[AnyEntry]:
-    """Record what was left, oldest first, each once; give what was new."""
+    """Record what was left, oldest first, each once; return what was new."""
     taken: list[AnyEntry] = []
     for path in _waiting(directory):
         entry = _read(path)
@@ -80,5 +80,5 @@ def _read(path: Path) -> AnyEntry | None:
 
 
 def _is_known(entry: AnyEntry, history: Sequence[AnyEntry]) -> bool:
-    """Look for an entry that was taken in before; it has kind and moment in common."""
+    """An entry that was recorded just before a crash has the same kind and time."""
     return any(one.at == entry.at and type(one) is type(entry) for one in reversed(history))

@@ -21,7 +21,7 @@ DAY_SECONDS = 86_400
 def plan_sweep(
     files: Sequence[Lying], settings: SpillSettings, now: float
 ) -> tuple[tuple[Lying, ...], tuple[Lying, ...]]:
-    """Choose what is too old, and then what is too much, the oldest first; the newest stays."""
+    """Choose what is too old, then what is too much, the oldest first; the newest stays."""
     days = settings.retention_days
     expired = [file for file in files if days and file.modified < now - days * DAY_SECONDS]
     rest = list(files[len(expired) :])
@@ -34,7 +34,7 @@ def plan_sweep(
 
 
 def sweep(results: Results, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
-    """Remove a session's bodies that are due, and give the entries that say so."""
+    """Remove a session's bodies that are due, and return the entries that say so."""
     expired, excess = plan_sweep(results.lying(), settings, now or time.time())
     cap = f"{settings.session_bytes / 1e6:,.0f} MB"
     swept = [
@@ -45,7 +45,7 @@ def sweep(results: Results, settings: SpillSettings, *, now: float | None = None
 
 
 def sweep_session(log: Path, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
-    """Sweep a session that nobody has open; its log says so and is as old as before."""
+    """Sweep a session that is not open; its log gets the entries and keeps its time."""
     results = Results(log.with_suffix(""))
     if not any(plan_sweep(results.lying(), settings, now or time.time())):
         return []

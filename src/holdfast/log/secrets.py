@@ -33,7 +33,7 @@ _BESIDE_KEY = re.compile(r"\s*(?:[\w-]+: .*|[\w+/=]{0,15})\s*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSecret:
-    """One secret: which rule knew it, and where it stands in the text."""
+    """Which rule matched, and where in the text."""
 
     rule: str
     start: int
@@ -41,7 +41,7 @@ class FoundSecret:
 
 
 def find_secrets(text: str) -> list[FoundSecret]:
-    """Say where secrets stand in a text, in order, none overlapping."""
+    """Return the secrets in a text, in order, none overlapping."""
     apart: list[FoundSecret] = []
     for one in sorted(_every(text), key=_told_best_first):
         if not apart or one.start >= apart[-1].end:
@@ -52,12 +52,12 @@ def find_secrets(text: str) -> list[FoundSecret]:
 
 
 def _told_best_first(found: FoundSecret) -> tuple[int, bool, int]:
-    """Of two names for one place the exact one is kept, then the longer."""
+    """Of two matches at one place the exact rule comes first, then the longer match."""
     return found.start, found.rule.startswith("generic"), -found.end
 
 
 def masked(text: str) -> str:
-    """Return the text with each secret replaced by the name of its rule."""
+    """Replace each secret by the name of its rule."""
     found = find_secrets(text)
     if not found:
         return text
@@ -78,7 +78,6 @@ class _Allowed:
     words: tuple[str, ...]
 
     def lets_pass(self, text: str, match: re.Match[str], secret: str) -> bool:
-        """Tell whether this is a known false alarm."""
         seen = secret
         if self.target == "match":
             lead = _NAME_BEFORE.search(text, max(0, match.start() - 50), match.start())
@@ -91,8 +90,6 @@ class _Allowed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rule:
-    """One pattern of the rule set, ready to be run."""
-
     name: str
     pattern: re.Pattern[str]
     keywords: tuple[str, ...]
@@ -102,7 +99,7 @@ class _Rule:
     allowed: tuple[_Allowed, ...]
 
     def matches(self, text: str, lowered: str) -> Iterator[re.Match[str]]:
-        """Yield what the pattern matches; where it begins with a keyword, only try there."""
+        """Yield matches; where a pattern begins with a keyword, try only there."""
         if not self.starts_at_keyword:
             yield from self.pattern.finditer(text)
             return
@@ -114,15 +111,13 @@ class _Rule:
                 place = lowered.find(keyword, place + 1)
 
     def place(self, match: re.Match[str]) -> tuple[int, int]:
-        """Say where the secret stands in a match: the named group, else the first that holds."""
+        """Return where the secret is in a match: the named group, else the first that matched."""
         groups = [self.group] if self.group else range(1, (match.re.groups or 0) + 1)
         return next((match.span(g) for g in groups if match[g]), match.span())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """The whole set, with all its keywords and what no rule may take for a secret."""
-
     rules: tuple[_Rule, ...]
     keywords: tuple[str, ...]
     breaks: Mapping[int, str]
@@ -149,7 +144,7 @@ def _every(text: str) -> Iterator[FoundSecret]:
 
 
 def _cut_keys(text: str) -> Iterator[FoundSecret]:
-    """Find private keys of which one edge is missing, as where somebody cut a text."""
+    """Find private keys of which one edge is missing because the text was cut."""
     edges = list(_KEY_EDGE.finditer(text)) if "PRIVATE KEY" in text else []
     for i, edge in enumerate(edges):
         before = edges[i - 1] if i else None
@@ -166,7 +161,7 @@ def _cut_keys(text: str) -> Iterator[FoundSecret]:
 
 
 def _key_chars(lines: Sequence[str]) -> int:
-    """Count the characters of leading lines that are of a key; none if there is no such line."""
+    """Count the characters of the leading lines that belong to a key; 0 if none do."""
     chars, of_key = 0, 0
     for line in lines:
         chars += len(line)
@@ -178,7 +173,7 @@ def _key_chars(lines: Sequence[str]) -> int:
 
 
 def _logins(text: str, rules: _Rules) -> Iterator[FoundSecret]:
-    """Find passwords in URLs; what the rules for `curl` let pass as a placeholder passes here."""
+    """Find passwords in URLs; what the rules for `curl` take for a placeholder passes here too."""
     if "://" not in text or "@" not in text:
         return
     from secretscreen import audit_pair
@@ -206,7 +201,6 @@ def _entropy(secret: str) -> float:
 
 @lru_cache(maxsize=1)
 def _load() -> _Rules:
-    """Read the rule set once, at the first use."""
     told = tomllib.loads(files("secretscreen").joinpath("gitleaks.toml").read_text("utf-8"))
     rules = tuple(_rule(one) for one in told["rules"] if "regex" in one and "path" not in one)
     keywords = tuple(sorted({keyword for rule in rules for keyword in rule.keywords}))
@@ -216,7 +210,7 @@ def _load() -> _Rules:
 
 
 def _rule(told: Mapping[str, Any]) -> _Rule:
-    """Translate one rule; a name before the value is looked up again where it matters."""
+    """Convert one rule; a name before the value is looked up again where it matters."""
     source = told["regex"].replace(LEAD, "", 1)
     return _Rule(
         name=told["id"],
@@ -243,7 +237,7 @@ def _compile(source: str) -> re.Pattern[str]:
 
 
 def _scoped(source: str) -> str:
-    """Rewrite flags in the middle of a pattern as a group up to the end of theirs."""
+    """Rewrite flags in the middle of a pattern as a group up to their end."""
     place = source.find("(?i)", 1)
     if place < 0:
         return source
@@ -265,7 +259,7 @@ def _scoped(source: str) -> str:
 
 
 def _starts_at(source: str, keywords: list[str]) -> bool:
-    """Tell whether each way to begin a match is to begin with a keyword."""
+    """Return whether every match of a pattern begins with a keyword."""
     rest = source.removeprefix("(?i)").removeprefix(r"\b").replace("(?-i:", "").lower()
     rest = re.sub(r"\[(\w)\1\]", r"\1", rest)
     if opened := re.match(r"(?:\(\?:|\()+", rest):

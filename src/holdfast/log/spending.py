@@ -24,8 +24,6 @@ from holdfast.settings.files import PRIVATE_FILE, private_directory
 
 
 class Spent(Struct, frozen=True, kw_only=True):
-    """Tokens and dollars, by what they were spent on."""
-
     usd: float = 0.0
     input_tokens: int = 0
     cache_read_tokens: int = 0
@@ -35,7 +33,6 @@ class Spent(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> int:
-        """All tokens, whatever they cost."""
         return (
             self.input_tokens
             + self.cache_read_tokens
@@ -91,7 +88,7 @@ class Budget:
     ledger: Path = field(default_factory=lambda: home() / "spent")
 
     def pay(self, model: str, usage: Usage) -> Spent:
-        """Count an answer, here and in the day's ledger."""
+        """Count a call for the session and in the day's ledger."""
         spent = spent_on(model, usage)
         self.session = self.session + spent
         # the newline comes first, so that a line torn by a crash spoils only itself
@@ -111,11 +108,11 @@ class Budget:
             os.close(descriptor)
 
     def day(self) -> Spent:
-        """Add up what all sessions spent today."""
+        """What all sessions spent today."""
         return read_ledger(self._today())
 
     def exhausted(self) -> str:
-        """Name the limit that is reached, or nothing."""
+        """Describe the limit that is reached; '' if none is."""
         found = _over("session", self.session, self.limits.max_usd, self.limits.max_tokens)
         if found or not (self.limits.max_usd_per_day or self.limits.max_tokens_per_day):
             return found

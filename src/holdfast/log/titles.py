@@ -23,7 +23,7 @@ _NOTED = re.compile(r"\A## Title\n(?:_[^\n]*_\n)?\s*(?:<!--[^\n]*-->\s*)?([^\n#<
 
 
 def title_of(path: Path) -> str:
-    """Find a session's title: in its notes, or near the ends of its log."""
+    """Find a session's title in its notes, or near the ends of its log."""
     if noted := _noted(path.with_suffix("") / NOTES):
         return _cut(noted)
     with path.open("rb") as file:
@@ -44,7 +44,6 @@ def title_of(path: Path) -> str:
 
 
 def _noted(path: Path) -> str:
-    """Read the title that notes give; nothing where there are none."""
     try:
         with path.open("rb") as file:
             found = _NOTED.match(file.read(END_BYTES).decode("utf-8", "replace"))

@@ -76,8 +76,6 @@ Content: TypeAlias = tuple[Block, ...]
 
 
 class Message(Struct, frozen=True, gc=False):
-    """One message as the API sees it."""
-
     role: Role
     content: Content
 
@@ -101,7 +99,7 @@ CLIENT_MARKS = frozenset({"cache_control"})
 
 
 def block_from_wire(raw: Json) -> Block:
-    """Make a frozen block of a provider's JSON; what cannot be typed survives as `Opaque`."""
+    """Return a provider's JSON as a block; what cannot be typed becomes `Opaque`."""
     if isinstance(raw, str):
         return Text(text=raw)
     if not isinstance(raw, dict):
@@ -139,7 +137,6 @@ def _checked(block: _Block) -> Block:
 
 
 def content_from_wire(raw: Json) -> Content:
-    """Make frozen content of a string, a list of blocks, or nothing."""
     if raw is None:
         return ()
     if isinstance(raw, str):
@@ -150,7 +147,6 @@ def content_from_wire(raw: Json) -> Content:
 
 
 def result_content_from_wire(raw: Json) -> ResultContent:
-    """Make a tool result's content: a string stays a string, blocks become blocks."""
     if raw is None:
         return ""
     if isinstance(raw, str):
@@ -167,7 +163,6 @@ def result_content_from_wire(raw: Json) -> ResultContent:
 
 
 def block_to_wire(block: Block) -> JsonObject:
-    """Give back the JSON object that a provider accepts for this block."""
     if isinstance(block, Opaque):
         return block.raw
     if isinstance(block, ToolResult):
@@ -192,22 +187,21 @@ def _result_to_wire(block: ToolResult) -> JsonObject:
 
 
 def message_to_wire(message: Message) -> JsonObject:
-    """Render one message for a request, keys in a fixed order."""
+    """Return a message for a request, keys in a fixed order."""
     return {"role": message.role, "content": [block_to_wire(block) for block in message.content]}
 
 
 def text_of(content: Content | ResultContent) -> str:
-    """Join what a person could read in this content."""
+    """Join the texts in this content."""
     if isinstance(content, str):
         return content
     return "\n".join(block.text for block in content if isinstance(block, Text))
 
 
 def is_blank(block: Block) -> bool:
-    """Say whether the API would call this block empty."""
+    """Return whether the API would call this block empty."""
     return isinstance(block, Text) and not block.text.strip()
 
 
 def is_thought(block: Block) -> bool:
-    """Say whether this block is reasoning rather than answer."""
     return isinstance(block, Thinking | RedactedThinking)

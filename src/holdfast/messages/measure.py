@@ -43,7 +43,7 @@ SYMBOL = bytes((WIDE[0] | FOREIGN[0],))
 
 
 def _class_of(byte: int) -> int:
-    """Name a UTF-8 byte's class; a byte inside a character has none, so each character begins a run."""
+    """Return a UTF-8 byte's class; bytes inside a character have none, so each character begins a run."""
     char = chr(byte)
     if byte >= 0x80:
         return _class_of_lead(byte) if byte >= 0xC0 else 0
@@ -55,7 +55,7 @@ def _class_of(byte: int) -> int:
 
 
 def _class_of_lead(byte: int) -> int:
-    """Name the class of a character outside ASCII by the first byte of it."""
+    """Return the class of a character outside ASCII by its first byte."""
     if 0xE3 <= byte <= 0xED:  # kana, CJK, Hangul
         return WIDE[0]
     if 0xC3 <= byte <= 0xE1:  # Latin with accents, Greek, Cyrillic, Arabic, Indic scripts
@@ -187,29 +187,26 @@ def _count(classes: bytes, is_ascii: bool) -> Measure:
 
 
 def measure_thinking(text: str, signature_chars: int = 0) -> Measure:
-    """Count a thought as the model keeps it, which its signature tells where the text is a summary."""
+    """Count a thought as the model keeps it; where the text is a summary, the signature tells its size."""
     kept_bytes = (signature_chars - SIGNATURE_FRAME_CHARS) * 3 // 4
     unseen = max(0, kept_bytes - len(text.encode("utf-8", "surrogatepass")))
     return measure_text(text) + Measure(unseen=unseen, blocks=1)
 
 
 def measure_call(name: str, input_json: str) -> Measure:
-    """Count a tool call: its name, its input as JSON, and the frame around them."""
     return measure_text(name + input_json) + _ONE_CALL
 
 
 def measure_json(value: JsonObject) -> Measure:
-    """Count a JSON value as a model would read it written out."""
     return measure_text(msgspec.json.encode(value).decode())
 
 
 def measure_result(text: str) -> Measure:
-    """Count a tool result that is a plain text, or a text that stands in for one."""
     return measure_text(text) + _ONE_RESULT
 
 
 def measure_content(content: Iterable[Block] | ResultContent) -> Measure:
-    """Count blocks; a bare string is taken for a tool result, which alone may be one."""
+    """Count blocks; a bare string is taken for a tool result."""
     if isinstance(content, str):
         return measure_result(content)
     total = NOTHING
@@ -219,7 +216,6 @@ def measure_content(content: Iterable[Block] | ResultContent) -> Measure:
 
 
 def measure_block(block: Block) -> Measure:
-    """Count one block with its frame."""
     match block:
         case Text(text=text):
             return measure_text(text) + _ONE_BLOCK

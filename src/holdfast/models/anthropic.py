@@ -42,8 +42,6 @@ _COUNTED = frozenset(
 
 
 class AnthropicModel(SdkModel):
-    """A model behind the Messages API."""
-
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         assembly: Assembly | None = None
         with translated(lambda: assembly is not None and assembly.has_begun):
@@ -126,7 +124,6 @@ def _reported(raw: JsonObject, response: Any, *, has_begun: bool) -> ModelError:
 
 
 async def _events(response: Any) -> AsyncIterator[JsonObject]:
-    """Decode server-sent events to JSON objects, as they come."""
     async for sse in load_extra("anthropic", extra="anthropic").AsyncStream.raw_events(response):
         if not sse.data:
             continue

@@ -40,8 +40,6 @@ _DELTA_FRAME = frozenset({"type", "delta", "usage"})
 
 @dataclass(slots=True)
 class _Draft:
-    """A block that is still coming in."""
-
     raw: JsonObject
     pieces: dict[str, list[str]] = field(default_factory=dict)
     """Text per field, joined once at the end: joining as it comes would be quadratic."""
@@ -60,7 +58,7 @@ class _Draft:
 
 
 def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
-    """Read a tool's input; text that is no JSON object is kept under `INVALID_INPUT`."""
+    """Parse a tool's input; text that is no JSON object is kept under `INVALID_INPUT`."""
     if not text.strip():
         return otherwise if isinstance(otherwise, dict) else {}
     try:
@@ -86,7 +84,7 @@ class Assembly:
         return bool(self._message)
 
     def feed(self, event: JsonObject) -> Sequence[Event]:
-        """Take one event of the wire and answer with what it completes."""
+        """Take one event of the wire and return the events it completes."""
         if self._has_finished:
             return ()
         match event:
@@ -105,7 +103,7 @@ class Assembly:
         return (Pulse(),)
 
     def end(self) -> Sequence[Event]:
-        """Finish the answer, which must be whole: the stream has nothing more to give."""
+        """Finish the answer; raise if it is not whole."""
         if self._has_finished:
             return ()
         if not self._message.get("stop_reason") or self._open:
@@ -203,7 +201,7 @@ def _given(fields: JsonObject | None) -> JsonObject:
 
 
 def _merge(draft: _Draft, delta: JsonObject) -> None:
-    """Apply a delta we may not know by its fields: text is appended, anything else replaces."""
+    """Apply an unknown delta by its fields: text is appended, anything else replaces."""
     for name, value in delta.items():
         if name == "type":
             continue

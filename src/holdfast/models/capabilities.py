@@ -74,7 +74,7 @@ class Capabilities:
 
 
 def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> Capabilities:
-    """Say what the named model can do; `overrides` replaces single fields by name."""
+    """Look up what a model can do; `overrides` replaces single fields by name."""
     name = canonical_name(model)
     found = _TABLE.get(name) or _guessed(name)
     if _is_long(model):
@@ -137,7 +137,7 @@ def _guess_family(name: str) -> Family:
 
 
 def _declare_everything(found: Capabilities) -> Capabilities:
-    """Add every server-side ability: the simulator has them all."""
+    """The simulator has every server-side ability."""
     return replace(
         found,
         family="simulator",

@@ -19,10 +19,9 @@ from holdfast.models.translate import translated
 
 
 class ThreadedAnthropic(AnthropicModel):
-    """The Messages API through a client that blocks."""
+    """The Messages API through a synchronous client."""
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Call in a thread and give the whole answer as events."""
         endpoint, kwargs = self._route(request, "create")
         with translated():
             # with a time limit of its own the SDK does not insist on streaming
@@ -39,10 +38,9 @@ class ThreadedAnthropic(AnthropicModel):
 
 
 class ThreadedOpenAI(OpenAIModel):
-    """A chat endpoint through a client that blocks."""
+    """A chat endpoint through a synchronous client."""
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Call in a thread and give the whole answer as events."""
         create: Any = self._client.chat.completions.create
         with translated():
             response = await asyncio.to_thread(create, **self._convert(request))
@@ -54,7 +52,7 @@ class ThreadedOpenAI(OpenAIModel):
 
 
 def model_over(client: object, name: str) -> Model:
-    """Wrap a client of Anthropic's or OpenAI's SDK as the model of this name."""
+    """Wrap a client of Anthropic's or OpenAI's SDK as a model of this name; a `Model` is returned as it is."""
     if hasattr(client, "stream") and hasattr(client, "capabilities"):
         return cast(Model, client)
     kinds = {(base.__module__.partition(".")[0], base.__name__) for base in type(client).__mro__}

@@ -30,8 +30,6 @@ READ_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalEngine:
-    """How llama.cpp is run."""
-
     context_tokens: int | None = None
     """None takes the whole window the model was trained for."""
     threads: int = max(1, (os.cpu_count() or 1) // 2)
@@ -44,7 +42,7 @@ ENGINE = LocalEngine()
 
 
 class LocalModel:
-    """Weights on disk, a server on loopback, and the Messages API in between."""
+    """Weights on disk, served on loopback through the Messages API."""
 
     def __init__(
         self,
@@ -73,18 +71,15 @@ class LocalModel:
         self._client: AnthropicModel | None = None
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Answer, starting the server if this is the first request."""
         client = await self._connected()
         async for event in client.stream(request):
             yield event
 
     async def count(self, request: Request) -> int | None:
-        """Count with the model's own tokenizer."""
         client = await self._connected()
         return await client.count(request)
 
     async def close(self) -> None:
-        """Stop the server and free its memory."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -125,7 +120,7 @@ class LocalModel:
 def _abilities(
     name: str, context_tokens: int, overrides: Mapping[str, object] | None
 ) -> Capabilities:
-    """Say what llama.cpp can do: a plain window, a cache from the first token, no server edits."""
+    """llama.cpp has a plain window, a cache from the first token, and edits nothing on its side."""
     declared: dict[str, object] = {
         "family": "local",
         "window_tokens": context_tokens,

@@ -33,8 +33,6 @@ OPENAI_HOST = "api.openai.com"
 
 
 class OpenAIModel(SdkModel):
-    """A model behind a chat endpoint."""
-
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
         is_openai = urlsplit(str(self._client.base_url)).hostname == OPENAI_HOST

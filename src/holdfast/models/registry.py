@@ -35,8 +35,6 @@ KNOWN_PREFIXES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """What may be set about any model."""
-
     base_url: str | None = None
     api_key: str | None = None
     timeout_seconds: float = READ_SECONDS

@@ -14,7 +14,6 @@ from holdfast.models.protocol import Reply
 
 
 def reply_from(response: object) -> Reply:
-    """Read an answer; what is none is refused with what was expected."""
     if isinstance(response, Reply):
         return response
     raw = _plain(response)

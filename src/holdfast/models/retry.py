@@ -24,8 +24,6 @@ MayRetry = Callable[[ModelError], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """How often to try and how long to wait in between."""
-
     attempts: int = 10
     """Rides out an overload of about a minute."""
     base_seconds: float = 0.5

@@ -38,8 +38,6 @@ _USAGE_FIELDS = {
 
 @dataclass(slots=True, kw_only=True)
 class ScriptedAnswer:
-    """One answer of a script."""
-
     blocks: tuple[Block, ...] = ()
     usage: Usage | None = None
     stop_reason: str | None = None
@@ -47,7 +45,7 @@ class ScriptedAnswer:
 
 
 def read_script(script: str) -> tuple[ScriptedAnswer, ...]:
-    """Read a script; a line that is not of the language is a `ConfigError` with its number."""
+    """Read a script; a line that cannot be read raises `ConfigError` with its number."""
     answers: list[ScriptedAnswer] = []
     draft = ScriptedAnswer()
     lines = _logical_lines(script)
@@ -68,7 +66,7 @@ def read_script(script: str) -> tuple[ScriptedAnswer, ...]:
 
 
 def _logical_lines(script: str) -> list[tuple[int, str]]:
-    """Number the lines, leave out blank ones and comments, join what is indented."""
+    """Number the lines, leave out blank ones and comments, join indented ones to the line above."""
     lines: list[tuple[int, str]] = []
     for number, line in enumerate(script.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):

@@ -33,8 +33,6 @@ CHARS_PER_TOKEN = 4
 
 
 class ScriptedModel:
-    """Gives the answers of a script, one per request."""
-
     def __init__(
         self,
         script: str,
@@ -51,7 +49,6 @@ class ScriptedModel:
     def from_file(
         cls, path: Path, *, overrides: Mapping[str, object] | None = None
     ) -> "ScriptedModel":
-        """Read the script from a file."""
         try:
             script = path.read_text(encoding="utf-8")
         except OSError as error:
@@ -59,7 +56,6 @@ class ScriptedModel:
         return cls(script, name=f"scripted:{path}", overrides=overrides)
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Give the next answer of the script."""
         turn = len(self.requests)
         self.requests.append(request)
         if turn >= len(self._answers):
@@ -75,7 +71,6 @@ class ScriptedModel:
             await _fail(answer.error, has_begun=True)
 
     async def count(self, request: Request) -> int | None:
-        """Estimate, the same way every time."""
         return _estimate_tokens(request.kwargs)
 
     async def close(self) -> None:

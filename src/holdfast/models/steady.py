@@ -17,8 +17,6 @@ from holdfast.models.protocol import BlockFinished, Event, Finished, Started
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long to wait for a stream, in seconds."""
-
     first_event_seconds: float = 600.0
     """A long prompt is read before the first event; both SDKs wait this long by default."""
     stall_seconds: float = 120.0
@@ -33,7 +31,7 @@ PATIENCE = Patience()
 async def steady(
     events: AsyncIterator[Event], patience: Patience = PATIENCE
 ) -> AsyncIterator[Event]:
-    """Pass events on while they keep coming and make sense; raise when they stop doing so."""
+    """Pass events on; raise as soon as they stall, contradict each other or end early."""
     course = _Course()
     deadline = asyncio.get_running_loop().time() + patience.answer_seconds
     async with closing(events):
@@ -83,7 +81,7 @@ class _Course:
         return self._started is not None
 
     def takes(self, event: Event) -> bool:
-        """Say whether the event is news; raise if it contradicts what came before."""
+        """Return whether the event is new; raise if it contradicts what came before."""
         match event:
             case Started():
                 return self._takes_start(event)
@@ -116,7 +114,7 @@ class _Course:
 
 @asynccontextmanager
 async def closing(events: AsyncIterator[Event]) -> AsyncIterator[None]:
-    """Close a generator at once, so that its connection does not wait for the collector."""
+    """Close a generator at once, so that its connection does not wait for the garbage collector."""
     try:
         yield
     finally:

@@ -84,7 +84,7 @@ _TOO_LONG_WORDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFault:
-    """What a provider said when it failed, before we know what it means."""
+    """What a provider reported when it failed, not yet interpreted."""
 
     status: int | None = None
     kind: str = ""
@@ -97,7 +97,7 @@ class ProviderFault:
 
 @contextmanager
 def translated(has_begun: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Raise what providers raise inside as our own errors; `has_begun` says what broke."""
+    """Raise exceptions of SDKs as our own; `has_begun` tells whether an answer broke midway."""
     try:
         yield
     except Exception as error:
@@ -108,7 +108,7 @@ def translated(has_begun: Callable[[], bool] = lambda: False) -> Iterator[None]:
 
 
 def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | None:
-    """Find the error of ours for an SDK's exception; None if it is not a provider's."""
+    """Return our error for an SDK's exception; None if it is not a provider's."""
     if isinstance(error, ModelError):
         return error
     names = {kind.__name__ for kind in type(error).__mro__}
@@ -125,7 +125,7 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
 
 
 def explain(fault: ProviderFault, *, has_begun: bool = False) -> ModelError:
-    """Say what a provider's failure means; inside an answer, trouble is a broken stream."""
+    """Return what a provider's failure means; once an answer has begun, it is a broken stream."""
     meaning = _meaning(fault)
     if has_begun and isinstance(meaning, ModelUnavailable):
         broken = StreamBroken(
@@ -141,12 +141,11 @@ def explain(fault: ProviderFault, *, has_begun: bool = False) -> ModelError:
 def fault_in_stream(
     body: Json, *, headers: Mapping[str, str] | None = None, request_id: str = ""
 ) -> ProviderFault:
-    """Read an error body that came as an event of a stream."""
     return _read_body(body, status=None, headers=headers or {}, request_id=request_id)
 
 
 def refusal(reply: Reply) -> ModelRefused | None:
-    """Find the error for an answer in which the model declined; its usage is paid all the same."""
+    """Return the error for an answer in which the model declined; it has to be paid for."""
     if reply.stop_reason != "refusal":
         return None
     details = reply.extra.get("stop_details") or {}
@@ -251,7 +250,6 @@ def _unreachable(error: BaseException, *, is_timeout: bool, has_begun: bool) -> 
 
 
 def _fault_of(error: BaseException) -> ProviderFault:
-    """Read an SDK's API error, with or without a response."""
     response = getattr(error, "response", None)
     status = getattr(error, "status_code", None)
     fault = _read_body(

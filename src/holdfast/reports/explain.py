@@ -36,7 +36,7 @@ from holdfast.view.gauge import Follower
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One entry that changed what the model sees, or tells of trouble."""
+    """One entry that changed what the model sees, or reports a failure."""
 
     n: int
     kind: str
@@ -47,7 +47,7 @@ class Act:
 
 @dataclass(slots=True, kw_only=True)
 class ExplainedTurn:
-    """From one thing the user said to the next."""
+    """From one message of the user to the next."""
 
     n: int
     at: float
@@ -63,7 +63,7 @@ class ExplainedTurn:
 
 
 def explain(entries: Iterable[AnyEntry]) -> list[ExplainedTurn]:
-    """Tell a history turn by turn; an answer in pieces belongs to the turn it began in."""
+    """Describe a history turn by turn; an answer in pieces belongs to the turn it began in."""
     history = list(entries)
     answers = all_answers(history)
     reader = _Reader()

@@ -29,12 +29,10 @@ _FRAME = frozenset({"system", "tools", "model", "max_tokens", "betas", "stream"}
 
 
 def sniff(first: bytes) -> bool:
-    """Say whether a file that begins like this is a list of Anthropic's messages."""
     return provider_of(first) == NAME
 
 
 def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
-    """Turn a message list into entries."""
     request, messages = message_list(lines, scribe.account)
     dialogue = Dialogue(scribe)
     yield from _frame(request, scribe, dialogue)
@@ -43,7 +41,6 @@ def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]
 
 
 def write(view: View) -> Iterator[bytes]:
-    """Yield a request that shows what the model sees."""
     return document(_request(view), (message_to_wire(message) for message in view.messages()))
 
 

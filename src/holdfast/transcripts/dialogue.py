@@ -29,7 +29,7 @@ from holdfast.transcripts.writer import OfAnswer, OfResult, TranscriptWriter
 
 
 class Dialogue:
-    """Tells a scribe what was said, keeping answers whole and results with their tool uses."""
+    """Passes messages to a writer, keeping answers whole and results with their tool uses."""
 
     def __init__(self, scribe: TranscriptWriter) -> None:
         self._scribe = scribe
@@ -57,7 +57,6 @@ class Dialogue:
         max_output_tokens: int = 0,
         at: float = 0.0,
     ) -> Framed:
-        """Write the frame that requests were made in."""
         texts = [section.text for section in sections]
         texts += [msgspec.json.encode(tool).decode() for tool in tools]
         frame = Framed(
@@ -73,7 +72,7 @@ class Dialogue:
     def said(
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
     ) -> Iterator[AnyEntry]:
-        """Write what came in on the user's side, the results in it first."""
+        """Write what came on the user's side, the results in it first."""
         rest = []
         for block in map(typed_block, content):
             if isinstance(block, ToolResult):
@@ -89,7 +88,7 @@ class Dialogue:
     def replied(
         self, content: Content, *, answer: str = "", **more: Unpack[OfAnswer]
     ) -> Iterator[AnyEntry]:
-        """Write an answer; without a name it goes on with the last one if nothing came between."""
+        """Write an answer; without an id it continues the last one if nothing came between."""
         if more.get("usage") is None and self._is_empty(content):
             return
         self._first = self._first or self._scribe.last + 1
@@ -148,7 +147,7 @@ class Dialogue:
         )
 
     def _is_empty(self, content: Sequence[Block], *, is_all: bool = True) -> bool:
-        """Say whether nothing is left to write, and count it if there never was anything."""
+        """Return whether nothing is left to write; count it if there never was anything."""
         if not all(is_blank(block) for block in content):
             return False
         if is_all:
@@ -156,7 +155,7 @@ class Dialogue:
         return True
 
     def _begin(self, answer: str) -> str:
-        """Name the answer that a piece belongs to, apart from the one before unless it goes on."""
+        """Return the id of the answer that a piece belongs to: a new one unless it continues the last."""
         name = answer or self._answer or f"answer-{self._scribe.last + 1}"
         if name == self._answer:
             return name

@@ -51,7 +51,7 @@ LOG = b'{"holdfast":'
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A foreign transcript being read: its format, its entries as they come, the account."""
+    """A transcript being read: its format, its entries as they come, the account."""
 
     format: str
     entries: Iterator[AnyEntry]
@@ -59,7 +59,6 @@ class Transcript:
 
 
 def named(name: str) -> Format:
-    """Find a format by its name."""
     if name not in FORMATS:
         raise TranscriptError(name, f"is not a format; there are {', '.join(FORMATS)}")
     module = importlib.import_module(f"holdfast.transcripts.{name.replace('-', '_')}")
@@ -85,12 +84,11 @@ def open_transcript(path: Path | str, progress: Progress | None = None) -> Itera
 
 
 def read_lines(lines: Iterable[bytes], name: str) -> Iterator[AnyEntry]:
-    """Read the lines of a transcript whose format is known by name."""
     return named(name).read(iter(lines), TranscriptWriter())
 
 
 def printable(path: Path | str) -> str:
-    """Write a path, or what is said of one, as text: bytes that are no characters are replaced."""
+    """Return a path as text; bytes that are no characters are replaced."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
@@ -155,7 +153,7 @@ def _recognise(path: Path, first: bytes) -> Format:
 def _lines(
     path: Path, file: IO[bytes], raw: IO[bytes], progress: Progress | None
 ) -> Iterator[bytes]:
-    """Yield lines, telling how far the file itself has been read."""
+    """Yield lines, reporting how far the file itself has been read."""
     try:
         for line in file:
             yield line

@@ -26,12 +26,12 @@ from holdfast.messages.rules import is_malformed, typed_block
 
 
 def speakable(content: Iterable[Block]) -> SpokenContent:
-    """Make content for the user's side; what an API would refuse there is written out as text."""
+    """Return content for the user's side; what an API would refuse there becomes text."""
     return tuple(map(_speakable, content))
 
 
 def answerable(content: Iterable[Block]) -> AnswerContent:
-    """Make content for the model's side; what an API would refuse there is written out as text."""
+    """Return content for the model's side; what an API would refuse there becomes text."""
     return tuple(map(_answerable, content))
 
 

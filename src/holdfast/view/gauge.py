@@ -25,7 +25,7 @@ LESSONS = 1_000
 
 
 class Follower:
-    """A gauge that goes along with a living view: ask it after each change."""
+    """A gauge that is kept up to date with a view; call `follow` after each change."""
 
     def __init__(
         self, recall: Callable[[str], Calibration] = Calibration.fresh, *, learns: bool = True
@@ -41,7 +41,7 @@ class Follower:
         self._gauge: Gauge | None = None
 
     def follow(self, view: View) -> Gauge:
-        """Learn from the view's last answer and give the gauge."""
+        """Learn from the view's last answer and return the gauge."""
         reported = view.reported
         if reported is None:
             return self._gauge or Gauge(calibration=self._calibration(view.model))
@@ -54,7 +54,6 @@ class Follower:
         return self._gauge
 
     def _answered(self, gauge: Gauge | None, reported: ReportedSize, view: View) -> Gauge:
-        """Tell the gauge what an answer reported."""
         if gauge is None:
             gauge = Gauge(calibration=self._calibration(reported.model))
         elif gauge.calibration.model != reported.model:
@@ -75,7 +74,7 @@ class Follower:
 
 
 def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tuple[View, Gauge]:
-    """Fold a history and learn from its answers on the way, the last ones of a long one."""
+    """Fold a history and learn from its answers on the way; from the last `LESSONS` of a long one."""
     history, follower = list(entries), follower or Follower()
     answers = [entry.n for entry in history if isinstance(entry, Replied)]
     first = answers[-LESSONS] if len(answers) > LESSONS else 0
@@ -87,7 +86,7 @@ def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tup
 
 
 def load_calibration(model: str) -> Calibration:
-    """Read what was learnt about a model; anything unreadable or outdated counts as nothing."""
+    """Load what was learnt about a model; unreadable or outdated files count as nothing."""
     try:
         found = msgspec.json.decode(_place(model).read_bytes(), type=Calibration)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
@@ -96,7 +95,6 @@ def load_calibration(model: str) -> Calibration:
 
 
 def save_calibration(calibration: Calibration) -> None:
-    """Keep what was learnt, whole or not at all."""
     write_private(_place(calibration.model), msgspec.json.encode(calibration), is_synced=False)
 
 

@@ -107,7 +107,6 @@ SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # a margin never vanishes, and no session rui
 
 
 def default_weights(model: str) -> Weights:
-    """Give the weights to start from for a model."""
     able = capabilities(model)
     fitted = CLAUDE if able.family == "anthropic" else O200K
     scaled = {name: weight * able.tokenizer_scale for name, weight in asdict(fitted).items()}
@@ -115,7 +114,6 @@ def default_weights(model: str) -> Weights:
 
 
 def weigh(measure: Measure, weights: Weights) -> float:
-    """Estimate the tokens of what was measured."""
     return _dot(astuple(measure), astuple(weights))
 
 
@@ -134,7 +132,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def fresh(cls, model: str) -> "Calibration":
-        """Start from the defaults, with a doubt that fits how they were found."""
+        """Start from the defaults, with an uncertainty that fits how they were found."""
         able = capabilities(model)
         is_fitted = able.family in ("anthropic", "openai") and able.tokenizer_scale == 1.0
         common = (FITTED_DOUBT if is_fitted else GUESSED_DOUBT) ** 2
@@ -156,7 +154,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return _dot(self._parts(measure), self.factors)
 
     def margin_tokens(self, measure: Measure) -> float:
-        """Say by how much the truth may exceed the estimate, in nineteen of twenty cases."""
+        """Return by how much the size may be too small, in nineteen of twenty cases."""
         parts = self._parts(measure)
         doubt = BOUND_DEVIATIONS * math.sqrt(max(0.0, _dot(parts, self._reach(parts))))
         return math.hypot(self.spread * _shape(_dot(parts, self.factors)), doubt)
@@ -227,7 +225,6 @@ class Gauge:
         return cls(calibration=Calibration.fresh(model))
 
     def size_tokens(self, total: Measure) -> int:
-        """Give the size of a view that measures `total`."""
         return max(0, round(self.anchor_tokens + self.calibration.weigh(total - self.then)))
 
     def margin_tokens(self, total: Measure) -> int:
@@ -272,7 +269,7 @@ class Gauge:
 
 
 def _shape(tokens: float) -> float:
-    """Give the unit of margins for an estimate of this size."""
+    """Return the unit of margins for an estimate of this size."""
     return MARGIN_RATIO * abs(tokens) + MARGIN_TOKENS
 
 
@@ -286,7 +283,7 @@ def _clamp(value: float, low: float, high: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedSize:
-    """The last size a provider reported, and what the view weighed when it was asked."""
+    """The last size a provider reported, and what the view measured when it was asked."""
 
     n: int
     model: str

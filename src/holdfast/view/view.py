@@ -76,25 +76,24 @@ class View:
 
     @property
     def items(self) -> Sequence[Item]:
-        """What the view consists of, oldest first."""
         return self._row.items
 
     @property
     def total(self) -> Measure:
-        """What everything the model sees weighs, the frame included."""
+        """The measure of all the model sees, the frame included."""
         return self._row.measure + self.frame.measure if self.frame else self._row.measure
 
     def messages(self) -> list[Message]:
-        """Give the messages to send, rendering only what changed since the last time."""
+        """Return the messages to send, rendering only what changed since the last call."""
         return self._row.messages()
 
     def message_from(self, order: int) -> int:
-        """Say in which of the messages to send the first item from this order on ends."""
+        """Return the index of the message in which the first item at or after this order ends."""
         self.messages()
         return self._row.message_from(order)
 
     def seen(self) -> list[Message]:
-        """Give the messages as the model reads them."""
+        """Return the messages as the model reads them."""
         return render(self.items, "seen")
 
     def item_of(self, n: int) -> Item | None:
@@ -106,22 +105,21 @@ class View:
         return self._row.round_of(tool_use_id)
 
     def is_pinned(self, item: Item) -> bool:
-        """Say whether compactions keep this item verbatim."""
+        """Return whether compactions keep this item verbatim."""
         return item.order in self._pins
 
     def open_round(self) -> Round | None:
-        """Give the last round if some of its tools have no result yet."""
+        """Return the last round if some of its tools have no result yet."""
         item = self.item_of(self._last_round)
         return item if isinstance(item, Round) and item.missing() else None
 
     def interrupted(self) -> list[ToolUse]:
-        """List tool uses that began and never gave a result: interrupted, not to be rerun."""
+        """List tool uses that began and never returned: interrupted, not to be rerun."""
         last = self.open_round()
         return [use for use in last.missing() if use.id in self._began] if last else []
 
     @property
     def response_id(self) -> str:
-        """The id of the last answer, as its provider gave it."""
         last = self.item_of(self._last_round)
         return last.response_id if isinstance(last, Round) else ""
 
@@ -141,7 +139,6 @@ class View:
         return end if is_waiting else len(self.items)
 
     def apply(self, entry: AnyEntry) -> None:
-        """Take one more entry into account."""
         self.history.append(entry)
         if isinstance(entry, Undone | Redone):
             self.__dict__.update(fold(self.history).__dict__)
@@ -162,7 +159,7 @@ class View:
         self._speak(entry, entry.content, "said", hidden=is_hidden)
 
     def _end_turn(self) -> None:
-        """Put the thinking of the turn that ends behind us: this model is not shown it again."""
+        """Hide the thinking of the turn that ends: this model is not shown it again."""
         ended = self._turn_end
         for i in range(len(self.items) - 1, -1, -1):
             item = self.items[i]
@@ -228,7 +225,7 @@ class View:
         self._row.append(begun.without_thinking() if begun.drops_thinking else begun)
 
     def _is_unbound(self, entry: Replied) -> bool:
-        """Say whether its thinking was bound to a prefix that an undo has taken away since."""
+        """Return whether its thinking was bound to a prefix that was undone since."""
         return self.in_force.distrusts(entry.n) and capabilities(entry.model).binds_thinking
 
     def _continue_round(self, last: Round, entry: Replied) -> None:
@@ -252,7 +249,7 @@ class View:
             )
 
     def _claim(self, entry: Replied, order: int) -> Content:
-        """Register the tool uses of an answer, leaving out those whose id is taken already."""
+        """Register the tool uses of an answer, leaving out those whose id is taken."""
         fresh = []
         for block in entry.content:
             if isinstance(block, ToolUse):
@@ -266,7 +263,7 @@ class View:
         self._began.add(entry.tool_use_id)
 
     def _ran(self, entry: Ran) -> None:
-        """Answer a tool use; too late for that, the result is told instead: the past stays as sent."""
+        """Answer a tool use; one that was sent without a result gets it as a message instead."""
         owner = self.round_of(entry.tool_use_id)
         if owner is None:
             return
@@ -320,7 +317,7 @@ class View:
     def _stand_for_span(
         self, entry: Collapsed | Compacted, content: SpokenContent, kind: Literal["line", "summary"]
     ) -> None:
-        """Put one item in place of a span; what is pinned stays, and so does an open round and after."""
+        """Put one item in place of a span, except for pinned items and an open round and after."""
         lo, hi = self._row.span(entry.first, entry.last)
         while lo < hi and self.is_pinned(self.items[lo]):
             lo += 1
@@ -356,7 +353,7 @@ class View:
             self._sealed = self._last_round
 
     def _drop_thinking(self, entry: ViewChange, changed: int | None) -> None:
-        """Drop the thinking of every round after the changed item, where the entry says so."""
+        """Drop the thinking of every round after the changed item, if the entry says so."""
         if not entry.drops_thinking or changed is None:
             return
         for item in self.items[changed + 1 :]:
@@ -365,7 +362,6 @@ class View:
 
 
 def fold(entries: Iterable[AnyEntry]) -> View:
-    """Fold a log into a view."""
     view = View()
     for view in folding(entries):  # noqa: B007 - the last one is the whole
         pass
@@ -373,7 +369,7 @@ def fold(entries: Iterable[AnyEntry]) -> View:
 
 
 def folding(entries: Iterable[AnyEntry]) -> Iterator[View]:
-    """Fold a log entry by entry, knowing from the start what will be undone; the view grows."""
+    """Yield the growing view after each entry, knowing from the start what will be undone."""
     history = list(entries)
     view = View(history, in_force(history))
     for entry in history:

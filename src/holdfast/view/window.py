@@ -24,7 +24,7 @@ COST = "cost"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A model's window and the lines that matter, all in tokens from the start."""
+    """A model's window and its lines, all in tokens from the start."""
 
     limit_tokens: int
     reserve_tokens: int
@@ -44,12 +44,12 @@ class Window:
         return self.auto_tokens if self.auto else self.effective_tokens
 
     def percent_left(self, used_tokens: float) -> int:
-        """Say how much of the base is free, as a whole percentage."""
+        """Return how much of the base is free, as a whole percentage."""
         base = self.base_tokens
         return max(0, round((base - used_tokens) / base * 100)) if base > 0 else 0
 
     def level(self, used_tokens: float) -> Level:
-        """Say which line has been reached."""
+        """Return which line has been reached."""
         if used_tokens >= self.blocking_tokens:
             return "blocking"
         if self.auto and used_tokens >= self.auto_tokens:
@@ -60,7 +60,6 @@ class Window:
 
 
 def window_for(model: str, settings: WindowSettings | None = None) -> Window:
-    """Work out the window and the lines for a model."""
     settings = settings or WindowSettings()
     known = capabilities(model)
     limit = settings.limit_tokens or known.window_tokens
@@ -70,7 +69,6 @@ def window_for(model: str, settings: WindowSettings | None = None) -> Window:
 
 
 def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int) -> Window:
-    """Place the lines in a window of this size."""
     if limit_tokens < 1:
         raise ConfigError(f"a window of {limit_tokens} tokens holds nothing; give at least 1")
 

@@ -119,7 +119,7 @@ AnyEntry: TypeAlias = (
 
 
 def references(entry: ViewChange) -> tuple[int, ...]:
-    """List the numbers of the entries that a shaping entry rests on."""
+    """List the numbers of the entries that a view change rests on."""
     match entry:
         case Snipped(targets=targets) | Pinned(targets=targets):
             return targets + entry.rests_on
@@ -131,7 +131,7 @@ def references(entry: ViewChange) -> tuple[int, ...]:
 
 
 def targets(entry: ViewChange) -> frozenset[int | str]:
-    """Name what a shaping entry acts on: message numbers and tool use ids."""
+    """Return what a view change acts on: message numbers and tool use ids."""
     match entry:
         case Spilled(tool_use_id=id):
             return frozenset({id})
@@ -145,7 +145,7 @@ def targets(entry: ViewChange) -> frozenset[int | str]:
 
 
 def measured(entry: AnyEntry) -> AnyEntry:
-    """Weigh what an entry brings, unless that was done when it was made."""
+    """Return the entry with its measure, unless it has one."""
     if getattr(entry, "measure", NOTHING) is not NOTHING:
         return entry
     match entry:

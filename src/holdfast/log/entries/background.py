@@ -44,7 +44,7 @@ class Noted(Entry, frozen=True, kw_only=True, tag="noted"):
 
 
 class Remembered(Entry, frozen=True, kw_only=True, tag="remembered"):
-    """Memories were written, or put before the user to be accepted."""
+    """Memories were written, or proposed to the user."""
 
     cursor: int
     """The last message that was looked at."""
@@ -77,7 +77,7 @@ class Dreamt(Entry, frozen=True, kw_only=True, tag="dreamt"):
 
 
 class Directed(Entry, frozen=True, kw_only=True, tag="directed"):
-    """Something the user asked for changed its state."""
+    """The state of something the user asked for changed."""
 
     message: int
     """The user's message that holds the directive."""
@@ -109,7 +109,7 @@ class Spawned(Entry, frozen=True, kw_only=True, tag="spawned"):
 
 
 class Ended(Entry, frozen=True, kw_only=True, tag="ended"):
-    """An agent came to its end; resumed, it may end again."""
+    """An agent ended; resumed, it may end again."""
 
     agent: str
     state: Literal["completed", "failed", "stopped", "interrupted"]

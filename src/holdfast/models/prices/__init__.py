@@ -27,7 +27,7 @@ _FREE = Prices(input=0.0, write_5m=0.0, write_1h=0.0, read=0.0, output=0.0)
 
 
 def prices(model: str, at: date | None = None) -> Prices | None:
-    """Look up a model's prices, today's or those of a day; None if none are published."""
+    """Look up a model's prices of today or of a day; None if none are published."""
     spelt = model.strip().lower()
     if spelt.startswith("local/"):
         return _FREE
@@ -53,7 +53,6 @@ def cost(
     speed: Literal["standard", "fast"] = "standard",
     at: date | None = None,
 ) -> Cost | None:
-    """Price one request; None when the model has no published price."""
     listed = prices(model, at)
     if listed is None:
         return None

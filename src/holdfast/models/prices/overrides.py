@@ -31,15 +31,13 @@ Dollars = Annotated[float, Meta(ge=0)]
 
 
 class StatedTier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tier as the file has it."""
-
     above_prompt_tokens: Annotated[int, Meta(ge=0)]
     prompt_multiplier: Annotated[float, Meta(ge=0)] = 1.0
     output_multiplier: Annotated[float, Meta(ge=0)] = 1.0
 
 
 class Stated(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One model's prices as the file has them, in dollars per million tokens."""
+    """Prices as the file has them, in dollars per million tokens."""
 
     input: Dollars
     output: Dollars
@@ -50,7 +48,6 @@ class Stated(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def from_overrides(name: str) -> Prices | None:
-    """Look up what the user says a model costs, by its canonical name."""
     path = _path(os.environ.get("HOLDFAST_HOME"), os.environ.get("HOME"))
     try:
         changed = os.stat(path).st_mtime_ns  # noqa: PTH116 (asked for every answer; a tenth of the time)
@@ -61,7 +58,7 @@ def from_overrides(name: str) -> Prices | None:
 
 @lru_cache(maxsize=READ_VERSIONS)
 def _path(*_where: str | None) -> str:
-    """Spell out where the file lies, once for each value of the variables that decide it."""
+    """Cached for each value of the variables that decide it."""
     return str(home() / FILE)
 
 

@@ -16,19 +16,17 @@ LONG_PREMIUM_ENDED = date(2026, 3, 13)  # the 4.6 models cost more past 200K unt
 
 
 def from_table(name: str, at: date) -> Prices | None:
-    """Look up a canonical name."""
     if name in _LONG_PREMIUM and at < LONG_PREMIUM_ENDED:
         return replace(_TABLE[name], tiers=(_LONG_PREMIUM[name],))
     return _TABLE.get(name)
 
 
 def tabled_models() -> tuple[str, ...]:
-    """List the names the table has."""
     return tuple(_TABLE)
 
 
 def _claude(input: float, read: float, output: float, *tiers: Tier) -> Prices:
-    """Price a Claude model: writes are always 1.25 and 2 times the input, reads are not."""
+    """Writes always cost 1.25 and 2 times the input; reads have a price of their own."""
     return Prices(
         input=input,
         write_5m=input * 1.25,
@@ -40,7 +38,7 @@ def _claude(input: float, read: float, output: float, *tiers: Tier) -> Prices:
 
 
 def _gpt(input: float, read: float, output: float) -> Prices:
-    """Price a GPT model: writes are 1.25 times the input whatever their lifetime."""
+    """Writes cost 1.25 times the input whatever their lifetime."""
     return Prices(
         input=input,
         write_5m=input * 1.25,

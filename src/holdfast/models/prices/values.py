@@ -7,7 +7,7 @@ TOKENS_PER_PRICE = 1_000_000  # prices are quoted per million tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """Other prices for a whole request whose prompt is longer than a line."""
+    """Multiples of the prices for a request whose prompt is longer than a line."""
 
     above_prompt_tokens: int
     prompt_multiplier: float
@@ -29,7 +29,7 @@ class Prices:
     tiers: tuple[Tier, ...] = ()
 
     def at_length(self, prompt_tokens: int) -> "Prices":
-        """Give the prices that hold for a prompt of this length."""
+        """Return the prices for a prompt of this length."""
         for tier in sorted(self.tiers, key=lambda tier: -tier.above_prompt_tokens):
             if prompt_tokens > tier.above_prompt_tokens:
                 return self._in(tier)
@@ -63,11 +63,9 @@ class Cost:
 
     @property
     def total(self) -> float:
-        """Sum the parts."""
         return self.read + self.write_5m + self.write_1h + self.uncached + self.output
 
     def __add__(self, other: "Cost") -> "Cost":
-        """Add two costs part by part."""
         return Cost(
             read=self.read + other.read,
             write_5m=self.write_5m + other.write_5m,

@@ -55,7 +55,6 @@ _TITLES = {"summary": "summary", "custom-title": "customTitle", "ai-title": "aiT
 
 
 def sniff(first: bytes) -> bool:
-    """Say whether a file that begins like this is a Claude Code transcript."""
     lines = spoken_lines(first.split(b"\n")[:SNIFFED_LINES])
     return any(_is_record(decoded(line)) for _, line in lines)
 
@@ -72,7 +71,6 @@ def _is_record(record: Json) -> bool:
 
 
 def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
-    """Turn the lines of a transcript into entries."""
     reader = _Reader(scribe)
     for number, record in records(lines, scribe.account):
         yield from reader.record(record, number)
@@ -104,7 +102,6 @@ class _Reader:
         """The main conversation has shown; until then the file may be a sub-agent's."""
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
-        """Turn one record into whatever entries it stands for."""
         kind = str(record.get("type"))
         if self._is_main and record.get("isSidechain") and kind in (*_SPOKEN, "system"):
             self._skip("sidechain")
@@ -124,7 +121,7 @@ class _Reader:
             self._place[str(uuid)] = self._scribe.last
 
     def end(self) -> Iterator[AnyEntry]:
-        """Write what can be known only now: the title."""
+        """Write what is known only now: the title."""
         if self._boundary is not None:
             self._mend("boundaries without a summary")
         titles = [title for leaf, title in self._titles if not leaf or leaf in self._place]
@@ -246,7 +243,7 @@ class _Reader:
         return entry
 
     def _go_back(self, record: JsonObject) -> Iterator[AnyEntry]:
-        """Notice that the user went back to an earlier place and spoke there again."""
+        """Notice that the user went back to an earlier message and went on from there."""
         parent = str(record.get("parentUuid") or "")
         if parent and parent not in self._place:
             self._mend("dangling parents")
@@ -259,7 +256,7 @@ class _Reader:
             yield from self._leave(place, record, "the user went back to an earlier prompt")
 
     def _leave(self, place: int, record: JsonObject, why: str) -> Iterator[AnyEntry]:
-        """Take everything after a place out of the view."""
+        """Take everything after a message out of the view."""
         at, left = _time(record), self._standing.go_back(place)
         for n in left.compactions:
             yield self._scribe.write(Undone(target=n), at)
@@ -333,7 +330,7 @@ class _Reader:
 
 
 def _attached(attachment: Json) -> Json:
-    """Show an attachment as the text a model would get of it."""
+    """Return an attachment as the text a model would get of it."""
     if not isinstance(attachment, dict):
         return None
     content = attachment.get("content")

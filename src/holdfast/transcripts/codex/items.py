@@ -45,7 +45,6 @@ IMAGE_FIELDS = frozenset({"type", "image_url"})
 
 
 def answer_of(item: JsonObject, account: ImportAccount) -> Content:
-    """Make blocks of an item on the model's side."""
     match item:
         case {"type": "message"}:
             return said_in(item.get("content"))
@@ -55,7 +54,7 @@ def answer_of(item: JsonObject, account: ImportAccount) -> Content:
 
 
 def result_of(item: JsonObject) -> tuple[str | Content, bool]:
-    """Read a result, and whether it is an error."""
+    """Return a result's content, and whether it is an error."""
     is_error = item.get("is_error") is True
     match item.get("output", item.get("tools")):
         case str(text):
@@ -69,7 +68,6 @@ def result_of(item: JsonObject) -> tuple[str | Content, bool]:
 
 
 def said_in(raw: Json) -> Content:
-    """Make blocks of a message's content."""
     return content_of(raw, _part)
 
 

@@ -49,7 +49,6 @@ _CONTEXT_OPENINGS = (
 
 
 def sniff(first: bytes) -> bool:
-    """Say whether a file that begins like this is a Codex rollout."""
     record = first_record(first)
     if not isinstance(record, dict):
         return False
@@ -59,7 +58,6 @@ def sniff(first: bytes) -> bool:
 
 
 def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
-    """Turn the lines of a rollout into entries."""
     reader = _Reader(scribe)
     for number, record in records(lines, scribe.account):
         yield from reader.record(record, number)
@@ -95,7 +93,6 @@ class _Reader:
         self._is_framed = False
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
-        """Turn one record into whatever entries it stands for."""
         at = seconds(record.get("timestamp"))
         match record:
             case {"type": "response_item", "payload": dict(item)}:
@@ -239,7 +236,7 @@ class _Reader:
 
 
 def _newest(texts: list[str]) -> list[str]:
-    """Leave the last texts that fit into what a compaction keeps."""
+    """Return the last texts that fit into what a compaction keeps."""
     left_chars, start = KEPT_USER_CHARS, len(texts)
     while start and len(texts[start - 1]) <= left_chars:
         start -= 1
@@ -261,7 +258,7 @@ def _is_context(content: Content) -> bool:
 
 
 def _usage(raw: JsonObject) -> Usage | None:
-    """Read token counts; what was cached is inside the input here, and apart from it in ours."""
+    """Read token counts; Codex counts what was cached as part of the input."""
     names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
     whole, cached, written, answer = (count(raw.get(name)) for name in names)
     if not whole + answer:

@@ -41,12 +41,10 @@ _FRAME = frozenset({"tools", "model", "max_tokens", "max_completion_tokens", "st
 
 
 def sniff(first: bytes) -> bool:
-    """Say whether a file that begins like this is a list of OpenAI's messages."""
     return provider_of(first) == "openai"
 
 
 def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
-    """Turn a message list into entries."""
     request, messages = message_list(lines, scribe.account)
     reader = _Reader(scribe)
     for number, message in messages:
@@ -90,7 +88,6 @@ class _Reader:
             yield self._scribe.write(Switched(model=model))
 
     def message(self, message: JsonObject, number: int) -> Iterator[AnyEntry]:
-        """Turn one message into entries."""
         origin = str(message.get("id") or "")
         match message.get("role"):
             case "assistant":
@@ -166,7 +163,7 @@ def _block(part: Json) -> Block:
 
 
 def _tool(raw: Json) -> JsonObject:
-    """Read a tool's description into the shape that frames hold."""
+    """Convert a tool's description to the shape that frames hold."""
     function = raw.get("function") if isinstance(raw, dict) else None
     if not isinstance(function, dict) or "parameters" not in function:
         return raw if isinstance(raw, dict) else {"type": "unknown", "value": raw}

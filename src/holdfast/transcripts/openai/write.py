@@ -45,7 +45,6 @@ NO_PICTURE = "(A picture or a file stood here. This format cannot hold it in thi
 
 
 def write(view: View, account: ImportAccount | None = None) -> Iterator[bytes]:
-    """Yield a request that shows what the model sees, and count what it cannot hold."""
     writer = _Writer(account or ImportAccount())
     frame = view.frame or Framed()
     messages = (wire for message in view.messages() for wire in writer.message(message))
@@ -53,7 +52,6 @@ def write(view: View, account: ImportAccount | None = None) -> Iterator[bytes]:
 
 
 def losses(view: View) -> Counter[str]:
-    """Count what an export of this view leaves out."""
     account = ImportAccount()
     deque(write(view, account), maxlen=0)
     return account.skipped
@@ -66,7 +64,7 @@ class _Writer:
         self._skipped = account.skipped
 
     def message(self, message: Message) -> Iterator[JsonObject]:
-        """Write one of our messages as the several that the format makes of it."""
+        """Yield one of our messages as the several that the format makes of it."""
         if message.role == "assistant":
             yield self._answer(message.content)
             return
@@ -138,7 +136,7 @@ class _Writer:
 
 
 def _image(url: str, extra: JsonObject) -> JsonObject:
-    """Write a picture, its detail inside the URL's object, where the format wants it."""
+    """Write a picture, its detail inside the URL's object."""
     image = {"url": url}
     if isinstance(extra.get("detail"), str):
         image["detail"] = extra["detail"]

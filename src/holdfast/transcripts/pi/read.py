@@ -53,7 +53,6 @@ _USAGE = ("input", "output", "cacheRead", "cacheWrite")
 
 
 def sniff(first: bytes) -> bool:
-    """Say whether a file that begins like this is a pi session."""
     header = first_record(first)
     return (
         isinstance(header, dict)
@@ -63,7 +62,6 @@ def sniff(first: bytes) -> bool:
 
 
 def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
-    """Turn the lines of a session into entries."""
     reader = _Reader(scribe)
     for index, (number, record) in enumerate(_entries(lines, scribe.account)):
         reader.place(index, record)
@@ -106,7 +104,6 @@ class _Reader:
             self._starts[str(id)] = self._scribe.last + 1
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
-        """Turn one entry of the session into entries of ours."""
         at = seconds(record.get("timestamp"))
         match record:
             case {"type": "message", "message": dict(message)}:
@@ -159,7 +156,7 @@ class _Reader:
                 yield from self._told(content, at, is_shown=message.get("display"))
 
     def _told(self, content: Json, at: float, *, is_shown: Json = False) -> Iterator[AnyEntry]:
-        """Write what the user did not say, though it stands on that side."""
+        """Write what stands on the user's side and is not from the user."""
         yield from self._dialogue.said(_content(content), at=at, hidden=is_shown is not True)
 
     def _answered(self, message: JsonObject, at: float, origin: str) -> Iterator[AnyEntry]:
@@ -182,7 +179,7 @@ class _Reader:
         )
 
     def _switched(self, model: str, at: float) -> Iterator[AnyEntry]:
-        """Write that another model answers: pi goes by what was chosen and by who answered."""
+        """Record a change of model, whether chosen or told by who answered."""
         if model != self._model:
             self._model = model
             yield self._scribe.write(Switched(model=model), at)
@@ -231,7 +228,7 @@ def _block(part: Json) -> Block:
 
 
 def _command(message: JsonObject) -> str:
-    """Tell a command that the user ran beside the conversation."""
+    """Write a command that the user ran beside the conversation."""
     lines = [f"The user ran this command: {message.get('command')}"]
     if output := message.get("output"):
         lines.append(f"It printed:\n{output}")
@@ -245,7 +242,6 @@ def _command(message: JsonObject) -> str:
 
 
 def _usage(raw: Json) -> Usage | None:
-    """Read token counts; pi counts the uncached input apart, as we do."""
     counts = [count(raw.get(name)) if isinstance(raw, dict) else 0 for name in _USAGE]
     fresh, answer, cached, written = counts
     if not fresh + answer + cached + written:
