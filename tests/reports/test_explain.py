@@ -3,21 +3,26 @@
 import itertools
 from datetime import UTC, datetime
 
+import pytest
+
 from holdfast.log.entries import (
     CacheBroke,
+    Cleared,
     Compacted,
     Failed,
     Forked,
+    Pinned,
     Replied,
     Said,
     Snipped,
+    Swept,
     Switched,
     Undone,
 )
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.messages.measure import measure_content
 from holdfast.reports.cost import bill
-from holdfast.reports.explain import explain
+from holdfast.reports.explain import describe_entry, explain
 from holdfast.simulator.sessions import generate
 from holdfast.transcripts.formats import read_lines
 
@@ -123,3 +128,21 @@ def test_explain_and_cost_give_the_same_dollars():
     told, paid = explain(history), bill(history)
     assert [turn.spent.usd for turn in told] == [turn.item.cost.total for turn in paid.turns]
     assert told[1].spent.usd == 2 * told[0].spent.usd > 5
+
+
+@pytest.mark.parametrize(
+    ("entry", "line"),
+    [
+        (
+            Cleared(ids=("a",), texts=("",), why="cleared 1 old result, about 9 tokens"),
+            "cleared 1 old result, about 9 tokens",
+        ),
+        (Cleared(ids=("a", "b"), texts=("", ""), how="edited"), "2 results cleared (edited)"),
+        (Snipped(targets=(4,), why="the user dropped it"), "1 message left the view: the user"),
+        (Pinned(targets=(4, 5)), "2 messages pinned"),
+        (Swept(files=("a",), bytes=1_200, why="too old"), "1 file of 1,200 bytes removed, too old"),
+    ],
+)
+def test_a_line_says_it_once(entry, line):
+    """The reason is not told twice, and one is one."""
+    assert describe_entry(entry).startswith(line)

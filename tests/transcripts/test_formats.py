@@ -92,9 +92,9 @@ def test_a_line_that_is_nested_too_deep_is_left_out_by_every_format(name):
         messages = json.loads(b"".join(lines))["messages"]
         lines = [json.dumps(message).encode() + b"\n" for message in messages]
     deep = b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"\n"
-    scribe = TranscriptWriter()
-    list(named(name).read(iter([*lines, deep]), scribe))
-    assert [number for number, _ in scribe.account.malformed] == [len(lines) + 1]
+    writer = TranscriptWriter()
+    list(named(name).read(iter([*lines, deep]), writer))
+    assert [number for number, _ in writer.account.malformed] == [len(lines) + 1]
 
 
 def test_a_name_that_is_no_text_is_kept_in_a_form_that_is(tmp_path):

@@ -1,8 +1,8 @@
-"""A session's outbox: how work beside a conversation reaches its log, which only its writer writes.
+"""A session's outbox: how work beside a conversation reaches its log, which has one writer.
 
-Whoever did something leaves an entry as a file of its own, written in one step; the log's writer
-takes them in at the next settle. An entry carries its moment, by which one that was taken in just
-before a crash is known again. Only entries that change no view are let through.
+A job leaves each entry as a file; the log's writer records them at the next settle. An entry that
+was recorded just before a crash is recognised by its time. Only entries that do not change the
+view are allowed.
 """
 
 import contextlib

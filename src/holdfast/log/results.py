@@ -1,9 +1,8 @@
-"""The bodies of tool results that lie beside their log: written once, found again.
+"""The bodies of tool results that lie beside their log, one file each, written once.
 
-A result's content comes in; a file `tool-results/<id>.txt` (`.json` for blocks) goes out, made
-exclusively, in the session's own directory and nowhere else: ids are somebody else's words, and
-no link is followed. A result lies there because it is too large for the log, because the view
-shows only a preview of it, or both; it is one file either way. Who decides that is elsewhere.
+A result lies there because it is too large for the log, because the view shows only a preview of
+it, or both. Files are created exclusively, in the session's own directory and nowhere else: ids
+are not ours to trust, and no link is followed.
 """
 
 import errno
@@ -58,7 +57,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lying:
+class StoredBody:
     name: str
     bytes: int
     modified: float
@@ -125,7 +124,7 @@ class Results:
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise StoreError(f"{self.place / name}: is not what was written there") from None
 
-    def lying(self) -> list[Lying]:
+    def stored(self) -> list[StoredBody]:
         """List the files, oldest first."""
         found = []
         with suppress(OSError), self._opened() as place, os.scandir(place) as listing:
@@ -133,11 +132,11 @@ class Results:
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(status.st_mode):
                     found.append(
-                        Lying(name=entry.name, bytes=status.st_size, modified=status.st_mtime)
+                        StoredBody(name=entry.name, bytes=status.st_size, modified=status.st_mtime)
                     )
         return sorted(found, key=lambda file: (file.modified, file.name))
 
-    def remove(self, doomed: Iterable[Lying]) -> list[Lying]:
+    def remove(self, doomed: Iterable[StoredBody]) -> list[StoredBody]:
         """Remove files and return those that are gone."""
         gone = []
         with suppress(OSError), self._opened() as place:

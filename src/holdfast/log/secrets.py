@@ -1,11 +1,8 @@
-"""Secrets in a text: where they stand, and the text without them.
+"""Secrets in a text: where they are, and the text without them.
 
-Text comes in; what comes out is places, or the same text with each secret replaced by the
-name of what it was. What counts as a secret is not decided here: the rules are gitleaks'
-own, as the package `secretscreen` ships them, read at the first use. This module runs them
-over running text as that tool does: keyword, pattern, entropy, allow-list. Rules that hold
-only for files of a certain name are left out, since a text has none. It is a net, not a
-proof: a password in a sentence looks like any other word.
+The rules are gitleaks' own, as the package `secretscreen` ships them, applied to running text as
+that tool does: keyword, pattern, entropy, allow-list. Rules for files of a certain name are left
+out. It is a net, not a proof: a password in a sentence looks like any other word.
 """
 
 import math

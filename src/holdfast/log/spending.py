@@ -1,8 +1,7 @@
 """What was spent, on what, and whether more may be.
 
-Every answer's usage is priced and kept: for the session by its log, for the day in a ledger
-under the home directory that all sessions write to. A limit that is reached ends a run cleanly,
-before the next call, and says where the money went.
+A session's spending is in its log; a day's is in a ledger under the home directory that all
+sessions write to. A limit that is reached ends a run before the next call.
 """
 
 import os

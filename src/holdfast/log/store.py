@@ -1,8 +1,7 @@
 """Where sessions lie: one directory per project, one log per session.
 
-Finds, lists, branches and removes; what is inside a log is the log's business. Sessions
-are named by an id, of which a unique beginning is enough. Directories are private to the
-user. `Store` is the seam for other places than files.
+A session is named by its id, of which a unique beginning is enough. `Store` is the seam for other
+places than files.
 """
 
 import os

@@ -1,6 +1,7 @@
-"""What to call a session in a list: as its notes do, by its title, or the first words the user said.
+"""The title of a session in a list: from its notes, its log, or the user's first words.
 
-Reads the beginning of the notes and the ends of the log, never all of it, so that listing a thousand sessions is quick.
+Only the beginning of the notes and the ends of the log are read, so that listing a thousand
+sessions is quick.
 """
 
 import re

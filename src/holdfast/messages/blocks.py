@@ -1,9 +1,8 @@
-"""Blocks and messages: the values every other module speaks in.
+"""Blocks and messages: the values every other module works with.
 
-A block is frozen once it is made and keeps every field it came with: what we know by name
-is typed, the rest travels in `extra`, and a block type nobody told us about is `Opaque`.
-Foreign JSON enters through `block_from_wire` and leaves through `block_to_wire`; between
-the two, nothing is a bare dict. What an API demands of a list of messages is in `rules`.
+A block is frozen and keeps every field it came with: known fields are typed, the rest is in
+`extra`, and a block of an unknown type is `Opaque`. Foreign JSON enters through `block_from_wire`
+and leaves through `block_to_wire`; in between nothing is a bare dict.
 """
 
 from collections.abc import Sequence

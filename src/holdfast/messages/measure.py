@@ -1,10 +1,9 @@
-"""What a text consists of, counted once, so that its tokens can be estimated at any time.
+"""What a text consists of, counted once, so that its tokens can be estimated for any model.
 
-Text and blocks come in; a `Measure` goes out: a few integers that add up, say how the text
-looks to any tokenizer, and are small enough to lie in every log line. What each unit weighs
-is a matter of the model and is left to `tokens`. Counting runs over bytes inside C calls:
-each character becomes the bits of its class, the text becomes one large number, and the
-bits its left neighbour does not have are the places where a run of one class begins.
+A `Measure` is a few integers that add up and are small enough to be in every log line; what each
+unit weighs for a model is in `view.tokens`. Counting runs over bytes inside C calls: each
+character becomes the bits of its class, the text becomes one large number, and the bits its left
+neighbour does not have are where a run of one class begins.
 """
 
 from collections.abc import Iterable

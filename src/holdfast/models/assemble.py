@@ -1,9 +1,8 @@
 """The Messages API's stream of JSON events, put together to blocks and a reply.
 
-One decoded event at a time comes in, our own events go out; no I/O and no SDK. Fields,
-block types and delta types we do not know survive. An event that is repeated word for word
-is ignored where that can be told; one that contradicts what came before is `StreamBroken`.
-What an error event means is left to `translate`.
+No I/O and no SDK. Unknown fields, block types and delta types survive. An event that is repeated
+word for word is ignored where that can be detected; one that contradicts what came before raises
+`StreamBroken`.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,7 @@
-"""What a model can take and do, as data.
+"""What a model can take and do, as data, looked up by any spelling of its name.
 
-A model's name comes in, in whatever spelling providers and tools use for it; a
-`Capabilities` value goes out. The rest of the code asks these fields and never
-compares model names. A name nobody knows gets conservative limits, and every
-field can be overridden by whoever knows better. What a model costs is in `prices`.
+The rest of the code asks these fields and never compares model names. An unknown name gets
+conservative limits, and every field can be overridden.
 """
 
 import re

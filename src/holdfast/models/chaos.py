@@ -1,9 +1,7 @@
 """Any model, made unreliable on purpose: the same faults for the same seed.
 
-A model comes in and a model goes out; some of its answers fail in one of the ways that
-providers fail. Kinds are drawn evenly. What was injected is kept in `injected`, so that a
-test can say what it survived. Used to show that whatever happens to an answer, a session
-neither hangs nor loses anything.
+Some of its answers fail in one of the ways that providers fail; `injected` lists which, so that a
+test can say what a session survived.
 """
 
 import asyncio

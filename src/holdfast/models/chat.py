@@ -1,9 +1,8 @@
-"""A Messages API request said in the words of a chat endpoint.
+"""A Messages API request converted for a chat endpoint.
 
-Keyword arguments of `messages.create` come in, those of `chat.completions.create` go out;
-pure, and the same bytes for the same request. What a chat endpoint has no place for is left
-out only when it steers (cache markers, thinking); content is never dropped: a block without
-a counterpart is written as text. The way back is in `chat_stream`.
+The same request always becomes the same bytes. What a chat endpoint has no place for is left out
+only where it steers (cache markers, thinking); content is never dropped: a block without a
+counterpart is written as text.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,8 +1,8 @@
 """A chat endpoint's chunks, put together to the same events and reply as Claude's.
 
-Decoded chunks come in one at a time; pure. A text block ends where the next kind begins;
-tool calls end together, when the endpoint says why it stopped, because servers differ in
-how they interleave them. Prompt counts include cached tokens there and exclude them here.
+A text block ends where the next kind begins; tool calls end together, when the endpoint says why
+it stopped, because servers differ in how they interleave them. Prompt counts include cached tokens
+there and exclude them here.
 """
 
 from collections.abc import Sequence

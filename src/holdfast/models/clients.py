@@ -1,8 +1,7 @@
-"""Whoever already has a client of a provider's SDK keeps it: it is wrapped as a model.
+"""A caller's own client of a provider's SDK, wrapped as a model.
 
-An asynchronous client streams as any model does. A synchronous one is called in a thread, with
-its own connections and credentials, and its answer is handed on when it is whole; a call that
-is no longer wanted runs to its end there. A `Model` passes as it is.
+An asynchronous client streams as any model does. A synchronous one is called in a thread and its
+answer yielded when it is whole; an aborted call runs to its end there.
 """
 
 import asyncio

@@ -1,9 +1,7 @@
 """A small model in this process, by llama.cpp, with a real prefix cache.
 
-llama.cpp serves the Messages API on loopback, so a local model is a Messages API model whose
-server we start ourselves, at the first request. Weights come from `weights`; the package that
-runs them is the extra `local`. Good for trying the plumbing with real tokens and a real
-cache, not for judging answers.
+llama.cpp serves the Messages API on loopback; the server is started at the first request. Good
+for trying the plumbing with real tokens and a real cache, not for judging answers.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
-"""What every model looks like from outside: a request goes in, a stream of events comes out.
+"""What every model looks like from outside: it streams events for a request.
 
-A `Request` holds what the Messages API takes, whoever answers it. Deltas are for showing;
-the truth is in `BlockFinished`, which the loop starts tools from, and in the `Reply` that
-`Finished` carries. Failing is raising: a stream that ends without `Finished` is broken.
-Waiting, trying again and checking the order of events are left to `retry` and `steady`.
+Deltas are for showing; what counts is `BlockFinished`, which the loop starts tools from, and the
+`Reply` that `Finished` carries. A stream that ends without `Finished` is broken. Waiting, retrying
+and checking the order of events are left to `retry` and `steady`.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterator

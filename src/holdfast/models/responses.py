@@ -1,8 +1,4 @@
-"""A provider's finished answer, in whatever shape a caller holds it, as a `Reply`.
-
-Takes the SDKs' objects (or anything with `model_dump`), plain dicts, and our own replies; a
-chat completion is told by its `choices`. Callers with a loop of their own hand these in.
-"""
+"""A provider's finished answer as a `Reply`: an SDK's object, a dict, or a reply."""
 
 from collections.abc import Mapping
 

@@ -1,6 +1,4 @@
-"""The line language that scripted models speak.
-
-Text comes in, answers go out. Answers are parted by `---` and consist of lines:
+"""The line language of scripted models. Answers are separated by `---` and consist of lines:
 
     think: The file is probably short.
     text: Let me look.
@@ -13,8 +11,8 @@ Text comes in, answers go out. Answers are parted by `---` and consist of lines:
     text: It defines one function,
       and nothing calls it.
 
-An indented line goes on with the text above it; `#` begins a comment line. `block: {json}`
-gives any other block, `error:` a status or one of `WORDS`.
+An indented line continues the text above it; `#` begins a comment line. `block: {json}` is any
+other block, `error:` a status or one of `WORDS`.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,9 +1,7 @@
-"""A model that says what a script says: for tests, demos and examples.
+"""A model that gives the answers of a script: for tests, demos and examples.
 
-Each request gets the next answer of the script (the language is in `script`). An error alone
-fails the request; after blocks it breaks the answer midway. What a script leaves open, ids
-and usage, is made up the same way every time. Requests are kept in `requests`, for tests to
-look at.
+An error alone fails the request; after blocks it breaks the answer midway. Ids and usage that a
+script leaves out are made up the same way every time. `requests` keeps what was asked.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
-"""A stream that is held to its word: in time, in order, each block once, finished at the end.
+"""A stream that is checked: in time, in order, each block once, finished at the end.
 
-Any model's events come in; the same events go out, or a typed error as soon as the stream
-stalls, contradicts itself or ends early. A repeated block is dropped here, so that nobody
-downstream starts a tool twice. What to do about an error is left to `retry`.
+A typed error is raised as soon as the stream stalls, contradicts itself or ends early. A repeated
+block is dropped here, so that no tool is started twice.
 """
 
 import asyncio
@@ -32,15 +31,15 @@ async def steady(
     events: AsyncIterator[Event], patience: Patience = PATIENCE
 ) -> AsyncIterator[Event]:
     """Pass events on; raise as soon as they stall, contradict each other or end early."""
-    course = _Course()
+    so_far = _SoFar()
     deadline = asyncio.get_running_loop().time() + patience.answer_seconds
     async with closing(events):
         while True:
-            limit = patience.stall_seconds if course.has_begun else patience.first_event_seconds
-            event = await _next(events, limit, deadline, has_begun=course.has_begun)
+            limit = patience.stall_seconds if so_far.has_begun else patience.first_event_seconds
+            event = await _next(events, limit, deadline, has_begun=so_far.has_begun)
             if event is None:
                 raise StreamBroken("the stream ended before the answer did; send it again")
-            if course.takes(event):
+            if so_far.takes(event):
                 yield event
             if isinstance(event, Finished):
                 return
@@ -69,7 +68,7 @@ def _silence(what: str, *, has_begun: bool) -> ModelError:
     return ModelUnavailable(f"{what}; try again later")
 
 
-class _Course:
+class _SoFar:
     """What has been seen of one answer."""
 
     def __init__(self) -> None:

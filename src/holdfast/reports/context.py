@@ -1,7 +1,7 @@
 """What fills a window, by category: the data behind `holdfast context`.
 
-A view and its gauge come in; parts with their tokens go out. Parts are estimated block by
-block; what the last usage reports beyond them is the frame, where the log does not hold it.
+Parts are estimated block by block; what the last usage reports beyond them is the frame, where the
+log does not hold it.
 """
 
 from collections import Counter
@@ -60,14 +60,14 @@ def describe(view: View, gauge: Gauge, window: Window) -> Context:
     used, margin = gauge.size_tokens(view.total), gauge.margin_tokens(view.total)
     parts = _parts(view, gauge)
     rest = used - sum(part.tokens for part in parts)
-    if gauge.is_anchored and rest:
+    if gauge.is_reported and rest:
         parts.insert(0, ContextPart(name=_rest_name(view, rest), tokens=rest, count=1))
     return Context(
         model=view.model,
         title=view.title,
         used_tokens=used,
         margin_tokens=margin,
-        is_reported=gauge.is_anchored and _is_counted(view),
+        is_reported=gauge.is_reported and _is_counted(view),
         percent_left=window.percent_left(used),
         level=window.level(used + margin),
         window=window,

@@ -1,9 +1,7 @@
 """What a session was spent on: by model, source, kind of token and turn, and without a cache.
 
-A history comes in, a `Bill` goes out. Calls of forks count as answers do, under their source.
-Each answer is paid once (`answers`), at the prices of its day. A model
-without a price is counted in tokens and named, never priced at a guess. The day's ledger, which
-all sessions write to, is read here too.
+Each answer and each call of a fork is paid once, at the prices of its day. A model without a price
+is counted in tokens and named, never priced at a guess.
 """
 
 from collections.abc import Iterable

@@ -1,10 +1,8 @@
-"""A dialogue as other formats tell it: who said what, which tool gave what.
+"""Makes entries that pair up of messages in the order of a file, however broken.
 
-Importers tell what they read, in the order of the file, however broken; entries come out
-that pair up. An answer that comes in pieces becomes one round; results go before what was
-said with them; a tool use id that is taken gets a new one, and its result follows it. What
-was mended is counted in the scribe's account, and what cannot be mended (a result nobody
-asked for) is still in the log.
+An answer in pieces becomes one round; results go before what was said with them; a tool use id
+that is taken gets a new one, and its result follows it. What was mended is counted in the account;
+what cannot be (a result without a tool use) is still in the log.
 """
 
 from collections import Counter
@@ -31,9 +29,9 @@ from holdfast.transcripts.writer import OfAnswer, OfResult, TranscriptWriter
 class Dialogue:
     """Passes messages to a writer, keeping answers whole and results with their tool uses."""
 
-    def __init__(self, scribe: TranscriptWriter) -> None:
-        self._scribe = scribe
-        self._repaired = scribe.account.repaired
+    def __init__(self, writer: TranscriptWriter) -> None:
+        self._writer = writer
+        self._repaired = writer.account.repaired
         self._answer = ""
         """The answer that goes on if another piece comes; empty once something came between."""
         self._last_answer = ""
@@ -67,7 +65,7 @@ class Dialogue:
             max_output_tokens=max_output_tokens,
             measure=measure_content([Text(text=text) for text in texts]),
         )
-        return self._scribe.write(frame, at)
+        return self._writer.write(frame, at)
 
     def said(
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
@@ -82,8 +80,8 @@ class Dialogue:
         if self._is_empty(rest, is_all=len(rest) == len(content)):
             return
         self._answer = ""
-        self._first = self._first or self._scribe.last + 1
-        yield self._scribe.said(tuple(rest), at=at, origin=origin, hidden=hidden)
+        self._first = self._first or self._writer.last + 1
+        yield self._writer.said(tuple(rest), at=at, origin=origin, hidden=hidden)
 
     def replied(
         self, content: Content, *, answer: str = "", **more: Unpack[OfAnswer]
@@ -91,9 +89,9 @@ class Dialogue:
         """Write an answer; without an id it continues the last one if nothing came between."""
         if more.get("usage") is None and self._is_empty(content):
             return
-        self._first = self._first or self._scribe.last + 1
+        self._first = self._first or self._writer.last + 1
         name = self._begin(answer)
-        yield self._scribe.replied(name, tuple(self._claimed(block) for block in content), **more)
+        yield self._writer.replied(name, tuple(self._claimed(block) for block in content), **more)
 
     def ran(
         self, tool_use_id: str, content: str | Iterable[Block], **more: Unpack[OfResult]
@@ -102,7 +100,7 @@ class Dialogue:
         ours = self._asker(tool_use_id)
         self._answered.add(ours)
         self._answer = ""
-        return self._scribe.ran(ours, content, **more)
+        return self._writer.ran(ours, content, **more)
 
     def compacted(
         self,
@@ -114,7 +112,7 @@ class Dialogue:
         origin: str = "",
     ) -> Iterator[AnyEntry]:
         """Write that all up to entry `last`, or up to here, is shown as a summary from now on."""
-        end = self._scribe.last if last is None else last
+        end = self._writer.last if last is None else last
         if not self._first or end < self._first:
             self._repaired["summary of nothing"] += 1
             yield from self.said(summary, at=at, origin=origin, hidden=True)
@@ -125,12 +123,12 @@ class Dialogue:
             last=end,
             summary=summary,
             by="import",
-            kept=(end + 1, self._scribe.last) if end < self._scribe.last else None,
+            kept=(end + 1, self._writer.last) if end < self._writer.last else None,
             before_tokens=before_tokens,
             measure=measure_content(summary),
             origin=origin,
         )
-        yield self._scribe.write(entry, at)
+        yield self._writer.write(entry, at)
 
     def waiting(self) -> list[str]:
         """List the file's ids of the last answer's tool uses that have no result."""
@@ -156,11 +154,11 @@ class Dialogue:
 
     def _begin(self, answer: str) -> str:
         """Return the id of the answer that a piece belongs to: a new one unless it continues the last."""
-        name = answer or self._answer or f"answer-{self._scribe.last + 1}"
+        name = answer or self._answer or f"answer-{self._writer.last + 1}"
         if name == self._answer:
             return name
         if name == self._last_answer:
-            name = f"{name}-{self._scribe.last + 1}"
+            name = f"{name}-{self._writer.last + 1}"
         missing = len(self.waiting())
         if missing:
             self._repaired["missing result"] += missing

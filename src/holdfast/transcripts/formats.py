@@ -1,9 +1,4 @@
-"""Which format a file is in, and how to read and write it.
-
-The one list of formats. A file is opened plain or gzipped, recognised by its beginning,
-and read as a stream of entries; what cannot be recognised gets one sentence that says what
-was looked for.
-"""
+"""The formats of transcripts: which one a file is in, and how to read and write it."""
 
 import gzip
 import importlib
@@ -37,7 +32,7 @@ class Format(Protocol):
     NAME: str
 
     def sniff(self, first: bytes) -> bool: ...
-    def read(self, lines: Iterator[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]: ...
+    def read(self, lines: Iterator[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]: ...
     def write(self, view: View) -> Iterator[bytes]: ...
 
 
@@ -78,9 +73,9 @@ def open_transcript(path: Path | str, progress: Progress | None = None) -> Itera
     with _opened(path) as raw, _unpacked(raw) as file:
         first = _peek(path, file)
         format = _recognise(path, first)
-        scribe = TranscriptWriter()
-        entries = _all(format, _lines(path, file, raw, progress), scribe, path)
-        yield Transcript(format.NAME, entries, scribe.account)
+        writer = TranscriptWriter()
+        entries = _all(format, _lines(path, file, raw, progress), writer, path)
+        yield Transcript(format.NAME, entries, writer.account)
 
 
 def read_lines(lines: Iterable[bytes], name: str) -> Iterator[AnyEntry]:
@@ -93,10 +88,10 @@ def printable(path: Path | str) -> str:
 
 
 def _all(
-    format: Format, lines: Iterator[bytes], scribe: TranscriptWriter, path: Path
+    format: Format, lines: Iterator[bytes], writer: TranscriptWriter, path: Path
 ) -> Iterator[AnyEntry]:
-    yield from format.read(lines, scribe)
-    yield scribe.imported(format.NAME, printable(path))
+    yield from format.read(lines, writer)
+    yield writer.imported(format.NAME, printable(path))
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -1,8 +1,7 @@
-"""How blocks lie in the records of other formats, for what those have a place for and what not.
+"""How blocks are written in the records of other formats.
 
-Fields a format does not know stay beside the ones it does, and those that would collide go
-under `extra`; a block it has no shape for is wrapped whole. Reading undoes both, so that
-whatever came in goes out again untouched. Pictures and files travel as data URLs.
+Fields a format does not know stay beside its own, or under `extra` where they would collide; a
+block it has no shape for is wrapped whole. Reading undoes both. Pictures and files are data URLs.
 """
 
 import re

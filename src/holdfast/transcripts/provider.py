@@ -1,8 +1,9 @@
 """Whose message list a file holds, told from its beginning.
 
-Both providers' lists look alike until a tool is called. The beginning, cut anywhere, is
-walked token by token for keys and their depth; a key deep inside a tool's input says
-nothing. A request may be cut before its messages begin: prompts and tools are long. A list without any mark is taken for Anthropic's, which reads it the same way.
+Both providers' lists look alike until a tool is called. The beginning, cut anywhere, is scanned for
+keys and their depth; a key deep inside a tool's input says nothing. A request may be cut before its
+messages begin: prompts and tools are long. A list without any mark is read as Anthropic's, which
+reads it the same way.
 """
 
 import re

@@ -1,10 +1,7 @@
-"""Records of JSON, one per line or all in one document, read so that none goes missing unseen.
+"""JSON records, one per line or all in one document.
 
-Lines come in; numbered objects go out, and what could not be read is written to the account
-with its place and the reason; a character cut in half costs no more than itself. A list of
-messages may be a document (a list, or a request with `messages` in it) or one message per
-line; both read alike. Numbers are lines, or places in the list where there is only one
-document. What a record means is its format's business.
+What cannot be read is in the account with its line and the reason; half a character costs no more
+than itself. Numbers are lines, or places in the list where there is only one document.
 """
 
 import re

@@ -1,8 +1,7 @@
-"""The scribe: what every importer writes with.
+"""What every importer writes entries with: numbered, dated and measured.
 
-An importer walks a foreign transcript and tells the scribe what it finds; the scribe makes
-entries of it, numbered, dated and measured, and keeps the account of what was skipped,
-malformed or mended. Entries leave one by one, so that a file of any size can be imported.
+It also keeps the account of what was skipped, malformed or mended. Entries are yielded one by one,
+so that a file of any size can be imported.
 """
 
 from collections import Counter

@@ -1,8 +1,6 @@
-"""What may stand on which side of a conversation: the user's, and the model's.
+"""Which blocks may stand on the user's side of a conversation, and which on the model's.
 
-Blocks come in from a caller, a provider or a transcript; content that an entry can hold and an
-API accepts goes out. What would be refused where it stands is written out as text, so that it is
-neither lost nor sent in vain.
+A block that an API would refuse where it stands is written as text, so that it is not lost.
 """
 
 from collections.abc import Iterable

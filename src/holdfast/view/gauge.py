@@ -1,8 +1,6 @@
-"""The gauge of a view: its size by the last usage it holds, and what its answers teach.
+"""The gauge of a view, kept up to date, and what answers teach it.
 
-A `Follower` goes along with a view and learns from every answer that carries usage; `replay`
-does so over a history. What was learnt is kept per model under the home directory, so that
-the next session starts with it.
+What was learnt is kept per model under the home directory, so that the next session starts with it.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,7 +33,7 @@ class Follower:
         self._learns = learns
         self.calibrations: dict[str, Calibration] = {}
         """What was learnt here, by model."""
-        self._anchor: ReportedSize | None = None
+        self._reported: ReportedSize | None = None
         self._before: Gauge | None = None
         """The gauge before the last answer: while that comes in pieces, each is judged anew."""
         self._gauge: Gauge | None = None
@@ -45,10 +43,10 @@ class Follower:
         reported = view.reported
         if reported is None:
             return self._gauge or Gauge(calibration=self._calibration(view.model))
-        if reported is not self._anchor or self._gauge is None:
-            if self._anchor is None or reported.n != self._anchor.n:
+        if reported is not self._reported or self._gauge is None:
+            if self._reported is None or reported.n != self._reported.n:
                 self._before = self._gauge
-            self._anchor = reported
+            self._reported = reported
             self._gauge = self._answered(self._before, reported, view)
             self.calibrations[reported.model] = self._gauge.calibration
         return self._gauge

@@ -1,9 +1,7 @@
-"""A row of items: in order, with its running measure, rendered only where it changed.
+"""An item list: items in order, with a running measure, rendered only where they changed.
 
-The view decides what an entry does; the row does it. Items stand by their `order`, the
-number of the first entry each stands for, so a place is found by bisection; the row also
-knows by which item an entry and a tool use are shown. Every change costs time in what it
-touches.
+The view decides what an entry does; the list does it. An item has the `order` of the first entry
+it stands for, so it is found by bisection. The cost of a change depends on what it touches.
 """
 
 from bisect import bisect_left, bisect_right

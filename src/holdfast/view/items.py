@@ -1,10 +1,9 @@
-"""What a view is made of: things spoken on the user's side, and rounds.
+"""What a view is made of: messages on the user's side, and rounds.
 
-A round is one answer of the model with the results of the tools it called, held together,
-so that no cut between items can part a tool use from its result. Each item renders to
-fragments of messages in two projections: `sent` (what goes into the request) and `seen`
-(what the model reads of it; they differ only where the provider removes something itself).
-Items are frozen; a change makes a new one.
+A round is one answer of the model with the results of the tools it called, so that no cut between
+items can separate a tool use from its result. Each item renders to fragments of messages in two
+projections: `sent` (what is in the request) and `seen` (what the model reads of it; they differ
+only where the provider removes something itself). Items are frozen; a change makes a new one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

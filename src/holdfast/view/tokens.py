@@ -1,10 +1,8 @@
-"""The gauge: how full the context is, and how sure that is.
+"""The gauge: how full the context is, and how certain that is.
 
-Measures and the usage of answers come in; a size in tokens and a margin go out. The size is
-the last one a provider reported plus the weight of what came after. What a unit weighs
-starts from defaults fitted on recorded sessions and is calibrated, per model, by every
-answer: a small Kalman filter over one factor per class, deaf to outliers and bounded.
-All values are frozen; keeping a calibration on disk is left to whoever owns the session.
+The size is the last one a provider reported plus the weight of what came after. What a unit
+weighs starts from defaults fitted on recorded sessions and is calibrated, per model, by every
+answer: a small Kalman filter over one factor per class, bounded, that ignores outliers.
 """
 
 import math
@@ -213,11 +211,11 @@ class Gauge:
     """The size of a view: a reported one, and the weight of what the view gained since."""
 
     calibration: Calibration
-    anchor_tokens: float = 0.0
+    reported_tokens: float = 0.0
     """The last known size; nothing is known as long as no answer came."""
     then: Measure = NOTHING
     """The view's measure at that size."""
-    is_anchored: bool = False
+    is_reported: bool = False
 
     @classmethod
     def fresh(cls, model: str) -> "Gauge":
@@ -225,7 +223,7 @@ class Gauge:
         return cls(calibration=Calibration.fresh(model))
 
     def size_tokens(self, total: Measure) -> int:
-        return max(0, round(self.anchor_tokens + self.calibration.weigh(total - self.then)))
+        return max(0, round(self.reported_tokens + self.calibration.weigh(total - self.then)))
 
     def margin_tokens(self, total: Measure) -> int:
         """Say by how much the size may be too small, in nineteen of twenty cases."""
@@ -240,16 +238,16 @@ class Gauge:
         output_tokens: int = 0,
         is_final: bool = False,
     ) -> "Gauge":
-        """Learn from an answer's usage and anchor at it.
+        """Learn from an answer's usage and start from it.
 
         `before` is the view's measure without any piece of the answer, `reply` the whole
         answer's. Output tokens count for the reply only once they are final; those of a
         piece stored in mid-stream are a lower bound.
         """
         calibration = self.calibration
-        if self.is_anchored:
+        if self.is_reported:
             calibration = calibration.observe(
-                before - self.then, prompt_tokens - self.anchor_tokens
+                before - self.then, prompt_tokens - self.reported_tokens
             )
         if is_final and output_tokens:
             calibration = calibration.learn(reply, output_tokens)
@@ -258,14 +256,14 @@ class Gauge:
             overhang = max(0.0, output_tokens - calibration.weigh(reply))
             known_tokens, then = prompt_tokens + overhang, before
         return Gauge(
-            calibration=calibration, anchor_tokens=known_tokens, then=then, is_anchored=True
+            calibration=calibration, reported_tokens=known_tokens, then=then, is_reported=True
         )
 
     def switched(self, calibration: Calibration) -> "Gauge":
         """Go on with another model, whose tokenizer sees the same text at another size."""
         old, new = self.calibration.weigh(self.then), calibration.weigh(self.then)
         scale = new / old if old > 0 else 1.0
-        return replace(self, calibration=calibration, anchor_tokens=self.anchor_tokens * scale)
+        return replace(self, calibration=calibration, reported_tokens=self.reported_tokens * scale)
 
 
 def _shape(tokens: float) -> float:

@@ -1,8 +1,8 @@
 """Which entries are in force: what undo and redo have left of a log.
 
-Undoing an entry takes with it whatever rests on it. It is also a veto: stages do not act
-on the same targets again of their own accord. And a size that a provider reported between
-an entry and its undo was that of another view, so the gauge must not trust it.
+Undoing an entry takes with it whatever rests on it. It is also a veto: stages do not act on the
+same targets again by themselves. And a size that a provider reported between an entry and its undo
+was that of another view, so the gauge must not trust it.
 """
 
 from bisect import bisect_left

@@ -1,9 +1,9 @@
 """The view: what the model sees, folded from the log entry by entry.
 
-`fold(entries)` gives a view; `view.apply(entry)` keeps it up to date in time that depends
-on what the entry touches, not on how long the history is. Here is decided what each kind
-of entry does to the row of items; the row does it. Undo folds again without the undone
-entries and what rests on them: the one case where the whole log is walked.
+`fold(entries)` returns a view; `view.apply(entry)` keeps it up to date at a cost that depends on
+what the entry touches, not on the length of the history. The view decides what each kind of entry
+does to the item list. Undo folds the whole log again, without the undone entries and what rests on
+them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -61,7 +61,7 @@ class View:
         self.history: list[AnyEntry] = history if history is not None else []
         """Every entry this view was folded from."""
         self.in_force: InForce = in_force or InForce()
-        self._row = ItemList()
+        self._list = ItemList()
         self._began: set[str] = set()
         self._pins: set[int] = set()
         self._is_chosen = False
@@ -76,21 +76,21 @@ class View:
 
     @property
     def items(self) -> Sequence[Item]:
-        return self._row.items
+        return self._list.items
 
     @property
     def total(self) -> Measure:
         """The measure of all the model sees, the frame included."""
-        return self._row.measure + self.frame.measure if self.frame else self._row.measure
+        return self._list.measure + self.frame.measure if self.frame else self._list.measure
 
     def messages(self) -> list[Message]:
         """Return the messages to send, rendering only what changed since the last call."""
-        return self._row.messages()
+        return self._list.messages()
 
     def message_from(self, order: int) -> int:
         """Return the index of the message in which the first item at or after this order ends."""
         self.messages()
-        return self._row.message_from(order)
+        return self._list.message_from(order)
 
     def seen(self) -> list[Message]:
         """Return the messages as the model reads them."""
@@ -98,11 +98,11 @@ class View:
 
     def item_of(self, n: int) -> Item | None:
         """Find the item that shows entry `n`, unless it left the view."""
-        return self._row.item_of(n)
+        return self._list.item_of(n)
 
     def round_of(self, tool_use_id: str) -> Round | None:
         """Find the visible round that called this tool use."""
-        return self._row.round_of(tool_use_id)
+        return self._list.round_of(tool_use_id)
 
     def is_pinned(self, item: Item) -> bool:
         """Return whether compactions keep this item verbatim."""
@@ -167,7 +167,7 @@ class View:
                 break
             self._turn_end = max(self._turn_end, item.order)
             if isinstance(item, Round) and not item.is_past:
-                self._row.put(i, structs.replace(item.without_thinking(), is_past=True))
+                self._list.put(i, structs.replace(item.without_thinking(), is_past=True))
 
     def _restored(self, entry: Restored) -> None:
         self._speak(entry, entry.content, "restored", hidden=True)
@@ -180,7 +180,7 @@ class View:
         *,
         hidden: bool,
     ) -> None:
-        self._row.append(
+        self._list.append(
             Spoken(
                 id=entry.n,
                 order=entry.n,
@@ -210,7 +210,7 @@ class View:
     def _begin_round(self, entry: Replied) -> None:
         self._last_round = entry.n
         self._before_round = self.total
-        self._anchor_at(entry)
+        self._note_reported_size(entry)
         begun = Round(
             id=entry.n,
             order=entry.n,
@@ -222,15 +222,15 @@ class View:
             answer_measure=entry.measure,
             drops_thinking=self._is_unbound(entry),
         )
-        self._row.append(begun.without_thinking() if begun.drops_thinking else begun)
+        self._list.append(begun.without_thinking() if begun.drops_thinking else begun)
 
     def _is_unbound(self, entry: Replied) -> bool:
         """Return whether its thinking was bound to a prefix that was undone since."""
         return self.in_force.distrusts(entry.n) and capabilities(entry.model).binds_thinking
 
     def _continue_round(self, last: Round, entry: Replied) -> None:
-        self._anchor_at(entry)
-        self._row.home[entry.n] = last.order
+        self._note_reported_size(entry)
+        self._list.home[entry.n] = last.order
         grown = structs.replace(
             last,
             content=last.content + self._claim(entry, last.order),
@@ -238,9 +238,9 @@ class View:
             usage=entry.usage or last.usage,
             answer_measure=last.answer_measure + entry.measure,
         )
-        self._row.replace(grown.without_thinking() if grown.hides_thinking("seen") else grown)
+        self._list.replace(grown.without_thinking() if grown.hides_thinking("seen") else grown)
 
-    def _anchor_at(self, entry: Replied) -> None:
+    def _note_reported_size(self, entry: Replied) -> None:
         """Take the size an answer reports, as that of the view before its first piece."""
         usage = entry.usage
         if usage and usage.prompt_tokens and not self.in_force.distrusts(self._last_round):
@@ -253,9 +253,9 @@ class View:
         fresh = []
         for block in entry.content:
             if isinstance(block, ToolUse):
-                if self.round_of(block.id) is not None or self._row.uses.get(block.id) == order:
+                if self.round_of(block.id) is not None or self._list.uses.get(block.id) == order:
                     continue
-                self._row.uses[block.id] = order
+                self._list.uses[block.id] = order
             fresh.append(block)
         return tuple(fresh)
 
@@ -271,29 +271,29 @@ class View:
         if known is not None and known.content == entry.content:
             return
         if known is not None or owner.order != self._last_round or owner.order == self._sealed:
-            self._row.append(late(entry))
+            self._list.append(late(entry))
             return
-        self._row.home[entry.n] = owner.order
-        self._row.replace(owner.with_result(Result.of(entry)))
+        self._list.home[entry.n] = owner.order
+        self._list.replace(owner.with_result(Result.of(entry)))
 
     def _spilled(self, entry: Spilled) -> None:
         told = self.item_of(entry.rests_on[0]) if entry.rests_on else None
         if isinstance(told, Spoken) and told.kind == "late":
-            at = self._row.replace(shortened(told, entry.text, entry.measure))
+            at = self._list.replace(shortened(told, entry.text, entry.measure))
             self._drop_thinking(entry, at)
             return
         shown = StandIn(
             text=entry.text, how="spilled", measure=entry.measure, same_as=entry.same_as
         )
-        i = self._row.change_result(entry.tool_use_id, lambda result: result.spill(shown))
+        i = self._list.change_result(entry.tool_use_id, lambda result: result.spill(shown))
         self._drop_thinking(entry, i)
 
     def _cleared(self, entry: Cleared) -> None:
-        before, first = self._row.measure, self._row.clear(entry)
+        before, first = self._list.measure, self._list.clear(entry)
         if entry.how == "edited":
             self.edits = (*self.edits, entry)
         elif entry.how == "server":  # the prompt that the last usage is of was already without it
-            self._before_round = self._before_round + (self._row.measure - before)
+            self._before_round = self._before_round + (self._list.measure - before)
             if self.reported is not None and self.reported.n == self._last_round:
                 self.reported = replace(self.reported, then=self._before_round)
         self._drop_thinking(entry, first)
@@ -302,9 +302,9 @@ class View:
         still_open = self.open_round()
         touched = []
         for n in entry.targets:
-            i = self._row.index_of(n)
+            i = self._list.index_of(n)
             if i is not None and self.items[i] is not still_open:
-                self._row.splice(i, i + 1, ())
+                self._list.splice(i, i + 1, ())
                 touched.append(i)
         self._drop_thinking(entry, min(touched) - 1 if touched else None)
 
@@ -318,19 +318,19 @@ class View:
         self, entry: Collapsed | Compacted, content: SpokenContent, kind: Literal["line", "summary"]
     ) -> None:
         """Put one item in place of a span, except for pinned items and an open round and after."""
-        lo, hi = self._row.span(entry.first, entry.last)
+        lo, hi = self._list.span(entry.first, entry.last)
         while lo < hi and self.is_pinned(self.items[lo]):
             lo += 1
         still_open = self.open_round()
         if still_open is not None:
-            hi = min(hi, self._row.span(still_open.id, still_open.id)[0])
+            hi = min(hi, self._list.span(still_open.id, still_open.id)[0])
         if lo >= hi:
             return
         kept = [item for item in self.items[lo:hi] if self.is_pinned(item)]
         order = self.items[lo].order
         shown = Spoken(id=entry.n, order=order, content=content, kind=kind, measure=entry.measure)
-        self._row.home[entry.n] = order
-        self._row.splice(lo, hi, [shown, *kept])
+        self._list.home[entry.n] = order
+        self._list.splice(lo, hi, [shown, *kept])
         self._drop_thinking(entry, lo)
 
     def _pinned(self, entry: Pinned) -> None:
@@ -358,7 +358,7 @@ class View:
             return
         for item in self.items[changed + 1 :]:
             if isinstance(item, Round) and not item.drops_thinking:
-                self._row.replace(structs.replace(item.without_thinking(), drops_thinking=True))
+                self._list.replace(structs.replace(item.without_thinking(), drops_thinking=True))
 
 
 def fold(entries: Iterable[AnyEntry]) -> View:

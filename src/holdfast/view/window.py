@@ -3,8 +3,7 @@
         0 ─────────────── warning ── auto ───── blocking ── effective ── limit
                           20K before  13K before  3K before   less the reserve
 
-A model's name and the settings come in; a `Window` with its lines goes out. Every distance
-is for a 200K window and shrinks in proportion for smaller ones, so that 8K works too.
+Every distance is for a 200K window and shrinks in proportion for smaller ones.
 """
 
 import math

@@ -1,10 +1,9 @@
 """The entries of a log: what happened, and what was decided, one frozen value each.
 
-Past participles, because an entry is written after the fact. Those in `done` bring content;
-those in `shaped` change what of it the model sees and can be undone; `framed`, `kept` and
-`background` record the frame and the calls, the bookkeeping, and what was done beside. `n` is the entry's number in its
-log and the id of the message it brings; it is given by the log when the entry is appended.
-Entries carry what was measured when they were made, so that loading never counts again.
+Past participles, because an entry is written after the fact. `content` brings messages, `edits`
+change what of them the model sees and can be undone; `framed` records the frame and the calls,
+`bookkeeping` and `background` the rest. `n` is the entry's number in its log and the id of the
+message it brings. Entries carry their measure, so that loading a log never counts again.
 """
 
 from typing import TypeAlias

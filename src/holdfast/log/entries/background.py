@@ -1,7 +1,6 @@
 """What was done beside the conversation: forks, notes, memories, dreams, agents.
 
-Background work reports through these. None of them changes the view by itself: what the
-model is to see of it is said as a hidden message.
+None of these changes the view: what the model is to see of them is a hidden message.
 """
 
 from typing import Literal

@@ -1,8 +1,8 @@
 """What tokens cost, per model and, where prices changed, per date.
 
-A price comes from the user's file, from our table, or from the
-price package where it is installed: for other models, for past days, and for all models once
-it is newer than our table. A model without a published price has none: None, never a guess.
+A price comes from the user's file, from our table, or from the price package where it is installed:
+for other models, for past days, and for all models once it is newer than our table. A model without
+a published price has None, never a guess.
 """
 
 from datetime import UTC, date, datetime

@@ -1,8 +1,7 @@
 """Prices from the package `genai-prices`, where it is installed: many models, tiers, dates.
 
-A model's name and a day come in, our `Prices` go out, or None. The package is imported on the
-first question that our table cannot answer and not before: it brings a validation and an HTTP
-library along and takes some 0.3 seconds. It is never told to fetch anything.
+The package is imported only once our table cannot answer: it brings a validation and an HTTP
+library and takes some 0.3 seconds. It is never asked to fetch anything.
 """
 
 from datetime import UTC, date, datetime, time

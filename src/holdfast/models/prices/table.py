@@ -1,8 +1,8 @@
 """Our own price table: today's published prices of the models we know by name.
 
-It answers without a package, without a file and at once. A test holds it against the price
-package, figure by figure, and lists where they differ; `CHECKED_AGAINST` is the version that
-was compared. Past prices are kept only where a premium ended; the package has the rest.
+A test compares it with the price package, figure by figure, and lists where they differ;
+`CHECKED_AGAINST` is the version that was compared. Past prices are kept only where a premium
+ended; the package has the rest.
 """
 
 from dataclasses import replace

@@ -1,8 +1,6 @@
-"""What stands of a conversation while its records are read: messages, and compactions.
+"""Which messages and compactions are in force while a conversation is read.
 
-The reader tells which entries it wrote; here is known which of them are in force, in order,
-and what was in force before each compaction. So a compaction can be told what it covers, and
-going back to an earlier place, what to take back and what to leave behind.
+So the reader knows what a compaction covers, and what going back to an earlier message takes back.
 """
 
 from typing import Literal, NamedTuple

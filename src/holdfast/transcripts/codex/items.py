@@ -1,8 +1,7 @@
 """Response items of a rollout and the blocks they stand for.
 
-An item is a message, a thought, a call or a result, each by itself; here it becomes blocks
-of ours. Freeform, shell and search calls become tool uses like any other. An item without
-a shape here is kept whole, on the side of the dialogue where it stands. Fields that only
+An item is a message, a thought, a call or a result. Freeform, shell and search calls become tool
+uses like any other. An unknown item is kept whole, on the side where it stands. Fields that only
 serve the client (ids, states, its own metadata) are left out; others stay with the block.
 """
 

@@ -1,10 +1,10 @@
 """Read a session of the pi coding agent, entry by entry, into entries of ours.
 
-Old sessions are a line of records and are streamed; newer ones are trees, of which the
-active branch is read. A compaction covers what lies before the entry it keeps first; an
-answer that failed or was stopped is not sent again by pi, so it is kept as `Failed`. What
-pi notes for itself (labels, thinking levels, results' details, costs) is not in the view.
-Wrapped around summaries and commands is our wording, not pi's.
+Old sessions are a sequence of records and are streamed; newer ones are trees, of which the active
+branch is read. A compaction covers what lies before the entry it keeps first; an answer that failed
+or was stopped is not sent again by pi, so it is kept as `Failed`. What pi notes for itself (labels,
+thinking levels, results' details, costs) is not in the view. The wording around summaries and
+commands is ours, not pi's.
 """
 
 from collections.abc import Iterable, Iterator
@@ -61,9 +61,9 @@ def sniff(first: bytes) -> bool:
     )
 
 
-def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
-    reader = _Reader(scribe)
-    for index, (number, record) in enumerate(_entries(lines, scribe.account)):
+def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]:
+    reader = _Reader(writer)
+    for index, (number, record) in enumerate(_entries(lines, writer.account)):
         reader.place(index, record)
         yield from reader.record(record, number)
 
@@ -89,19 +89,19 @@ def _is_tree(header: Json) -> bool:
 class _Reader:
     """What must be remembered from one entry to the next."""
 
-    def __init__(self, scribe: TranscriptWriter) -> None:
-        self._scribe = scribe
-        self._account = scribe.account
-        self._dialogue = Dialogue(scribe)
+    def __init__(self, writer: TranscriptWriter) -> None:
+        self._writer = writer
+        self._account = writer.account
+        self._dialogue = Dialogue(writer)
         self._model = ""
         self._starts: dict[str | int, int] = {}
         """For each entry, by its id and by its place: the number of the first entry made of it."""
 
     def place(self, index: int, record: JsonObject) -> None:
         """Note where a compaction would cut that keeps this entry first."""
-        self._starts[index] = self._scribe.last + 1
+        self._starts[index] = self._writer.last + 1
         if id := record.get("id"):
-            self._starts[str(id)] = self._scribe.last + 1
+            self._starts[str(id)] = self._writer.last + 1
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
         at = seconds(record.get("timestamp"))
@@ -117,7 +117,7 @@ class _Reader:
             case {"type": "session" | "model_change", "modelId": str(model)}:
                 yield from self._switched(model, at)
             case {"type": "session_info", "name": str(name)}:
-                yield self._scribe.write(Titled(title=name), at)
+                yield self._writer.write(Titled(title=name), at)
             case {"type": str(kind)} if kind not in ("message", "compaction"):
                 self._account.skipped[kind] += 1
             case _:
@@ -163,7 +163,7 @@ class _Reader:
         reason = str(message.get("stopReason") or "")
         if reason in _BROKEN_OFF:
             error = str(message.get("errorMessage") or reason)
-            yield self._scribe.write(Failed(what="answer", error=error, detail=message), at)
+            yield self._writer.write(Failed(what="answer", error=error, detail=message), at)
             return
         model = str(message.get("model") or "")
         if self._model and model:
@@ -182,7 +182,7 @@ class _Reader:
         """Record a change of model, whether chosen or told by who answered."""
         if model != self._model:
             self._model = model
-            yield self._scribe.write(Switched(model=model), at)
+            yield self._writer.write(Switched(model=model), at)
 
     def _ran(self, message: JsonObject, at: float, origin: str) -> AnyEntry:
         content = _content(message.get("content"))
