@@ -242,9 +242,9 @@ class Log:
             raise _store_error(self.path, error) from error
 
     def sync_soon(self) -> None:
-        """Begin to force what was appended onto the disk, and do not wait for it.
+        """Start forcing what was appended onto the disk, without waiting for it.
 
-        Only a power cut could lose what is under way. A failure is told by the next call.
+        Only a power cut could lose what is under way. A failure is raised by the next call.
         """
         if self._syncing is not None:
             if not self._syncing.done():

@@ -40,7 +40,7 @@ class FoundSecret:
 def find_secrets(text: str) -> list[FoundSecret]:
     """Return the secrets in a text, in order, none overlapping."""
     apart: list[FoundSecret] = []
-    for one in sorted(_every(text), key=_told_best_first):
+    for one in sorted(_every(text), key=_best_first):
         if not apart or one.start >= apart[-1].end:
             apart.append(one)
         elif one.end > apart[-1].end:
@@ -48,7 +48,7 @@ def find_secrets(text: str) -> list[FoundSecret]:
     return apart
 
 
-def _told_best_first(found: FoundSecret) -> tuple[int, bool, int]:
+def _best_first(found: FoundSecret) -> tuple[int, bool, int]:
     """Of two matches at one place the exact rule comes first, then the longer match."""
     return found.start, found.rule.startswith("generic"), -found.end
 
@@ -198,33 +198,35 @@ def _entropy(secret: str) -> float:
 
 @lru_cache(maxsize=1)
 def _load() -> _Rules:
-    told = tomllib.loads(files("secretscreen").joinpath("gitleaks.toml").read_text("utf-8"))
-    rules = tuple(_rule(one) for one in told["rules"] if "regex" in one and "path" not in one)
+    listed = tomllib.loads(files("secretscreen").joinpath("gitleaks.toml").read_text("utf-8"))
+    rules = tuple(_rule(one) for one in listed["rules"] if "regex" in one and "path" not in one)
     keywords = tuple(sorted({keyword for rule in rules for keyword in rule.keywords}))
     kept = set("".join(keywords))
     breaks = {code: " " for code in range(128) if chr(code) not in kept}
-    return _Rules(rules=rules, keywords=keywords, breaks=breaks, allowed=_allow(told["allowlist"]))
-
-
-def _rule(told: Mapping[str, Any]) -> _Rule:
-    """Convert one rule; a name before the value is looked up again where it matters."""
-    source = told["regex"].replace(LEAD, "", 1)
-    return _Rule(
-        name=told["id"],
-        pattern=_compile(source),
-        keywords=tuple(told["keywords"]),
-        starts_at_keyword=_starts_at(source, told["keywords"]),
-        least_entropy=told.get("entropy", -1.0),
-        group=told.get("secretGroup", 0),
-        allowed=tuple(_allow(one) for one in told.get("allowlists", ()) if "paths" not in one),
+    return _Rules(
+        rules=rules, keywords=keywords, breaks=breaks, allowed=_allow(listed["allowlist"])
     )
 
 
-def _allow(told: Mapping[str, Any]) -> _Allowed:
+def _rule(listed: Mapping[str, Any]) -> _Rule:
+    """Convert one rule; a name before the value is looked up again where it matters."""
+    source = listed["regex"].replace(LEAD, "", 1)
+    return _Rule(
+        name=listed["id"],
+        pattern=_compile(source),
+        keywords=tuple(listed["keywords"]),
+        starts_at_keyword=_starts_at(source, listed["keywords"]),
+        least_entropy=listed.get("entropy", -1.0),
+        group=listed.get("secretGroup", 0),
+        allowed=tuple(_allow(one) for one in listed.get("allowlists", ()) if "paths" not in one),
+    )
+
+
+def _allow(listed: Mapping[str, Any]) -> _Allowed:
     return _Allowed(
-        target=told.get("regexTarget", "secret"),
-        patterns=tuple(_compile(one) for one in told.get("regexes", ())),
-        words=tuple(word.lower() for word in told.get("stopwords", ())),
+        target=listed.get("regexTarget", "secret"),
+        patterns=tuple(_compile(one) for one in listed.get("regexes", ())),
+        words=tuple(word.lower() for word in listed.get("stopwords", ())),
     )
 
 

@@ -112,9 +112,7 @@ class FileStore:
     def delete(self, session: str) -> None:
         """Remove a session for good: its log and all that belongs to it."""
         found = self.find(session)
-        with Log.open(
-            found.path
-        ):  # whoever is writing it is named instead, and nobody may begin to
+        with Log.open(found.path):  # raises if a process is writing it, and keeps others from it
             shutil.rmtree(found.directory, ignore_errors=True)
             for path in (found.path, found.path.with_suffix(".lock")):
                 path.unlink(missing_ok=True)
@@ -168,7 +166,7 @@ def _sessions_in(project: Path) -> Iterator[FoundSession]:
         try:
             header, stat = load_header(path), path.stat()
         except (TranscriptError, OSError):
-            continue  # not a log of ours; whoever asks for it by name is told why
+            continue  # not a log of ours; `find` says why
         yield FoundSession(
             id=path.stem, path=path, modified=stat.st_mtime, bytes=stat.st_size, header=header
         )

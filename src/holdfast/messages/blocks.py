@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 Json: TypeAlias = Any
-"""Any JSON value. The one place where the type system is told not to look."""
+"""Any JSON value."""
 
 JsonObject: TypeAlias = dict[str, Json]
 
@@ -23,7 +23,7 @@ class _Block(
     Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", gc=False, weakref=False
 ):
     extra: JsonObject | None = None
-    """Fields the provider sent that we do not know; they go back as they came."""
+    """Unknown fields; they are sent back as they came."""
 
 
 class Text(_Block, frozen=True, kw_only=True, tag="text"):
@@ -49,7 +49,6 @@ class Document(_Block, frozen=True, kw_only=True, tag="document"):
 
 class Opaque(_Block, frozen=True, kw_only=True, tag="opaque"):
     raw: JsonObject
-    """The whole block, untouched."""
 
 
 ResultContent: TypeAlias = str | tuple[Text | Image | Document | Opaque, ...]
@@ -91,7 +90,7 @@ _KNOWN: dict[str, type[_Block]] = {
 _FIELDS = {tag: frozenset(kind.__struct_fields__) - {"extra"} for tag, kind in _KNOWN.items()}
 
 INVALID_INPUT = "INVALID_JSON"
-"""A tool's input must be an object; what is none is put into one under this name."""
+"""A tool's input must be an object; anything else is put into one under this name."""
 
 CLIENT_MARKS = frozenset({"cache_control"})
 """Fields a client adds to steer one request; they are not content and never enter the log."""

@@ -53,7 +53,7 @@ class Capabilities:
     cache_seconds: float = 0.0
     """How long a prefix is kept at least where no marker says so; 0 where markers say it."""
     default_effort: str = "high"
-    """What is meant when nobody says how much effort to make."""
+    """What a request without an effort means."""
     cache_breakpoints: bool = False
     """Caches by itself, and takes breakpoints beside."""
     global_scope: bool = False

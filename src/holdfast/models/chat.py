@@ -15,7 +15,6 @@ from holdfast.models.capabilities import Capabilities
 from holdfast.models.protocol import Request
 
 EFFORTS = frozenset({"low", "medium", "high"})
-"""The efforts both worlds know."""
 
 BREAKPOINT: JsonObject = {"mode": "explicit"}
 """How an endpoint that takes breakpoints wants one written."""

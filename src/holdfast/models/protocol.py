@@ -36,7 +36,7 @@ class Reply:
     """What the provider cleared on its side."""
     request_id: str = ""
     extra: JsonObject = field(default_factory=dict)
-    """Fields of the message that we do not know; they are kept as they came."""
+    """Unknown fields of the message, as they came."""
 
     @property
     def applied(self) -> tuple[JsonObject, ...]:

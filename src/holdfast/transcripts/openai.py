@@ -52,7 +52,7 @@ from holdfast.view import View
 NAME = "openai"
 
 NO_PICTURE = "(A picture or a file stood here. This format cannot hold it in this place.)"
-"""Stands in for what cannot be written, so that nobody takes its absence for its content."""
+"""Stands in for what cannot be written, so that it is not taken for absent."""
 
 SYSTEM_ROLES = ("system", "developer")
 

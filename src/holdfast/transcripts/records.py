@@ -18,8 +18,8 @@ from holdfast.transcripts.writer import ImportAccount
 Numbered = Iterator[tuple[int, JsonObject]]
 
 MOST_LEVELS = 200
-"""JSON nested deeper than this is left out: whoever walks it later would overflow the stack.
-Records that people have go ten levels deep."""
+"""JSON nested deeper than this is left out: walking it would overflow the stack. Real records go
+ten levels deep."""
 
 LAST_MOMENT = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 """The last moment that can be written as a date."""

@@ -128,12 +128,12 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         instead = self.stand_in(projection)
         return ToolResult(
             tool_use_id=self.tool_use_id,
-            content=self._told(instead) if instead else _visible(self.content, tool),
+            content=self._in_place(instead) if instead else _visible(self.content, tool),
             is_error=self.is_error,
             extra=self.extra,
         )
 
-    def _told(self, instead: StandIn) -> ResultContent:
+    def _in_place(self, instead: StandIn) -> ResultContent:
         """Put a text in the content's place; spilling takes only text away, pictures stay."""
         text = instead.text if instead.text.strip() else CLEARED_RESULT
         stays = wordless(self.content) if instead.how == "spilled" else ()
@@ -241,11 +241,11 @@ def late(entry: Ran) -> Spoken:
     )
 
 
-def shortened(told: Spoken, text: str, measure: Measure) -> Spoken:
-    lead, *body = told.content
+def shortened(late_result: Spoken, text: str, measure: Measure) -> Spoken:
+    lead, *body = late_result.content
     stays = tuple(block for block in body if not isinstance(block, Text))
     shown = Text(text=text if text.strip() else CLEARED_RESULT)
-    return structs.replace(told, content=(lead, shown, *stays), measure=measure)
+    return structs.replace(late_result, content=(lead, shown, *stays), measure=measure)
 
 
 def wordless(content: ResultContent) -> tuple[Image | Document | Opaque, ...]:

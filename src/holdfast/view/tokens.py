@@ -86,7 +86,7 @@ O200K = Weights(
 """Fitted on the o200k tokenizer's counts of code, prose and tool output; the frames are guesses."""
 
 FITTED_DOUBT = 0.06  # sessions differ by about this much from weights fitted on other sessions
-GUESSED_DOUBT = 0.25  # tokenizers nobody measured are up to a half apart
+GUESSED_DOUBT = 0.25  # tokenizers that were not measured are up to a half apart
 CLASS_DOUBT_SHARE = 0.5  # classes stray from the common factor by half of what that may be off
 NOISE_RATIO = 0.03  # what remains of a growth after fitting, as a share of it
 NOISE_TOKENS = 25.0  # and whatever its size
@@ -144,7 +144,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         )
 
     def is_current(self) -> bool:
-        """Say whether it rests on today's classes and defaults; if not, start afresh."""
+        """Return whether it was made with today's classes and defaults."""
         return self.defaults == default_weights(self.model) and len(self.factors) == len(CLASSES)
 
     def weigh(self, measure: Measure) -> float:
@@ -202,7 +202,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return tuple(map(mul, astuple(measure), astuple(self.defaults)))
 
     def _reach(self, parts: Row) -> Row:
-        """Say how the doubt in each factor hangs together with the doubt in this estimate."""
+        """Return the covariance of each factor with this estimate."""
         return tuple(_dot(row, parts) for row in self.covariance)
 
 
@@ -226,7 +226,7 @@ class Gauge:
         return max(0, round(self.reported_tokens + self.calibration.weigh(total - self.then)))
 
     def margin_tokens(self, total: Measure) -> int:
-        """Say by how much the size may be too small, in nineteen of twenty cases."""
+        """Return by how much the size may be too small, in nineteen of twenty cases."""
         return math.ceil(self.calibration.margin_tokens(total - self.then))
 
     def observe_usage(

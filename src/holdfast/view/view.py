@@ -55,7 +55,7 @@ class View:
         self.reported: ReportedSize | None = None
         self.asked: Asked | None = None
         self.answered: Asked | None = None
-        """The last request whose answer told what its prompt cost: it is in the provider's cache."""
+        """The last request whose answer reported usage: it is in the provider's cache."""
         self.edits: tuple[Cleared, ...] = ()
         """Deletions in the provider's cache, oldest first."""
         self.history: list[AnyEntry] = history if history is not None else []
@@ -68,9 +68,9 @@ class View:
         """The model was chosen by an entry; what answers call themselves does not change it."""
         self._last_round = 0
         self._before_round: Measure = NOTHING
-        """What the view weighed before the last round began."""
+        """The measure of the view before the last round began."""
         self._turn_end = 0
-        """The order of the last item whose thinking is behind us."""
+        """The order of the last item of the turns that ended."""
         self._sealed = 0
         """The last round that was sent while some of its results were missing."""
 
@@ -126,7 +126,7 @@ class View:
     def compactable(self) -> int:
         """Count the leading items that a full compaction may cover.
 
-        What the user said last and nobody answered stays, and so does an open round.
+        What the user said last and was not answered stays, and so does an open round.
         """
         end = len(self.items)
         while end and isinstance(self.items[end - 1], Spoken):
@@ -277,9 +277,9 @@ class View:
         self._list.replace(owner.with_result(Result.of(entry)))
 
     def _spilled(self, entry: Spilled) -> None:
-        told = self.item_of(entry.rests_on[0]) if entry.rests_on else None
-        if isinstance(told, Spoken) and told.kind == "late":
-            at = self._list.replace(shortened(told, entry.text, entry.measure))
+        message = self.item_of(entry.rests_on[0]) if entry.rests_on else None
+        if isinstance(message, Spoken) and message.kind == "late":
+            at = self._list.replace(shortened(message, entry.text, entry.measure))
             self._drop_thinking(entry, at)
             return
         shown = StandIn(

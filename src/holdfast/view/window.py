@@ -91,27 +91,27 @@ def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int
     )
 
 
-def _auto_line(wish: str, effective_tokens: int, buffer_tokens: int) -> int:
+def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
     """Place the auto line where the user wants it, but never past the window's own."""
     own = max(1, effective_tokens - buffer_tokens)
-    text = wish.strip().replace("_", "").replace(",", "")
+    text = wanted.strip().replace("_", "").replace(",", "")
     if text in ("", COST):
         return own
     try:
         number = float(text.removesuffix("%"))
     except ValueError:
-        raise _bad_line(wish) from None
+        raise _bad_line(wanted) from None
     if text.endswith("%"):
         if not 0 < number <= 100:
-            raise _bad_line(wish)
+            raise _bad_line(wanted)
         return min(own, max(1, math.floor(effective_tokens * number / 100)))
     if not number >= 1:
-        raise _bad_line(wish)
+        raise _bad_line(wanted)
     return int(min(own, number))
 
 
-def _bad_line(wish: str) -> ConfigError:
+def _bad_line(wanted: str) -> ConfigError:
     return ConfigError(
-        f"window.auto_line is {wish!r}; give a number of tokens such as '150000', "
+        f"window.auto_line is {wanted!r}; give a number of tokens such as '150000', "
         "a share such as '80%', 'cost', or '' for the window's own line"
     )

@@ -25,7 +25,6 @@ class Forked(Entry, frozen=True, kw_only=True, tag="forked"):
     stop_reason: str = ""
     """The model's, or `aborted`, or `broken`."""
     seconds: float = 0.0
-    """How long the call took."""
 
 
 class Noted(Entry, frozen=True, kw_only=True, tag="noted"):
@@ -35,9 +34,7 @@ class Noted(Entry, frozen=True, kw_only=True, tag="noted"):
     """The last message the notes cover."""
     by: Literal["engine", "model", "person"] = "engine"
     tokens: int = 0
-    """How long the notes are now."""
     context_tokens: int = 0
-    """How full the context was."""
     sha256: str = ""
     usage: Usage | None = None
 
@@ -100,7 +97,6 @@ class Spawned(Entry, frozen=True, kw_only=True, tag="spawned"):
     worktree: str = ""
     branch: str = ""
     team: str = ""
-    """The team it is a member of."""
     tools: tuple[str, ...] | None = None
     """What it could use, by name; started again it gets no more. None is whatever its parent has."""
     mode: Literal["", "ask", "accept_edits", "plan", "bypass"] = ""
@@ -115,9 +111,8 @@ class Ended(Entry, frozen=True, kw_only=True, tag="ended"):
     text: str = ""
     """Its last answer, cut to what is shown."""
     file: str = ""
-    """Where all of it lies."""
     is_delivered: bool = False
-    """The parent's model need not be told: it has been, or there is nothing to tell."""
+    """The parent's model has been informed, or there is nothing to inform it of."""
     by_user: bool = False
     """The user stopped it: only the user starts it again."""
     usage: Usage | None = None

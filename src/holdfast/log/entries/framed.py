@@ -79,7 +79,7 @@ class CacheBroke(Entry, frozen=True, kw_only=True, tag="cachebroke"):
     usd: float = 0.0
     """What that cost; nothing where the model has no published price."""
     expected: str = ""
-    """The kind of entry that announced it; empty for a break nobody asked for."""
+    """The kind of entry that announced it; empty for a break that no entry explains."""
     provider: str = ""
     """The provider's own word on the miss, where it gives one."""
     diff: str = ""

@@ -14,7 +14,7 @@ from typing import Protocol
 from holdfast.models.prices.values import Prices, Tier
 
 KNOWN_MODELS = 512
-"""Answers remembered: more models and days than anybody's sessions name."""
+"""Cached prices: more models and days than sessions name."""
 
 
 class _Step(Protocol):

@@ -25,15 +25,13 @@ from holdfast.transcripts.writer import ImportAccount
 CONTEXT_ITEMS = frozenset(
     {"compaction", "compaction_summary", "context_compaction", "agent_message", "additional_tools"}
 )
-"""Items the model reads though nobody in the dialogue said them; they stand on the user's side."""
+"""Items the model reads that are no messages; they stand on the user's side."""
 
 MODEL_ITEMS = frozenset({"web_search_call", "image_generation_call"})
-"""Items of the model that have no shape here."""
 
 OUTPUT_ITEMS = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
 
 UNSENT_ITEMS = frozenset({"ghost_snapshot", "compaction_trigger"})
-"""Items that are never sent to a model."""
 
 _CLIENTS_OWN = frozenset({"type", "id", "status", "internal_chat_message_metadata_passthrough"})
 CALL_FIELDS = _CLIENTS_OWN | {"name", "arguments", "input", "action", "execution", "call_id"}

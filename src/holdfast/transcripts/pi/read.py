@@ -109,9 +109,9 @@ class _Reader:
             case {"type": "message", "message": dict(message)}:
                 yield from self._message(message, at, str(record.get("id") or f"line-{number}"))
             case {"type": "custom_message", "content": content}:
-                yield from self._told(content, at, is_shown=record.get("display"))
+                yield from self._beside(content, at, is_shown=record.get("display"))
             case {"type": "branch_summary", "summary": str(summary)}:
-                yield from self._told(summary, at)
+                yield from self._beside(summary, at)
             case {"type": "compaction", "summary": str(summary)}:
                 yield from self._compacted(record, summary, at)
             case {"type": "session" | "model_change", "modelId": str(model)}:
@@ -148,14 +148,14 @@ class _Reader:
             case {"role": "bashExecution", "excludeFromContext": True}:
                 self._account.skipped["command kept from the model"] += 1
             case {"role": "bashExecution"}:
-                yield from self._told(_command(message), at)
+                yield from self._beside(_command(message), at)
             case {"role": "branchSummary" | "compactionSummary", "summary": str(summary)}:
-                yield from self._told(summary, at)
+                yield from self._beside(summary, at)
             case _:
                 content = message.get("content")
-                yield from self._told(content, at, is_shown=message.get("display"))
+                yield from self._beside(content, at, is_shown=message.get("display"))
 
-    def _told(self, content: Json, at: float, *, is_shown: Json = False) -> Iterator[AnyEntry]:
+    def _beside(self, content: Json, at: float, *, is_shown: Json = False) -> Iterator[AnyEntry]:
         """Write what stands on the user's side and is not from the user."""
         yield from self._dialogue.said(_content(content), at=at, hidden=is_shown is not True)
 
@@ -179,7 +179,7 @@ class _Reader:
         )
 
     def _switched(self, model: str, at: float) -> Iterator[AnyEntry]:
-        """Record a change of model, whether chosen or told by who answered."""
+        """Record a change of model, whether it was chosen or another model answered."""
         if model != self._model:
             self._model = model
             yield self._writer.write(Switched(model=model), at)
