@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import ConfigError
 from holdfast.models.prices import Cost, Prices, Tier, cost, prices
 from holdfast.models.prices.library import from_library
-from holdfast.models.prices.table import from_table, tabled_models
+from holdfast.models.prices.table import TABLE, from_table
 from holdfast.settings import home
 
 CHECKED = date(2026, 11, 20)
@@ -120,7 +120,7 @@ def test_plain_prices_have_no_tiers_left():
     assert found.at_length(200_000).at_length(200_000) == found.at_length(200_000)
 
 
-@pytest.mark.parametrize("model", tabled_models())
+@pytest.mark.parametrize("model", TABLE)
 def test_table_and_package_agree(model):
     """Where both have a model, every figure and every tier is the same on the day of checking."""
     pytest.importorskip("genai_prices")

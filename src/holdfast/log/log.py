@@ -80,7 +80,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 def load(path: Path) -> Loaded:
     """Read a whole log; damaged lines are left out and reported."""
-    with _opened(path) as file:
+    with open_to_read(path) as file:
         first = file.readline(_HEADER_LIMIT_BYTES)
         loaded = Loaded(header=_header(path, first), ends_with_newline=first.endswith(b"\n"))
         was_enabled = gc.isenabled()
@@ -95,15 +95,16 @@ def load(path: Path) -> Loaded:
 
 
 def load_header(path: Path) -> Header:
-    with _opened(path) as file:
+    with open_to_read(path) as file:
         return _header(path, file.readline(_HEADER_LIMIT_BYTES))
 
 
-def _opened(path: Path) -> BufferedReader:
+def open_to_read(path: Path, what: str = "log") -> BufferedReader:
+    """Open a file, or raise a `TranscriptError` that says what to do."""
     try:
         return path.open("rb")
     except IsADirectoryError:
-        raise TranscriptError(path, "is a directory; name a log inside it") from None
+        raise TranscriptError(path, f"is a directory; name a {what} inside it") from None
     except FileNotFoundError:
         raise TranscriptError(
             path, "does not exist; check the path or try `holdfast sessions`"

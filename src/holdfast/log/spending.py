@@ -17,6 +17,7 @@ from msgspec import Struct
 from holdfast.log.answers import day_of, paid_calls
 from holdfast.log.entries import AnyEntry
 from holdfast.messages import Usage
+from holdfast.messages.usage import add_fields
 from holdfast.models.prices import usage_cost
 from holdfast.settings import BudgetSettings, home
 from holdfast.settings.files import PRIVATE_FILE, private_directory
@@ -40,8 +41,7 @@ class Spent(Struct, frozen=True, kw_only=True):
         )
 
     def __add__(self, other: "Spent") -> "Spent":
-        fields = self.__struct_fields__
-        return Spent(**{name: getattr(self, name) + getattr(other, name) for name in fields})
+        return add_fields(self, other)
 
 
 def spent_on(model: str, usage: Usage, at: date | None = None) -> Spent:

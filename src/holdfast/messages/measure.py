@@ -7,9 +7,10 @@ neighbour does not have are where a run of one class begins.
 """
 
 from collections.abc import Iterable
+from operator import sub
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from holdfast.messages import (
     Block,
@@ -125,25 +126,8 @@ class Measure(Struct, frozen=True, array_like=True, gc=False):
         )
 
     def __sub__(self, other: "Measure") -> "Measure":
-        return Measure(
-            self.spaced - other.spaced,
-            self.joined - other.joined,
-            self.letters - other.letters,
-            self.humps - other.humps,
-            self.digits - other.digits,
-            self.numbers - other.numbers,
-            self.marks - other.marks,
-            self.gaps - other.gaps,
-            self.lines - other.lines,
-            self.wide - other.wide,
-            self.foreign - other.foreign,
-            self.symbols - other.symbols,
-            self.unseen - other.unseen,
-            self.blocks - other.blocks,
-            self.calls - other.calls,
-            self.results - other.results,
-            self.media_tokens - other.media_tokens,
-        )
+        # Spelt out as above it would be twice as fast, which matters only for sums.
+        return Measure(*map(sub, structs.astuple(self), structs.astuple(other)))
 
 
 NOTHING = Measure()

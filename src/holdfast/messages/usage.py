@@ -1,10 +1,22 @@
 """Usage: what one answer cost in tokens, read from and written to a provider's field names."""
 
 from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from holdfast.messages.blocks import Json, JsonObject
+
+_Fields = TypeVar("_Fields")
+
+
+def add_fields(one: _Fields, other: _Fields, **fixed: Any) -> _Fields:
+    """Add two values of one struct or dataclass field by field, except for the fixed fields."""
+    kind: Any = type(one)
+    names = getattr(kind, "__struct_fields__", None) or kind.__dataclass_fields__
+    sums = {name: getattr(one, name) + getattr(other, name) for name in names if name not in fixed}
+    added: _Fields = kind(**sums, **fixed)
+    return added
 
 
 class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -40,14 +52,7 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     def __add__(self, other: "Usage") -> "Usage":
         """Add field by field; unknown fields belong to one answer and are left out."""
-        return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            cache_write_5m_tokens=self.cache_write_5m_tokens + other.cache_write_5m_tokens,
-            cache_write_1h_tokens=self.cache_write_1h_tokens + other.cache_write_1h_tokens,
-        )
+        return add_fields(self, other, extra=None)
 
 
 def usage_from_wire(raw: Mapping[str, Json]) -> Usage:

@@ -26,7 +26,7 @@ from holdfast.models.connection import (
     load_extra,
 )
 from holdfast.models.protocol import Event, Model, Request
-from holdfast.models.translate import explain, fault_in_stream, translated
+from holdfast.models.translate import explain, read_fault, translated
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -119,7 +119,7 @@ def wire_name(model: str) -> str:
 def _reported(raw: JsonObject, response: Any, *, has_begun: bool) -> ModelError:
     request_id = response.headers.get("request-id", "")
     return explain(
-        fault_in_stream(raw, headers=response.headers, request_id=request_id), has_begun=has_begun
+        read_fault(raw, headers=response.headers, request_id=request_id), has_begun=has_begun
     )
 
 

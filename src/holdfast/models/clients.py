@@ -32,9 +32,6 @@ class ThreadedAnthropic(AnthropicModel):
         """Answer None: sizes are estimated where a thread would have to wait for them."""
         return None
 
-    async def close(self) -> None:
-        """The client is the caller's."""
-
 
 class ThreadedOpenAI(OpenAIModel):
     """A chat endpoint through a synchronous client."""
@@ -45,9 +42,6 @@ class ThreadedOpenAI(OpenAIModel):
             response = await asyncio.to_thread(create, **self._convert(request))
         for event in play(reply_from(response)):
             yield event
-
-    async def close(self) -> None:
-        """The client is the caller's."""
 
 
 def model_over(client: object, name: str) -> Model:

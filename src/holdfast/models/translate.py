@@ -138,12 +138,6 @@ def explain(fault: ProviderFault, *, has_begun: bool = False) -> ModelError:
     return meaning
 
 
-def fault_in_stream(
-    body: Json, *, headers: Mapping[str, str] | None = None, request_id: str = ""
-) -> ProviderFault:
-    return _read_body(body, status=None, headers=headers or {}, request_id=request_id)
-
-
 def refusal(reply: Reply) -> ModelRefused | None:
     """Return the error for an answer in which the model declined; it has to be paid for."""
     if reply.stop_reason != "refusal":
@@ -252,7 +246,7 @@ def _unreachable(error: BaseException, *, is_timeout: bool, has_begun: bool) -> 
 def _fault_of(error: BaseException) -> ProviderFault:
     response = getattr(error, "response", None)
     status = getattr(error, "status_code", None)
-    fault = _read_body(
+    fault = read_fault(
         getattr(error, "body", None),
         # an error inside a stream is raised with the status of the stream, which is 200
         status=status if status and status >= 400 else None,
@@ -262,8 +256,12 @@ def _fault_of(error: BaseException) -> ProviderFault:
     return fault if fault.message else replace(fault, message=str(error))
 
 
-def _read_body(
-    body: Json, *, status: int | None, headers: Mapping[str, str], request_id: str
+def read_fault(
+    body: Json,
+    *,
+    status: int | None = None,
+    headers: Mapping[str, str] | None = None,
+    request_id: str = "",
 ) -> ProviderFault:
     """Find type, code and message in an error body, wrapped in `error` or not."""
     whole = body if isinstance(body, dict) else {}
@@ -279,7 +277,7 @@ def _read_body(
         kind=str(inner.get("type") or ""),
         code=str(code or ""),
         message=str(inner.get("message") or (body if isinstance(body, str) else "")),
-        headers=headers,
+        headers=headers or {},
         details=inner,
         request_id=request_id or str(whole.get("request_id") or ""),
     )

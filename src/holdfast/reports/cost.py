@@ -12,6 +12,7 @@ from holdfast.log.answers import MAIN, UniqueAnswer, answers_of, day_of
 from holdfast.log.entries import AnyEntry, Forked, Said
 from holdfast.log.spending import Spent, read_ledger
 from holdfast.messages import Usage, text_of
+from holdfast.messages.usage import add_fields
 from holdfast.models.prices import Cost, cost, usage_cost
 
 UNFINISHED = ("", "aborted", "broken")
@@ -33,13 +34,7 @@ class Tokens:
         return self.uncached + self.read + self.write_5m + self.write_1h
 
     def __add__(self, other: "Tokens") -> "Tokens":
-        return Tokens(
-            uncached=self.uncached + other.uncached,
-            read=self.read + other.read,
-            write_5m=self.write_5m + other.write_5m,
-            write_1h=self.write_1h + other.write_1h,
-            output=self.output + other.output,
-        )
+        return add_fields(self, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +52,7 @@ class CostItem:
     """Recorded in mid-stream: their output is a lower bound."""
 
     def __add__(self, other: "CostItem") -> "CostItem":
-        return CostItem(
-            name=self.name,
-            calls=self.calls + other.calls,
-            tokens=self.tokens + other.tokens,
-            cost=self.cost + other.cost,
-            bare_usd=self.bare_usd + other.bare_usd,
-            unpriced_calls=self.unpriced_calls + other.unpriced_calls,
-            unfinished_calls=self.unfinished_calls + other.unfinished_calls,
-        )
+        return add_fields(self, other, name=self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import IO, Protocol, cast
 
 from holdfast.errors import TranscriptError
 from holdfast.log.entries import AnyEntry
+from holdfast.log.log import open_to_read
 from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View
 
@@ -95,14 +96,7 @@ def _all(
 
 
 def _opened(path: Path) -> IO[bytes]:
-    try:
-        file = path.open("rb")
-    except IsADirectoryError:
-        raise TranscriptError(path, "is a directory; name a transcript inside it") from None
-    except FileNotFoundError:
-        raise TranscriptError(path, "does not exist; check the path") from None
-    except PermissionError:
-        raise TranscriptError(path, "may not be read by you; check its permissions") from None
+    file = open_to_read(path, "transcript")
     if not file.seekable():
         file.close()
         raise TranscriptError(path, "is a stream, which cannot be read twice; save it to a file")

@@ -17,12 +17,8 @@ LONG_PREMIUM_ENDED = date(2026, 3, 13)  # the 4.6 models cost more past 200K unt
 
 def from_table(name: str, at: date) -> Prices | None:
     if name in _LONG_PREMIUM and at < LONG_PREMIUM_ENDED:
-        return replace(_TABLE[name], tiers=(_LONG_PREMIUM[name],))
-    return _TABLE.get(name)
-
-
-def tabled_models() -> tuple[str, ...]:
-    return tuple(_TABLE)
+        return replace(TABLE[name], tiers=(_LONG_PREMIUM[name],))
+    return TABLE.get(name)
 
 
 def _claude(input: float, read: float, output: float, *tiers: Tier) -> Prices:
@@ -54,7 +50,7 @@ _GPT_LONG = Tier(above_prompt_tokens=272_000, prompt_multiplier=2.0, output_mult
 _PREMIUM = Tier(above_prompt_tokens=200_000, prompt_multiplier=2.0, output_multiplier=1.5)
 _LONG_PREMIUM = {"claude-opus-4-6": _PREMIUM, "claude-sonnet-4-6": _PREMIUM}
 
-_TABLE: dict[str, Prices] = {
+TABLE: dict[str, Prices] = {
     "claude-fable-5-1": _claude(10.0, 0.25, 50.0),
     "claude-mythos-5-1": _claude(10.0, 0.25, 50.0),
     "claude-fable-5": _claude(10.0, 1.0, 50.0),

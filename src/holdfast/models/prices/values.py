@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from holdfast.messages.usage import add_fields
+
 TOKENS_PER_PRICE = 1_000_000  # prices are quoted per million tokens
 
 
@@ -66,10 +68,4 @@ class Cost:
         return self.read + self.write_5m + self.write_1h + self.uncached + self.output
 
     def __add__(self, other: "Cost") -> "Cost":
-        return Cost(
-            read=self.read + other.read,
-            write_5m=self.write_5m + other.write_5m,
-            write_1h=self.write_1h + other.write_1h,
-            uncached=self.uncached + other.uncached,
-            output=self.output + other.output,
-        )
+        return add_fields(self, other)
