@@ -8,12 +8,7 @@ knows the model and the output limit.
 from collections.abc import Iterable, Iterator
 
 from holdfast.log.entries import AnyEntry, Framed, Section, Switched
-from holdfast.messages import (
-    Json,
-    JsonObject,
-    Text,
-    message_to_wire,
-)
+from holdfast.messages import Json, JsonObject, Text, message_to_wire
 from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import content_of
 from holdfast.transcripts.provider import provider_of

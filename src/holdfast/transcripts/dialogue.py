@@ -12,15 +12,7 @@ from typing import Unpack
 import msgspec
 
 from holdfast.log.entries import AnyEntry, Compacted, Framed, Ran, Section, SpokenContent
-from holdfast.messages import (
-    Block,
-    Content,
-    JsonObject,
-    Text,
-    ToolResult,
-    ToolUse,
-    is_blank,
-)
+from holdfast.messages import Block, Content, JsonObject, Text, ToolResult, ToolUse, is_blank
 from holdfast.messages.measure import measure_content
 from holdfast.messages.rules import typed_block
 from holdfast.transcripts.writer import OfAnswer, OfResult, TranscriptWriter

@@ -12,14 +12,7 @@ from typing import TypedDict, TypeVar, Unpack
 import msgspec
 
 from holdfast.log.entries import AnyEntry, Imported, Ran, Replied, Said
-from holdfast.messages import (
-    Block,
-    Content,
-    Json,
-    JsonObject,
-    Usage,
-    usage_from_wire,
-)
+from holdfast.messages import Block, Content, Json, JsonObject, Usage, usage_from_wire
 from holdfast.messages.measure import measure_content
 from holdfast.view.block_roles import answerable, speakable
 

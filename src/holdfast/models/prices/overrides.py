@@ -18,6 +18,7 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from holdfast.errors import ConfigError
 from holdfast.models.capabilities import canonical_name
@@ -30,12 +31,6 @@ READ_VERSIONS = 4  # the file as it was and as it is; tests have some more
 Dollars = Annotated[float, Meta(ge=0)]
 
 
-class StatedTier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    above_prompt_tokens: Annotated[int, Meta(ge=0)]
-    prompt_multiplier: Annotated[float, Meta(ge=0)] = 1.0
-    output_multiplier: Annotated[float, Meta(ge=0)] = 1.0
-
-
 class Stated(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Prices as the file has them, in dollars per million tokens."""
 
@@ -44,7 +39,7 @@ class Stated(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     read: Dollars | None = None
     write_5m: Dollars | None = None
     write_1h: Dollars | None = None
-    tiers: tuple[StatedTier, ...] = ()
+    tiers: tuple[Tier, ...] = ()
 
 
 def from_overrides(name: str) -> Prices | None:
@@ -68,23 +63,4 @@ def _read(path: str, changed: int) -> dict[str, Prices]:
         stated = msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, Stated])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}; mend or remove it") from error
-    return {canonical_name(model): _prices(row) for model, row in stated.items()}
-
-
-def _prices(row: Stated) -> Prices:
-    write_5m = row.input if row.write_5m is None else row.write_5m
-    return Prices(
-        input=row.input,
-        write_5m=write_5m,
-        write_1h=write_5m if row.write_1h is None else row.write_1h,
-        read=row.input if row.read is None else row.read,
-        output=row.output,
-        tiers=tuple(
-            Tier(
-                above_prompt_tokens=tier.above_prompt_tokens,
-                prompt_multiplier=tier.prompt_multiplier,
-                output_multiplier=tier.output_multiplier,
-            )
-            for tier in row.tiers
-        ),
-    )
+    return {canonical_name(model): Prices.of(**asdict(row)) for model, row in stated.items()}

@@ -1,22 +1,27 @@
 """The shapes of prices and costs: dollars per million tokens, and dollars by what they bought."""
 
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from holdfast.messages.usage import add_fields
 
 TOKENS_PER_PRICE = 1_000_000  # prices are quoted per million tokens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tier:
+Factor = Annotated[float, Meta(ge=0)]
+
+
+class Tier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Multiples of the prices for a request whose prompt is longer than a line."""
 
-    above_prompt_tokens: int
-    prompt_multiplier: float
-    output_multiplier: float
-    read_multiplier: float | None = None
+    above_prompt_tokens: Annotated[int, Meta(ge=0)]
+    prompt_multiplier: Factor = 1.0
+    output_multiplier: Factor = 1.0
+    read_multiplier: Factor | None = None
     """For the rare model whose reads rise by another factor than the rest of the prompt."""
-    write_multiplier: float | None = None
+    write_multiplier: Factor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +34,28 @@ class Prices:
     read: float
     output: float
     tiers: tuple[Tier, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        input: float,
+        output: float,
+        read: float | None = None,
+        write_5m: float | None = None,
+        write_1h: float | None = None,
+        tiers: tuple[Tier, ...] = (),
+    ) -> "Prices":
+        """What has no price of its own costs what input costs."""
+        write_5m = input if write_5m is None else write_5m
+        return cls(
+            input=input,
+            write_5m=write_5m,
+            write_1h=write_5m if write_1h is None else write_1h,
+            read=input if read is None else read,
+            output=output,
+            tiers=tiers,
+        )
 
     def at_length(self, prompt_tokens: int) -> "Prices":
         """Return the prices for a prompt of this length."""
