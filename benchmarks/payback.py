@@ -59,7 +59,7 @@ class Scenario:
     model: str
     lengths: str
     cold_share: float
-    is_anchored: bool
+    is_reported: bool
     """A marker is kept where the cleared part ends; otherwise only the frame stays readable."""
     lifetime: Lifetime
     is_even: bool = False
@@ -95,7 +95,7 @@ class Session:
 
     def kept(self, cleared: int) -> float:
         """Count what stays readable when more is cleared."""
-        return self.settled(cleared) if self.scenario.is_anchored else FRAME_TOKENS
+        return self.settled(cleared) if self.scenario.is_reported else FRAME_TOKENS
 
     def call(self, t: int, before: int, after: int, is_cold: bool) -> float:
         """Price call t with results cleared so far and from now on."""
@@ -187,7 +187,7 @@ def best(session: Session, alive: Floats, colds: Floats) -> NDArray[np.bool_]:
     table = np.zeros((last + 1, 2, last + 1), dtype=np.bool_)
     every = np.arange(last + 1)
     settled = FRAME_TOKENS + session.said[: last + 1] + PLACEHOLDER_TOKENS * every
-    kept = settled if session.scenario.is_anchored else np.full(last + 1, float(FRAME_TOKENS))
+    kept = settled if session.scenario.is_reported else np.full(last + 1, float(FRAME_TOKENS))
     warm = np.array([[1.0], [0.0]])
     value = np.zeros(last + 1)
     for t in range(last, 0, -1):
@@ -330,7 +330,7 @@ def scenarios(is_even: bool) -> list[Scenario]:
             model=model,
             lengths=length,
             cold_share=cold,
-            is_anchored=anchored,
+            is_reported=anchored,
             lifetime=lifetime,
             is_even=is_even,
         )
@@ -350,7 +350,7 @@ def compare(is_even: bool, sessions: int, is_quiet: bool) -> dict[str, list[floa
         if not is_quiet:
             shown = "  ".join(f"{name} {gaps[name][-1]:+.3f}" for name in POLICIES[1:])
             sizes = "even" if is_even else "random"
-            place = "anchored" if scenario.is_anchored else "frame"
+            place = "anchored" if scenario.is_reported else "frame"
             print(
                 f"{scenario.model:<18} {scenario.lengths:<14} {scenario.lifetime} {sizes:<6} "
                 f"{scenario.cold_share:<5} {place:<8} ${paid['best']:.3f}  {shown}"

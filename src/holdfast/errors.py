@@ -1,4 +1,4 @@
-"""Everything Holdfast raises, and nothing that it merely noticed.
+"""The exceptions of Holdfast.
 
     HoldfastError
     ├─ ConfigError (ValueError)     which key, which file, what is allowed
@@ -9,7 +9,8 @@
     ├─ SessionNotFound (LookupError)
     ├─ NotInHistory (LookupError)   no such message, tool use, line or span
     ├─ ContextOverflow              needed, allowed, what was tried
-    ├─ Aborted                      somebody stopped it; nothing was changed
+    ├─ Aborted                      the work was stopped; nothing was changed
+    ├─ PrefixMoved                  a request does not extend the last one: a bug in Holdfast
     └─ ModelError
         ├─ PromptTooLong            by how many tokens, if the provider says
         ├─ ModelUnavailable         overloaded or rate limited; retry after
@@ -19,8 +20,8 @@
         ├─ RequestRejected          the provider says the request is malformed
         └─ BudgetSpent              no call was made: a limit is reached
 
-What could not go on raises; what went on leaves an entry in the log instead. The last
-clause of each message says what to do.
+Only what cannot go on raises; what a session can go on after is an entry in its log instead.
+The last clause of each message says what to do.
 """
 
 from pathlib import Path
@@ -39,7 +40,7 @@ class ConfigError(HoldfastError, ValueError):
 
 
 class TranscriptError(HoldfastError):
-    """A log or a transcript is not what its name says."""
+    """A log or a transcript cannot be read."""
 
     exit_code = 3
 
@@ -56,13 +57,13 @@ class NewerFormat(TranscriptError):
 
 
 class StoreError(HoldfastError, OSError):
-    """The disk said no; nothing that was acknowledged before is lost."""
+    """A file operation failed; nothing that was acknowledged before is lost."""
 
     exit_code = 4
 
 
 class LogLocked(StoreError):
-    """A log has one writer, and it is somebody else."""
+    """A log has one writer at a time, and another process is it."""
 
     def __init__(self, path: Path, holder: str) -> None:
         self.path = path
@@ -85,15 +86,19 @@ class NotInHistory(HoldfastError, LookupError):
 
 
 class ContextOverflow(HoldfastError):
-    """Even the floor does not fit the window."""
+    """The parts that every request holds do not fit the window."""
 
     exit_code = 6
 
 
 class Aborted(HoldfastError):
-    """Somebody stopped the work before anything was changed."""
+    """The work was stopped before anything was changed."""
 
     exit_code = 130
+
+
+class PrefixMoved(HoldfastError):
+    """A request does not extend the one before it and no entry says why: a bug in Holdfast."""
 
 
 class ModelError(HoldfastError):
@@ -108,7 +113,7 @@ class ModelError(HoldfastError):
 
 
 class PromptTooLong(ModelError):
-    """The prompt is over the window; the numbers are there when the provider gave them."""
+    """The prompt is over the window; the numbers are set where the provider gave them."""
 
     def __init__(
         self,
@@ -125,7 +130,7 @@ class PromptTooLong(ModelError):
 
 
 class ModelUnavailable(ModelError):
-    """Overloaded, rate limited or unreachable: the same request may go through later."""
+    """Overloaded, rate limited or unreachable: the same request may succeed later."""
 
     def __init__(
         self,
@@ -152,12 +157,8 @@ class StreamBroken(ModelError):
 
 
 class RequestRejected(ModelError):
-    """The provider calls the request malformed; sending it again cannot help."""
+    """The provider calls the request malformed; do not send it again."""
 
 
 class BudgetSpent(ModelError):
-    """No call was made: what may be spent is spent."""
-
-
-class PrefixMoved(HoldfastError):
-    """A request would not begin with the one before it, and no entry says why: a bug of ours."""
+    """No call was made: a spending limit is reached."""

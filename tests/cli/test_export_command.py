@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli.export_command import command, write_new
+from holdfast.cli.export_command import command
 from holdfast.log import Header, write_log
 from holdfast.log.entries import Said
 from holdfast.messages import Text
+from holdfast.settings.files import write_new
 from holdfast.simulator.sessions import generate
 
 SMALL_BYTES = 4_096

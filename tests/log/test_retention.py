@@ -4,17 +4,18 @@ import os
 
 from holdfast.log import Header, Log, load
 from holdfast.log.entries import Swept
-from holdfast.log.results import Lying, Results
+from holdfast.log.results import Results, StoredBody
 from holdfast.log.retention import DAY_SECONDS, plan_sweep, sweep, sweep_session
 from holdfast.settings import SpillSettings
 
 NOW = 1_700_000_000.0
 
 
-def lying(*ages_days, size=10):
+def stored(*ages_days, size=10):
     """Files named by their age, the oldest first."""
     return [
-        Lying(name=f"{age}.txt", bytes=size, modified=NOW - age * DAY_SECONDS) for age in ages_days
+        StoredBody(name=f"{age}.txt", bytes=size, modified=NOW - age * DAY_SECONDS)
+        for age in ages_days
     ]
 
 
@@ -25,23 +26,23 @@ def planned(files, **fields):
 
 def test_what_is_older_than_the_retention_goes():
     """To the second; the rest stays."""
-    assert planned(lying(31, 30, 1), retention_days=30) == [["31.txt"], []]
+    assert planned(stored(31, 30, 1), retention_days=30) == [["31.txt"], []]
 
 
 def test_no_retention_keeps_all():
     """Zero days mean for ever."""
-    assert planned(lying(9_999), retention_days=0) == [[], []]
+    assert planned(stored(9_999), retention_days=0) == [[], []]
 
 
 def test_past_the_cap_the_oldest_go_first():
     """Until the rest is within it."""
-    files = lying(4, 3, 2, 1, size=1 << 20)
+    files = stored(4, 3, 2, 1, size=1 << 20)
     assert planned(files, session_bytes=2 << 20) == [[], ["4.txt", "3.txt"]]
 
 
 def test_the_newest_stays_however_large():
     """It is what the model was just told of."""
-    assert planned(lying(1, size=9 << 20), session_bytes=1 << 20) == [[], []]
+    assert planned(stored(1, size=9 << 20), session_bytes=1 << 20) == [[], []]
 
 
 def put(directory, name, age_days, size=10):

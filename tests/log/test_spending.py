@@ -1,5 +1,8 @@
 """What was spent, on what, and where it stops."""
 
+import time
+from datetime import UTC, datetime
+
 import pytest
 
 from holdfast.log.entries import Forked, Replied
@@ -32,12 +35,12 @@ def test_an_answer_in_pieces_is_paid_for_once():
     assert spent_in(pieces) == spent_on(MODEL, USAGE)
 
 
-def test_spending_adds_up_and_comes_apart():
+def test_spending_adds_up():
     """Field by field."""
     one = spent_on(MODEL, USAGE)
     assert (one + one).answers == 2
-    assert (one + one - one).usd == pytest.approx(one.usd)
-    assert (one - one).tokens == 0
+    assert (one + one).usd == pytest.approx(2 * one.usd)
+    assert (one + Spent()).tokens == one.tokens
 
 
 def test_a_session_has_limits_in_money_and_in_tokens():
@@ -69,3 +72,13 @@ def test_forks_are_spent_too():
     """Each of their calls."""
     forks = [Forked(n=n, source="notes", model=MODEL, usage=USAGE) for n in (1, 2)]
     assert spent_in(forks) == spent_on(MODEL, USAGE) + spent_on(MODEL, USAGE)
+
+
+def test_a_past_answer_is_priced_at_its_day():
+    """The 4.6 models cost double past 200K until 2026-03-13."""
+    long = Usage(input_tokens=300_000)
+    then, now = (
+        Replied(n=1, at=at, response_id="r", model=MODEL, content=(), usage=long)
+        for at in (datetime(2026, 3, 1, tzinfo=UTC).timestamp(), time.time())
+    )
+    assert spent_in([then]).usd == pytest.approx(2 * spent_in([now]).usd)

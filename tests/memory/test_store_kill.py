@@ -59,7 +59,7 @@ def state(root):
         index = store.history.text(store.version("MEMORY.md"))
     found = {p.relative_to(root).as_posix(): p.read_text() for p in root.rglob("*.md")}
     assert found == ({**said, "MEMORY.md": index} if index else said)
-    assert not list(root.rglob(".*unfinished"))
+    assert not list(root.rglob(".*.partial"))
     return said
 
 

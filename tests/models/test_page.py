@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from holdfast.models.registry import known_prefixes
+from holdfast.models.registry import KNOWN_PREFIXES
 from holdfast.models.script import read_script
 
 PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
@@ -33,4 +33,4 @@ def test_the_script_is_of_the_language():
 
 def test_every_way_to_name_a_model_is_on_the_page():
     """A prefix nobody can find is not there."""
-    assert [prefix for prefix in known_prefixes() if f"`{prefix}" not in PAGE] == []
+    assert [prefix for prefix in KNOWN_PREFIXES if f"`{prefix}" not in PAGE] == []

@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import ConfigError
 from holdfast.models.prices import Cost, Prices, Tier, cost, prices
 from holdfast.models.prices.library import from_library
-from holdfast.models.prices.table import from_table, tabled_models
+from holdfast.models.prices.table import TABLE, from_table
 from holdfast.settings import home
 
 CHECKED = date(2026, 11, 20)
@@ -79,14 +79,12 @@ def test_the_old_premium_depends_on_the_day():
     assert after.at_length(200_001).input == 5.0
 
 
-def test_multipliers_stack():
-    """Fast, batch and region multiply each other; fast only where it exists."""
+def test_fast_answers_cost_more_where_a_model_has_them():
+    """Elsewhere the price stays."""
     plain = cost("claude-opus-5", output_tokens=1_000)
-    all_three = cost(
-        "claude-opus-5", output_tokens=1_000, speed="fast", is_batch=True, is_us_only=True
-    )
-    assert plain is not None and all_three is not None
-    assert all_three.output == pytest.approx(plain.output * 2 * 0.5 * 1.1)
+    fast = cost("claude-opus-5", output_tokens=1_000, speed="fast")
+    assert plain is not None and fast is not None
+    assert fast.output == pytest.approx(plain.output * 2)
     assert cost("claude-sonnet-5", output_tokens=9, speed="fast") == cost(
         "claude-sonnet-5", output_tokens=9
     )
@@ -122,7 +120,7 @@ def test_plain_prices_have_no_tiers_left():
     assert found.at_length(200_000).at_length(200_000) == found.at_length(200_000)
 
 
-@pytest.mark.parametrize("model", tabled_models())
+@pytest.mark.parametrize("model", TABLE)
 def test_table_and_package_agree(model):
     """Where both have a model, every figure and every tier is the same on the day of checking."""
     pytest.importorskip("genai_prices")

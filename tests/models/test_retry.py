@@ -16,8 +16,8 @@ from holdfast.errors import (
     StreamBroken,
 )
 from holdfast.messages import Text
-from holdfast.models import BlockFinished, Request, Restarted, Retries, collect, stream_with_retries
-from holdfast.models.retry import MAX_ATTEMPTS, Retrying, wait_seconds
+from holdfast.models import BlockFinished, Request, Restarted, Retries, stream_with_retries
+from holdfast.models.retry import MAX_ATTEMPTS, wait_seconds
 from holdfast.models.scripted import ScriptedModel
 
 REQUEST = Request(kwargs={"model": "m", "max_tokens": 1, "messages": []})
@@ -123,13 +123,6 @@ def test_the_number_of_attempts_is_checked(attempts):
     """Neither never nor forever."""
     with pytest.raises(ConfigError):
         Retries(attempts=attempts)
-
-
-async def test_a_retrying_model_is_a_model():
-    """Wrapped once, every stream tries again."""
-    model = Retrying(inner=ScriptedModel("error: 529\n---\ntext: Hi"), sleep=Naps())
-    assert (await collect(model.stream(REQUEST))).content == (Text(text="Hi"),)
-    assert model.name == "scripted"
 
 
 async def test_a_finished_text_block_does_not_forbid_a_retry():

@@ -1,21 +1,28 @@
 """A session told turn by turn."""
 
 import itertools
+from datetime import UTC, datetime
+
+import pytest
 
 from holdfast.log.entries import (
     CacheBroke,
+    Cleared,
     Compacted,
     Failed,
     Forked,
+    Pinned,
     Replied,
     Said,
     Snipped,
+    Swept,
     Switched,
     Undone,
 )
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.messages.measure import measure_content
-from holdfast.reports.explain import explain
+from holdfast.reports.cost import bill
+from holdfast.reports.explain import describe_entry, explain
 from holdfast.simulator.sessions import generate
 from holdfast.transcripts.formats import read_lines
 
@@ -106,3 +113,36 @@ def test_forks_are_told_and_paid_in_their_turn():
     assert turn.acts[0].text == (
         "notes asked the model beside the conversation: 1,000 tokens, 90% from the cache (aborted)"
     )
+
+
+def test_explain_and_cost_give_the_same_dollars():
+    """Both take each answer once, in the turn it began in, at the prices of its day."""
+    day = datetime(2026, 3, 1, tzinfo=UTC).timestamp()  # long prompts cost double until 2026-03-13
+    long = Usage(input_tokens=250_000, cache_write_tokens=9, cache_write_1h_tokens=9)
+    answers = [
+        Replied(n=n, at=day, response_id=id, model="claude-opus-4-6", content=(), usage=long)
+        for n, id in [(2, "a"), (3, "a"), (5, "b"), (6, "a")]
+    ]
+    fork = Forked(n=7, at=day, source="notes", model="claude-opus-4-6", usage=long)
+    history = [said(1), *answers[:2], said(4), *answers[2:], fork]
+    told, paid = explain(history), bill(history)
+    assert [turn.spent.usd for turn in told] == [turn.item.cost.total for turn in paid.turns]
+    assert told[1].spent.usd == 2 * told[0].spent.usd > 5
+
+
+@pytest.mark.parametrize(
+    ("entry", "line"),
+    [
+        (
+            Cleared(ids=("a",), texts=("",), why="cleared 1 old result, about 9 tokens"),
+            "cleared 1 old result, about 9 tokens",
+        ),
+        (Cleared(ids=("a", "b"), texts=("", ""), how="edited"), "2 results cleared (edited)"),
+        (Snipped(targets=(4,), why="the user dropped it"), "1 message left the view: the user"),
+        (Pinned(targets=(4, 5)), "2 messages pinned"),
+        (Swept(files=("a",), bytes=1_200, why="too old"), "1 file of 1,200 bytes removed, too old"),
+    ],
+)
+def test_a_line_says_it_once(entry, line):
+    """The reason is not told twice, and one is one."""
+    assert describe_entry(entry).startswith(line)

@@ -24,9 +24,9 @@ def result(id: str, content: object = "ok") -> dict[str, object]:
 
 
 def imported(document: object) -> tuple[list[AnyEntry], ImportAccount, View]:
-    scribe = TranscriptWriter()
-    entries = list(anthropic.read([json.dumps(document).encode()], scribe))
-    return entries, scribe.account, fold(entries)
+    writer = TranscriptWriter()
+    entries = list(anthropic.read([json.dumps(document).encode()], writer))
+    return entries, writer.account, fold(entries)
 
 
 def roles(view: View) -> list[str]:
@@ -90,7 +90,7 @@ def test_a_document_may_lie_on_one_line_or_many(indent: int | None):
 
 def test_one_message_per_line_is_a_list_too():
     """Lines are read one by one, broken ones counted with their numbers."""
-    scribe = TranscriptWriter()
+    writer = TranscriptWriter()
     lines = [
         json.dumps(HELLO).encode() + b"\n",
         b"\n",
@@ -98,10 +98,10 @@ def test_one_message_per_line_is_a_list_too():
         b'{"content": "nobody"}\n',
         b'{"role": "assistant", "content": "yo"}\n',
     ]
-    view = fold(anthropic.read(lines, scribe))
+    view = fold(anthropic.read(lines, writer))
     assert roles(view) == ["user", "assistant"]
-    assert [number for number, _ in scribe.account.malformed] == [3, 4]
-    assert scribe.account.records == 4
+    assert [number for number, _ in writer.account.malformed] == [3, 4]
+    assert writer.account.records == 4
 
 
 def test_lines_are_read_as_they_are_asked_for():
@@ -119,10 +119,10 @@ def test_lines_are_read_as_they_are_asked_for():
 
 def test_a_document_cut_short_is_one_malformed_record():
     """Half a document is told once, not line by line."""
-    scribe = TranscriptWriter()
+    writer = TranscriptWriter()
     text = json.dumps([HELLO] * 3, indent=2).encode()[:-20]
-    assert list(anthropic.read(text.splitlines(keepends=True), scribe)) == []
-    assert [number for number, _ in scribe.account.malformed] == [1]
+    assert list(anthropic.read(text.splitlines(keepends=True), writer)) == []
+    assert [number for number, _ in writer.account.malformed] == [1]
 
 
 def test_members_that_are_no_messages_are_counted_by_place():

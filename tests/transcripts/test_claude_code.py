@@ -58,8 +58,8 @@ class Session:
         return [json.dumps(record).encode() + b"\n" for record in self.records]
 
     def read(self):
-        self.scribe = TranscriptWriter()
-        return list(claude_code.read(self.lines(), self.scribe))
+        self.writer = TranscriptWriter()
+        return list(claude_code.read(self.lines(), self.writer))
 
     def view(self):
         return fold(self.read())
@@ -132,7 +132,7 @@ def test_usage_that_cannot_be_read_is_counted(session, usage):
     session.answer("hi", message={"usage": usage})
     [entry] = session.read()
     assert entry.usage is None
-    assert session.scribe.account.repaired == {"usage that cannot be read": 1}
+    assert session.writer.account.repaired == {"usage that cannot be read": 1}
 
 
 def test_images_and_unknown_blocks_survive(session):
@@ -216,7 +216,7 @@ def test_a_boundary_without_a_summary_is_counted(session):
     session.user("one")
     session.boundary()
     assert session.told() == ["one"]
-    assert session.scribe.account.repaired == {"boundaries without a summary": 1}
+    assert session.writer.account.repaired == {"boundaries without a summary": 1}
 
 
 def test_a_second_compaction_covers_the_first_summary(session):
@@ -272,7 +272,7 @@ def test_going_back_to_the_first_prompt_leaves_the_first_try_out(session):
     session.user("instead", parentUuid=None)
     session.answer("three", "m2")
     assert session.told() == ["instead", "three"]
-    assert session.scribe.account.repaired == {"returns to an earlier prompt": 1}
+    assert session.writer.account.repaired == {"returns to an earlier prompt": 1}
 
 
 def test_records_without_parents_follow_one_another(session):
@@ -341,7 +341,7 @@ def test_a_dangling_parent_is_mended_and_counted(session):
     session.user("one")
     session.user("two", parentUuid="nowhere")
     assert session.told() == ["one\ntwo"]
-    assert session.scribe.account.repaired == {"dangling parents": 1}
+    assert session.writer.account.repaired == {"dangling parents": 1}
 
 
 def test_a_repeated_record_is_taken_once(session):
@@ -349,7 +349,7 @@ def test_a_repeated_record_is_taken_once(session):
     session.user("one")
     session.records.append(session.records[-1])
     assert session.told() == ["one"]
-    assert session.scribe.account.repaired == {"repeated records": 1}
+    assert session.writer.account.repaired == {"repeated records": 1}
 
 
 def test_a_result_nobody_asked_for_is_counted(session):
@@ -357,7 +357,7 @@ def test_a_result_nobody_asked_for_is_counted(session):
     session.user("one")
     session.result("nobody")
     assert session.told() == ["one"]
-    assert session.scribe.account.repaired == {"results without a tool use": 1}
+    assert session.writer.account.repaired == {"results without a tool use": 1}
 
 
 def test_what_a_sub_agent_said_in_the_main_file_is_counted(session):
@@ -365,7 +365,7 @@ def test_what_a_sub_agent_said_in_the_main_file_is_counted(session):
     session.user("one")
     session.user("for the agent", isSidechain=True)
     assert session.told() == ["one"]
-    assert session.scribe.account.skipped == {"sidechain": 1}
+    assert session.writer.account.skipped == {"sidechain": 1}
 
 
 def test_a_sub_agents_own_file_is_a_session(session):
@@ -383,8 +383,8 @@ def test_a_sub_agent_at_the_start_does_not_hide_the_conversation(session):
     session.answer("more of its answer", "s2", isSidechain=True)
     session.answer("two")
     assert session.told() == ["one", "two"]
-    assert session.scribe.account.repaired == {"side chains before the conversation": 1}
-    assert session.scribe.account.skipped == {"sidechain": 1}
+    assert session.writer.account.repaired == {"side chains before the conversation": 1}
+    assert session.writer.account.skipped == {"sidechain": 1}
 
 
 def test_a_sub_agent_at_the_start_leaves_with_its_open_call_and_its_compaction(session):
@@ -408,7 +408,7 @@ def test_a_compaction_of_a_sub_agent_says_nothing_about_the_conversation(session
     session.boundary(trigger="auto")
     session.summary()
     *_, compacted = session.read()
-    assert (compacted.trigger, session.scribe.account.skipped) == ("auto", {"sidechain": 1})
+    assert (compacted.trigger, session.writer.account.skipped) == ("auto", {"sidechain": 1})
 
 
 def test_a_sub_agents_file_is_a_stream_too(session):
@@ -465,22 +465,22 @@ def test_malformed_lines_are_reported_with_their_numbers():
         b'{"type":"user"}\n',
         b"[" * 5_000 + b"]" * 5_000 + b"\n",
     ]
-    scribe = TranscriptWriter()
-    entries = list(claude_code.read(lines, scribe))
+    writer = TranscriptWriter()
+    entries = list(claude_code.read(lines, writer))
     assert len(entries) == 1
-    assert [number for number, _ in scribe.account.malformed] == [1, 4, 5, 6, 7, 8]
-    assert scribe.account.records == 7
+    assert [number for number, _ in writer.account.malformed] == [1, 4, 5, 6, 7, 8]
+    assert writer.account.records == 7
 
 
 def test_half_a_character_costs_no_more_than_itself(session):
     """Output that was cut in the middle of an emoji is kept, with a mark where the half stood."""
     session.user("one")
     [line] = session.lines()
-    scribe = TranscriptWriter()
-    [said] = claude_code.read([line.replace(b"one", rb"a\ud83d b\\ud83d \ud83d\ude00")], scribe)
+    writer = TranscriptWriter()
+    [said] = claude_code.read([line.replace(b"one", rb"a\ud83d b\\ud83d \ud83d\ude00")], writer)
     assert said.content == (Text(text="a\ufffd b\\ud83d \U0001f600"),)
-    assert scribe.account.malformed == []
-    assert scribe.account.repaired == {"characters cut in half": 1}
+    assert writer.account.malformed == []
+    assert writer.account.repaired == {"characters cut in half": 1}
 
 
 def test_a_byte_order_mark_is_no_reason_to_lose_the_first_record(session):

@@ -69,9 +69,9 @@ def tokens(whole: int, cached: int, out: int, total: int) -> bytes:
 
 
 def imported(*lines: bytes) -> tuple[list[AnyEntry], ImportAccount, View]:
-    scribe = TranscriptWriter()
-    entries = list(codex.read(lines, scribe))
-    return entries, scribe.account, fold(entries)
+    writer = TranscriptWriter()
+    entries = list(codex.read(lines, writer))
+    return entries, writer.account, fold(entries)
 
 
 def test_a_turn_becomes_an_answer_in_one_piece_with_its_result():

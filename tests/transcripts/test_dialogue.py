@@ -17,8 +17,8 @@ def ids(entries: list[AnyEntry]) -> list[str]:
 
 def test_the_same_id_twice_in_one_answer_takes_results_in_order():
     """Each of the two uses gets the result that came for it."""
-    scribe = TranscriptWriter()
-    dialogue = Dialogue(scribe)
+    writer = TranscriptWriter()
+    dialogue = Dialogue(writer)
     entries = list(dialogue.replied((use("a"), use("a"))))
     results = [dialogue.ran("a", "1"), dialogue.ran("a", "2")]
     assert ids(entries) == ["a", "a-2"]
@@ -27,13 +27,13 @@ def test_the_same_id_twice_in_one_answer_takes_results_in_order():
 
 def test_a_result_prefers_the_last_answer():
     """An id left open earlier does not catch the result of its namesake."""
-    scribe = TranscriptWriter()
-    dialogue = Dialogue(scribe)
+    writer = TranscriptWriter()
+    dialogue = Dialogue(writer)
     list(dialogue.replied((use("a"),)))
     list(dialogue.said((Text(text="and?"),)))
     list(dialogue.replied((use("a"),)))
     assert dialogue.ran("a", "x").tool_use_id == "a-2"
-    assert scribe.account.repaired == {"missing result": 1, "repeated tool use id": 1}
+    assert writer.account.repaired == {"missing result": 1, "repeated tool use id": 1}
 
 
 def test_a_new_id_never_takes_one_that_is_there():
@@ -45,12 +45,12 @@ def test_a_new_id_never_takes_one_that_is_there():
 
 def test_a_second_result_is_counted():
     """The view tells it late; the account says why."""
-    scribe = TranscriptWriter()
-    dialogue = Dialogue(scribe)
+    writer = TranscriptWriter()
+    dialogue = Dialogue(writer)
     list(dialogue.replied((use("a"),)))
     dialogue.ran("a", "1")
     dialogue.ran("a", "2")
-    assert scribe.account.repaired == {"second result": 1}
+    assert writer.account.repaired == {"second result": 1}
 
 
 def test_results_go_before_what_was_said_with_them():

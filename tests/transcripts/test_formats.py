@@ -92,9 +92,9 @@ def test_a_line_that_is_nested_too_deep_is_left_out_by_every_format(name):
         messages = json.loads(b"".join(lines))["messages"]
         lines = [json.dumps(message).encode() + b"\n" for message in messages]
     deep = b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"\n"
-    scribe = TranscriptWriter()
-    list(named(name).read(iter([*lines, deep]), scribe))
-    assert [number for number, _ in scribe.account.malformed] == [len(lines) + 1]
+    writer = TranscriptWriter()
+    list(named(name).read(iter([*lines, deep]), writer))
+    assert [number for number, _ in writer.account.malformed] == [len(lines) + 1]
 
 
 def test_a_name_that_is_no_text_is_kept_in_a_form_that_is(tmp_path):
@@ -131,12 +131,12 @@ def test_lines_are_read_in_a_format_that_is_known():
     [
         (b"", "is empty; there is nothing to read"),
         (b"\n  \n", "is empty; there is nothing to read"),
-        (b"hello there\n", "is in no format known here; it should be one of: claude-code, codex"),
+        (b"hello there\n", "unrecognised format; expected one of claude-code, codex"),
         (b'{"a":1}\n', "openai, or a log of Holdfast's"),
         (b'{"holdfast":1,"session":"s"}\n', "is a log of Holdfast's own"),
-        (b"[" * 60_000, "is in no format known here"),
-        (b"[" * 5_000 + b"]" * 5_000, "is in no format known here"),
-        (b'{"a":' * 5_000 + b"1" + b"}" * 5_000, "is in no format known here"),
+        (b"[" * 60_000, "unrecognised format"),
+        (b"[" * 5_000 + b"]" * 5_000, "unrecognised format"),
+        (b'{"a":' * 5_000 + b"1" + b"}" * 5_000, "unrecognised format"),
         (b"\x7fELF\0\0\0", "is a binary file, not a transcript"),
         (bytes(range(256)) * 40, "is a binary file, not a transcript"),
         (gzip.compress(b""), "is empty; there is nothing to read"),

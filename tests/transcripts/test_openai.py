@@ -14,7 +14,7 @@ from holdfast.messages import (
     ToolUse,
 )
 from holdfast.transcripts import anthropic, openai
-from holdfast.transcripts.openai.write import NO_PICTURE
+from holdfast.transcripts.openai import NO_PICTURE
 from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View, fold
 
@@ -33,9 +33,9 @@ def call(id: str, arguments: str = "{}", **fields: object) -> dict[str, object]:
 
 
 def imported(document: object) -> tuple[list[AnyEntry], ImportAccount, View]:
-    scribe = TranscriptWriter()
-    entries = list(openai.read([json.dumps(document).encode()], scribe))
-    return entries, scribe.account, fold(entries)
+    writer = TranscriptWriter()
+    entries = list(openai.read([json.dumps(document).encode()], writer))
+    return entries, writer.account, fold(entries)
 
 
 def exported(messages: object) -> tuple[dict[str, object], ImportAccount]:

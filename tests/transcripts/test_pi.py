@@ -61,9 +61,9 @@ def said(text: str) -> dict[str, object]:
 
 
 def imported(*entries: dict[str, object]) -> tuple[list[AnyEntry], ImportAccount, View]:
-    scribe = TranscriptWriter()
-    made = list(pi.read(lines(*entries), scribe))
-    return made, scribe.account, fold(made)
+    writer = TranscriptWriter()
+    made = list(pi.read(lines(*entries), writer))
+    return made, writer.account, fold(made)
 
 
 def texts(view: View) -> list[str]:
@@ -270,10 +270,10 @@ def test_a_text_result_stays_text_and_blocks_stay_blocks():
 
 def test_broken_lines_are_counted_with_their_numbers():
     """In a tree as in a line, what cannot be read is named."""
-    scribe = TranscriptWriter()
+    writer = TranscriptWriter()
     good = lines(HEADER, entry("a", None, message=user("hi")))
-    made = list(pi.read([*good, b'{"torn\n', b'{"type":"message"}\n'], scribe))
-    assert [number for number, _ in scribe.account.malformed] == [3, 4]
+    made = list(pi.read([*good, b'{"torn\n', b'{"type":"message"}\n'], writer))
+    assert [number for number, _ in writer.account.malformed] == [3, 4]
     assert texts(fold(made)) == ["hi"]
 
 
@@ -319,9 +319,9 @@ def test_the_model_and_the_title_are_written():
 def test_recorded_sessions_hold_and_come_back(session: Path):
     """A recorded session folds to a legal view, and its export to the same one."""
     with gzip.open(session) as file:
-        scribe = TranscriptWriter()
-        view = fold(pi.read(file, scribe))
-    assert not scribe.account.malformed
+        writer = TranscriptWriter()
+        view = fold(pi.read(file, writer))
+    assert not writer.account.malformed
     assert violations(view.messages()) == []
     assert fold(pi.read(list(pi.write(view)), TranscriptWriter())).messages() == view.messages()
 

@@ -24,7 +24,7 @@ from holdfast.messages import (
 from holdfast.messages.rules import violations
 from holdfast.transcripts import anthropic, codex, openai, pi
 from holdfast.transcripts.formats import open_transcript
-from holdfast.transcripts.openai.write import NO_PICTURE
+from holdfast.transcripts.openai import NO_PICTURE
 from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view import View, fold
 
@@ -144,8 +144,8 @@ def test_openai_gives_back_all_it_can_hold(messages: Json):
 @given(junk=st.lists(st.binary(max_size=30) | values.map(msgspec.json.encode), max_size=5))
 def test_junk_is_counted_not_raised(module: ModuleType, junk: list[bytes]):
     """Lines of anything leave entries or an account of why not."""
-    scribe = TranscriptWriter()
-    view = fold(module.read([line.replace(b"\n", b"") + b"\n" for line in junk], scribe))
+    writer = TranscriptWriter()
+    view = fold(module.read([line.replace(b"\n", b"") + b"\n" for line in junk], writer))
     assert violations(view.messages()) == []
 
 

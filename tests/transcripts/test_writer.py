@@ -1,4 +1,4 @@
-"""The scribe numbers, dates and measures what importers tell it, and keeps their account."""
+"""The writer numbers, dates and measures what importers tell it, and keeps their account."""
 
 import pytest
 
@@ -10,37 +10,37 @@ from holdfast.view.block_roles import speakable
 
 
 @pytest.fixture
-def scribe():
+def writer():
     return TranscriptWriter()
 
 
-def test_entries_are_numbered_from_one(scribe):
+def test_entries_are_numbered_from_one(writer):
     """As a log would number them."""
-    assert scribe.last == 0
-    assert [scribe.said(()).n, scribe.ran("a", "x").n, scribe.replied("r", ()).n] == [1, 2, 3]
-    assert scribe.last == 3
+    assert writer.last == 0
+    assert [writer.said(()).n, writer.ran("a", "x").n, writer.replied("r", ()).n] == [1, 2, 3]
+    assert writer.last == 3
 
 
-def test_a_date_is_taken_from_the_file_or_from_the_entry(scribe):
+def test_a_date_is_taken_from_the_file_or_from_the_entry(writer):
     """What has neither has none."""
-    assert scribe.write(Titled(title="a", at=5.0), 7.0).at == 7.0
-    assert scribe.write(Titled(title="a", at=5.0)).at == 5.0
-    assert scribe.said(()).at == 0.0
+    assert writer.write(Titled(title="a", at=5.0), 7.0).at == 7.0
+    assert writer.write(Titled(title="a", at=5.0)).at == 5.0
+    assert writer.said(()).at == 0.0
 
 
-def test_entries_carry_their_measure(scribe):
+def test_entries_carry_their_measure(writer):
     """So that loading never counts again."""
     content = (Text(text="fix the bug"),)
-    assert scribe.said(content).measure == measure_content(content)
-    assert scribe.replied("r", content).measure == measure_content(content)
-    assert scribe.ran("a", "ok").measure == measure_content("ok")
+    assert writer.said(content).measure == measure_content(content)
+    assert writer.replied("r", content).measure == measure_content(content)
+    assert writer.ran("a", "ok").measure == measure_content("ok")
 
 
-def test_blocks_that_cannot_stand_on_the_users_side_are_written_out(scribe):
+def test_blocks_that_cannot_stand_on_the_users_side_are_written_out(writer):
     """Nothing is dropped, and nothing is sent where an API refuses it."""
     picture, thought = Image(source={"type": "url"}), Thinking(thinking="hm")
     strange, broken = Opaque(raw={"type": "tomorrow"}), Opaque(raw={"type": "tool_use", "id": 1})
-    kept = scribe.said((picture, thought, strange, broken)).content
+    kept = writer.said((picture, thought, strange, broken)).content
     assert kept == (
         picture,
         Text(text='{"type":"thinking","thinking":"hm"}'),
@@ -50,11 +50,11 @@ def test_blocks_that_cannot_stand_on_the_users_side_are_written_out(scribe):
     assert speakable((picture, thought, strange, broken)) == kept
 
 
-def test_blocks_that_cannot_stand_on_the_models_side_are_written_out(scribe):
+def test_blocks_that_cannot_stand_on_the_models_side_are_written_out(writer):
     """Tool uses and unknown blocks may stand there, results and broken blocks may not."""
     use, result = ToolUse(id="a", name="b", input={}), ToolResult(tool_use_id="a", content="x")
     strange, broken = Opaque(raw={"type": "tomorrow"}), Opaque(raw={"type": "thinking"})
-    kept = scribe.replied("r", (use, result, strange, broken)).content
+    kept = writer.replied("r", (use, result, strange, broken)).content
     assert kept == (
         use,
         Text(text='{"type":"tool_result","tool_use_id":"a","content":"x"}'),
@@ -63,37 +63,37 @@ def test_blocks_that_cannot_stand_on_the_models_side_are_written_out(scribe):
     )
 
 
-def test_a_picture_on_the_models_side_stays_a_picture(scribe):
+def test_a_picture_on_the_models_side_stays_a_picture(writer):
     """It goes out again as it came in."""
     picture = Image(source={"type": "url"})
-    [kept] = scribe.replied("r", (picture,)).content
+    [kept] = writer.replied("r", (picture,)).content
     assert kept == Opaque(raw={"type": "image", "source": {"type": "url"}})
 
 
-def test_blocks_that_cannot_stand_in_a_result_are_written_out(scribe):
+def test_blocks_that_cannot_stand_in_a_result_are_written_out(writer):
     """A result holds text, pictures and files, and what nobody knows."""
     strange = Opaque(raw={"type": "tomorrow"})
     inside = Opaque(raw={"type": "tool_use", "id": "a", "name": "b", "input": {}})
-    kept = scribe.ran("a", (strange, inside)).content
+    kept = writer.ran("a", (strange, inside)).content
     assert kept == (strange, Text(text='{"type":"tool_use","id":"a","name":"b","input":{}}'))
 
 
-def test_usage_is_read_or_counted(scribe):
+def test_usage_is_read_or_counted(writer):
     """A report that cannot be read is not a reason to stop."""
-    assert scribe.account.usage({"input_tokens": 3}) == Usage(input_tokens=3)
-    assert scribe.account.usage(None) is None
-    assert scribe.account.repaired == {}
-    assert scribe.account.usage({"input_tokens": "many"}) is None
-    assert scribe.account.repaired == {"usage that cannot be read": 1}
+    assert writer.account.usage({"input_tokens": 3}) == Usage(input_tokens=3)
+    assert writer.account.usage(None) is None
+    assert writer.account.repaired == {}
+    assert writer.account.usage({"input_tokens": "many"}) is None
+    assert writer.account.repaired == {"usage that cannot be read": 1}
 
 
-def test_the_account_is_the_last_entry(scribe):
+def test_the_account_is_the_last_entry(writer):
     """It says what of the file has no place in a view."""
-    scribe.account.records = 9
-    scribe.account.skipped["progress"] += 2
-    scribe.account.malformed.append((4, "not JSON"))
-    scribe.account.repaired["dangling parents"] += 1
-    assert scribe.imported("pi", "a.jsonl") == Imported(
+    writer.account.records = 9
+    writer.account.skipped["progress"] += 2
+    writer.account.malformed.append((4, "not JSON"))
+    writer.account.repaired["dangling parents"] += 1
+    assert writer.imported("pi", "a.jsonl") == Imported(
         n=1,
         format="pi",
         source="a.jsonl",

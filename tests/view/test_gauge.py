@@ -41,7 +41,7 @@ def size(entries):
 def test_without_usage_everything_is_estimated():
     """A session that never got an answer still has a size."""
     view, gauge = replay([said(1)])
-    assert not gauge.is_anchored
+    assert not gauge.is_reported
     assert 500 < gauge.size_tokens(view.total) < 1_500
 
 
@@ -164,4 +164,4 @@ def test_with_calibration_off_nothing_is_learnt():
         view.apply(entry)
         gauge = follower.follow(view)
     assert gauge.calibration.lessons == 0
-    assert gauge.is_anchored
+    assert gauge.is_reported

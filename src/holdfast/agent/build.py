@@ -31,7 +31,7 @@ from holdfast.request.frame import Framer
 from holdfast.request.instructions import Nearby, ground
 from holdfast.session import Session
 from holdfast.settings import Settings, home, load_settings
-from holdfast.settings.private import private_directory
+from holdfast.settings.files import private_directory
 from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import Layers, build_layers
 from holdfast.tools.context import PlanMode, ToolContext

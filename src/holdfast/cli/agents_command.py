@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 
 from holdfast.agent.subagents import notices as wording
-from holdfast.agent.subagents.ledger import private_directory
 from holdfast.agent.subagents.registry import AgentRegistry, Known
 from holdfast.agent.subagents.supervisor import stop_wish
 from holdfast.cli.show import json_out, plain
@@ -13,6 +12,7 @@ from holdfast.errors import LogLocked
 from holdfast.log import Log, load
 from holdfast.log.entries import Ended
 from holdfast.log.store import FileStore, FoundSession
+from holdfast.settings.files import private_directory
 
 
 @click.command(epilog="Example: holdfast agents newest")

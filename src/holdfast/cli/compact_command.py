@@ -14,7 +14,6 @@ from typing import Literal
 import click
 
 from holdfast.cli.compact_lines import lines, seam_lines
-from holdfast.cli.export_command import write_new
 from holdfast.cli.show import json_out, plain
 from holdfast.cli.target import CommandTarget, open_target
 from holdfast.errors import RequestRejected, StoreError
@@ -26,6 +25,7 @@ from holdfast.session import Session
 from holdfast.session.preview import Preview, Seam, natural_seams, preview
 from holdfast.session.scratch_session import Manners, carry_over, edited, on_paper, take, tried
 from holdfast.settings import Settings, home, load_settings
+from holdfast.settings.files import write_new
 from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.draft import spent_in
 from holdfast.stages.compact.hooks import CompactionHooks

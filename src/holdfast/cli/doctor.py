@@ -17,6 +17,7 @@ from holdfast.errors import HoldfastError
 from holdfast.hooks import load_hooks
 from holdfast.models.weights import CATALOG, installed_path
 from holdfast.settings import home, load_settings
+from holdfast.settings.files import private_directory
 from holdfast.tools.mcp import load_servers
 from holdfast.tools.permissions import load_permissions
 
@@ -109,7 +110,7 @@ def _programs() -> Iterator[Finding]:
 def _disk() -> Iterator[Finding]:
     place = home()
     try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_directory(place)
         probe = place / f".probe-{os.getpid()}"
         probe.write_bytes(b"x")
         probe.unlink()

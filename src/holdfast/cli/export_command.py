@@ -1,7 +1,5 @@
 """`holdfast export`: write what a model sees of a session in another format."""
 
-import os
-import secrets
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,6 +11,7 @@ from holdfast.cli.import_command import malformed_lines
 from holdfast.cli.show import json_out
 from holdfast.cli.target import CommandTarget, open_target
 from holdfast.errors import StoreError
+from holdfast.settings.files import write_new
 from holdfast.transcripts.formats import FORMATS, losses, named, printable
 
 
@@ -88,31 +87,3 @@ def _written(out: Path, lines: Iterable[bytes]) -> int:
         raise StoreError(f"{out} exists and is not overwritten; choose another name") from None
     except OSError as error:
         raise StoreError(f"{out}: {error.strerror}; choose a place that can be written") from error
-
-
-def write_new(path: Path, pieces: Iterable[bytes]) -> int:
-    """Write a file that has its name only once it is whole, and never takes another's."""
-    if os.path.lexists(path):
-        raise FileExistsError(path)
-    unfinished = path.with_name(f".holdfast-{secrets.token_hex(4)}.partial")
-    try:
-        with unfinished.open("xb") as file:
-            written = sum(file.write(piece) for piece in pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        _name(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return written
-
-
-def _name(unfinished: Path, path: Path) -> None:
-    """Give a whole file its name, unless the name was taken meanwhile."""
-    try:
-        os.link(unfinished, path)  # unlike a rename, this never replaces a file
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        if os.path.lexists(path):
-            raise FileExistsError(path) from None
-        unfinished.rename(path)

@@ -19,6 +19,7 @@ from holdfast.hooks.events import END_TOTAL_MAX_SECONDS, EVENTS, HookEvent
 from holdfast.hooks.process import run_process
 from holdfast.hooks.verdict import HookOutcome, HookVerdict, merge, read_outcome
 from holdfast.messages import JsonObject
+from holdfast.settings.files import write_private
 from holdfast.tools.permissions.decide import Mode
 
 TEXT_CHARS = 10_000
@@ -140,9 +141,7 @@ def _short(text: str, scratch: Path) -> str:
     name = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
     file = scratch / f"hook-{name}.txt"
     try:
-        scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file.write_text(text, encoding="utf-8", errors="replace")
-        file.chmod(0o600)
+        write_private(file, text, is_synced=False)
         where = f"the whole is in {file}"
     except OSError as error:
         where = f"the rest could not be kept: {error}"

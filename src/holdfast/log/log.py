@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
@@ -25,6 +24,7 @@ from msgspec import Struct
 from holdfast.errors import LogLocked, NewerFormat, StoreError, TranscriptError
 from holdfast.log.entries import AnyEntry, measured
 from holdfast.messages import Json
+from holdfast.settings.files import PRIVATE_FILE, private_directory, write_new
 from holdfast.settings.lock import release_lock, take_lock
 
 VERSION = 1
@@ -57,8 +57,6 @@ class _Version(Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """A line that could not be read, and where."""
-
     line: int
     reason: str
     torn: bool
@@ -67,8 +65,6 @@ class Damage:
 
 @dataclass(slots=True, kw_only=True)
 class Loaded:
-    """A log as read: its header, its entries, and what was wrong with the file."""
-
     header: Header
     entries: list[AnyEntry] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
@@ -84,7 +80,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 def load(path: Path) -> Loaded:
     """Read a whole log; damaged lines are left out and reported."""
-    with _opened(path) as file:
+    with open_to_read(path) as file:
         first = file.readline(_HEADER_LIMIT_BYTES)
         loaded = Loaded(header=_header(path, first), ends_with_newline=first.endswith(b"\n"))
         was_enabled = gc.isenabled()
@@ -99,16 +95,16 @@ def load(path: Path) -> Loaded:
 
 
 def load_header(path: Path) -> Header:
-    """Read only the first line of a log."""
-    with _opened(path) as file:
+    with open_to_read(path) as file:
         return _header(path, file.readline(_HEADER_LIMIT_BYTES))
 
 
-def _opened(path: Path) -> BufferedReader:
+def open_to_read(path: Path, what: str = "log") -> BufferedReader:
+    """Open a file, or raise a `TranscriptError` that says what to do."""
     try:
         return path.open("rb")
     except IsADirectoryError:
-        raise TranscriptError(path, "is a directory; name a log inside it") from None
+        raise TranscriptError(path, f"is a directory; name a {what} inside it") from None
     except FileNotFoundError:
         raise TranscriptError(
             path, "does not exist; check the path or try `holdfast sessions`"
@@ -118,7 +114,6 @@ def _opened(path: Path) -> BufferedReader:
 
 
 def _header(path: Path, line: bytes) -> Header:
-    """Decode the first line, or say in one sentence why this is not a log of ours."""
     if not line:
         raise TranscriptError(path, "is empty; a log begins with a header line")
     try:
@@ -169,7 +164,7 @@ def _decode_chunk(chunk: bytes, first_line: int, loaded: Loaded) -> None:
 
 
 class Log:
-    """A log opened for writing. Make one with `create` or `open`."""
+    """A log open for writing. Make one with `create` or `open`."""
 
     def __init__(self, path: Path, loaded: Loaded, descriptor: int, lock: int) -> None:
         self.path = path
@@ -183,12 +178,14 @@ class Log:
 
     @classmethod
     def create(cls, path: Path, header: Header) -> Self:
-        """Begin a new log; one that exists already is never overwritten."""
+        """Create a log; an existing one is never overwritten."""
         path = path.resolve()
         _private_directory(path.parent)
         lock = _locked(path)
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = os.open(
+                path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, PRIVATE_FILE
+            )
         except OSError as error:
             release_lock(lock)
             raise _store_error(path, error) from error
@@ -202,7 +199,7 @@ class Log:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open an existing log to go on with it; by whatever name, its lock is the same."""
+        """Open an existing log for writing; links to it share its lock."""
         path = path.resolve()
         load_header(path)  # says what is wrong before anything is put beside it
         lock = _locked(path)
@@ -221,11 +218,10 @@ class Log:
 
     @property
     def is_open(self) -> bool:
-        """Say whether entries are still taken."""
         return self._descriptor >= 0
 
     def append(self, entry: AnyEntry) -> AnyEntry:
-        """Give the entry its number, its time and its measure, write it, and return it as written."""
+        """Number, date and measure an entry, write it, and return it as written."""
         numbered = msgspec.structs.replace(
             measured(entry), n=self._next, at=entry.at or time.time()
         )
@@ -240,16 +236,16 @@ class Log:
         return numbered
 
     def sync(self) -> None:
-        """Force what was appended onto the disk itself."""
+        """Force what was appended onto the disk."""
         try:
             os.fsync(self._descriptor)
         except OSError as error:
             raise _store_error(self.path, error) from error
 
     def sync_soon(self) -> None:
-        """Begin to force what was appended onto the disk, and do not wait for it.
+        """Start forcing what was appended onto the disk, without waiting for it.
 
-        Only a power cut could lose what is under way. A failure is told by the next call.
+        Only a power cut could lose what is under way. A failure is raised by the next call.
         """
         if self._syncing is not None:
             if not self._syncing.done():
@@ -260,7 +256,6 @@ class Log:
         self._syncing = _syncer.submit(os.fsync, self._descriptor)
 
     def close(self) -> None:
-        """Stop writing and let others."""
         if self._syncing is not None:
             wait([self._syncing])
         if self._descriptor >= 0:
@@ -280,7 +275,7 @@ class Log:
         self.close()
 
     def _begin(self, line: bytes) -> None:
-        """Write what must come before anything else, or let the log go."""
+        """Write a line, or close the log."""
         try:
             self._write(line)
         except StoreError:
@@ -288,7 +283,7 @@ class Log:
             raise
 
     def _write(self, line: bytes) -> None:
-        """Write a whole line or nothing: a line cut short by a full disk is taken back."""
+        """Write a whole line or nothing: a line cut short by a full disk is truncated away."""
         try:
             written = os.write(self._descriptor, line)
             if written != len(line):
@@ -300,7 +295,7 @@ class Log:
 
 
 def _mended(entry: AnyEntry) -> AnyEntry:
-    """Replace what no file can hold: halves of characters, as a cut or an odd file name leaves them."""
+    """Replace what no file can hold: half characters, as a cut or an odd file name leaves them."""
 
     def mend(value: Json) -> Json:
         if isinstance(value, str):
@@ -320,28 +315,25 @@ def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
 
     It appears under its name only when it is complete: an import that is cut short leaves nothing.
     """
-    _private_directory(path.parent)
-    partial = path.with_suffix(".partial")
     count = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal count
+        yield _encoder.encode(header) + b"\n"
+        for entry in entries:
+            count += 1
+            yield _encoder.encode(entry) + b"\n"
+
+    _private_directory(path.parent)
     try:
-        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(_encoder.encode(header) + b"\n")
-            for entry in entries:
-                file.write(_encoder.encode(entry) + b"\n")
-                count += 1
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(partial, path)  # unlike a rename, this never replaces a log
+        write_new(path, lines(), mode=PRIVATE_FILE)
     except OSError as error:
         raise error if isinstance(error, StoreError) else _store_error(path, error) from error
-    finally:
-        with suppress(OSError):  # what went wrong before is what the user must hear
-            partial.unlink(missing_ok=True)
     return count
 
 
 def branch_log(source: Path, path: Path, session: str, *, upto: int | None = None) -> int:
-    """Copy a log under a new id, up to and including entry `upto`; count what was copied."""
+    """Copy a log under a new id, up to and including entry `upto`; return the number of entries."""
     loaded = load(source)
     shared = [entry for entry in loaded.entries if upto is None or entry.n <= upto]
     header = msgspec.structs.replace(
@@ -356,7 +348,6 @@ def branch_log(source: Path, path: Path, session: str, *, upto: int | None = Non
 
 
 def _locked(path: Path) -> int:
-    """Take the writer's lock beside the log, or say who holds it."""
     try:
         return take_lock(path)
     except LogLocked:
@@ -367,15 +358,13 @@ def _locked(path: Path) -> int:
 
 def _private_directory(path: Path) -> None:
     try:
-        missing = [place for place in (path, *path.parents) if not place.exists()]
-        for place in reversed(missing):  # one by one: made along the way, they would be open to all
-            place.mkdir(mode=0o700, exist_ok=True)
+        private_directory(path)
     except OSError as error:
         raise _store_error(path, error) from error
 
 
 def _store_error(path: Path, error: OSError) -> StoreError:
-    """Turn the disk's word into ours, with what to do about it."""
+    """Describe an `OSError` with what to do about it."""
     advice = {
         errno.ENOSPC: "free some space and try again; nothing written before is lost",
         errno.EDQUOT: "free some space and try again; nothing written before is lost",

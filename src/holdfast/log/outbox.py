@@ -1,12 +1,11 @@
-"""A session's outbox: how work beside a conversation reaches its log, which only its writer writes.
+"""A session's outbox: how work beside a conversation reaches its log, which has one writer.
 
-Whoever did something leaves an entry as a file of its own, written in one step; the log's writer
-takes them in at the next settle. An entry carries its moment, by which one that was taken in just
-before a crash is known again. Only entries that change no view are let through.
+A job leaves each entry as a file; the log's writer records them at the next settle. An entry that
+was recorded just before a crash is recognised by its time. Only entries that do not change the
+view are allowed.
 """
 
 import contextlib
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +24,7 @@ from holdfast.log.entries import (
     Recalled,
     Remembered,
 )
-from holdfast.settings.private import private_directory
+from holdfast.settings.files import write_private
 
 NAME = "outbox"
 UNREADABLE = ".unreadable"
@@ -42,23 +41,15 @@ def leave(directory: Path, entry: AnyEntry) -> Path:
     """Leave an entry for the log of the session whose directory this is."""
     if not isinstance(entry, LEFT):
         raise TypeError(f"{type(entry).__name__} is not a report; only a log's writer records it")
-    box = directory / NAME
-    private_directory(box)
-    path = box / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
-    unfinished = path.with_suffix(".unfinished")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(_encode(structs.replace(entry, at=entry.at or time.time())))
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    path = directory / NAME / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
+    write_private(path, _encode(structs.replace(entry, at=entry.at or time.time())))
     return path
 
 
 def take(
     directory: Path, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
 ) -> list[AnyEntry]:
-    """Record what was left, oldest first, each once; give what was new."""
+    """Record what was left, oldest first, each once; return what was new."""
     taken: list[AnyEntry] = []
     for path in _waiting(directory):
         entry = _read(path)
@@ -89,5 +80,5 @@ def _read(path: Path) -> AnyEntry | None:
 
 
 def _is_known(entry: AnyEntry, history: Sequence[AnyEntry]) -> bool:
-    """Look for an entry that was taken in before; it has kind and moment in common."""
+    """An entry that was recorded just before a crash has the same kind and time."""
     return any(one.at == entry.at and type(one) is type(entry) for one in reversed(history))

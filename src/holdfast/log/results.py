@@ -1,9 +1,8 @@
-"""The bodies of tool results that lie beside their log: written once, found again.
+"""The bodies of tool results that lie beside their log, one file each, written once.
 
-A result's content comes in; a file `tool-results/<id>.txt` (`.json` for blocks) goes out, made
-exclusively, in the session's own directory and nowhere else: ids are somebody else's words, and
-no link is followed. A result lies there because it is too large for the log, because the view
-shows only a preview of it, or both; it is one file either way. Who decides that is elsewhere.
+A result lies there because it is too large for the log, because the view shows only a preview of
+it, or both. Files are created exclusively, in the session's own directory and nowhere else: ids
+are not ours to trust, and no link is followed.
 """
 
 import errno
@@ -43,8 +42,6 @@ Blocks: TypeAlias = tuple[Text | Image | Document | Opaque, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """What of a result is to lie in a file, and in which."""
-
     file: Path
     data: bytes
     bytes: int
@@ -52,27 +49,21 @@ class Body:
 
     @property
     def is_whole(self) -> bool:
-        """Say whether the file holds all of it."""
         return len(self.data) == self.bytes
 
     @property
     def sha256(self) -> str:
-        """Name the file's content."""
         return hashlib.sha256(self.data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lying:
-    """A file that lies there."""
-
+class StoredBody:
     name: str
     bytes: int
     modified: float
 
 
 class Results:
-    """The bodies of one session."""
-
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         """What belongs to the session beside its log."""
@@ -80,7 +71,6 @@ class Results:
 
     @property
     def place(self) -> Path:
-        """Where the bodies lie."""
         return self.directory / DIRECTORY
 
     def readable(self, history: Iterable[AnyEntry]) -> tuple[Path, ...]:
@@ -103,7 +93,7 @@ class Results:
         return self._readable
 
     def body(self, tool_use_id: str, content: ResultContent, *, cap_bytes: int) -> Body:
-        """Say what would be written for a result, and where; nothing is written yet."""
+        """Return what would be written for a result, and where; nothing is written yet."""
         suffix, data = _suffix_and_data(content)
         whole_bytes = len(data)
         if whole_bytes > cap_bytes:
@@ -121,7 +111,7 @@ class Results:
             raise self._error(body.file.name, error) from error
 
     def read(self, name: str) -> ResultContent:
-        """Read a body back as the content it was."""
+        """Return a body as the content it was."""
         try:
             with self._opened() as place, open(_open(name, place), "rb") as file:
                 body = file.read()
@@ -134,20 +124,20 @@ class Results:
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise StoreError(f"{self.place / name}: is not what was written there") from None
 
-    def lying(self) -> list[Lying]:
-        """List the files there are, the oldest first; what is no file of ours is passed over."""
+    def stored(self) -> list[StoredBody]:
+        """List the files, oldest first."""
         found = []
         with suppress(OSError), self._opened() as place, os.scandir(place) as listing:
             for entry in listing:
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(status.st_mode):
                     found.append(
-                        Lying(name=entry.name, bytes=status.st_size, modified=status.st_mtime)
+                        StoredBody(name=entry.name, bytes=status.st_size, modified=status.st_mtime)
                     )
         return sorted(found, key=lambda file: (file.modified, file.name))
 
-    def remove(self, doomed: Iterable[Lying]) -> list[Lying]:
-        """Remove files, and say which are gone."""
+    def remove(self, doomed: Iterable[StoredBody]) -> list[StoredBody]:
+        """Remove files and return those that are gone."""
         gone = []
         with suppress(OSError), self._opened() as place:
             for file in doomed:
@@ -158,7 +148,7 @@ class Results:
 
     @contextmanager
     def _opened(self, *, makes: bool = False) -> Iterator[int]:
-        """Open the directory of bodies without following a link on the way."""
+        """Open the directory of bodies without following a link."""
         if makes:
             self.directory.mkdir(mode=0o700, exist_ok=True)
         above = os.open(self.directory, _DIRECTORY_FLAGS)
@@ -175,7 +165,6 @@ class Results:
             os.close(place)
 
     def _error(self, name: str, error: OSError) -> StoreError:
-        """Say what stands against it; the directories are looked at first."""
         if isinstance(error, StoreError):
             return StoreError(f"{self.place / name}: {error}")
         for at in (self.directory, self.place):
@@ -188,7 +177,7 @@ class Results:
 
 
 def file_name(tool_use_id: str) -> str:
-    """Make a name of an id; one that had to be changed ends in a mark of its own."""
+    """Make a file name of an id; one that had to be changed ends in a hash."""
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", tool_use_id)[:NAME_CHARS]
     if plain == tool_use_id and plain:
         return plain
@@ -197,13 +186,12 @@ def file_name(tool_use_id: str) -> str:
 
 
 def is_over(content: ResultContent, limit_bytes: int) -> bool:
-    """Say whether a result's text is too large for the log."""
     text = text_of(content)
     return len(text) > limit_bytes // 4 and len(_encoded(text)) > limit_bytes
 
 
 def headed(ran: Ran, body: Body, limit_bytes: int) -> Ran:
-    """Leave the head of a body that lies in a file; whatever is no text stays."""
+    """Keep the head of a result whose body lies in a file, and all that is no text."""
     note = f"\n[{body.bytes:,} bytes in all; the whole is in {body.file}]"
     head = _cut(text_of(ran.content), limit_bytes).decode() + note
     rest = () if isinstance(ran.content, str) else ran.content
@@ -217,7 +205,7 @@ def headed(ran: Ran, body: Body, limit_bytes: int) -> Ran:
 
 
 def _suffix_and_data(content: ResultContent) -> tuple[str, bytes]:
-    """Turn a result into the end of a file's name and its bytes; blocks become JSON, exactly."""
+    """Return a result as a file suffix and bytes; blocks become JSON, exactly."""
     if isinstance(content, str):
         return ".txt", _encoded(content)
     try:
@@ -227,7 +215,7 @@ def _suffix_and_data(content: ResultContent) -> tuple[str, bytes]:
 
 
 def _encoded(text: str) -> bytes:
-    """Encode as the log would: halves of characters are replaced."""
+    """Encode as the log would: half characters are replaced."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -235,7 +223,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _cut(text: str, limit_bytes: int) -> bytes:
-    """Take the beginning of a text, in whole characters."""
+    """Return the beginning of a text, in whole characters."""
     return _encoded(text[:limit_bytes])[:limit_bytes].decode("utf-8", "ignore").encode()
 
 
@@ -250,7 +238,7 @@ def _open(name: str, place: int) -> int:
 
 
 def _put(place: int, name: str, body: bytes, *, syncs: bool) -> None:
-    """Create a file exclusively and fill it; one that holds the same already is as good."""
+    """Create a file and fill it; one that already holds the same is left as it is."""
     try:
         descriptor = os.open(name, _CREATE_FLAGS, 0o600, dir_fd=place)
     except FileExistsError:
@@ -271,7 +259,7 @@ def _put(place: int, name: str, body: bytes, *, syncs: bool) -> None:
 
 
 def _holds(place: int, name: str, body: bytes) -> bool:
-    """Say whether a file holds a body, or only what a crash left of it; another's is not touched."""
+    """Return whether a file holds a body, False if only its beginning; other content raises."""
     with open(_open(name, place), "rb") as file:
         there = file.read(len(body) + 1)
     if not body.startswith(there):

@@ -1,8 +1,7 @@
-"""Retention of what lies beside a log: bodies of results that are too old, or too many.
+"""Retention of the bodies beside a log: those that are too old go first, then those that are too many.
 
-Files come in; which of them go is decided by age first, then by what a session may hold in all,
-the oldest first. Whoever removes them gets an entry for each reason, so that a body which is gone
-is said to be gone. The log itself is never touched: it still has every result that fits into it.
+Every removal leaves an entry, so that a missing body can be explained. The log itself is never
+touched: it still has every result that fits into it.
 """
 
 import os
@@ -12,16 +11,16 @@ from pathlib import Path
 
 from holdfast.log import Log
 from holdfast.log.entries import Swept
-from holdfast.log.results import DIRECTORY, Lying, Results
+from holdfast.log.results import DIRECTORY, Results, StoredBody
 from holdfast.settings import SpillSettings
 
 DAY_SECONDS = 86_400
 
 
 def plan_sweep(
-    files: Sequence[Lying], settings: SpillSettings, now: float
-) -> tuple[tuple[Lying, ...], tuple[Lying, ...]]:
-    """Choose what is too old, and then what is too much, the oldest first; the newest stays."""
+    files: Sequence[StoredBody], settings: SpillSettings, now: float
+) -> tuple[tuple[StoredBody, ...], tuple[StoredBody, ...]]:
+    """Choose what is too old, then what is too much, the oldest first; the newest stays."""
     days = settings.retention_days
     expired = [file for file in files if days and file.modified < now - days * DAY_SECONDS]
     rest = list(files[len(expired) :])
@@ -34,8 +33,8 @@ def plan_sweep(
 
 
 def sweep(results: Results, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
-    """Remove a session's bodies that are due, and give the entries that say so."""
-    expired, excess = plan_sweep(results.lying(), settings, now or time.time())
+    """Remove a session's bodies that are due, and return the entries that say so."""
+    expired, excess = plan_sweep(results.stored(), settings, now or time.time())
     cap = f"{settings.session_bytes / 1e6:,.0f} MB"
     swept = [
         _removed(results, expired, f"older than {settings.retention_days} days"),
@@ -45,9 +44,9 @@ def sweep(results: Results, settings: SpillSettings, *, now: float | None = None
 
 
 def sweep_session(log: Path, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
-    """Sweep a session that nobody has open; its log says so and is as old as before."""
+    """Sweep a session that is not open; its log gets the entries and keeps its time."""
     results = Results(log.with_suffix(""))
-    if not any(plan_sweep(results.lying(), settings, now or time.time())):
+    if not any(plan_sweep(results.stored(), settings, now or time.time())):
         return []
     before = log.stat()
     with Log.open(log) as opened:
@@ -58,7 +57,7 @@ def sweep_session(log: Path, settings: SpillSettings, *, now: float | None = Non
     return swept
 
 
-def _removed(results: Results, doomed: Sequence[Lying], why: str) -> Swept:
+def _removed(results: Results, doomed: Sequence[StoredBody], why: str) -> Swept:
     gone = results.remove(doomed)
     return Swept(
         files=tuple(f"{DIRECTORY}/{file.name}" for file in gone),

@@ -1,11 +1,8 @@
-"""Secrets in a text: where they stand, and the text without them.
+"""Secrets in a text: where they are, and the text without them.
 
-Text comes in; what comes out is places, or the same text with each secret replaced by the
-name of what it was. What counts as a secret is not decided here: the rules are gitleaks'
-own, as the package `secretscreen` ships them, read at the first use. This module runs them
-over running text as that tool does: keyword, pattern, entropy, allow-list. Rules that hold
-only for files of a certain name are left out, since a text has none. It is a net, not a
-proof: a password in a sentence looks like any other word.
+The rules are gitleaks' own, as the package `secretscreen` ships them, applied to running text as
+that tool does: keyword, pattern, entropy, allow-list. Rules for files of a certain name are left
+out. It is a net, not a proof: a password in a sentence looks like any other word.
 """
 
 import math
@@ -33,7 +30,7 @@ _BESIDE_KEY = re.compile(r"\s*(?:[\w-]+: .*|[\w+/=]{0,15})\s*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSecret:
-    """One secret: which rule knew it, and where it stands in the text."""
+    """Which rule matched, and where in the text."""
 
     rule: str
     start: int
@@ -41,9 +38,9 @@ class FoundSecret:
 
 
 def find_secrets(text: str) -> list[FoundSecret]:
-    """Say where secrets stand in a text, in order, none overlapping."""
+    """Return the secrets in a text, in order, none overlapping."""
     apart: list[FoundSecret] = []
-    for one in sorted(_every(text), key=_told_best_first):
+    for one in sorted(_every(text), key=_best_first):
         if not apart or one.start >= apart[-1].end:
             apart.append(one)
         elif one.end > apart[-1].end:
@@ -51,13 +48,13 @@ def find_secrets(text: str) -> list[FoundSecret]:
     return apart
 
 
-def _told_best_first(found: FoundSecret) -> tuple[int, bool, int]:
-    """Of two names for one place the exact one is kept, then the longer."""
+def _best_first(found: FoundSecret) -> tuple[int, bool, int]:
+    """Of two matches at one place the exact rule comes first, then the longer match."""
     return found.start, found.rule.startswith("generic"), -found.end
 
 
 def masked(text: str) -> str:
-    """Return the text with each secret replaced by the name of its rule."""
+    """Replace each secret by the name of its rule."""
     found = find_secrets(text)
     if not found:
         return text
@@ -78,7 +75,6 @@ class _Allowed:
     words: tuple[str, ...]
 
     def lets_pass(self, text: str, match: re.Match[str], secret: str) -> bool:
-        """Tell whether this is a known false alarm."""
         seen = secret
         if self.target == "match":
             lead = _NAME_BEFORE.search(text, max(0, match.start() - 50), match.start())
@@ -91,8 +87,6 @@ class _Allowed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rule:
-    """One pattern of the rule set, ready to be run."""
-
     name: str
     pattern: re.Pattern[str]
     keywords: tuple[str, ...]
@@ -102,7 +96,7 @@ class _Rule:
     allowed: tuple[_Allowed, ...]
 
     def matches(self, text: str, lowered: str) -> Iterator[re.Match[str]]:
-        """Yield what the pattern matches; where it begins with a keyword, only try there."""
+        """Yield matches; where a pattern begins with a keyword, try only there."""
         if not self.starts_at_keyword:
             yield from self.pattern.finditer(text)
             return
@@ -114,15 +108,13 @@ class _Rule:
                 place = lowered.find(keyword, place + 1)
 
     def place(self, match: re.Match[str]) -> tuple[int, int]:
-        """Say where the secret stands in a match: the named group, else the first that holds."""
+        """Return where the secret is in a match: the named group, else the first that matched."""
         groups = [self.group] if self.group else range(1, (match.re.groups or 0) + 1)
         return next((match.span(g) for g in groups if match[g]), match.span())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """The whole set, with all its keywords and what no rule may take for a secret."""
-
     rules: tuple[_Rule, ...]
     keywords: tuple[str, ...]
     breaks: Mapping[int, str]
@@ -149,7 +141,7 @@ def _every(text: str) -> Iterator[FoundSecret]:
 
 
 def _cut_keys(text: str) -> Iterator[FoundSecret]:
-    """Find private keys of which one edge is missing, as where somebody cut a text."""
+    """Find private keys of which one edge is missing because the text was cut."""
     edges = list(_KEY_EDGE.finditer(text)) if "PRIVATE KEY" in text else []
     for i, edge in enumerate(edges):
         before = edges[i - 1] if i else None
@@ -166,7 +158,7 @@ def _cut_keys(text: str) -> Iterator[FoundSecret]:
 
 
 def _key_chars(lines: Sequence[str]) -> int:
-    """Count the characters of leading lines that are of a key; none if there is no such line."""
+    """Count the characters of the leading lines that belong to a key; 0 if none do."""
     chars, of_key = 0, 0
     for line in lines:
         chars += len(line)
@@ -178,7 +170,7 @@ def _key_chars(lines: Sequence[str]) -> int:
 
 
 def _logins(text: str, rules: _Rules) -> Iterator[FoundSecret]:
-    """Find passwords in URLs; what the rules for `curl` let pass as a placeholder passes here."""
+    """Find passwords in URLs; what the rules for `curl` take for a placeholder passes here too."""
     if "://" not in text or "@" not in text:
         return
     from secretscreen import audit_pair
@@ -206,34 +198,35 @@ def _entropy(secret: str) -> float:
 
 @lru_cache(maxsize=1)
 def _load() -> _Rules:
-    """Read the rule set once, at the first use."""
-    told = tomllib.loads(files("secretscreen").joinpath("gitleaks.toml").read_text("utf-8"))
-    rules = tuple(_rule(one) for one in told["rules"] if "regex" in one and "path" not in one)
+    listed = tomllib.loads(files("secretscreen").joinpath("gitleaks.toml").read_text("utf-8"))
+    rules = tuple(_rule(one) for one in listed["rules"] if "regex" in one and "path" not in one)
     keywords = tuple(sorted({keyword for rule in rules for keyword in rule.keywords}))
     kept = set("".join(keywords))
     breaks = {code: " " for code in range(128) if chr(code) not in kept}
-    return _Rules(rules=rules, keywords=keywords, breaks=breaks, allowed=_allow(told["allowlist"]))
-
-
-def _rule(told: Mapping[str, Any]) -> _Rule:
-    """Translate one rule; a name before the value is looked up again where it matters."""
-    source = told["regex"].replace(LEAD, "", 1)
-    return _Rule(
-        name=told["id"],
-        pattern=_compile(source),
-        keywords=tuple(told["keywords"]),
-        starts_at_keyword=_starts_at(source, told["keywords"]),
-        least_entropy=told.get("entropy", -1.0),
-        group=told.get("secretGroup", 0),
-        allowed=tuple(_allow(one) for one in told.get("allowlists", ()) if "paths" not in one),
+    return _Rules(
+        rules=rules, keywords=keywords, breaks=breaks, allowed=_allow(listed["allowlist"])
     )
 
 
-def _allow(told: Mapping[str, Any]) -> _Allowed:
+def _rule(listed: Mapping[str, Any]) -> _Rule:
+    """Convert one rule; a name before the value is looked up again where it matters."""
+    source = listed["regex"].replace(LEAD, "", 1)
+    return _Rule(
+        name=listed["id"],
+        pattern=_compile(source),
+        keywords=tuple(listed["keywords"]),
+        starts_at_keyword=_starts_at(source, listed["keywords"]),
+        least_entropy=listed.get("entropy", -1.0),
+        group=listed.get("secretGroup", 0),
+        allowed=tuple(_allow(one) for one in listed.get("allowlists", ()) if "paths" not in one),
+    )
+
+
+def _allow(listed: Mapping[str, Any]) -> _Allowed:
     return _Allowed(
-        target=told.get("regexTarget", "secret"),
-        patterns=tuple(_compile(one) for one in told.get("regexes", ())),
-        words=tuple(word.lower() for word in told.get("stopwords", ())),
+        target=listed.get("regexTarget", "secret"),
+        patterns=tuple(_compile(one) for one in listed.get("regexes", ())),
+        words=tuple(word.lower() for word in listed.get("stopwords", ())),
     )
 
 
@@ -243,7 +236,7 @@ def _compile(source: str) -> re.Pattern[str]:
 
 
 def _scoped(source: str) -> str:
-    """Rewrite flags in the middle of a pattern as a group up to the end of theirs."""
+    """Rewrite flags in the middle of a pattern as a group up to their end."""
     place = source.find("(?i)", 1)
     if place < 0:
         return source
@@ -265,7 +258,7 @@ def _scoped(source: str) -> str:
 
 
 def _starts_at(source: str, keywords: list[str]) -> bool:
-    """Tell whether each way to begin a match is to begin with a keyword."""
+    """Return whether every match of a pattern begins with a keyword."""
     rest = source.removeprefix("(?i)").removeprefix(r"\b").replace("(?-i:", "").lower()
     rest = re.sub(r"\[(\w)\1\]", r"\1", rest)
     if opened := re.match(r"(?:\(\?:|\()+", rest):

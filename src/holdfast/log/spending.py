@@ -1,28 +1,29 @@
 """What was spent, on what, and whether more may be.
 
-Every answer's usage is priced and kept: for the session by its log, for the day in a ledger
-under the home directory that all sessions write to. A limit that is reached ends a run cleanly,
-before the next call, and says where the money went.
+A session's spending is in its log; a day's is in a ledger under the home directory that all
+sessions write to. A limit that is reached ends a run before the next call.
 """
 
 import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from holdfast.log.entries import AnyEntry, Forked, Replied
+from holdfast.log.answers import day_of, paid_calls
+from holdfast.log.entries import AnyEntry
 from holdfast.messages import Usage
-from holdfast.models.prices import cost
+from holdfast.messages.usage import add_fields
+from holdfast.models.prices import usage_cost
 from holdfast.settings import BudgetSettings, home
+from holdfast.settings.files import PRIVATE_FILE, private_directory
 
 
 class Spent(Struct, frozen=True, kw_only=True):
-    """Tokens and dollars, by what they were spent on."""
-
     usd: float = 0.0
     input_tokens: int = 0
     cache_read_tokens: int = 0
@@ -32,7 +33,6 @@ class Spent(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> int:
-        """All tokens, whatever they cost."""
         return (
             self.input_tokens
             + self.cache_read_tokens
@@ -41,28 +41,12 @@ class Spent(Struct, frozen=True, kw_only=True):
         )
 
     def __add__(self, other: "Spent") -> "Spent":
-        return self._with(other, 1)
-
-    def __sub__(self, other: "Spent") -> "Spent":
-        return self._with(other, -1)
-
-    def _with(self, other: "Spent", times: int) -> "Spent":
-        fields = self.__struct_fields__
-        return Spent(
-            **{name: getattr(self, name) + times * getattr(other, name) for name in fields}
-        )
+        return add_fields(self, other)
 
 
-def spent_on(model: str, usage: Usage) -> Spent:
-    """Price one answer; a model without a published price costs nothing here."""
-    priced = cost(
-        model,
-        uncached_tokens=usage.input_tokens,
-        read_tokens=usage.cache_read_tokens,
-        write_5m_tokens=usage.written_5m_tokens,
-        write_1h_tokens=usage.written_1h_tokens,
-        output_tokens=usage.output_tokens,
-    )
+def spent_on(model: str, usage: Usage, at: date | None = None) -> Spent:
+    """Price one call at a day's prices; a model without a published price costs nothing here."""
+    priced = usage_cost(model, usage, at)
     return Spent(
         usd=priced.total if priced else 0.0,
         input_tokens=usage.input_tokens,
@@ -74,17 +58,23 @@ def spent_on(model: str, usage: Usage) -> Spent:
 
 
 def spent_in(entries: Iterable[AnyEntry]) -> Spent:
-    """Sum up a log, forks included; an answer in pieces is paid for once, by its last usage."""
-    last: dict[str, Replied] = {}
+    """Add up what a log's answers and forks cost, each at the prices of its day."""
+    calls = paid_calls(entries)
+    return sum((spent_on(call.model, call.usage, day_of(call.at)) for call in calls), Spent())
+
+
+def read_ledger(file: Path) -> Spent:
+    """Add up a day's ledger; a line that a crash tore is left out."""
     total = Spent()
-    for entry in entries:
-        if isinstance(entry, Replied) and entry.usage:
-            last[entry.response_id] = entry
-        elif isinstance(entry, Forked):
-            total = total + spent_on(entry.model, entry.usage)
-    for entry in last.values():
-        assert entry.usage is not None
-        total = total + spent_on(entry.model, entry.usage)
+    try:
+        lines = file.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return total
+    for line in lines:
+        try:
+            total = total + msgspec.json.decode(line, type=Spent)
+        except msgspec.DecodeError:
+            continue
     return total
 
 
@@ -97,7 +87,7 @@ class Budget:
     ledger: Path = field(default_factory=lambda: home() / "spent")
 
     def pay(self, model: str, usage: Usage) -> Spent:
-        """Count an answer, here and in the day's ledger."""
+        """Count a call for the session and in the day's ledger."""
         spent = spent_on(model, usage)
         self.session = self.session + spent
         # the newline comes first, so that a line torn by a crash spoils only itself
@@ -107,31 +97,21 @@ class Budget:
     def _append(self, line: bytes) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
-            descriptor = os.open(self._today(), flags, 0o600)
+            descriptor = os.open(self._today(), flags, PRIVATE_FILE)
         except FileNotFoundError:
-            self.ledger.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(self._today(), flags, 0o600)
+            private_directory(self.ledger)
+            descriptor = os.open(self._today(), flags, PRIVATE_FILE)
         try:
             os.write(descriptor, line)
         finally:
             os.close(descriptor)
 
     def day(self) -> Spent:
-        """Sum up today's ledger; a line that a crash tore is passed by."""
-        total = Spent()
-        try:
-            lines = self._today().read_bytes().split(b"\n")
-        except FileNotFoundError:
-            return total
-        for line in lines:
-            try:
-                total = total + msgspec.json.decode(line, type=Spent)
-            except msgspec.DecodeError:
-                continue
-        return total
+        """What all sessions spent today."""
+        return read_ledger(self._today())
 
     def exhausted(self) -> str:
-        """Name the limit that is reached, or nothing."""
+        """Describe the limit that is reached; '' if none is."""
         found = _over("session", self.session, self.limits.max_usd, self.limits.max_tokens)
         if found or not (self.limits.max_usd_per_day or self.limits.max_tokens_per_day):
             return found

@@ -1,8 +1,7 @@
 """Where sessions lie: one directory per project, one log per session.
 
-Finds, lists, branches and removes; what is inside a log is the log's business. Sessions
-are named by an id, of which a unique beginning is enough. Directories are private to the
-user. `Store` is the seam for other places than files.
+A session is named by its id, of which a unique beginning is enough. `Store` is the seam for other
+places than files.
 """
 
 import os
@@ -27,7 +26,7 @@ PARTIAL_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSession:
-    """A session on disk, without having read more of it than its first line."""
+    """A session on disk, of which only the first line was read."""
 
     id: str
     path: Path
@@ -37,13 +36,11 @@ class FoundSession:
 
     @property
     def directory(self) -> Path:
-        """What belongs to the session beside its log: spilled results, notes, agents."""
+        """Where the session's spilled results, notes and agents lie."""
         return self.path.with_suffix("")
 
 
 class Store(Protocol):
-    """Where logs are kept."""
-
     def create(self, *, directory: Path, session: str | None = None) -> Log: ...
     def open(self, session: str) -> Log: ...
     def load(self, session: str) -> Loaded: ...
@@ -53,19 +50,15 @@ class Store(Protocol):
 
 
 class FileStore:
-    """Logs as files under the home directory."""
-
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or home()
 
     def create(self, *, directory: Path, session: str | None = None) -> Log:
-        """Begin a session that belongs to a working directory."""
         id = session or new_id()
         header = Header(session=id, created=time.time(), directory=str(directory))
         return Log.create(self._path(directory, id), header)
 
     def open(self, session: str) -> Log:
-        """Open a session to go on with it."""
         return Log.open(self.find(session).path)
 
     def load(self, session: str) -> Loaded:
@@ -83,14 +76,14 @@ class FileStore:
         return Log.open(path)
 
     def add(self, header: Header, entries: Iterable[AnyEntry]) -> Path:
-        """Write a whole session that comes from elsewhere, such as an imported one."""
+        """Write a whole session at once, such as an imported one."""
         self.sweep()
         path = self._path(Path(header.directory), header.session)
         write_log(path, header, entries)
         return path
 
     def sessions(self, directory: Path | None = None) -> list[FoundSession]:
-        """List sessions, the newest first; of one project, or of all."""
+        """List the sessions of one project or of all, the newest first."""
         projects = [self._project(directory)] if directory else self._projects()
         found = [session for project in projects for session in _sessions_in(project)]
         return sorted(found, key=lambda session: session.modified, reverse=True)
@@ -119,15 +112,13 @@ class FileStore:
     def delete(self, session: str) -> None:
         """Remove a session for good: its log and all that belongs to it."""
         found = self.find(session)
-        with Log.open(
-            found.path
-        ):  # whoever is writing it is named instead, and nobody may begin to
+        with Log.open(found.path):  # raises if a process is writing it, and keeps others from it
             shutil.rmtree(found.directory, ignore_errors=True)
             for path in (found.path, found.path.with_suffix(".lock")):
                 path.unlink(missing_ok=True)
 
     def sweep(self, *, now: float | None = None) -> list[Path]:
-        """Remove what killed imports left behind, and say what that was."""
+        """Remove what killed imports left behind, and return it."""
         oldest = (now or time.time()) - PARTIAL_SECONDS
         left = [
             path
@@ -147,7 +138,7 @@ class FileStore:
         return [found for found in self.sessions() if found.modified < oldest]
 
     def _path(self, directory: Path, id: str) -> Path:
-        """Say where a session lies; an id is a name and leads nowhere else."""
+        """Return where a session lies; an id is a plain name that leads nowhere else."""
         if not re.fullmatch(r"\w[\w.-]*", id):
             raise StoreError(
                 f"{id!r} is no name for a session; use letters, digits, dots and dashes"
@@ -175,12 +166,12 @@ def _sessions_in(project: Path) -> Iterator[FoundSession]:
         try:
             header, stat = load_header(path), path.stat()
         except (TranscriptError, OSError):
-            continue  # not a log of ours; whoever asks for it by name is told why
+            continue  # not a log of ours; `find` says why
         yield FoundSession(
             id=path.stem, path=path, modified=stat.st_mtime, bytes=stat.st_size, header=header
         )
 
 
 def new_id() -> str:
-    """Make an id that sorts by time, so that listings need no second key."""
+    """Make an id that sorts by time."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:8]}"

@@ -1,6 +1,7 @@
-"""What to call a session in a list: as its notes do, by its title, or the first words the user said.
+"""The title of a session in a list: from its notes, its log, or the user's first words.
 
-Reads the beginning of the notes and the ends of the log, never all of it, so that listing a thousand sessions is quick.
+Only the beginning of the notes and the ends of the log are read, so that listing a thousand
+sessions is quick.
 """
 
 import re
@@ -23,7 +24,7 @@ _NOTED = re.compile(r"\A## Title\n(?:_[^\n]*_\n)?\s*(?:<!--[^\n]*-->\s*)?([^\n#<
 
 
 def title_of(path: Path) -> str:
-    """Find a session's title: in its notes, or near the ends of its log."""
+    """Find a session's title in its notes, or near the ends of its log."""
     if noted := _noted(path.with_suffix("") / NOTES):
         return _cut(noted)
     with path.open("rb") as file:
@@ -44,7 +45,6 @@ def title_of(path: Path) -> str:
 
 
 def _noted(path: Path) -> str:
-    """Read the title that notes give; nothing where there are none."""
     try:
         with path.open("rb") as file:
             found = _NOTED.match(file.read(END_BYTES).decode("utf-8", "replace"))

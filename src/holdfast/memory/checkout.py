@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from holdfast.memory.database import Database
-from holdfast.memory.files import markdown_below, remove, sha, sweep, write_private
+from holdfast.memory.files import markdown_below, remove, sha
 from holdfast.memory.paths import INDEX, checked_place
 from holdfast.memory.refusals import MemoryRefused
+from holdfast.settings.files import sweep, write_private
 
 CheckoutStep: TypeAlias = Callable[[str], None]
 """Told each point at which a process may die; tests die there."""
@@ -103,7 +104,7 @@ class Checkout:
         status = write_private(
             place,
             text.encode(),
-            ready=lambda: self._step(f"ready {file}"),
+            before_rename=lambda: self._step(f"ready {file}"),
             is_synced=is_synced,
         )
         self._sql.all(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from holdfast.errors import StoreError
-from holdfast.settings.private import private_directory
+from holdfast.settings.files import private_directory
 
 WAIT_SECONDS = 10.0
 """A commit takes milliseconds; whoever waits longer waits for something stuck."""

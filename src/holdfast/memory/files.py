@@ -1,47 +1,11 @@
-"""The Markdown files of a store on disk: written in one step each, private to the user.
-
-Bytes and a place come in. A file appears whole under its name or not at all, whatever kills
-the writer; what a killed writer left unfinished is swept away by the next one.
-"""
+"""The Markdown files of a store on disk: listed, read without following links, removed."""
 
 import contextlib
 import hashlib
 import os
 import stat
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-
-from holdfast.settings.private import private_directory
-
-UNFINISHED = ".unfinished"
-"""The ending of files that did not get their name yet."""
-
-
-def write_private(
-    path: Path,
-    content: bytes,
-    ready: Callable[[], None] = lambda: None,
-    at: float | None = None,
-    is_synced: bool = True,
-) -> os.stat_result:
-    """Give a file new content, and its time, in one step; a link in its place is not followed."""
-    private_directory(path.parent)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
-    with contextlib.suppress(FileNotFoundError):
-        unfinished.unlink()
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        if is_synced:
-            os.fsync(file.fileno())
-        # To the nanosecond: a change by hand in the same tick of a coarse clock still differs.
-        moment = time.time_ns() if at is None else round(at * 1e9)
-        os.utime(file.fileno(), ns=(moment, moment))
-    ready()
-    unfinished.replace(path)
-    return path.lstat()
 
 
 def remove(path: Path, root: Path) -> None:
@@ -93,26 +57,6 @@ def read_unlinked(above: Path, name: str, most_bytes: int) -> bytes:
     if len(content) > most_bytes:
         raise OSError(f"{name} has more than {most_bytes:,} bytes")
     return content
-
-
-def sweep(root: Path) -> None:
-    """Remove what killed writers left unfinished."""
-    for leftover in root.rglob(f".*{UNFINISHED}"):
-        pid = leftover.name.removesuffix(UNFINISHED).rpartition(".")[2]
-        if pid.isdigit() and int(pid) != os.getpid() and not is_running(int(pid)):
-            with contextlib.suppress(OSError):
-                leftover.unlink()
-
-
-def is_running(pid: int) -> bool:
-    """Tell whether a process of this number runs on this machine."""
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return pid > 0
 
 
 def sha(text: str) -> str:

@@ -21,8 +21,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from holdfast.errors import StoreError
-from holdfast.memory.files import is_running, write_private
-from holdfast.settings.private import private_directory
+from holdfast.settings.files import is_running, private_directory, write_private
 
 NAME = ".dream-lock"
 TURN_SECONDS = 10.0

@@ -23,7 +23,7 @@ from holdfast.memory.paths import INDEX, checked_place
 from holdfast.memory.refusals import MemoryRefused, NoSuchMemory
 from holdfast.memory.search import MemoryHit, search
 from holdfast.settings import MemorySettings
-from holdfast.settings.private import private_directory
+from holdfast.settings.files import private_directory
 
 DATABASE = ".history.db"
 """Hidden, so that it is no memory."""

@@ -26,11 +26,7 @@ from holdfast.messages.blocks import (
     result_content_from_wire,
     text_of,
 )
-from holdfast.messages.usage import (
-    Usage,
-    usage_from_wire,
-    usage_to_wire,
-)
+from holdfast.messages.usage import Usage, usage_from_wire, usage_to_wire
 
 __all__ = [
     "CLIENT_MARKS",

@@ -1,9 +1,8 @@
-"""Blocks and messages: the values every other module speaks in.
+"""Blocks and messages: the values every other module works with.
 
-A block is frozen once it is made and keeps every field it came with: what we know by name
-is typed, the rest travels in `extra`, and a block type nobody told us about is `Opaque`.
-Foreign JSON enters through `block_from_wire` and leaves through `block_to_wire`; between
-the two, nothing is a bare dict. What an API demands of a list of messages is in `rules`.
+A block is frozen and keeps every field it came with: known fields are typed, the rest is in
+`extra`, and a block of an unknown type is `Opaque`. Foreign JSON enters through `block_from_wire`
+and leaves through `block_to_wire`; in between nothing is a bare dict.
 """
 
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 Json: TypeAlias = Any
-"""Any JSON value. The one place where the type system is told not to look."""
+"""Any JSON value."""
 
 JsonObject: TypeAlias = dict[str, Json]
 
@@ -24,7 +23,7 @@ class _Block(
     Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", gc=False, weakref=False
 ):
     extra: JsonObject | None = None
-    """Fields the provider sent that we do not know; they go back as they came."""
+    """Unknown fields; they are sent back as they came."""
 
 
 class Text(_Block, frozen=True, kw_only=True, tag="text"):
@@ -50,7 +49,6 @@ class Document(_Block, frozen=True, kw_only=True, tag="document"):
 
 class Opaque(_Block, frozen=True, kw_only=True, tag="opaque"):
     raw: JsonObject
-    """The whole block, untouched."""
 
 
 ResultContent: TypeAlias = str | tuple[Text | Image | Document | Opaque, ...]
@@ -76,8 +74,6 @@ Content: TypeAlias = tuple[Block, ...]
 
 
 class Message(Struct, frozen=True, gc=False):
-    """One message as the API sees it."""
-
     role: Role
     content: Content
 
@@ -94,14 +90,14 @@ _KNOWN: dict[str, type[_Block]] = {
 _FIELDS = {tag: frozenset(kind.__struct_fields__) - {"extra"} for tag, kind in _KNOWN.items()}
 
 INVALID_INPUT = "INVALID_JSON"
-"""A tool's input must be an object; what is none is put into one under this name."""
+"""A tool's input must be an object; anything else is put into one under this name."""
 
 CLIENT_MARKS = frozenset({"cache_control"})
 """Fields a client adds to steer one request; they are not content and never enter the log."""
 
 
 def block_from_wire(raw: Json) -> Block:
-    """Make a frozen block of a provider's JSON; what cannot be typed survives as `Opaque`."""
+    """Return a provider's JSON as a block; what cannot be typed becomes `Opaque`."""
     if isinstance(raw, str):
         return Text(text=raw)
     if not isinstance(raw, dict):
@@ -139,7 +135,6 @@ def _checked(block: _Block) -> Block:
 
 
 def content_from_wire(raw: Json) -> Content:
-    """Make frozen content of a string, a list of blocks, or nothing."""
     if raw is None:
         return ()
     if isinstance(raw, str):
@@ -150,7 +145,6 @@ def content_from_wire(raw: Json) -> Content:
 
 
 def result_content_from_wire(raw: Json) -> ResultContent:
-    """Make a tool result's content: a string stays a string, blocks become blocks."""
     if raw is None:
         return ""
     if isinstance(raw, str):
@@ -167,7 +161,6 @@ def result_content_from_wire(raw: Json) -> ResultContent:
 
 
 def block_to_wire(block: Block) -> JsonObject:
-    """Give back the JSON object that a provider accepts for this block."""
     if isinstance(block, Opaque):
         return block.raw
     if isinstance(block, ToolResult):
@@ -192,22 +185,21 @@ def _result_to_wire(block: ToolResult) -> JsonObject:
 
 
 def message_to_wire(message: Message) -> JsonObject:
-    """Render one message for a request, keys in a fixed order."""
+    """Return a message for a request, keys in a fixed order."""
     return {"role": message.role, "content": [block_to_wire(block) for block in message.content]}
 
 
 def text_of(content: Content | ResultContent) -> str:
-    """Join what a person could read in this content."""
+    """Join the texts in this content."""
     if isinstance(content, str):
         return content
     return "\n".join(block.text for block in content if isinstance(block, Text))
 
 
 def is_blank(block: Block) -> bool:
-    """Say whether the API would call this block empty."""
+    """Return whether the API would call this block empty."""
     return isinstance(block, Text) and not block.text.strip()
 
 
 def is_thought(block: Block) -> bool:
-    """Say whether this block is reasoning rather than answer."""
     return isinstance(block, Thinking | RedactedThinking)

@@ -1,16 +1,16 @@
-"""What a text consists of, counted once, so that its tokens can be estimated at any time.
+"""What a text consists of, counted once, so that its tokens can be estimated for any model.
 
-Text and blocks come in; a `Measure` goes out: a few integers that add up, say how the text
-looks to any tokenizer, and are small enough to lie in every log line. What each unit weighs
-is a matter of the model and is left to `tokens`. Counting runs over bytes inside C calls:
-each character becomes the bits of its class, the text becomes one large number, and the
-bits its left neighbour does not have are the places where a run of one class begins.
+A `Measure` is a few integers that add up and are small enough to be in every log line; what each
+unit weighs for a model is in `view.tokens`. Counting runs over bytes inside C calls: each
+character becomes the bits of its class, the text becomes one large number, and the bits its left
+neighbour does not have are where a run of one class begins.
 """
 
 from collections.abc import Iterable
+from operator import sub
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from holdfast.messages import (
     Block,
@@ -43,7 +43,7 @@ SYMBOL = bytes((WIDE[0] | FOREIGN[0],))
 
 
 def _class_of(byte: int) -> int:
-    """Name a UTF-8 byte's class; a byte inside a character has none, so each character begins a run."""
+    """Return a UTF-8 byte's class; bytes inside a character have none, so each character begins a run."""
     char = chr(byte)
     if byte >= 0x80:
         return _class_of_lead(byte) if byte >= 0xC0 else 0
@@ -55,7 +55,7 @@ def _class_of(byte: int) -> int:
 
 
 def _class_of_lead(byte: int) -> int:
-    """Name the class of a character outside ASCII by the first byte of it."""
+    """Return the class of a character outside ASCII by its first byte."""
     if 0xE3 <= byte <= 0xED:  # kana, CJK, Hangul
         return WIDE[0]
     if 0xC3 <= byte <= 0xE1:  # Latin with accents, Greek, Cyrillic, Arabic, Indic scripts
@@ -126,25 +126,8 @@ class Measure(Struct, frozen=True, array_like=True, gc=False):
         )
 
     def __sub__(self, other: "Measure") -> "Measure":
-        return Measure(
-            self.spaced - other.spaced,
-            self.joined - other.joined,
-            self.letters - other.letters,
-            self.humps - other.humps,
-            self.digits - other.digits,
-            self.numbers - other.numbers,
-            self.marks - other.marks,
-            self.gaps - other.gaps,
-            self.lines - other.lines,
-            self.wide - other.wide,
-            self.foreign - other.foreign,
-            self.symbols - other.symbols,
-            self.unseen - other.unseen,
-            self.blocks - other.blocks,
-            self.calls - other.calls,
-            self.results - other.results,
-            self.media_tokens - other.media_tokens,
-        )
+        # Spelt out as above it would be twice as fast, which matters only for sums.
+        return Measure(*map(sub, structs.astuple(self), structs.astuple(other)))
 
 
 NOTHING = Measure()
@@ -187,29 +170,26 @@ def _count(classes: bytes, is_ascii: bool) -> Measure:
 
 
 def measure_thinking(text: str, signature_chars: int = 0) -> Measure:
-    """Count a thought as the model keeps it, which its signature tells where the text is a summary."""
+    """Count a thought as the model keeps it; where the text is a summary, the signature tells its size."""
     kept_bytes = (signature_chars - SIGNATURE_FRAME_CHARS) * 3 // 4
     unseen = max(0, kept_bytes - len(text.encode("utf-8", "surrogatepass")))
     return measure_text(text) + Measure(unseen=unseen, blocks=1)
 
 
 def measure_call(name: str, input_json: str) -> Measure:
-    """Count a tool call: its name, its input as JSON, and the frame around them."""
     return measure_text(name + input_json) + _ONE_CALL
 
 
 def measure_json(value: JsonObject) -> Measure:
-    """Count a JSON value as a model would read it written out."""
     return measure_text(msgspec.json.encode(value).decode())
 
 
 def measure_result(text: str) -> Measure:
-    """Count a tool result that is a plain text, or a text that stands in for one."""
     return measure_text(text) + _ONE_RESULT
 
 
 def measure_content(content: Iterable[Block] | ResultContent) -> Measure:
-    """Count blocks; a bare string is taken for a tool result, which alone may be one."""
+    """Count blocks; a bare string is taken for a tool result."""
     if isinstance(content, str):
         return measure_result(content)
     total = NOTHING
@@ -219,7 +199,6 @@ def measure_content(content: Iterable[Block] | ResultContent) -> Measure:
 
 
 def measure_block(block: Block) -> Measure:
-    """Count one block with its frame."""
     match block:
         case Text(text=text):
             return measure_text(text) + _ONE_BLOCK

@@ -1,14 +1,11 @@
-"""What the Messages API demands of a list of messages, each demand written once.
+"""What the Messages API demands of a list of messages, each rule written once.
 
-A rule knows two things: where a list breaks it (`broken`), and whether cutting a list in
-two before message i would break it (`splits`). The legal cut points are where no rule is
-split; every stage cuts only there. A block counts as what its type says, also where it is
-held as opaque JSON. The view holds these rules by construction; the tests and the request
-builder ask here whether it really does.
+A block counts as what its type says, also where it is held as opaque JSON. Views keep these
+rules by construction: they are cut only between items, and a round holds its tool uses with
+their results. Requests are not checked again when they are built; the tests check every view.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from holdfast.messages import (
     Block,
@@ -27,41 +24,24 @@ Messages = Sequence[Message]
 NAMED_BLOCKS = frozenset(
     {"text", "thinking", "redacted_thinking", "image", "document", "tool_use", "tool_result"}
 )
-"""Types of blocks whose shape the API checks; it lets no other shape through under these names."""
+"""Types of blocks whose shape the API checks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiRule:
-    """One demand: its name, where it is broken, and which cuts would break it."""
-
-    name: str
-    broken: Callable[[Messages], Iterator[str]]
-    splits: Callable[[Messages, int], bool]
-
-
-def taken_at_its_word(block: Block) -> Block:
-    """Take a block for what its type says, however it is held; what it cannot be stays opaque."""
+def typed_block(block: Block) -> Block:
+    """Return a block as the type its JSON names; one that has another shape stays opaque."""
     return block_from_wire(block.raw) if isinstance(block, Opaque) else block
 
 
 def is_malformed(block: Block) -> bool:
-    """Say whether a block has the name of one that the API knows, and not its shape."""
-    block = taken_at_its_word(block)
+    """Return whether a block has the type of one the API knows, and not its shape."""
+    block = typed_block(block)
     return isinstance(block, Opaque) and str(block.raw.get("type")) in NAMED_BLOCKS
 
 
-def _plain(messages: Messages) -> list[Message]:
-    return [
-        Message(message.role, tuple(map(taken_at_its_word, message.content)))
-        for message in messages
-    ]
-
-
 def _inside(block: Block) -> Sequence[Block]:
-    """List the blocks in a result."""
     if not isinstance(block, ToolResult) or isinstance(block.content, str):
         return ()
-    return tuple(map(taken_at_its_word, block.content))
+    return tuple(map(typed_block, block.content))
 
 
 def _uses(message: Message) -> list[str]:
@@ -144,38 +124,22 @@ def _bare_thought(messages: Messages) -> Iterator[str]:
             yield f"message {i}: thinking without anything it led to"
 
 
-def _never(messages: Messages, i: int) -> bool:
-    return False
-
-
-def _splits_pair(messages: Messages, i: int) -> bool:
-    return 0 < i <= len(messages) and bool(_uses(messages[i - 1]))
-
-
-RULES: tuple[ApiRule, ...] = (
-    ApiRule(name="tool uses are answered at once", broken=_unpaired, splits=_splits_pair),
-    ApiRule(name="tool results come first", broken=_results_late, splits=_never),
-    ApiRule(name="tool use ids are unique", broken=_same_ids, splits=_never),
-    ApiRule(name="roles alternate, the user first", broken=_wrong_roles, splits=_never),
-    ApiRule(name="blocks stand with their role", broken=_wrong_place, splits=_never),
-    ApiRule(name="blocks are what they are called", broken=_malformed, splits=_never),
-    ApiRule(name="nothing is empty", broken=_empty, splits=_never),
-    ApiRule(name="thinking leads to something", broken=_bare_thought, splits=_never),
-)
+RULES: dict[str, Callable[[Messages], Iterator[str]]] = {
+    "tool uses are answered at once": _unpaired,
+    "tool results come first": _results_late,
+    "tool use ids are unique": _same_ids,
+    "roles alternate, the user first": _wrong_roles,
+    "blocks stand with their role": _wrong_place,
+    "blocks are what they are called": _malformed,
+    "nothing is empty": _empty,
+    "thinking leads to something": _bare_thought,
+}
+"""Each rule by its name, with what yields the places where a list breaks it."""
 
 
 def violations(messages: Messages) -> list[str]:
-    """List every broken rule in plain words; an empty list is a list the API accepts."""
-    plain = _plain(messages)
-    return [f"{rule.name}: {what}" for rule in RULES for what in rule.broken(plain)]
-
-
-def legal_cuts(messages: Messages) -> list[int]:
-    """List the positions before which the list may be cut: where no rule is split.
-
-    What is cut off is replaced by a message of the user's, so the rest may begin with either
-    role; where it begins with the user's, the two are one message. What stands before a cut
-    may be sent as it is.
-    """
-    plain = _plain(messages)
-    return [i for i in range(len(plain) + 1) if not any(rule.splits(plain, i) for rule in RULES)]
+    """List every broken rule; the API accepts a list of messages without one."""
+    plain = [
+        Message(message.role, tuple(map(typed_block, message.content))) for message in messages
+    ]
+    return [f"{name}: {place}" for name, broken in RULES.items() for place in broken(plain)]

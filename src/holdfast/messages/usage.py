@@ -1,14 +1,26 @@
 """Usage: what one answer cost in tokens, read from and written to a provider's field names."""
 
 from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from holdfast.messages.blocks import Json, JsonObject
 
+_Fields = TypeVar("_Fields")
+
+
+def add_fields(one: _Fields, other: _Fields, **fixed: Any) -> _Fields:
+    """Add two values of one struct or dataclass field by field, except for the fixed fields."""
+    kind: Any = type(one)
+    names = getattr(kind, "__struct_fields__", None) or kind.__dataclass_fields__
+    sums = {name: getattr(one, name) + getattr(other, name) for name in names if name not in fixed}
+    added: _Fields = kind(**sums, **fixed)
+    return added
+
 
 class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What one answer cost in tokens. `input_tokens` is the uncached rest, as the provider counts it."""
+    """What one answer used. `input_tokens` excludes what was read from or written to the cache."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -30,24 +42,17 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def written_1h_tokens(self) -> int:
-        """What was written for an hour; a split cannot hold more than was written."""
+        """What was written for an hour; some providers report a split larger than the whole."""
         return min(self.cache_write_1h_tokens, self.cache_write_tokens)
 
     @property
     def written_5m_tokens(self) -> int:
-        """What was written for five minutes: all that is not said to be for an hour."""
+        """What was written for five minutes: all that is not reported as written for an hour."""
         return self.cache_write_tokens - self.written_1h_tokens
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Add two answers up; fields we do not know belong to one answer and are left out."""
-        return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            cache_write_5m_tokens=self.cache_write_5m_tokens + other.cache_write_5m_tokens,
-            cache_write_1h_tokens=self.cache_write_1h_tokens + other.cache_write_1h_tokens,
-        )
+        """Add field by field; unknown fields belong to one answer and are left out."""
+        return add_fields(self, other, extra=None)
 
 
 def usage_from_wire(raw: Mapping[str, Json]) -> Usage:
@@ -72,7 +77,6 @@ def usage_from_wire(raw: Mapping[str, Json]) -> Usage:
 
 
 def usage_to_wire(usage: Usage) -> JsonObject:
-    """Write usage under the names the provider gave it."""
     wire: JsonObject = {
         "input_tokens": usage.input_tokens,
         "cache_creation_input_tokens": usage.cache_write_tokens,

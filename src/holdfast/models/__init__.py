@@ -1,7 +1,7 @@
-"""The only place that talks to providers: one protocol, and who answers is a setting.
+"""The only place that talks to providers.
 
-`open_model(name)` gives a `Model`; a `Request` goes in, a stream of events comes out, and
-`stream_with_retries` waits, checks and tries again. Importing this imports no SDK.
+`open_model(name)` returns a `Model`, which streams events for a `Request`; `stream_with_retries`
+waits, checks and tries again. Importing this imports no SDK.
 """
 
 from holdfast.models.protocol import (

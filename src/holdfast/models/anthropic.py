@@ -1,14 +1,13 @@
-"""Claude, through the official SDK, and whatever else speaks the Messages API.
+"""Claude, and other servers of the Messages API, through the official SDK.
 
-A request goes to the SDK's own `create`, so the bytes on the wire are the SDK's; the answer
-is read as raw JSON events, so that what the SDK's types do not know survives. The SDK's
-retries are off: ours decide. Which exception means what is in `translate`, how events become
-blocks in `assemble`.
+A request goes through the SDK's own `create`, so the bytes on the wire are the SDK's; the answer
+is read as raw JSON events, so that what the SDK's types do not know survives. `translate` says
+which exception means what, `assemble` makes blocks of events.
 """
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,24 +16,23 @@ import msgspec
 from holdfast.errors import AuthenticationFailed, ModelError, RequestRejected, StreamBroken
 from holdfast.messages import Json, JsonObject
 from holdfast.models.assemble import Assembly
-from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.connection import (
     CONNECT_SECONDS,
     DRAIN_SECONDS,
     NO_KEY,
-    READ_SECONDS,
+    SdkModel,
     check_is_stream,
     is_loopback,
+    load_extra,
 )
-from holdfast.models.extras import load
 from holdfast.models.protocol import Event, Model, Request
-from holdfast.models.translate import explain, fault_in_stream, translated
+from holdfast.models.translate import explain, read_fault, translated
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
 PREFIXES = ("anthropic/", "simulated/", "local/")
-"""What names begin with when they say who serves the Messages API."""
+"""Parts of a name that say which server of the Messages API to ask."""
 
 _COUNTED = frozenset(
     {"messages", "model", "cache_control", "compaction", "context_management", "mcp_servers"}
@@ -43,42 +41,12 @@ _COUNTED = frozenset(
 """What `count_tokens` takes of a request; the rest is about the answer."""
 
 
-class AnthropicModel:
-    """A model behind the Messages API."""
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        timeout_seconds: float = READ_SECONDS,
-        overrides: Mapping[str, object] | None = None,
-        client: "AsyncAnthropic | None" = None,
-    ) -> None:
-        self._name = name
-        self._capabilities = capabilities(name, overrides)
-        self._is_shared = client is not None
-        self._client = (
-            client.with_options(max_retries=0)
-            if client is not None
-            else _connect(base_url, api_key, timeout_seconds)
-        )
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
+class AnthropicModel(SdkModel):
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Send the request and yield the answer as it comes."""
-        assembly = Assembly()
-        with translated(lambda: assembly.has_begun):
+        assembly: Assembly | None = None
+        with translated(lambda: assembly is not None and assembly.has_begun):
             response = await self._send(request)
-            assembly.request_id = response.headers.get("request-id", "")
+            assembly = Assembly(response.headers.get("request-id", ""))
             events = _events(response)
             try:
                 async for raw in events:
@@ -94,17 +62,11 @@ class AnthropicModel:
                 await response.aclose()
 
     async def count(self, request: Request) -> int | None:
-        """Ask the provider how many tokens the prompt has."""
         wanted = {key: value for key, value in request.kwargs.items() if key in _COUNTED}
         endpoint, kwargs = self._route(Request(kwargs=wanted, betas=request.betas), "count_tokens")
         with translated():
             counted = await endpoint(**kwargs)
         return int(counted.input_tokens)
-
-    async def close(self) -> None:
-        """Close the connections, unless they are the caller's."""
-        if not self._is_shared:
-            await self._client.close()
 
     async def _send(self, request: Request) -> Any:
         endpoint, kwargs = self._route(request, "create")
@@ -117,7 +79,7 @@ class AnthropicModel:
         return stream.response
 
     def _route(self, request: Request, method: str) -> tuple[Any, JsonObject]:
-        """Choose the SDK's method and fit the request to it; fields it does not know go beside."""
+        """Choose the SDK's method; fields it has no parameter for go into `extra_body`."""
         space = self._client.beta.messages if request.betas else self._client.messages
         endpoint = getattr(space, method)
         known = inspect.signature(endpoint).parameters
@@ -129,25 +91,40 @@ class AnthropicModel:
             kwargs["betas"] = list(request.betas)
         return endpoint, kwargs | {"model": wire_name(kwargs["model"])}
 
+    def _connect(
+        self, base_url: str | None, api_key: str | None, timeout_seconds: float
+    ) -> "AsyncAnthropic":
+        sdk = load_extra("anthropic", extra="anthropic")
+        with translated():
+            client: AsyncAnthropic = sdk.AsyncAnthropic(
+                base_url=base_url,
+                api_key=api_key,
+                max_retries=0,
+                timeout=sdk.Timeout(timeout_seconds, connect=CONNECT_SECONDS),
+            )
+        if client.api_key is None and client.auth_token is None and client.credentials is None:
+            if not is_loopback(str(client.base_url)):
+                raise AuthenticationFailed("no key for Claude; set ANTHROPIC_API_KEY")
+            client.api_key = NO_KEY
+        return client
+
 
 def wire_name(model: str) -> str:
-    """Take off what only routes or sizes a model: the provider's prefix and `[1m]`."""
+    """Remove what a provider does not know of a name: our prefixes and `[1m]`."""
     for prefix in PREFIXES:
         model = model.removeprefix(prefix)
     return model.removesuffix("[1m]")
 
 
 def _reported(raw: JsonObject, response: Any, *, has_begun: bool) -> ModelError:
-    """Read an error event that came after a 200."""
     request_id = response.headers.get("request-id", "")
     return explain(
-        fault_in_stream(raw, headers=response.headers, request_id=request_id), has_begun=has_begun
+        read_fault(raw, headers=response.headers, request_id=request_id), has_begun=has_begun
     )
 
 
 async def _events(response: Any) -> AsyncIterator[JsonObject]:
-    """Decode server-sent events to JSON objects, as they come."""
-    async for sse in load("anthropic", extra="anthropic").AsyncStream.raw_events(response):
+    async for sse in load_extra("anthropic", extra="anthropic").AsyncStream.raw_events(response):
         if not sse.data:
             continue
         try:
@@ -160,27 +137,11 @@ async def _events(response: Any) -> AsyncIterator[JsonObject]:
 
 
 async def _drain(events: AsyncIterator[JsonObject]) -> None:
-    """Read on to the end of the response, so that its connection can be used again."""
+    """Read the response to its end, so that its connection can be reused."""
     with suppress(TimeoutError, ModelError), translated(lambda: True):
         async with asyncio.timeout(DRAIN_SECONDS):
             async for _ in events:
                 pass
-
-
-def _connect(base_url: str | None, api_key: str | None, timeout_seconds: float) -> "AsyncAnthropic":
-    sdk = load("anthropic", extra="anthropic")
-    with translated():
-        client: AsyncAnthropic = sdk.AsyncAnthropic(
-            base_url=base_url,
-            api_key=api_key,
-            max_retries=0,
-            timeout=sdk.Timeout(timeout_seconds, connect=CONNECT_SECONDS),
-        )
-    if client.api_key is None and client.auth_token is None and client.credentials is None:
-        if not is_loopback(str(client.base_url)):
-            raise AuthenticationFailed("no key for Claude; set ANTHROPIC_API_KEY")
-        client.api_key = NO_KEY
-    return client
 
 
 if TYPE_CHECKING:

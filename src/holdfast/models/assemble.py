@@ -1,9 +1,8 @@
 """The Messages API's stream of JSON events, put together to blocks and a reply.
 
-One decoded event at a time comes in, our own events go out; no I/O and no SDK. Fields,
-block types and delta types we do not know survive. An event that is repeated word for word
-is ignored where that can be told; one that contradicts what came before is `StreamBroken`.
-What an error event means is left to `translate`.
+No I/O and no SDK. Unknown fields, block types and delta types survive. An event that is repeated
+word for word is ignored where that can be detected; one that contradicts what came before raises
+`StreamBroken`.
 """
 
 from collections.abc import Sequence
@@ -40,8 +39,6 @@ _DELTA_FRAME = frozenset({"type", "delta", "usage"})
 
 @dataclass(slots=True)
 class _Draft:
-    """A block that is still coming in."""
-
     raw: JsonObject
     pieces: dict[str, list[str]] = field(default_factory=dict)
     """Text per field, joined once at the end: joining as it comes would be quadratic."""
@@ -60,7 +57,7 @@ class _Draft:
 
 
 def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
-    """Read a tool's input; text that is no JSON object is kept under `INVALID_INPUT`."""
+    """Parse a tool's input; text that is no JSON object is kept under `INVALID_INPUT`."""
     if not text.strip():
         return otherwise if isinstance(otherwise, dict) else {}
     try:
@@ -73,9 +70,8 @@ def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
 class Assembly:
     """The state of one answer while it streams in."""
 
-    def __init__(self) -> None:
-        self.request_id = ""
-        """What the provider calls this exchange; known once the headers are."""
+    def __init__(self, request_id: str = "") -> None:
+        self.request_id = request_id
         self._message: JsonObject = {}
         self._usage: JsonObject = {}
         self._open: dict[int, _Draft] = {}
@@ -84,11 +80,10 @@ class Assembly:
 
     @property
     def has_begun(self) -> bool:
-        """Say whether the provider accepted the request."""
         return bool(self._message)
 
     def feed(self, event: JsonObject) -> Sequence[Event]:
-        """Take one event of the wire and answer with what it completes."""
+        """Take one event of the wire and return the events it completes."""
         if self._has_finished:
             return ()
         match event:
@@ -107,7 +102,7 @@ class Assembly:
         return (Pulse(),)
 
     def end(self) -> Sequence[Event]:
-        """Finish the answer, which must be whole: the stream has nothing more to give."""
+        """Finish the answer; raise if it is not whole."""
         if self._has_finished:
             return ()
         if not self._message.get("stop_reason") or self._open:
@@ -205,7 +200,7 @@ def _given(fields: JsonObject | None) -> JsonObject:
 
 
 def _merge(draft: _Draft, delta: JsonObject) -> None:
-    """Apply a delta we may not know by its fields: text is appended, anything else replaces."""
+    """Apply an unknown delta by its fields: text is appended, anything else replaces."""
     for name, value in delta.items():
         if name == "type":
             continue

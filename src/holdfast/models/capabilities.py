@@ -1,9 +1,7 @@
-"""What a model can take and do, as data.
+"""What a model can take and do, as data, looked up by any spelling of its name.
 
-A model's name comes in, in whatever spelling providers and tools use for it; a
-`Capabilities` value goes out. The rest of the code asks these fields and never
-compares model names. A name nobody knows gets conservative limits, and every
-field can be overridden by whoever knows better. What a model costs is in `prices`.
+The rest of the code asks these fields and never compares model names. An unknown name gets
+conservative limits, and every field can be overridden.
 """
 
 import re
@@ -55,7 +53,7 @@ class Capabilities:
     cache_seconds: float = 0.0
     """How long a prefix is kept at least where no marker says so; 0 where markers say it."""
     default_effort: str = "high"
-    """What is meant when nobody says how much effort to make."""
+    """What a request without an effort means."""
     cache_breakpoints: bool = False
     """Caches by itself, and takes breakpoints beside."""
     global_scope: bool = False
@@ -74,7 +72,7 @@ class Capabilities:
 
 
 def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> Capabilities:
-    """Say what the named model can do; `overrides` replaces single fields by name."""
+    """Look up what a model can do; `overrides` replaces single fields by name."""
     name = canonical_name(model)
     found = _TABLE.get(name) or _guessed(name)
     if _is_long(model):
@@ -137,7 +135,7 @@ def _guess_family(name: str) -> Family:
 
 
 def _declare_everything(found: Capabilities) -> Capabilities:
-    """Add every server-side ability: the simulator has them all."""
+    """The simulator has every server-side ability."""
     return replace(
         found,
         family="simulator",

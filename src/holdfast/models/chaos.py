@@ -1,9 +1,7 @@
 """Any model, made unreliable on purpose: the same faults for the same seed.
 
-A model comes in and a model goes out; some of its answers fail in one of the ways that
-providers fail. Kinds are drawn evenly. What was injected is kept in `injected`, so that a
-test can say what it survived. Used to show that whatever happens to an answer, a session
-neither hangs nor loses anything.
+Some of its answers fail in one of the ways that providers fail; `injected` lists which, so that a
+test can say what a session survived.
 """
 
 import asyncio
@@ -40,8 +38,6 @@ _STATUS: dict[Kind, int] = {"rate_limited": 429, "overloaded": 529, "server_erro
 
 
 class ChaosModel:
-    """Wraps a model and spoils some of its answers."""
-
     def __init__(
         self, inner: Model, *, seed: int, rate: float = RATE, kinds: tuple[Kind, ...] = KINDS
     ) -> None:
@@ -62,7 +58,6 @@ class ChaosModel:
         return self._inner.capabilities
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Answer through the model inside, or fail on the way."""
         kind, at = self._draw()
         if kind in _STATUS:
             raise explain(ProviderFault(status=_STATUS[kind], message="injected"))
@@ -89,14 +84,13 @@ class ChaosModel:
                 yield event
 
     async def count(self, request: Request) -> int | None:
-        """Counting is left alone."""
         return await self._inner.count(request)
 
     async def close(self) -> None:
         await self._inner.close()
 
     def _draw(self) -> tuple[Kind | None, int]:
-        """Draw the same number of dice for every request, so that runs stay in step."""
+        """Draw as often for every request, so that runs with one seed stay in step."""
         chance, kind = self._dice.random(), self._dice.choice(self._kinds)
         at = self._dice.randrange(1, DEPTH_EVENTS)
         if chance >= self._rate:
@@ -106,7 +100,7 @@ class ChaosModel:
 
 
 async def _spoil(kind: Kind, whole: list[Event], at: int) -> AsyncIterator[Event]:
-    """Give an answer up to event number `at`, and then what the fault makes of it."""
+    """Yield an answer up to event number `at`, and then what the fault makes of it."""
     for event in whole[:at]:
         if kind != "empty" or isinstance(event, Started):
             yield event

@@ -1,9 +1,8 @@
-"""A Messages API request said in the words of a chat endpoint.
+"""A Messages API request converted for a chat endpoint.
 
-Keyword arguments of `messages.create` come in, those of `chat.completions.create` go out;
-pure, and the same bytes for the same request. What a chat endpoint has no place for is left
-out only when it steers (cache markers, thinking); content is never dropped: a block without
-a counterpart is written as text. The way back is in `chat_stream`.
+The same request always becomes the same bytes. What a chat endpoint has no place for is left out
+only where it steers (cache markers, thinking); content is never dropped: a block without a
+counterpart is written as text.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +15,6 @@ from holdfast.models.capabilities import Capabilities
 from holdfast.models.protocol import Request
 
 EFFORTS = frozenset({"low", "medium", "high"})
-"""The efforts both worlds know."""
 
 BREAKPOINT: JsonObject = {"mode": "explicit"}
 """How an endpoint that takes breakpoints wants one written."""
@@ -51,7 +49,7 @@ def chat_kwargs(
 
 
 def worded_for(request: Request, able: Capabilities) -> Request:
-    """Put a request into the words of the client that a model's own provider has."""
+    """Return a request as the client of the model's own provider takes it."""
     if able.family != "openai":
         return request
     return Request(kwargs=chat_kwargs(request.kwargs, takes_breakpoints=able.cache_breakpoints))
@@ -75,7 +73,7 @@ def _messages(kwargs: JsonObject, takes_breakpoints: bool) -> Iterator[JsonObjec
 
 
 def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
-    """Join the blocks between markers; each marked part ends a prefix that can be used again."""
+    """Join the blocks between markers; each marked part ends a prefix that can be reused."""
     parts: list[JsonObject] = []
     texts: list[str] = []
     for i, block in enumerate(system):
@@ -88,7 +86,7 @@ def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def _assistant(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
-    """One message: its text, then its tool calls; reasoning alone is no message."""
+    """Yield text first, then tool calls; reasoning alone makes no message."""
     said = [block for block in blocks if block["type"] not in _UNSPOKEN | {"tool_use"}]
     calls = [_call(block) for block in blocks if block["type"] == "tool_use"]
     if not said and not calls:
@@ -100,7 +98,7 @@ def _assistant(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
 
 
 def _user(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
-    """Results first, each a message of its own; then what the user said, with all pictures."""
+    """Yield each result as a message of its own, then what the user said, with all pictures."""
     results = [block for block in blocks if block["type"] == "tool_result"]
     rest = [block for block in blocks if block["type"] != "tool_result"]
     pictures = [
@@ -118,7 +116,7 @@ def _user(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
 
 
 def _outcome(result: JsonObject) -> str:
-    """A tool message is text; pictures follow in the next user message and are announced."""
+    """Return a result as text; its pictures follow in the next user message."""
     lines = []
     for part in _blocks(result.get("content")):
         is_picture = part["type"] in {"image", "document"}
@@ -150,7 +148,7 @@ def _part(block: JsonObject) -> JsonObject:
 
 
 def _text(block: JsonObject) -> str:
-    """Read a block as text; one without a counterpart is written out as JSON."""
+    """Return a block as text; one without a counterpart is written as JSON."""
     match block:
         case {"type": "text", "text": str(text)}:
             return text

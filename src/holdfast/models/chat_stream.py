@@ -1,8 +1,8 @@
 """A chat endpoint's chunks, put together to the same events and reply as Claude's.
 
-Decoded chunks come in one at a time; pure. A text block ends where the next kind begins;
-tool calls end together, when the endpoint says why it stopped, because servers differ in
-how they interleave them. Prompt counts include cached tokens there and exclude them here.
+A text block ends where the next kind begins; tool calls end together, when the endpoint says why
+it stopped, because servers differ in how they interleave them. Prompt counts include cached tokens
+there and exclude them here.
 """
 
 from collections.abc import Sequence
@@ -59,8 +59,8 @@ class _Call:
 class ChatAssembly:
     """The state of one chat answer while it streams in."""
 
-    def __init__(self) -> None:
-        self.request_id = ""
+    def __init__(self, request_id: str = "") -> None:
+        self.request_id = request_id
         self._id = ""
         self._model = ""
         self._speech: _Speech | None = None
@@ -74,11 +74,10 @@ class ChatAssembly:
 
     @property
     def has_begun(self) -> bool:
-        """Say whether the endpoint accepted the request."""
         return self._has_begun
 
     def feed(self, chunk: JsonObject) -> Sequence[Event]:
-        """Take one chunk and answer with what it completes."""
+        """Take one chunk and return the events it completes."""
         events: list[Event] = [] if self._has_begun else [self._start(chunk)]
         if chunk.get("usage"):
             self._usage = usage_from_chat(chunk["usage"])
@@ -91,7 +90,7 @@ class ChatAssembly:
         return events or (Pulse(),)
 
     def end(self) -> Sequence[Event]:
-        """Finish the answer, which must have said why it stopped."""
+        """Finish the answer; raise if the endpoint did not say why it stopped."""
         if not self._reason:
             when = "midway" if self._has_begun else "before the answer began"
             raise StreamBroken(
@@ -143,7 +142,7 @@ class ChatAssembly:
         return [BlockFinished(index=len(self._content) - 1, block=block)]
 
     def _extend_call(self, part: JsonObject) -> None:
-        """Add a piece to its call; some servers number every call 0 and tell them by id."""
+        """Add a piece to its call; some servers number every call 0 and tell them apart by id."""
         place = part.get("index") or 0
         call = self._places.get(place)
         if call is None or (part.get("id") and call.id and part["id"] != call.id):
@@ -171,7 +170,7 @@ class ChatAssembly:
 
 
 def usage_from_chat(raw: JsonObject) -> Usage:
-    """Read a chat endpoint's usage; its prompt count includes what was cached."""
+    """Read a chat endpoint's usage, whose prompt count includes what was cached."""
     details = raw.get("prompt_tokens_details") or {}
     read = int(details.get("cached_tokens") or 0)
     written = int(details.get("cache_write_tokens") or 0)

@@ -1,8 +1,7 @@
-"""Whoever already has a client of a provider's SDK keeps it: it is wrapped as a model.
+"""A caller's own client of a provider's SDK, wrapped as a model.
 
-An asynchronous client streams as any model does. A synchronous one is called in a thread, with
-its own connections and credentials, and its answer is handed on when it is whole; a call that
-is no longer wanted runs to its end there. A `Model` passes as it is.
+An asynchronous client streams as any model does. A synchronous one is called in a thread and its
+answer yielded when it is whole; an aborted call runs to its end there.
 """
 
 import asyncio
@@ -19,10 +18,9 @@ from holdfast.models.translate import translated
 
 
 class ThreadedAnthropic(AnthropicModel):
-    """The Messages API through a client that blocks."""
+    """The Messages API through a synchronous client."""
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Call in a thread and give the whole answer as events."""
         endpoint, kwargs = self._route(request, "create")
         with translated():
             # with a time limit of its own the SDK does not insist on streaming
@@ -34,27 +32,20 @@ class ThreadedAnthropic(AnthropicModel):
         """Answer None: sizes are estimated where a thread would have to wait for them."""
         return None
 
-    async def close(self) -> None:
-        """The client is the caller's."""
-
 
 class ThreadedOpenAI(OpenAIModel):
-    """A chat endpoint through a client that blocks."""
+    """A chat endpoint through a synchronous client."""
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Call in a thread and give the whole answer as events."""
         create: Any = self._client.chat.completions.create
         with translated():
             response = await asyncio.to_thread(create, **self._convert(request))
         for event in play(reply_from(response)):
             yield event
 
-    async def close(self) -> None:
-        """The client is the caller's."""
-
 
 def model_over(client: object, name: str) -> Model:
-    """Wrap a client of Anthropic's or OpenAI's SDK as the model of this name."""
+    """Wrap a client of Anthropic's or OpenAI's SDK as a model of this name; a `Model` is returned as it is."""
     if hasattr(client, "stream") and hasattr(client, "capabilities"):
         return cast(Model, client)
     kinds = {(base.__module__.partition(".")[0], base.__name__) for base in type(client).__mro__}

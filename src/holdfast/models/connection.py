@@ -1,32 +1,75 @@
-"""What all connections to providers share: how long they wait, whom they trust with no key.
-
-Plain values and two questions about an address and a response; both SDK models ask them.
-"""
+"""What models behind a provider's SDK share: the client, how long it waits, and its absence."""
 
 from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 from urllib.parse import urlsplit
 
-from holdfast.errors import RequestRejected
+from holdfast.errors import ConfigError, RequestRejected
+from holdfast.models.capabilities import capabilities
 
 CONNECT_SECONDS = 5.0
 """A host that does not take the connection by then is down; the SDKs' own default."""
 READ_SECONDS = 600.0
 """The longest silence on the socket, the SDKs' default; `steady` usually gives up earlier."""
 DRAIN_SECONDS = 0.1
-"""The end of a response comes with its last event; a server that keeps it open is not waited for."""
+"""How long to read on after the last event; a server may keep the response open."""
 NO_KEY = "none"
 """Sent to servers on this machine, which ask for a key and take any."""
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
+class SdkModel:
+    """A model behind an SDK's client, whose own retries are off."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_seconds: float = READ_SECONDS,
+        overrides: Mapping[str, object] | None = None,
+        client: Any = None,
+    ) -> None:
+        self.name = name
+        self.capabilities = capabilities(name, overrides)
+        self._is_shared = client is not None
+        self._client = (
+            client.with_options(max_retries=0)
+            if client is not None
+            else self._connect(base_url, api_key, timeout_seconds)
+        )
+
+    def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Close the connections, unless the client is the caller's."""
+        if not self._is_shared:
+            await self._client.close()
+
+
+def load_extra(module: str, *, extra: str) -> ModuleType:
+    """Import an optional package, or say how to install it; `import holdfast` never does."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise ConfigError(
+            f"this model needs the package {module!r}; pip install 'holdfast[{extra}]'"
+        ) from error
+
+
 def is_loopback(url: str | None) -> bool:
-    """Say whether the address is this machine."""
     return url is not None and urlsplit(url).hostname in _LOOPBACK
 
 
 def check_is_stream(headers: Mapping[str, str]) -> None:
-    """Raise if a 200 is not a stream of events: then somebody else answered."""
+    """Raise if a 200 is not a stream of events: then it came from some other server."""
     kind = headers.get("content-type", "text/event-stream")
     if not kind.startswith("text/event-stream"):
         raise RequestRejected(f"the server answered with {kind!r}, not a stream; check base_url")

@@ -1,9 +1,7 @@
 """A small model in this process, by llama.cpp, with a real prefix cache.
 
-llama.cpp serves the Messages API on loopback, so a local model is a Messages API model whose
-server we start ourselves, at the first request. Weights come from `weights`; the package that
-runs them is the extra `local`. Good for trying the plumbing with real tokens and a real
-cache, not for judging answers.
+llama.cpp serves the Messages API on loopback; the server is started at the first request. Good
+for trying the plumbing with real tokens and a real cache, not for judging answers.
 """
 
 import asyncio
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import ConfigError, ModelError
 from holdfast.models.anthropic import AnthropicModel
 from holdfast.models.capabilities import Capabilities, capabilities
-from holdfast.models.extras import load
+from holdfast.models.connection import load_extra
 from holdfast.models.protocol import Event, Model, Request
 from holdfast.models.weights import find_weights, installed_path
 
@@ -30,8 +28,6 @@ READ_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalEngine:
-    """How llama.cpp is run."""
-
     context_tokens: int | None = None
     """None takes the whole window the model was trained for."""
     threads: int = max(1, (os.cpu_count() or 1) // 2)
@@ -44,7 +40,7 @@ ENGINE = LocalEngine()
 
 
 class LocalModel:
-    """Weights on disk, a server on loopback, and the Messages API in between."""
+    """Weights on disk, served on loopback through the Messages API."""
 
     def __init__(
         self,
@@ -60,39 +56,28 @@ class LocalModel:
             raise ConfigError(
                 f"{weights.name} is not installed; holdfast model install {weights.name}"
             )
-        self._name = name
+        self.name = name
         self._path = found
         self._engine = engine
         self._context_tokens = engine.context_tokens or weights.context_tokens
-        self._capabilities = _abilities(name, self._context_tokens, overrides)
-        self._runtime = load("xllamacpp", extra="local")
+        self.capabilities = _abilities(name, self._context_tokens, overrides)
+        self._runtime = load_extra("xllamacpp", extra="local")
         self._lock = asyncio.Lock()
         self._key = secrets.token_hex(16)
         """The server takes requests from us alone, not from every page a browser shows."""
         self._server: Any = None
         self._client: AnthropicModel | None = None
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Answer, starting the server if this is the first request."""
         client = await self._connected()
         async for event in client.stream(request):
             yield event
 
     async def count(self, request: Request) -> int | None:
-        """Count with the model's own tokenizer."""
         client = await self._connected()
         return await client.count(request)
 
     async def close(self) -> None:
-        """Stop the server and free its memory."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -105,7 +90,7 @@ class LocalModel:
             if self._client is None:
                 self._server = await asyncio.to_thread(self._start)
                 self._client = AnthropicModel(
-                    self._name,
+                    self.name,
                     base_url=self._server.listening_address,
                     api_key=self._key,
                     timeout_seconds=READ_SECONDS,
@@ -115,7 +100,7 @@ class LocalModel:
     def _start(self) -> Any:
         params = self._runtime.CommonParams()
         params.model.path = str(self._path)
-        params.model_alias = {self._name.removeprefix(PREFIX)}
+        params.model_alias = {self.name.removeprefix(PREFIX)}
         params.n_ctx = self._context_tokens
         params.n_parallel = self._engine.slots
         params.cpuparams.n_threads = self._engine.threads
@@ -133,7 +118,7 @@ class LocalModel:
 def _abilities(
     name: str, context_tokens: int, overrides: Mapping[str, object] | None
 ) -> Capabilities:
-    """Say what llama.cpp can do: a plain window, a cache from the first token, no server edits."""
+    """llama.cpp has a plain window, a cache from the first token, and edits nothing on its side."""
     declared: dict[str, object] = {
         "family": "local",
         "window_tokens": context_tokens,

@@ -1,28 +1,26 @@
 """Chat endpoints through OpenAI's SDK: OpenAI itself, vLLM, llama.cpp, Ollama and the like.
 
-A request in the words of the Messages API is converted (`chat`), sent by the SDK with its
-retries off, and the chunks are put together to the same events (`chat_stream`). Errors are
-told apart in `translate`. Such endpoints cannot count a prompt beforehand.
+A request of the Messages API is converted (`chat`), sent by the SDK, and the chunks of the answer
+are put together to the same events as Claude's (`chat_stream`).
 """
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from holdfast.errors import RequestRejected
 from holdfast.messages import JsonObject
-from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.chat import chat_kwargs
 from holdfast.models.chat_stream import ChatAssembly
 from holdfast.models.connection import (
     CONNECT_SECONDS,
     NO_KEY,
-    READ_SECONDS,
+    SdkModel,
     check_is_stream,
     is_loopback,
+    load_extra,
 )
-from holdfast.models.extras import load
 from holdfast.models.protocol import Event, Model, Request
 from holdfast.models.translate import translated
 
@@ -34,44 +32,17 @@ OPENAI_HOST = "api.openai.com"
 """Takes only `max_completion_tokens`; most other servers know only `max_tokens`."""
 
 
-class OpenAIModel:
-    """A model behind a chat endpoint."""
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        timeout_seconds: float = READ_SECONDS,
-        overrides: Mapping[str, object] | None = None,
-        client: "AsyncOpenAI | None" = None,
-    ) -> None:
-        self._name = name
-        self._capabilities = capabilities(name, overrides)
-        self._is_shared = client is not None
-        self._client = (
-            client.with_options(max_retries=0)
-            if client is not None
-            else _connect(base_url, api_key, timeout_seconds)
-        )
+class OpenAIModel(SdkModel):
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
         is_openai = urlsplit(str(self._client.base_url)).hostname == OPENAI_HOST
         self._limit_field = "max_completion_tokens" if is_openai else "max_tokens"
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Send the request and yield the answer as it comes."""
-        assembly = ChatAssembly()
-        with translated(lambda: assembly.has_begun):
+        assembly: ChatAssembly | None = None
+        with translated(lambda: assembly is not None and assembly.has_begun):
             stream = await self._send(self._convert(request))
-            assembly.request_id = stream.response.headers.get("x-request-id", "")
+            assembly = ChatAssembly(stream.response.headers.get("x-request-id", ""))
             try:
                 async for chunk in stream:
                     for event in assembly.feed(chunk.to_dict()):
@@ -82,20 +53,14 @@ class OpenAIModel:
                 await stream.close()
 
     async def count(self, request: Request) -> int | None:
-        """Answer None: a chat endpoint has no way to count."""
-        return None
-
-    async def close(self) -> None:
-        """Close the connections, unless they are the caller's."""
-        if not self._is_shared:
-            await self._client.close()
+        return None  # a chat endpoint cannot count a prompt beforehand
 
     def _convert(self, request: Request) -> JsonObject:
         kwargs = {**request.kwargs, "model": request.kwargs["model"].removeprefix(PREFIX)}
         return chat_kwargs(
             kwargs,
             limit_field=self._limit_field,
-            takes_breakpoints=self._capabilities.cache_breakpoints,
+            takes_breakpoints=self.capabilities.cache_breakpoints,
         )
 
     async def _send(self, chat: JsonObject) -> Any:
@@ -109,18 +74,23 @@ class OpenAIModel:
             raise
         return stream
 
-
-def _connect(base_url: str | None, api_key: str | None, timeout_seconds: float) -> "AsyncOpenAI":
-    sdk = load("openai", extra="openai")
-    key = api_key or os.environ.get("OPENAI_API_KEY") or (NO_KEY if is_loopback(base_url) else None)
-    with translated():
-        client: AsyncOpenAI = sdk.AsyncOpenAI(
-            base_url=base_url,
-            api_key=key,
-            max_retries=0,
-            timeout=sdk.Timeout(timeout_seconds, connect=CONNECT_SECONDS),
+    def _connect(
+        self, base_url: str | None, api_key: str | None, timeout_seconds: float
+    ) -> "AsyncOpenAI":
+        sdk = load_extra("openai", extra="openai")
+        key = (
+            api_key
+            or os.environ.get("OPENAI_API_KEY")
+            or (NO_KEY if is_loopback(base_url) else None)
         )
-    return client
+        with translated():
+            client: AsyncOpenAI = sdk.AsyncOpenAI(
+                base_url=base_url,
+                api_key=key,
+                max_retries=0,
+                timeout=sdk.Timeout(timeout_seconds, connect=CONNECT_SECONDS),
+            )
+        return client
 
 
 if TYPE_CHECKING:

@@ -1,9 +1,8 @@
-"""What every model looks like from outside: a request goes in, a stream of events comes out.
+"""What every model looks like from outside: it streams events for a request.
 
-A `Request` holds what the Messages API takes, whoever answers it. Deltas are for showing;
-the truth is in `BlockFinished`, which the loop starts tools from, and in the `Reply` that
-`Finished` carries. Failing is raising: a stream that ends without `Finished` is broken.
-Waiting, trying again and checking the order of events are left to `retry` and `steady`.
+Deltas are for showing; what counts is `BlockFinished`, which the loop starts tools from, and the
+`Reply` that `Finished` carries. A stream that ends without `Finished` is broken. Waiting, retrying
+and checking the order of events are left to `retry` and `steady`.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
@@ -17,8 +16,6 @@ from holdfast.models.capabilities import Capabilities
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One call, in the words of the Messages API."""
-
     kwargs: JsonObject
     """Exactly what `client.messages.create` takes, without `stream`."""
     betas: tuple[str, ...] = ()
@@ -26,8 +23,6 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One whole answer."""
-
     response_id: str
     model: str
     """The model that answered, as it calls itself."""
@@ -41,11 +36,11 @@ class Reply:
     """What the provider cleared on its side."""
     request_id: str = ""
     extra: JsonObject = field(default_factory=dict)
-    """Fields of the message that we do not know; they are kept as they came."""
+    """Unknown fields of the message, as they came."""
 
     @property
     def applied(self) -> tuple[JsonObject, ...]:
-        """What the provider did to the prompt on its side, edit by edit."""
+        """What the provider cleared of the prompt on its side, edit by edit."""
         edits = (self.context_management or {}).get("applied_edits")
         return tuple(edit for edit in edits if isinstance(edit, dict)) if edits else ()
 
@@ -73,7 +68,7 @@ class ThinkingDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
-    """Something came over the wire that nobody needs to see: the stream is alive."""
+    """Something came over the wire that need not be shown: the stream is alive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +98,6 @@ Event: TypeAlias = (
 
 
 class Model(Protocol):
-    """Something that answers requests."""
-
     @property
     def name(self) -> str: ...
 
@@ -112,7 +105,7 @@ class Model(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Send the request and yield the answer as it comes; failures are `ModelError`s."""
+        """Yield the answer as it comes; failures are `ModelError`s."""
         ...
 
     async def count(self, request: Request) -> int | None:
@@ -120,12 +113,12 @@ class Model(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections and memory; the model is not used after this."""
+        """Release connections and memory."""
         ...
 
 
 async def collect(events: AsyncIterable[Event]) -> Reply:
-    """Read a stream to its end and give back the whole answer."""
+    """Read a stream to its end and return the whole answer."""
     async for event in events:
         if isinstance(event, Finished):
             return event.reply
@@ -133,7 +126,7 @@ async def collect(events: AsyncIterable[Event]) -> Reply:
 
 
 def play(reply: Reply) -> Iterator[Event]:
-    """Give a finished answer again as the events it could have come in."""
+    """Yield a finished answer as the events it could have come in."""
     yield Started(response_id=reply.response_id, model=reply.model, usage=reply.usage)
     for index, block in enumerate(reply.content):
         match block:

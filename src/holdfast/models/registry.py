@@ -13,7 +13,7 @@ Modules of providers are imported when asked for, so their SDKs may be missing.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from holdfast.errors import ConfigError
@@ -21,11 +21,20 @@ from holdfast.models.capabilities import canonical_name
 from holdfast.models.connection import READ_SECONDS
 from holdfast.models.protocol import Model
 
+KNOWN_PREFIXES = (
+    "claude-",
+    "anthropic/",
+    "simulated/",
+    "gpt-",
+    "openai/",
+    "local/",
+    "scripted:",
+    "chaos:",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """What may be set about any model."""
-
     base_url: str | None = None
     api_key: str | None = None
     timeout_seconds: float = READ_SECONDS
@@ -43,7 +52,7 @@ def open_model(
 ) -> Model:
     """Open the model of this name.
 
-    Raises `ConfigError` for a name nobody answers to or a missing extra, and
+    Raises `ConfigError` for a name without a provider or a missing extra, and
     `AuthenticationFailed` where a key is needed and none is set.
     """
     options = ModelOptions(
@@ -52,24 +61,10 @@ def open_model(
     opener = _find_opener(name, options)
     if opener is None:
         raise ConfigError(
-            f"no provider for the model {name!r}; use one of {', '.join(known_prefixes())}, "
+            f"no provider for the model {name!r}; use one of {', '.join(KNOWN_PREFIXES)}, "
             "or give the base_url of a chat endpoint"
         )
     return opener(name, options)
-
-
-def known_prefixes() -> tuple[str, ...]:
-    """List how names may begin, for messages and help."""
-    return (
-        "claude-",
-        "anthropic/",
-        "simulated/",
-        "gpt-",
-        "openai/",
-        "local/",
-        "scripted:",
-        "chaos:",
-    )
 
 
 Opener = Callable[[str, ModelOptions], Model]
@@ -90,13 +85,7 @@ def _find_opener(name: str, options: ModelOptions) -> Opener | None:
 def _open_anthropic(name: str, options: ModelOptions) -> Model:
     from holdfast.models.anthropic import AnthropicModel
 
-    return AnthropicModel(
-        name,
-        base_url=options.base_url,
-        api_key=options.api_key,
-        timeout_seconds=options.timeout_seconds,
-        overrides=options.overrides,
-    )
+    return AnthropicModel(name, **asdict(options))
 
 
 def _open_simulated(name: str, options: ModelOptions) -> Model:
@@ -108,13 +97,7 @@ def _open_simulated(name: str, options: ModelOptions) -> Model:
 def _open_openai(name: str, options: ModelOptions) -> Model:
     from holdfast.models.openai import OpenAIModel
 
-    return OpenAIModel(
-        name,
-        base_url=options.base_url,
-        api_key=options.api_key,
-        timeout_seconds=options.timeout_seconds,
-        overrides=options.overrides,
-    )
+    return OpenAIModel(name, **asdict(options))
 
 
 def _open_local(name: str, options: ModelOptions) -> Model:

@@ -1,27 +1,15 @@
-"""A provider's finished answer, in whatever shape a caller holds it, as a `Reply`.
-
-Takes the SDKs' objects (or anything with `model_dump`), plain dicts, and our own replies; a
-chat completion is told by its `choices`. Callers with a loop of their own hand these in.
-"""
+"""A provider's finished answer as a `Reply`: an SDK's object, a dict, or a reply."""
 
 from collections.abc import Mapping
 
 from holdfast.errors import RequestRejected
 from holdfast.messages import Json, JsonObject, Text, ToolUse, content_from_wire, usage_from_wire
 from holdfast.models.assemble import parse_input
-from holdfast.models.chat_stream import usage_from_chat
+from holdfast.models.chat_stream import STOP_REASONS, usage_from_chat
 from holdfast.models.protocol import Reply
-
-_STOPS = {
-    "stop": "end_turn",
-    "length": "max_tokens",
-    "tool_calls": "tool_use",
-    "content_filter": "refusal",
-}
 
 
 def reply_from(response: object) -> Reply:
-    """Read an answer; what is none is refused with what was expected."""
     if isinstance(response, Reply):
         return response
     raw = _plain(response)
@@ -51,6 +39,7 @@ def _plain(response: object) -> JsonObject:
 
 def _from_chat(raw: JsonObject) -> Reply:
     choice = raw["choices"][0]
+    reason = str(choice.get("finish_reason"))
     message = choice["message"]
     content: list[Text | ToolUse] = []
     if message.get("content"):
@@ -64,6 +53,6 @@ def _from_chat(raw: JsonObject) -> Reply:
         response_id=str(raw.get("id") or ""),
         model=str(raw.get("model") or ""),
         content=tuple(content),
-        stop_reason=_STOPS.get(str(choice.get("finish_reason")), str(choice.get("finish_reason"))),
+        stop_reason=STOP_REASONS.get(reason, reason),
         usage=usage_from_chat(raw.get("usage") or {}),
     )

@@ -1,9 +1,8 @@
-"""Trying again: when, how often, how long to wait, and when it is too late for it.
+"""Retrying a request: when, how often, and how long to wait.
 
-A model and a request come in; one stream of events goes out, in which each failed attempt
-is a `Restarted` event. Only failures that may pass are tried again, and never once a tool
-call was handed on: the loop may have run it. The clock, the sleep and the dice are handed
-in, so that tests take no time. Which failure is which is decided in `translate`.
+Each failed attempt is a `Restarted` event in one stream of events. Only failures that may pass
+are tried again, and never once a tool call was yielded: the loop may have run it. Which failure
+is which is decided in `translate`.
 """
 
 import asyncio
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 
 from holdfast.errors import ConfigError, ModelError, ModelUnavailable, StreamBroken
 from holdfast.messages import ToolUse
-from holdfast.models.capabilities import Capabilities
 from holdfast.models.protocol import BlockFinished, Event, Model, Request, Restarted
 from holdfast.models.steady import PATIENCE, Patience, closing, steady
 
@@ -26,8 +24,6 @@ MayRetry = Callable[[ModelError], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """How often to try and how long to wait in between."""
-
     attempts: int = 10
     """Rides out an overload of about a minute."""
     base_seconds: float = 0.5
@@ -35,9 +31,9 @@ class Retries:
     cap_seconds: float = 8.0
     """The longest wait of our own choosing."""
     jitter_ratio: float = 0.25
-    """Each wait is shortened by up to this share, so that clients do not come back in step."""
+    """Each wait is shortened by up to this share, so that clients do not retry in step."""
     obey_seconds: float = 300.0
-    """A provider that asks for a longer wait than this is not waited for: the user is told."""
+    """If a provider asks for a longer wait than this, the error is raised instead."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.attempts <= MAX_ATTEMPTS:
@@ -50,7 +46,7 @@ RETRIES = Retries()
 def wait_seconds(
     error: ModelError, attempt: int, retries: Retries, dice: random.Random
 ) -> float | None:
-    """Say how long to wait after the failed `attempt` (from 1), or None to give up."""
+    """Return how long to wait after the failed `attempt` (from 1), or None to give up."""
     if not isinstance(error, ModelUnavailable | StreamBroken) or attempt >= retries.attempts:
         return None
     asked = getattr(error, "retry_after_seconds", None)
@@ -70,7 +66,7 @@ async def stream_with_retries(
     sleep: Sleep = asyncio.sleep,
     dice: random.Random | None = None,
 ) -> AsyncIterator[Event]:
-    """Stream an answer, starting over while that can help and nothing was done with it."""
+    """Stream an answer, starting over while that can help and no tool call was yielded."""
     dice = dice or random.Random()
     for attempt in range(1, retries.attempts + 1):
         handed_on_tool = False
@@ -92,38 +88,3 @@ async def stream_with_retries(
 
 def _is_tool_call(event: Event) -> bool:
     return isinstance(event, BlockFinished) and isinstance(event.block, ToolUse)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retrying:
-    """A model that tries again by itself, for callers who only stream."""
-
-    inner: Model
-    retries: Retries = RETRIES
-    patience: Patience = PATIENCE
-    sleep: Sleep = asyncio.sleep
-    dice: random.Random | None = None
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.inner.capabilities
-
-    def stream(self, request: Request) -> AsyncIterator[Event]:
-        return stream_with_retries(
-            self.inner,
-            request,
-            retries=self.retries,
-            patience=self.patience,
-            sleep=self.sleep,
-            dice=self.dice,
-        )
-
-    async def count(self, request: Request) -> int | None:
-        return await self.inner.count(request)
-
-    async def close(self) -> None:
-        await self.inner.close()

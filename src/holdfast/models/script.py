@@ -1,6 +1,4 @@
-"""The line language that scripted models speak.
-
-Text comes in, answers go out. Answers are parted by `---` and consist of lines:
+"""The line language of scripted models. Answers are separated by `---` and consist of lines:
 
     think: The file is probably short.
     text: Let me look.
@@ -13,12 +11,12 @@ Text comes in, answers go out. Answers are parted by `---` and consist of lines:
     text: It defines one function,
       and nothing calls it.
 
-An indented line goes on with the text above it; `#` begins a comment line. `block: {json}`
-gives any other block, `error:` a status or one of `WORDS`.
+An indented line continues the text above it; `#` begins a comment line. `block: {json}` is any
+other block, `error:` a status or one of `WORDS`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
@@ -36,41 +34,23 @@ _USAGE_FIELDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ScriptedAnswer:
-    """One answer of a script."""
-
     blocks: tuple[Block, ...] = ()
     usage: Usage | None = None
     stop_reason: str | None = None
     error: str | None = None
 
 
-@dataclass(slots=True)
-class _Draft:
-    blocks: list[Block] = field(default_factory=list)
-    usage: Usage | None = None
-    stop_reason: str | None = None
-    error: str | None = None
-
-    def finish(self) -> ScriptedAnswer:
-        return ScriptedAnswer(
-            blocks=tuple(self.blocks),
-            usage=self.usage,
-            stop_reason=self.stop_reason,
-            error=self.error,
-        )
-
-
 def read_script(script: str) -> tuple[ScriptedAnswer, ...]:
-    """Read a script; a line that is not of the language is a `ConfigError` with its number."""
+    """Read a script; a line that cannot be read raises `ConfigError` with its number."""
     answers: list[ScriptedAnswer] = []
-    draft = _Draft()
+    draft = ScriptedAnswer()
     lines = _logical_lines(script)
     for number, line in lines:
         if line == "---":
-            answers.append(draft.finish())
-            draft = _Draft()
+            answers.append(draft)
+            draft = ScriptedAnswer()
             continue
         keyword, colon, rest = line.partition(":")
         apply = _LINES.get(keyword)
@@ -80,11 +60,11 @@ def read_script(script: str) -> tuple[ScriptedAnswer, ...]:
             apply(draft, rest.strip())
         except (ValueError, msgspec.DecodeError) as error:
             raise _bad(number, str(error)) from error
-    return (*answers, draft.finish()) if draft != _Draft() else tuple(answers)
+    return (*answers, draft) if draft != ScriptedAnswer() else tuple(answers)
 
 
 def _logical_lines(script: str) -> list[tuple[int, str]]:
-    """Number the lines, leave out blank ones and comments, join what is indented."""
+    """Number the lines, leave out blank ones and comments, join indented ones to the line above."""
     lines: list[tuple[int, str]] = []
     for number, line in enumerate(script.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
@@ -101,25 +81,25 @@ def _bad(number: int, reason: str) -> ConfigError:
     return ConfigError(f"script line {number}: {reason}")
 
 
-def _add_text(draft: _Draft, rest: str) -> None:
-    draft.blocks.append(Text(text=rest))
+def _add_text(draft: ScriptedAnswer, rest: str) -> None:
+    draft.blocks += (Text(text=rest),)
 
 
-def _add_thinking(draft: _Draft, rest: str) -> None:
-    draft.blocks.append(Thinking(thinking=rest, signature="scripted"))
+def _add_thinking(draft: ScriptedAnswer, rest: str) -> None:
+    draft.blocks += (Thinking(thinking=rest, signature="scripted"),)
 
 
-def _add_tool(draft: _Draft, rest: str) -> None:
+def _add_tool(draft: ScriptedAnswer, rest: str) -> None:
     name, _, written = rest.partition(" ")
     given = msgspec.json.decode(written or "{}", type=dict[str, Json])
-    draft.blocks.append(ToolUse(id="", name=name, input=given))
+    draft.blocks += (ToolUse(id="", name=name, input=given),)
 
 
-def _add_block(draft: _Draft, rest: str) -> None:
-    draft.blocks.append(block_from_wire(msgspec.json.decode(rest, type=dict[str, Json])))
+def _add_block(draft: ScriptedAnswer, rest: str) -> None:
+    draft.blocks += (block_from_wire(msgspec.json.decode(rest, type=dict[str, Json])),)
 
 
-def _set_usage(draft: _Draft, rest: str) -> None:
+def _set_usage(draft: ScriptedAnswer, rest: str) -> None:
     counts = {}
     for pair in rest.split():
         name, _, number = pair.partition("=")
@@ -129,18 +109,18 @@ def _set_usage(draft: _Draft, rest: str) -> None:
     draft.usage = msgspec.convert(counts, Usage)
 
 
-def _set_stop(draft: _Draft, rest: str) -> None:
+def _set_stop(draft: ScriptedAnswer, rest: str) -> None:
     draft.stop_reason = rest
 
 
-def _set_error(draft: _Draft, rest: str) -> None:
+def _set_error(draft: ScriptedAnswer, rest: str) -> None:
     word = rest.split()[0] if rest else ""
     if not word.isdigit() and word not in WORDS:
         raise ValueError(f"error {rest!r} is neither a status nor one of {', '.join(WORDS)}")
     draft.error = rest
 
 
-_LINES: Mapping[str, Callable[[_Draft, str], None]] = {
+_LINES: Mapping[str, Callable[[ScriptedAnswer, str], None]] = {
     "text": _add_text,
     "think": _add_thinking,
     "tool": _add_tool,

@@ -1,9 +1,7 @@
-"""A model that says what a script says: for tests, demos and examples.
+"""A model that gives the answers of a script: for tests, demos and examples.
 
-Each request gets the next answer of the script (the language is in `script`). An error alone
-fails the request; after blocks it breaks the answer midway. What a script leaves open, ids
-and usage, is made up the same way every time. Requests are kept in `requests`, for tests to
-look at.
+An error alone fails the request; after blocks it breaks the answer midway. Ids and usage that a
+script leaves out are made up the same way every time. `requests` keeps what was asked.
 """
 
 import asyncio
@@ -23,7 +21,7 @@ from holdfast.errors import (
     StreamBroken,
 )
 from holdfast.messages import Block, JsonObject, ToolUse, Usage, block_to_wire
-from holdfast.models.capabilities import Capabilities, capabilities
+from holdfast.models.capabilities import capabilities
 from holdfast.models.protocol import Event, Reply, Request, play
 from holdfast.models.script import ScriptedAnswer, read_script
 from holdfast.models.translate import ProviderFault, explain
@@ -33,8 +31,6 @@ CHARS_PER_TOKEN = 4
 
 
 class ScriptedModel:
-    """Gives the answers of a script, one per request."""
-
     def __init__(
         self,
         script: str,
@@ -43,31 +39,21 @@ class ScriptedModel:
         overrides: Mapping[str, object] | None = None,
     ) -> None:
         self._answers = read_script(script)
-        self._name = name
-        self._capabilities = capabilities(name, overrides)
+        self.name = name
+        self.capabilities = capabilities(name, overrides)
         self.requests: list[Request] = []
 
     @classmethod
     def from_file(
         cls, path: Path, *, overrides: Mapping[str, object] | None = None
     ) -> "ScriptedModel":
-        """Read the script from a file."""
         try:
             script = path.read_text(encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"no script at {path}: {error.strerror}; check the path") from error
         return cls(script, name=f"scripted:{path}", overrides=overrides)
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Give the next answer of the script."""
         turn = len(self.requests)
         self.requests.append(request)
         if turn >= len(self._answers):
@@ -75,7 +61,7 @@ class ScriptedModel:
         answer = self._answers[turn]
         if answer.error and not answer.blocks:
             await _fail(answer.error)
-        reply = _reply(answer, request, turn, self._name)
+        reply = _reply(answer, request, turn, self.name)
         length = 1 + 2 * len(answer.blocks) if answer.error else None
         for event in islice(play(reply), length):
             yield event
@@ -83,7 +69,6 @@ class ScriptedModel:
             await _fail(answer.error, has_begun=True)
 
     async def count(self, request: Request) -> int | None:
-        """Estimate, the same way every time."""
         return _estimate_tokens(request.kwargs)
 
     async def close(self) -> None:

@@ -1,8 +1,7 @@
-"""A stream that is held to its word: in time, in order, each block once, finished at the end.
+"""A stream that is checked: in time, in order, each block once, finished at the end.
 
-Any model's events come in; the same events go out, or a typed error as soon as the stream
-stalls, contradicts itself or ends early. A repeated block is dropped here, so that nobody
-downstream starts a tool twice. What to do about an error is left to `retry`.
+A typed error is raised as soon as the stream stalls, contradicts itself or ends early. A repeated
+block is dropped here, so that no tool is started twice.
 """
 
 import asyncio
@@ -17,8 +16,6 @@ from holdfast.models.protocol import BlockFinished, Event, Finished, Started
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long to wait for a stream, in seconds."""
-
     first_event_seconds: float = 600.0
     """A long prompt is read before the first event; both SDKs wait this long by default."""
     stall_seconds: float = 120.0
@@ -33,16 +30,16 @@ PATIENCE = Patience()
 async def steady(
     events: AsyncIterator[Event], patience: Patience = PATIENCE
 ) -> AsyncIterator[Event]:
-    """Pass events on while they keep coming and make sense; raise when they stop doing so."""
-    course = _Course()
+    """Pass events on; raise as soon as they stall, contradict each other or end early."""
+    so_far = _SoFar()
     deadline = asyncio.get_running_loop().time() + patience.answer_seconds
     async with closing(events):
         while True:
-            limit = patience.stall_seconds if course.has_begun else patience.first_event_seconds
-            event = await _next(events, limit, deadline, has_begun=course.has_begun)
+            limit = patience.stall_seconds if so_far.has_begun else patience.first_event_seconds
+            event = await _next(events, limit, deadline, has_begun=so_far.has_begun)
             if event is None:
                 raise StreamBroken("the stream ended before the answer did; send it again")
-            if course.takes(event):
+            if so_far.takes(event):
                 yield event
             if isinstance(event, Finished):
                 return
@@ -71,7 +68,7 @@ def _silence(what: str, *, has_begun: bool) -> ModelError:
     return ModelUnavailable(f"{what}; try again later")
 
 
-class _Course:
+class _SoFar:
     """What has been seen of one answer."""
 
     def __init__(self) -> None:
@@ -83,7 +80,7 @@ class _Course:
         return self._started is not None
 
     def takes(self, event: Event) -> bool:
-        """Say whether the event is news; raise if it contradicts what came before."""
+        """Return whether the event is new; raise if it contradicts what came before."""
         match event:
             case Started():
                 return self._takes_start(event)
@@ -116,7 +113,7 @@ class _Course:
 
 @asynccontextmanager
 async def closing(events: AsyncIterator[Event]) -> AsyncIterator[None]:
-    """Close a generator at once, so that its connection does not wait for the collector."""
+    """Close a generator at once, so that its connection does not wait for the garbage collector."""
     try:
         yield
     finally:

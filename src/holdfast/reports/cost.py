@@ -1,22 +1,19 @@
 """What a session was spent on: by model, source, kind of token and turn, and without a cache.
 
-A history comes in, a `Bill` goes out. Calls of forks count as answers do, under their source.
-Each answer is paid once (`answers`), at the prices of its day. A model
-without a price is counted in tokens and named, never priced at a guess. The day's ledger, which
-all sessions write to, is read here too.
+Each answer and each call of a fork is paid once, at the prices of its day. A model without a price
+is counted in tokens and named, never priced at a guess.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import msgspec
-
+from holdfast.log.answers import MAIN, UniqueAnswer, answers_of, day_of
 from holdfast.log.entries import AnyEntry, Forked, Said
-from holdfast.log.spending import Spent
+from holdfast.log.spending import Spent, read_ledger
 from holdfast.messages import Usage, text_of
-from holdfast.models.prices import Cost, cost
-from holdfast.reports.answers import MAIN, UniqueAnswer, answers_of, day_of
+from holdfast.messages.usage import add_fields
+from holdfast.models.prices import Cost, cost, usage_cost
 
 UNFINISHED = ("", "aborted", "broken")
 """What an answer that did not come to its end stopped for."""
@@ -34,17 +31,10 @@ class Tokens:
 
     @property
     def prompt(self) -> int:
-        """All that was sent."""
         return self.uncached + self.read + self.write_5m + self.write_1h
 
     def __add__(self, other: "Tokens") -> "Tokens":
-        return Tokens(
-            uncached=self.uncached + other.uncached,
-            read=self.read + other.read,
-            write_5m=self.write_5m + other.write_5m,
-            write_1h=self.write_1h + other.write_1h,
-            output=self.output + other.output,
-        )
+        return add_fields(self, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,21 +52,11 @@ class CostItem:
     """Recorded in mid-stream: their output is a lower bound."""
 
     def __add__(self, other: "CostItem") -> "CostItem":
-        return CostItem(
-            name=self.name,
-            calls=self.calls + other.calls,
-            tokens=self.tokens + other.tokens,
-            cost=self.cost + other.cost,
-            bare_usd=self.bare_usd + other.bare_usd,
-            unpriced_calls=self.unpriced_calls + other.unpriced_calls,
-            unfinished_calls=self.unfinished_calls + other.unfinished_calls,
-        )
+        return add_fields(self, other, name=self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnItem:
-    """What one turn cost."""
-
     number: int
     """Its place among the turns, from 1, as `explain` counts them."""
     n: int
@@ -86,8 +66,6 @@ class TurnItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """A whole session."""
-
     total: CostItem
     models: tuple[CostItem, ...]
     """Dearest first."""
@@ -106,7 +84,6 @@ class _Turn:
 
 
 def bill(entries: Iterable[AnyEntry]) -> Bill:
-    """Add up what a history cost."""
     history = list(entries)
     answers = answers_of(history)
     turns: list[_Turn] = []
@@ -116,9 +93,9 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
             said = text_of(entry.content) if isinstance(entry, Said) else ""
             turns.append(_Turn(len(turns) + 1, entry.n, said))
         if at in answers:
-            paid.append((_priced(answers[at], entry.at), MAIN, turns[-1]))
+            paid.append((_priced(answers[at]), MAIN, turns[-1]))
         elif isinstance(entry, Forked):
-            paid.append((_priced(entry, entry.at), entry.source, turns[-1]))
+            paid.append((_priced(entry), entry.source, turns[-1]))
     models: dict[str, CostItem] = {}
     sources: dict[str, CostItem] = {}
     for item, source, turn in paid:
@@ -145,17 +122,9 @@ def _dearest_first(items: dict[str, CostItem]) -> tuple[CostItem, ...]:
     return tuple(sorted(items.values(), key=lambda item: -item.cost.total))
 
 
-def _priced(answer: UniqueAnswer | Forked, at: float) -> CostItem:
-    day, tokens = day_of(at), _tokens(answer.usage)
-    paid = cost(
-        answer.model,
-        uncached_tokens=tokens.uncached,
-        read_tokens=tokens.read,
-        write_5m_tokens=tokens.write_5m,
-        write_1h_tokens=tokens.write_1h,
-        output_tokens=tokens.output,
-        at=day,
-    )
+def _priced(answer: UniqueAnswer | Forked) -> CostItem:
+    day, tokens = day_of(answer.at), _tokens(answer.usage)
+    paid = usage_cost(answer.model, answer.usage, day)
     bare = cost(answer.model, uncached_tokens=tokens.prompt, output_tokens=tokens.output, at=day)
     return CostItem(
         name=answer.model or "unknown model",
@@ -169,7 +138,6 @@ def _priced(answer: UniqueAnswer | Forked, at: float) -> CostItem:
 
 
 def _tokens(usage: Usage) -> Tokens:
-    """Split writes by lifetime; what a provider does not split was written for five minutes."""
     return Tokens(
         uncached=usage.input_tokens,
         read=usage.cache_read_tokens,
@@ -180,14 +148,5 @@ def _tokens(usage: Usage) -> Tokens:
 
 
 def spent_by_day(ledger: Path) -> dict[str, Spent]:
-    """Sum up each day's ledger, oldest first; a line that a crash tore is passed by."""
-    days: dict[str, Spent] = {}
-    for file in sorted(ledger.glob("*.jsonl")):
-        total = Spent()
-        for line in file.read_bytes().split(b"\n"):
-            try:
-                total = total + msgspec.json.decode(line, type=Spent)
-            except msgspec.DecodeError:
-                continue
-        days[file.stem] = total
-    return days
+    """Add up each day's ledger, oldest first."""
+    return {file.stem: read_ledger(file) for file in sorted(ledger.glob("*.jsonl"))}

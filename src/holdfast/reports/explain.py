@@ -1,26 +1,29 @@
-"""What happened in a session, turn by turn: read back from its entries.
-
-A history comes in; turns go out, each with its calls, its cost, and every act that changed what
-the model sees, with the tokens that act saved. Sizes are the gauge's, prices the tables'; all
-else is read from the log.
-"""
+"""What happened in a session, turn by turn: calls, costs, and what changed what the model sees."""
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from holdfast.log.answers import UniqueAnswer, all_answers, day_of
 from holdfast.log.entries import (
     AnyEntry,
     CacheBroke,
+    Cleared,
+    Collapsed,
+    Compacted,
     Ended,
     Failed,
     Forked,
     Noted,
+    Pinned,
     Ran,
     Redone,
     Replied,
+    Restored,
     Said,
+    Snipped,
     Spawned,
+    Spilled,
     Swept,
     Switched,
     Undone,
@@ -28,14 +31,15 @@ from holdfast.log.entries import (
 )
 from holdfast.log.spending import Spent, spent_on
 from holdfast.messages import ToolUse, text_of
-from holdfast.reports.describe import kind_of, told
 from holdfast.view import View
 from holdfast.view.gauge import Follower
+
+_NOTED_BY = {"engine": "the log alone", "model": "a model", "person": "a person"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One entry that changed what the model sees, or tells of trouble."""
+    """One entry that changed what the model sees, or reports a failure."""
 
     n: int
     kind: str
@@ -46,7 +50,7 @@ class Act:
 
 @dataclass(slots=True, kw_only=True)
 class ExplainedTurn:
-    """From one thing the user said to the next."""
+    """From one message of the user to the next."""
 
     n: int
     at: float
@@ -54,7 +58,6 @@ class ExplainedTurn:
     answers: int = 0
     calls: Counter[str] = field(default_factory=Counter)
     errors: int = 0
-    """Tool results that were errors."""
     spent: Spent = field(default_factory=Spent)
     acts: list[Act] = field(default_factory=list)
     tokens_before: int = 0
@@ -62,19 +65,21 @@ class ExplainedTurn:
 
 
 def explain(entries: Iterable[AnyEntry]) -> list[ExplainedTurn]:
-    """Tell a history turn by turn."""
-    teller = _Teller()
-    for entry in entries:
-        teller.take(entry)
-    return teller.turns
+    """Describe a history turn by turn; an answer in pieces belongs to the turn it began in."""
+    history = list(entries)
+    answers = all_answers(history)
+    reader = _Reader()
+    for at, entry in enumerate(history):
+        reader.take(entry)
+        if at in answers:
+            reader.pay(answers[at])
+    return reader.turns
 
 
-class _Teller:
+class _Reader:
     def __init__(self) -> None:
         self.turns: list[ExplainedTurn] = []
         self._view, self._follower = View(), Follower()
-        self._paid: dict[str, Spent] = {}
-        """What each answer cost so far: pieces repeat their usage."""
 
     def take(self, entry: AnyEntry) -> None:
         before = self._size()
@@ -89,33 +94,120 @@ class _Teller:
         turn.tokens_after = after
         match entry:
             case Replied():
-                self._answer(turn, entry)
+                turn.calls.update(use.name for use in entry.content if isinstance(use, ToolUse))
             case Ran(is_error=True):
                 turn.errors += 1
             case Forked(source=source):
-                turn.spent = turn.spent + spent_on(entry.model, entry.usage)
-                if source.startswith("agent:"):
-                    return  # its start and its end are told; its calls are in its own log
-                turn.acts.append(Act(n=entry.n, kind=kind_of(entry), text=told(entry)))
+                self._spend(entry)
+                if not source.startswith("agent:"):  # an agent's calls are in its own log
+                    turn.acts.append(
+                        Act(n=entry.n, kind=kind_of(entry), text=describe_entry(entry))
+                    )
             case Spawned() | Ended() | Noted():
-                turn.acts.append(Act(n=entry.n, kind=kind_of(entry), text=told(entry)))
+                turn.acts.append(Act(n=entry.n, kind=kind_of(entry), text=describe_entry(entry)))
             case (
                 ViewChange() | Undone() | Redone() | Switched() | Failed() | CacheBroke() | Swept()
             ):
                 saved = before - after if isinstance(entry, ViewChange | Undone | Redone) else 0
                 turn.acts.append(
-                    Act(n=entry.n, kind=kind_of(entry), text=told(entry), saved_tokens=saved)
+                    Act(
+                        n=entry.n,
+                        kind=kind_of(entry),
+                        text=describe_entry(entry),
+                        saved_tokens=saved,
+                    )
                 )
+
+    def pay(self, answer: UniqueAnswer) -> None:
+        self.turns[-1].answers += 1
+        if answer.usage.total_tokens:
+            self._spend(answer)
+
+    def _spend(self, call: UniqueAnswer | Forked) -> None:
+        turn = self.turns[-1]
+        turn.spent = turn.spent + spent_on(call.model, call.usage, day_of(call.at))
 
     def _size(self) -> int:
         return self._follower.follow(self._view).size_tokens(self._view.total)
 
-    def _answer(self, turn: ExplainedTurn, entry: Replied) -> None:
-        turn.calls.update(block.name for block in entry.content if isinstance(block, ToolUse))
-        if entry.response_id not in self._paid:
-            turn.answers += 1
-        if entry.usage:
-            spent = spent_on(entry.model, entry.usage)
-            turn.spent = turn.spent + spent - self._paid.get(entry.response_id, Spent())
-            self._paid[entry.response_id] = spent
-        self._paid.setdefault(entry.response_id, Spent())
+
+def kind_of(entry: AnyEntry) -> str:
+    return type(entry).__name__.lower()
+
+
+def counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def describe_entry(entry: AnyEntry) -> str:
+    """Describe in one line what an entry did."""
+    match entry:
+        case Forked():
+            return _describe_fork(entry)
+        case Spawned() | Ended():
+            return _describe_agent(entry)
+        case Noted():
+            return _describe_notes(entry)
+        case Cleared(why=why) if why:
+            return why  # it says itself how many
+        case ViewChange():
+            said = _describe_change(entry)
+            return f"{said}: {entry.why}" if entry.why else said
+    return _describe_other(entry)
+
+
+def _describe_change(entry: ViewChange) -> str:
+    match entry:
+        case Spilled(tool_use_id=id, same_as=same) if same:
+            return f"the result of {id} is that of {same}"
+        case Spilled(tool_use_id=id, file=file):
+            return f"the result of {id} went to {file}"
+        case Cleared(ids=ids, how=how):
+            return f"{counted(len(ids), 'result')} cleared ({how})"
+        case Snipped(targets=targets):
+            return f"{counted(len(targets), 'message')} left the view"
+        case Collapsed(first=first, last=last):
+            return f"messages {first} to {last} are shown as one line"
+        case Compacted(first=first, last=last, by=by, trigger=trigger):
+            return f"messages {first} to {last} are shown as a summary (by {by}, {trigger})"
+        case Restored(compaction=n):
+            return f"context was restored after compaction {n}"
+        case Pinned(targets=targets, on=on):
+            return f"{counted(len(targets), 'message')} {'pinned' if on else 'unpinned'}"
+    return ""
+
+
+def _describe_other(entry: AnyEntry) -> str:
+    match entry:
+        case Swept(files=files, bytes=count, why=why):
+            return f"{counted(len(files), 'file')} of {count:,} bytes removed, {why}"
+        case Undone(target=n) | Redone(target=n):
+            return f"entry {n} was {kind_of(entry)}"
+        case Switched(model=model, reason=reason):
+            return f"{model} answers from here on" + (f" ({reason})" if reason else "")
+        case CacheBroke(detail=detail, lost_tokens=lost, usd=usd, expected=expected):
+            said = f"{lost:,} tokens were not read from the cache (${usd:.4f}): {detail}"
+            return f"{said} (expected: {expected})" if expected else said
+        case Failed(what=what, error=error):
+            return f"{what}: {' '.join(error.split())[:200]}"
+    return ""
+
+
+def _describe_agent(entry: Spawned | Ended) -> str:
+    if isinstance(entry, Ended):
+        by = ", by the user" if entry.by_user else ""
+        return f"the agent {entry.agent} {entry.state}{by}"
+    where = " in the background" if entry.is_background else ""
+    return f"the agent {entry.agent} ({entry.kind}) was started{where}: {entry.task}"
+
+
+def _describe_notes(entry: Noted) -> str:
+    return f"up to message {entry.cursor}, by {_NOTED_BY[entry.by]}: about {entry.tokens:,} tokens"
+
+
+def _describe_fork(entry: Forked) -> str:
+    usage, stop = entry.usage, entry.stop_reason
+    share = usage.cache_read_tokens / usage.prompt_tokens if usage.prompt_tokens else 0.0
+    text = f"{entry.source} asked the model beside the conversation: "
+    text += f"{usage.prompt_tokens:,} tokens, {share:.0%} from the cache"
+    return f"{text} ({stop})" if stop in ("aborted", "broken") else text

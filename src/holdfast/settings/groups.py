@@ -2,24 +2,28 @@
 
 from dataclasses import dataclass, field
 
-from holdfast.settings.agents import AgentsSettings
-from holdfast.settings.budget import BudgetSettings
-from holdfast.settings.cache import CacheSettings
-from holdfast.settings.clear import ClearSettings
-from holdfast.settings.collapse import CollapseSettings
-from holdfast.settings.compact import CompactSettings
-from holdfast.settings.dream import DreamSettings
-from holdfast.settings.gauge import GaugeSettings
-from holdfast.settings.history import HistorySettings
-from holdfast.settings.instructions import InstructionsSettings
-from holdfast.settings.log import LogSettings
-from holdfast.settings.loop import LoopSettings
-from holdfast.settings.memory import MemorySettings
-from holdfast.settings.model import ModelSettings
-from holdfast.settings.notes import NotesSettings
-from holdfast.settings.prompt import PromptSettings
-from holdfast.settings.spill import SpillSettings
-from holdfast.settings.window import WindowSettings
+from holdfast.settings.agent import (
+    AgentsSettings,
+    InstructionsSettings,
+    LoopSettings,
+    PromptSettings,
+)
+from holdfast.settings.log import HistorySettings, LogSettings
+from holdfast.settings.memory import DreamSettings, MemorySettings
+from holdfast.settings.model import (
+    BudgetSettings,
+    CacheSettings,
+    GaugeSettings,
+    ModelSettings,
+    WindowSettings,
+)
+from holdfast.settings.stages import (
+    ClearSettings,
+    CollapseSettings,
+    CompactSettings,
+    NotesSettings,
+    SpillSettings,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""The writer's lock: a file beside a log that one process holds, and that names it.
+"""The writer's lock: a file beside a log that one process holds, and that names the process.
 
-Taken without waiting: whoever comes second is told who was first. A process that dies lets go
-by dying. The file stays when the lock is released, since removing it would let two writers in.
+It is taken without waiting, and the system releases it when the process dies. The file stays
+when the lock is released, since removing it would let two writers in.
 """
 
 import os
@@ -16,7 +16,7 @@ from holdfast.errors import LogLocked
 
 
 def take_lock(path: Path) -> int:
-    """Take the lock of the log at `path` and give its descriptor; an `OSError` is the disk's."""
+    """Lock the log at `path` and return a descriptor; `LogLocked` names the process that has it."""
     descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     if not lock_descriptor(descriptor, blocking=False):
         holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
@@ -31,6 +31,5 @@ def take_lock(path: Path) -> int:
 
 
 def release_lock(descriptor: int) -> None:
-    """Let the lock go, and its file stay."""
     os.ftruncate(descriptor, 0)
     os.close(descriptor)

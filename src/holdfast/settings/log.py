@@ -1,4 +1,4 @@
-"""How sessions are kept."""
+"""The log: how sessions are kept, and how much of the past is shown at once."""
 
 from dataclasses import dataclass
 
@@ -14,4 +14,18 @@ class LogSettings:
     )
     body_limit_bytes: int = setting(
         1 << 20, "a result larger than this lies in a file beside the log", low=1_024
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySettings:
+    """How much of the past is shown at once."""
+
+    page_chars: int = setting(
+        20_000, "a page for the model: about 5,000 tokens, a fortieth of a 200K window", low=500
+    )
+    hits: int = setting(12, "records listed at once; the best come first", low=1, high=200)
+    snippet_chars: int = setting(200, "enough of a line to know it by", low=20, high=2_000)
+    index_limit_chars: int = setting(
+        8 << 20, "of a longer body only the beginning is searched by words", low=1_024
     )

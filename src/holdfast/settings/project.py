@@ -9,7 +9,7 @@ SLUG_CHARS = 180
 
 
 def project_root(directory: Path) -> Path:
-    """Find the git root above a directory; worktrees lead to the repository they belong to."""
+    """Return the git root above a directory; a worktree belongs to its main repository."""
     directory = directory.resolve()
     for place in (directory, *directory.parents):
         marker = place / ".git"
@@ -21,7 +21,6 @@ def project_root(directory: Path) -> Path:
 
 
 def _main_worktree(marker: Path) -> Path | None:
-    """Follow a worktree's `.git` file to the repository it belongs to."""
     try:
         text = marker.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -33,7 +32,7 @@ def _main_worktree(marker: Path) -> Path | None:
 
 
 def slug(path: Path) -> str:
-    """Turn a path into one name: readable, and with a hash, since `a-b` and `a/b` read alike."""
+    """Make a file name of a path: readable, with a hash because `a-b` and `a/b` read alike."""
     text = str(path)
     name = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:SLUG_CHARS]
     mark = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]

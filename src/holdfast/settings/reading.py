@@ -1,10 +1,4 @@
-"""Reading settings: from files and the environment, checked by their groups.
-
-Sources, later ones win: the defaults here, `settings.toml` in the home directory, the
-project's `.holdfast/settings.toml`, the environment (`HOLDFAST_GROUP_KEY`). A name or a
-value that is not allowed is an error that says where it stands and what is allowed.
-Budgets in tokens are for a 200K window and shrink with smaller ones; see `window`.
-"""
+"""Reading settings from files and the environment, and checking them."""
 
 import dataclasses
 import os
@@ -22,13 +16,12 @@ from holdfast.settings.project import project_root
 
 Value = bool | int | float | str
 
-
 ELSEWHERE = frozenset({"hooks", "permissions", "mcpServers"})
-"""Tables of the same files that others read: each has an owner that checks it."""
+"""Tables of the same files that other modules read and check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownSetting:
     """One setting as `holdfast config` prints it."""
 
     name: str
@@ -39,7 +32,7 @@ class Shown:
 
 
 def home() -> Path:
-    """Where Holdfast keeps its files: `HOLDFAST_HOME`, or a directory in the user's home."""
+    """Return where Holdfast keeps its files: `HOLDFAST_HOME`, or `.holdfast` in the user's home."""
     chosen = os.environ.get("HOLDFAST_HOME")
     try:
         return Path(chosen).expanduser() if chosen else Path.home() / ".holdfast"
@@ -48,16 +41,16 @@ def home() -> Path:
 
 
 def load_settings(project: Path | None = None) -> Settings:
-    """Read the settings that hold in a project's directory."""
+    """Read the settings that apply in a directory."""
     return _build({name: value for name, (value, _) in _sources(project).items()})
 
 
-def show_settings(project: Path | None = None) -> list[Shown]:
+def show_settings(project: Path | None = None) -> list[ShownSetting]:
     """List every setting with its value and where that comes from."""
     found = _sources(project)
     settings = _build({name: value for name, (value, _) in found.items()})
     return [
-        Shown(
+        ShownSetting(
             name=f"{group}.{spec.name}",
             value=getattr(getattr(settings, group), spec.name),
             default=spec.default,
@@ -78,7 +71,7 @@ class _Spec:
     form: str
     """For text: a regular expression it must match as a whole."""
     personal: bool
-    """Only the user may set it: a repository somebody cloned could do harm with it."""
+    """Only the user may set it: in a cloned repository it could do harm."""
 
 
 def _specs() -> Iterator[tuple[str, _Spec]]:
@@ -90,7 +83,7 @@ def _specs() -> Iterator[tuple[str, _Spec]]:
 
 
 def _sources(project: Path | None) -> dict[str, tuple[Value, str]]:
-    """Gather named values, each with where it was set last."""
+    """Gather the values that are set, each with where it was set last."""
     files = [home() / "settings.toml"]
     if project is not None:
         places = dict.fromkeys((project_root(project), project.resolve()))
@@ -106,7 +99,6 @@ def _sources(project: Path | None) -> dict[str, tuple[Value, str]]:
 
 
 def _check_projects(file: Path, values: Mapping[str, Value]) -> None:
-    """Refuse what a project may not decide for its user."""
     for group, spec in _specs():
         if spec.personal and f"{group}.{spec.name}" in values:
             raise ConfigError(

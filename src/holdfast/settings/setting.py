@@ -1,8 +1,4 @@
-"""One setting: its default, its reason, and what it may be.
-
-Groups of settings are frozen dataclasses whose fields are made here; reading and checking
-what users write is the package's business.
-"""
+"""One setting: its default, its reason, and what it may be; groups of them are dataclasses."""
 
 from dataclasses import field
 from typing import Any
@@ -17,6 +13,6 @@ def setting(
     form: str = "",
     personal: bool = False,
 ) -> Any:
-    """Make a field with what is known of it."""
+    """Make a dataclass field; `holdfast config` prints `why`, and `personal` keeps projects off it."""
     limits = {"low": low, "high": high, "form": form, "personal": personal}
     return field(default=default, metadata={"why": why, **limits})

@@ -13,6 +13,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.settings.files import private_directory
 from holdfast.tools.context import ToolContext
 from holdfast.tools.permissions.readonly import is_read_only_command
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
@@ -74,7 +75,7 @@ def _check(given: BashInput, tool_context: ToolContext) -> None:
     if not tool_context.directory.is_dir():
         gone, tool_context.directory = tool_context.directory, tool_context.root
         raise Refused(f"{gone} is gone. The working directory is {tool_context.root} again.")
-    tool_context.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_directory(tool_context.scratch)
 
 
 def _sent_back(given: BashInput, running: RunningCommand, tool_context: ToolContext) -> Outcome:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from io import BufferedWriter
 from pathlib import Path
 
+from holdfast.settings.files import private_directory
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureLimits:
@@ -94,7 +96,7 @@ class Capture:
         return f"everything is in {self.file}"
 
     def _open(self) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_directory(self.file.parent)
         self._sink = self.file.open("wb")
         self.file.chmod(0o600)
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.settings.atomic import replace_content
+from holdfast.settings.files import write_private
 from holdfast.tools.context import PlanMode, ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
@@ -64,10 +64,7 @@ def plan_file(tool_context: ToolContext) -> Path:
 
 
 def _write(file: Path, plan: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    before = file.stat() if file.exists() else None
-    replace_content(file, plan.rstrip().encode() + b"\n", before)
-    file.chmod(0o600)
+    write_private(file, plan.rstrip() + "\n")
 
 
 ENTER_PLAN: Tool = make_tool("EnterPlan", EnterPlanInput, enter_plan, kind="other")

@@ -10,7 +10,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.settings.atomic import Overtaken, replace_content
+from holdfast.settings.files import Overtaken, replace_content
 from holdfast.tools.context import ToolContext
 from holdfast.tools.files import SeenFile, stamp_of
 from holdfast.tools.protocol import Refused

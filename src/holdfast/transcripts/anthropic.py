@@ -1,20 +1,14 @@
-"""Messages API lists: what one would send to Anthropic, or keeps of what was sent.
+"""Messages API lists: a request, the bare list of messages, or one message per line.
 
-A file is a request (`messages` with `system`, `tools`, `model` and so on), the bare list of
-messages, or one message per line. Blocks are already in our shape, so everything in them
-survives; of a message's other fields the id, model, stop reason and usage do. Written is a
-request that can be sent as it is, as far as the view knows the model and the output limit.
+Blocks are already in our shape, so everything in them survives; of a message's other fields the
+id, model, stop reason and usage do. Written is a request that can be sent, as far as the view
+knows the model and the output limit.
 """
 
 from collections.abc import Iterable, Iterator
 
 from holdfast.log.entries import AnyEntry, Framed, Section, Switched
-from holdfast.messages import (
-    Json,
-    JsonObject,
-    Text,
-    message_to_wire,
-)
+from holdfast.messages import Json, JsonObject, Text, message_to_wire
 from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import content_of
 from holdfast.transcripts.provider import provider_of
@@ -29,38 +23,35 @@ _FRAME = frozenset({"system", "tools", "model", "max_tokens", "betas", "stream"}
 
 
 def sniff(first: bytes) -> bool:
-    """Say whether a file that begins like this is a list of Anthropic's messages."""
     return provider_of(first) == NAME
 
 
-def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
-    """Turn a message list into entries."""
-    request, messages = message_list(lines, scribe.account)
-    dialogue = Dialogue(scribe)
-    yield from _frame(request, scribe, dialogue)
+def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]:
+    request, messages = message_list(lines, writer.account)
+    dialogue = Dialogue(writer)
+    yield from _frame(request, writer, dialogue)
     for number, message in messages:
-        yield from _message(message, number, scribe.account, dialogue)
+        yield from _message(message, number, writer.account, dialogue)
 
 
 def write(view: View) -> Iterator[bytes]:
-    """Yield a request that shows what the model sees."""
     return document(_request(view), (message_to_wire(message) for message in view.messages()))
 
 
-def _frame(request: JsonObject, scribe: TranscriptWriter, dialogue: Dialogue) -> Iterator[AnyEntry]:
+def _frame(request: JsonObject, writer: TranscriptWriter, dialogue: Dialogue) -> Iterator[AnyEntry]:
     if not request:
         return
     betas = request.get("betas")
     yield dialogue.framed(
-        _sections(request.get("system"), scribe.account),
-        _tools(request.get("tools"), scribe.account),
+        _sections(request.get("system"), writer.account),
+        _tools(request.get("tools"), writer.account),
         options={key: value for key, value in request.items() if key not in _FRAME},
         betas=tuple(str(beta) for beta in betas) if isinstance(betas, list) else (),
         max_output_tokens=count(request.get("max_tokens")),
     )
     model = request.get("model")
     if isinstance(model, str) and model:
-        yield scribe.write(Switched(model=model))
+        yield writer.write(Switched(model=model))
 
 
 def _tools(raw: Json, account: ImportAccount) -> tuple[JsonObject, ...]:

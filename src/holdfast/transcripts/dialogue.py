@@ -1,10 +1,8 @@
-"""A dialogue as other formats tell it: who said what, which tool gave what.
+"""Makes entries that pair up of messages in the order of a file, however broken.
 
-Importers tell what they read, in the order of the file, however broken; entries come out
-that pair up. An answer that comes in pieces becomes one round; results go before what was
-said with them; a tool use id that is taken gets a new one, and its result follows it. What
-was mended is counted in the scribe's account, and what cannot be mended (a result nobody
-asked for) is still in the log.
+An answer in pieces becomes one round; results go before what was said with them; a tool use id
+that is taken gets a new one, and its result follows it. What was mended is counted in the account;
+what cannot be (a result without a tool use) is still in the log.
 """
 
 from collections import Counter
@@ -14,26 +12,18 @@ from typing import Unpack
 import msgspec
 
 from holdfast.log.entries import AnyEntry, Compacted, Framed, Ran, Section, SpokenContent
-from holdfast.messages import (
-    Block,
-    Content,
-    JsonObject,
-    Text,
-    ToolResult,
-    ToolUse,
-    is_blank,
-)
+from holdfast.messages import Block, Content, JsonObject, Text, ToolResult, ToolUse, is_blank
 from holdfast.messages.measure import measure_content
-from holdfast.messages.rules import taken_at_its_word
+from holdfast.messages.rules import typed_block
 from holdfast.transcripts.writer import OfAnswer, OfResult, TranscriptWriter
 
 
 class Dialogue:
-    """Tells a scribe what was said, keeping answers whole and results with their tool uses."""
+    """Passes messages to a writer, keeping answers whole and results with their tool uses."""
 
-    def __init__(self, scribe: TranscriptWriter) -> None:
-        self._scribe = scribe
-        self._repaired = scribe.account.repaired
+    def __init__(self, writer: TranscriptWriter) -> None:
+        self._writer = writer
+        self._repaired = writer.account.repaired
         self._answer = ""
         """The answer that goes on if another piece comes; empty once something came between."""
         self._last_answer = ""
@@ -57,7 +47,6 @@ class Dialogue:
         max_output_tokens: int = 0,
         at: float = 0.0,
     ) -> Framed:
-        """Write the frame that requests were made in."""
         texts = [section.text for section in sections]
         texts += [msgspec.json.encode(tool).decode() for tool in tools]
         frame = Framed(
@@ -68,14 +57,14 @@ class Dialogue:
             max_output_tokens=max_output_tokens,
             measure=measure_content([Text(text=text) for text in texts]),
         )
-        return self._scribe.write(frame, at)
+        return self._writer.write(frame, at)
 
     def said(
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
     ) -> Iterator[AnyEntry]:
-        """Write what came in on the user's side, the results in it first."""
+        """Write what came on the user's side, the results in it first."""
         rest = []
-        for block in map(taken_at_its_word, content):
+        for block in map(typed_block, content):
             if isinstance(block, ToolResult):
                 yield self._ran(block, at, origin)
             else:
@@ -83,18 +72,18 @@ class Dialogue:
         if self._is_empty(rest, is_all=len(rest) == len(content)):
             return
         self._answer = ""
-        self._first = self._first or self._scribe.last + 1
-        yield self._scribe.said(tuple(rest), at=at, origin=origin, hidden=hidden)
+        self._first = self._first or self._writer.last + 1
+        yield self._writer.said(tuple(rest), at=at, origin=origin, hidden=hidden)
 
     def replied(
         self, content: Content, *, answer: str = "", **more: Unpack[OfAnswer]
     ) -> Iterator[AnyEntry]:
-        """Write an answer; without a name it goes on with the last one if nothing came between."""
+        """Write an answer; without an id it continues the last one if nothing came between."""
         if more.get("usage") is None and self._is_empty(content):
             return
-        self._first = self._first or self._scribe.last + 1
+        self._first = self._first or self._writer.last + 1
         name = self._begin(answer)
-        yield self._scribe.replied(name, tuple(self._claimed(block) for block in content), **more)
+        yield self._writer.replied(name, tuple(self._claimed(block) for block in content), **more)
 
     def ran(
         self, tool_use_id: str, content: str | Iterable[Block], **more: Unpack[OfResult]
@@ -103,7 +92,7 @@ class Dialogue:
         ours = self._asker(tool_use_id)
         self._answered.add(ours)
         self._answer = ""
-        return self._scribe.ran(ours, content, **more)
+        return self._writer.ran(ours, content, **more)
 
     def compacted(
         self,
@@ -115,7 +104,7 @@ class Dialogue:
         origin: str = "",
     ) -> Iterator[AnyEntry]:
         """Write that all up to entry `last`, or up to here, is shown as a summary from now on."""
-        end = self._scribe.last if last is None else last
+        end = self._writer.last if last is None else last
         if not self._first or end < self._first:
             self._repaired["summary of nothing"] += 1
             yield from self.said(summary, at=at, origin=origin, hidden=True)
@@ -126,12 +115,12 @@ class Dialogue:
             last=end,
             summary=summary,
             by="import",
-            kept=(end + 1, self._scribe.last) if end < self._scribe.last else None,
+            kept=(end + 1, self._writer.last) if end < self._writer.last else None,
             before_tokens=before_tokens,
             measure=measure_content(summary),
             origin=origin,
         )
-        yield self._scribe.write(entry, at)
+        yield self._writer.write(entry, at)
 
     def waiting(self) -> list[str]:
         """List the file's ids of the last answer's tool uses that have no result."""
@@ -148,7 +137,7 @@ class Dialogue:
         )
 
     def _is_empty(self, content: Sequence[Block], *, is_all: bool = True) -> bool:
-        """Say whether nothing is left to write, and count it if there never was anything."""
+        """Return whether nothing is left to write; count it if there never was anything."""
         if not all(is_blank(block) for block in content):
             return False
         if is_all:
@@ -156,12 +145,12 @@ class Dialogue:
         return True
 
     def _begin(self, answer: str) -> str:
-        """Name the answer that a piece belongs to, apart from the one before unless it goes on."""
-        name = answer or self._answer or f"answer-{self._scribe.last + 1}"
+        """Return the id of the answer that a piece belongs to: a new one unless it continues the last."""
+        name = answer or self._answer or f"answer-{self._writer.last + 1}"
         if name == self._answer:
             return name
         if name == self._last_answer:
-            name = f"{name}-{self._scribe.last + 1}"
+            name = f"{name}-{self._writer.last + 1}"
         missing = len(self.waiting())
         if missing:
             self._repaired["missing result"] += missing
@@ -171,7 +160,7 @@ class Dialogue:
 
     def _claimed(self, block: Block) -> Block:
         """Give a tool use an id of its own."""
-        block = taken_at_its_word(block)
+        block = typed_block(block)
         if not isinstance(block, ToolUse):
             return block
         ours = block.id

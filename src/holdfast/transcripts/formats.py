@@ -1,9 +1,4 @@
-"""Which format a file is in, and how to read and write it.
-
-The one list of formats. A file is opened plain or gzipped, recognised by its beginning,
-and read as a stream of entries; what cannot be recognised gets one sentence that says what
-was looked for.
-"""
+"""The formats of transcripts: which one a file is in, and how to read and write it."""
 
 import gzip
 import importlib
@@ -18,6 +13,7 @@ from typing import IO, Protocol, cast
 
 from holdfast.errors import TranscriptError
 from holdfast.log.entries import AnyEntry
+from holdfast.log.log import open_to_read
 from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View
 
@@ -37,7 +33,7 @@ class Format(Protocol):
     NAME: str
 
     def sniff(self, first: bytes) -> bool: ...
-    def read(self, lines: Iterator[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]: ...
+    def read(self, lines: Iterator[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]: ...
     def write(self, view: View) -> Iterator[bytes]: ...
 
 
@@ -51,7 +47,7 @@ LOG = b'{"holdfast":'
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A foreign transcript being read: its format, its entries as they come, the account."""
+    """A transcript being read: its format, its entries as they come, the account."""
 
     format: str
     entries: Iterator[AnyEntry]
@@ -59,7 +55,6 @@ class Transcript:
 
 
 def named(name: str) -> Format:
-    """Find a format by its name."""
     if name not in FORMATS:
         raise TranscriptError(name, f"is not a format; there are {', '.join(FORMATS)}")
     module = importlib.import_module(f"holdfast.transcripts.{name.replace('-', '_')}")
@@ -79,37 +74,29 @@ def open_transcript(path: Path | str, progress: Progress | None = None) -> Itera
     with _opened(path) as raw, _unpacked(raw) as file:
         first = _peek(path, file)
         format = _recognise(path, first)
-        scribe = TranscriptWriter()
-        entries = _all(format, _lines(path, file, raw, progress), scribe, path)
-        yield Transcript(format.NAME, entries, scribe.account)
+        writer = TranscriptWriter()
+        entries = _all(format, _lines(path, file, raw, progress), writer, path)
+        yield Transcript(format.NAME, entries, writer.account)
 
 
 def read_lines(lines: Iterable[bytes], name: str) -> Iterator[AnyEntry]:
-    """Read the lines of a transcript whose format is known by name."""
     return named(name).read(iter(lines), TranscriptWriter())
 
 
 def printable(path: Path | str) -> str:
-    """Write a path, or what is said of one, as text: bytes that are no characters are replaced."""
+    """Return a path as text; bytes that are no characters are replaced."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
 def _all(
-    format: Format, lines: Iterator[bytes], scribe: TranscriptWriter, path: Path
+    format: Format, lines: Iterator[bytes], writer: TranscriptWriter, path: Path
 ) -> Iterator[AnyEntry]:
-    yield from format.read(lines, scribe)
-    yield scribe.imported(format.NAME, printable(path))
+    yield from format.read(lines, writer)
+    yield writer.imported(format.NAME, printable(path))
 
 
 def _opened(path: Path) -> IO[bytes]:
-    try:
-        file = path.open("rb")
-    except IsADirectoryError:
-        raise TranscriptError(path, "is a directory; name a transcript inside it") from None
-    except FileNotFoundError:
-        raise TranscriptError(path, "does not exist; check the path") from None
-    except PermissionError:
-        raise TranscriptError(path, "may not be read by you; check its permissions") from None
+    file = open_to_read(path, "transcript")
     if not file.seekable():
         file.close()
         raise TranscriptError(path, "is a stream, which cannot be read twice; save it to a file")
@@ -148,14 +135,14 @@ def _recognise(path: Path, first: bytes) -> Format:
         raise TranscriptError(path, "is a log of Holdfast's own: name it to a command, or load it")
     listed = ", ".join(FORMATS)
     raise TranscriptError(
-        path, f"is in no format known here; it should be one of: {listed}, or a log of Holdfast's"
+        path, f"unrecognised format; expected one of {listed}, or a log of Holdfast's"
     )
 
 
 def _lines(
     path: Path, file: IO[bytes], raw: IO[bytes], progress: Progress | None
 ) -> Iterator[bytes]:
-    """Yield lines, telling how far the file itself has been read."""
+    """Yield lines, reporting how far the file itself has been read."""
     try:
         for line in file:
             yield line

@@ -1,8 +1,7 @@
-"""How blocks lie in the records of other formats, for what those have a place for and what not.
+"""How blocks are written in the records of other formats.
 
-Fields a format does not know stay beside the ones it does, and those that would collide go
-under `extra`; a block it has no shape for is wrapped whole. Reading undoes both, so that
-whatever came in goes out again untouched. Pictures and files travel as data URLs.
+Fields a format does not know stay beside its own, or under `extra` where they would collide; a
+block it has no shape for is wrapped whole. Reading undoes both. Pictures and files are data URLs.
 """
 
 import re
@@ -30,7 +29,7 @@ _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
 def with_extra(fields: JsonObject, extra: JsonObject | None, known: frozenset[str]) -> JsonObject:
-    """Put a block's unknown fields beside the known ones, out of their way where names collide."""
+    """Put a block's unknown fields beside the known ones, under another name where they collide."""
     if not extra:
         return fields
     beside = {key: value for key, value in extra.items() if key not in known and key != EXTRA}
@@ -50,26 +49,26 @@ def extra_of(record: JsonObject, known: frozenset[str]) -> JsonObject | None:
 
 
 def wrap(block: Block) -> JsonObject:
-    """Hold a block that the format has no shape for."""
+    """Wrap a block that the format has no shape for."""
     return {"type": WRAPPED, "raw": block_to_wire(block)}
 
 
 def unwrap(part: Json) -> Block:
-    """Take a part that is a wrapped block, or of a type nobody here knows."""
+    """Return the block of a part that wraps one, or that is of an unknown type."""
     if isinstance(part, dict) and part.get("type") == WRAPPED and "raw" in part:
         part = part["raw"]
     return block_from_wire(part)
 
 
 def content_of(raw: Json, block_of: Callable[[Json], Block] = block_from_wire) -> Content:
-    """Make content of a string, a list of parts, one part or nothing, each part read by `block_of`."""
+    """Return content for a string, a list of parts, one part or nothing."""
     if raw is None:
         return ()
     return tuple(block_of(part) for part in (raw if isinstance(raw, list) else [raw]))
 
 
 def data_url(source: JsonObject) -> str | None:
-    """Write a picture's or a file's source as a URL, if one says all there is to it."""
+    """Return a picture's or a file's source as a URL, if one says all there is to it."""
     match source:
         case {"type": "base64", "media_type": str(kind), "data": str(data)} if len(source) == 3:
             url = f"data:{kind};base64,{data}"
@@ -80,7 +79,6 @@ def data_url(source: JsonObject) -> str | None:
 
 
 def source_of(url: str) -> JsonObject:
-    """Read the source of a picture or a file from its URL."""
     data = _DATA_URL.fullmatch(url)
     if data is None:
         return {"type": "url", "url": url}
@@ -88,7 +86,7 @@ def source_of(url: str) -> JsonObject:
 
 
 def arguments_of(text: str, account: ImportAccount) -> JsonObject:
-    """Read the arguments of a call, which come as text; text that is no object is kept as it is."""
+    """Parse the arguments of a call; text that is no object is kept as it is."""
     value = decoded((text or "{}").encode(), account)
     if isinstance(value, dict):
         return value

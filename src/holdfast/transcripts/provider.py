@@ -1,8 +1,9 @@
 """Whose message list a file holds, told from its beginning.
 
-Both providers' lists look alike until a tool is called. The beginning, cut anywhere, is
-walked token by token for keys and their depth; a key deep inside a tool's input says
-nothing. A request may be cut before its messages begin: prompts and tools are long. A list without any mark is taken for Anthropic's, which reads it the same way.
+Both providers' lists look alike until a tool is called. The beginning, cut anywhere, is scanned for
+keys and their depth; a key deep inside a tool's input says nothing. A request may be cut before its
+messages begin: prompts and tools are long. A list without any mark is read as Anthropic's, which
+reads it the same way.
 """
 
 import re
@@ -34,7 +35,7 @@ class _Field(NamedTuple):
 
 
 def provider_of(first: bytes) -> Provider | None:
-    """Name the provider whose messages these are, or none if they are no messages."""
+    """Return the provider whose messages these are, or None if they are no messages."""
     text = first.lstrip(_OPENING)
     fields = list(_fields(text))
     depth = _message_depth(text[:1], fields)
@@ -72,7 +73,7 @@ def _fields(text: bytes) -> Iterator[_Field]:
 
 
 def _message_depth(opening: bytes, fields: list[_Field]) -> int | None:
-    """Find how deep messages lie: on lines of their own, in a list, or in a request."""
+    """Return how deep messages lie: on lines of their own, in a list, or in a request."""
     depths = {field.depth for field in fields if field.key == b"role" and field.value in _ROLES}
     top = {field.key for field in fields if field.depth == 1}
     if opening == b"[":
@@ -87,7 +88,7 @@ def _message_depth(opening: bytes, fields: list[_Field]) -> int | None:
 
 
 def _is_openai(field: _Field, depth: int) -> bool:
-    """Say whether only OpenAI's format has this."""
+    """Return whether only OpenAI's format has this."""
     if depth == 3 and field == (3, b"type", b"function"):
         return True
     is_role = field.key == b"role" and field.value in _OPENAI_ROLES
@@ -95,14 +96,14 @@ def _is_openai(field: _Field, depth: int) -> bool:
 
 
 def _hints_openai(field: _Field, depth: int) -> bool:
-    """Say whether OpenAI's format has this, and the other seldom."""
+    """Return whether OpenAI's format has this, and the other seldom does."""
     if field.depth == depth:
         return field.key == b"role" and field.value == b"system"
     return field.depth == depth + 2 and field.key == b"type" and field.value in _OPENAI_PARTS
 
 
 def _is_anthropic(field: _Field, depth: int) -> bool:
-    """Say whether only Anthropic's format has this."""
+    """Return whether only Anthropic's format has this."""
     if field.depth == depth + 2 and field.key == b"type":
         return field.value in _ANTHROPIC_PARTS
     return field.key == b"input_schema" or (depth == 3 and field[:2] == (1, b"system"))

@@ -1,10 +1,7 @@
-"""Records of JSON, one per line or all in one document, read so that none goes missing unseen.
+"""JSON records, one per line or all in one document.
 
-Lines come in; numbered objects go out, and what could not be read is written to the account
-with its place and the reason; a character cut in half costs no more than itself. A list of
-messages may be a document (a list, or a request with `messages` in it) or one message per
-line; both read alike. Numbers are lines, or places in the list where there is only one
-document. What a record means is its format's business.
+What cannot be read is in the account with its line and the reason; half a character costs no more
+than itself. Numbers are lines, or places in the list where there is only one document.
 """
 
 import re
@@ -21,8 +18,8 @@ from holdfast.transcripts.writer import ImportAccount
 Numbered = Iterator[tuple[int, JsonObject]]
 
 MOST_LEVELS = 200
-"""JSON nested deeper than this is left out: whoever walks it later would overflow the stack.
-Records that people have go ten levels deep."""
+"""JSON nested deeper than this is left out: walking it would overflow the stack. Real records go
+ten levels deep."""
 
 LAST_MOMENT = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 """The last moment that can be written as a date."""
@@ -43,8 +40,6 @@ _ESCAPE = re.compile(
 
 
 class UnreadableRecord(NamedTuple):
-    """Why a piece of a file is not what it should be."""
-
     reason: str
 
 
@@ -58,7 +53,7 @@ class MessageList(NamedTuple):
 def decoded(
     text: bytes | bytearray, account: ImportAccount | None = None
 ) -> Json | UnreadableRecord:
-    """Decode JSON, or say what is wrong with it; halves of characters are mended and counted."""
+    """Decode JSON; half characters are mended and counted."""
     value = _parsed(text)
     if isinstance(value, UnreadableRecord) and (whole := _whole_characters(text)) != text:
         value = _parsed(whole)
@@ -68,7 +63,6 @@ def decoded(
 
 
 def first_record(text: bytes) -> Json | UnreadableRecord:
-    """Decode the first line that is not blank."""
     lines = spoken_lines(text.split(b"\n"))
     return next((decoded(line) for _, line in lines), UnreadableRecord("there is no line"))
 
@@ -87,14 +81,13 @@ def spoken_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def objects(lines: Iterable[tuple[int, bytes | bytearray]], account: ImportAccount) -> Numbered:
-    """Yield the object on each numbered line."""
     for number, text in lines:
         account.records += 1
         yield from checked(number, decoded(text, account), account)
 
 
 def checked(number: int, value: Json | UnreadableRecord, account: ImportAccount) -> Numbered:
-    """Yield a value that is an object; write any other to the account."""
+    """Yield a value that is an object; report any other."""
     if isinstance(value, dict):
         yield number, value
     elif isinstance(value, UnreadableRecord):
@@ -138,24 +131,23 @@ def seconds(timestamp: Json) -> float:
 
 
 def count(value: Json) -> int:
-    """Read a number of something; what is none counts as nothing."""
+    """Read a number of something; anything else counts as 0."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return value if is_whole and 0 <= value <= LARGEST_COUNT else 0
 
 
 def possible(at: float) -> float:
-    """Give a moment that can be written as a date: this one, or none."""
+    """Return a time that can be written as a date, else 0."""
     return at if 0 <= at <= LAST_MOMENT else 0.0
 
 
 def timestamp(at: float) -> str:
-    """Write seconds since the epoch as the text that transcripts use."""
+    """Format seconds since the epoch as transcripts do."""
     text = datetime.fromtimestamp(possible(at), UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
 
 def line(record: JsonObject) -> bytes:
-    """Write a record as one line."""
     return msgspec.json.encode(record) + b"\n"
 
 
@@ -197,7 +189,7 @@ def _is_deep(value: Json) -> bool:
 
 
 def _whole_characters(text: bytes | bytearray) -> bytes:
-    """Replace what is only half a character, written as bytes or as an escape."""
+    """Replace half characters, written as bytes or as an escape."""
     return _ESCAPE.sub(
         lambda escape: _HALF if escape[1] else escape[0], text.decode("utf-8", "replace")
     ).encode()
@@ -227,7 +219,7 @@ def _members(values: list[Json], account: ImportAccount) -> Numbered:
 
 
 def _joined(first: tuple[int, bytes], rest: Iterator[bytes], account: ImportAccount) -> MessageList:
-    """Take the lines for one document; failing that, for records of which the first is broken."""
+    """Read the lines as one document; failing that, as records of which the first is broken."""
     number, text = first
     whole = bytearray(text.rstrip(b"\n"))
     for text in rest:  # one buffer, so that a large document is not held twice

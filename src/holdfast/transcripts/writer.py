@@ -1,8 +1,7 @@
-"""The scribe: what every importer writes with.
+"""What every importer writes entries with: numbered, dated and measured.
 
-An importer walks a foreign transcript and tells the scribe what it finds; the scribe makes
-entries of it, numbered, dated and measured, and keeps the account of what was skipped,
-malformed or mended. Entries leave one by one, so that a file of any size can be imported.
+It also keeps the account of what was skipped, malformed or mended. Entries are yielded one by one,
+so that a file of any size can be imported.
 """
 
 from collections import Counter
@@ -13,14 +12,7 @@ from typing import TypedDict, TypeVar, Unpack
 import msgspec
 
 from holdfast.log.entries import AnyEntry, Imported, Ran, Replied, Said
-from holdfast.messages import (
-    Block,
-    Content,
-    Json,
-    JsonObject,
-    Usage,
-    usage_from_wire,
-)
+from holdfast.messages import Block, Content, Json, JsonObject, Usage, usage_from_wire
 from holdfast.messages.measure import measure_content
 from holdfast.view.block_roles import answerable, speakable
 
@@ -29,7 +21,7 @@ _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
 
 @dataclass(slots=True)
 class ImportAccount:
-    """What an import met that has no place in a view, and what it mended."""
+    """What an import found that has no place in a view, and what it mended."""
 
     records: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
@@ -37,7 +29,7 @@ class ImportAccount:
     repaired: Counter[str] = field(default_factory=Counter)
 
     def usage(self, raw: Json) -> Usage | None:
-        """Read what an answer cost; a report that cannot be read is counted, not kept."""
+        """Read what an answer used; a report that cannot be read is counted, not kept."""
         if not isinstance(raw, dict):
             return None
         try:
@@ -49,7 +41,7 @@ class ImportAccount:
 
 
 class OfAnswer(TypedDict, total=False):
-    """What else a transcript may tell of an answer."""
+    """What else a transcript may know of an answer."""
 
     at: float
     model: str
@@ -59,7 +51,7 @@ class OfAnswer(TypedDict, total=False):
 
 
 class OfResult(TypedDict, total=False):
-    """What else a transcript may tell of a tool's result."""
+    """What else a transcript may know of a tool's result."""
 
     at: float
     is_error: bool
@@ -80,20 +72,18 @@ class TranscriptWriter:
         return self._n
 
     def write(self, entry: _AnyEntry, at: float = 0.0) -> _AnyEntry:
-        """Number an entry and date it."""
+        """Number and date an entry."""
         self._n += 1
         return msgspec.structs.replace(entry, n=self._n, at=at or entry.at)
 
     def said(
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
     ) -> Said:
-        """Write what came in on the user's side."""
         kept = speakable(content)
         entry = Said(content=kept, hidden=hidden, origin=origin, measure=measure_content(kept))
         return self.write(entry, at)
 
     def replied(self, response_id: str, content: Content, **more: Unpack[OfAnswer]) -> Replied:
-        """Write an answer of the model, or a piece of one."""
         kept = answerable(content)
         entry = Replied(
             response_id=response_id, content=kept, measure=measure_content(kept), **more
@@ -103,7 +93,6 @@ class TranscriptWriter:
     def ran(
         self, tool_use_id: str, content: str | Iterable[Block], **more: Unpack[OfResult]
     ) -> Ran:
-        """Write a tool's result."""
         kept = content if isinstance(content, str) else speakable(content)
         entry = Ran(tool_use_id=tool_use_id, content=kept, measure=measure_content(kept), **more)
         return self.write(entry)

@@ -1,13 +1,5 @@
 """What the model sees: a fold over the log, and how large it is."""
 
-from holdfast.view.view import (
-    View,
-    fold,
-    folding,
-)
+from holdfast.view.view import View, fold, folding
 
-__all__ = [
-    "View",
-    "fold",
-    "folding",
-]
+__all__ = ["View", "fold", "folding"]

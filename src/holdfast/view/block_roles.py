@@ -1,8 +1,6 @@
-"""What may stand on which side of a conversation: the user's, and the model's.
+"""Which blocks may stand on the user's side of a conversation, and which on the model's.
 
-Blocks come in from a caller, a provider or a transcript; content that an entry can hold and an
-API accepts goes out. What would be refused where it stands is written out as text, so that it is
-neither lost nor sent in vain.
+A block that an API would refuse where it stands is written as text, so that it is not lost.
 """
 
 from collections.abc import Iterable
@@ -22,28 +20,28 @@ from holdfast.messages import (
     ToolUse,
     block_to_wire,
 )
-from holdfast.messages.rules import is_malformed, taken_at_its_word
+from holdfast.messages.rules import is_malformed, typed_block
 
 
 def speakable(content: Iterable[Block]) -> SpokenContent:
-    """Make content for the user's side; what an API would refuse there is written out as text."""
+    """Return content for the user's side; what an API would refuse there becomes text."""
     return tuple(map(_speakable, content))
 
 
 def answerable(content: Iterable[Block]) -> AnswerContent:
-    """Make content for the model's side; what an API would refuse there is written out as text."""
+    """Return content for the model's side; what an API would refuse there becomes text."""
     return tuple(map(_answerable, content))
 
 
 def _speakable(block: Block) -> Text | Image | Document | Opaque:
-    meant = taken_at_its_word(block)
+    meant = typed_block(block)
     if isinstance(meant, Text | Image | Document | Opaque) and not is_malformed(meant):
         return meant
     return _written_out(meant)
 
 
 def _answerable(block: Block) -> Text | Thinking | RedactedThinking | ToolUse | Opaque:
-    meant = taken_at_its_word(block)
+    meant = typed_block(block)
     if isinstance(meant, Image | Document):
         return Opaque(raw=block_to_wire(meant))
     if isinstance(meant, ToolResult) or is_malformed(meant):

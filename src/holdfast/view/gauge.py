@@ -1,8 +1,6 @@
-"""The gauge of a view: its size by the last usage it holds, and what its answers teach.
+"""The gauge of a view, kept up to date, and what answers teach it.
 
-A `Follower` goes along with a view and learns from every answer that carries usage; `replay`
-does so over a history. What was learnt is kept per model under the home directory, so that
-the next session starts with it.
+What was learnt is kept per model under the home directory, so that the next session starts with it.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,6 +12,7 @@ import msgspec
 from holdfast.log.entries import AnyEntry, Replied
 from holdfast.messages.measure import NOTHING
 from holdfast.settings import home
+from holdfast.settings.files import write_private
 from holdfast.settings.project import slug
 from holdfast.view import View, folding
 from holdfast.view.items import Round
@@ -24,7 +23,7 @@ LESSONS = 1_000
 
 
 class Follower:
-    """A gauge that goes along with a living view: ask it after each change."""
+    """A gauge that is kept up to date with a view; call `follow` after each change."""
 
     def __init__(
         self, recall: Callable[[str], Calibration] = Calibration.fresh, *, learns: bool = True
@@ -34,26 +33,25 @@ class Follower:
         self._learns = learns
         self.calibrations: dict[str, Calibration] = {}
         """What was learnt here, by model."""
-        self._anchor: ReportedSize | None = None
+        self._reported: ReportedSize | None = None
         self._before: Gauge | None = None
         """The gauge before the last answer: while that comes in pieces, each is judged anew."""
         self._gauge: Gauge | None = None
 
     def follow(self, view: View) -> Gauge:
-        """Learn from the view's last answer and give the gauge."""
+        """Learn from the view's last answer and return the gauge."""
         reported = view.reported
         if reported is None:
             return self._gauge or Gauge(calibration=self._calibration(view.model))
-        if reported is not self._anchor or self._gauge is None:
-            if self._anchor is None or reported.n != self._anchor.n:
+        if reported is not self._reported or self._gauge is None:
+            if self._reported is None or reported.n != self._reported.n:
                 self._before = self._gauge
-            self._anchor = reported
+            self._reported = reported
             self._gauge = self._answered(self._before, reported, view)
             self.calibrations[reported.model] = self._gauge.calibration
         return self._gauge
 
     def _answered(self, gauge: Gauge | None, reported: ReportedSize, view: View) -> Gauge:
-        """Tell the gauge what an answer reported."""
         if gauge is None:
             gauge = Gauge(calibration=self._calibration(reported.model))
         elif gauge.calibration.model != reported.model:
@@ -74,7 +72,7 @@ class Follower:
 
 
 def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tuple[View, Gauge]:
-    """Fold a history and learn from its answers on the way, the last ones of a long one."""
+    """Fold a history and learn from its answers on the way; from the last `LESSONS` of a long one."""
     history, follower = list(entries), follower or Follower()
     answers = [entry.n for entry in history if isinstance(entry, Replied)]
     first = answers[-LESSONS] if len(answers) > LESSONS else 0
@@ -86,7 +84,7 @@ def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tup
 
 
 def load_calibration(model: str) -> Calibration:
-    """Read what was learnt about a model; anything unreadable or outdated counts as nothing."""
+    """Load what was learnt about a model; unreadable or outdated files count as nothing."""
     try:
         found = msgspec.json.decode(_place(model).read_bytes(), type=Calibration)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
@@ -95,12 +93,7 @@ def load_calibration(model: str) -> Calibration:
 
 
 def save_calibration(calibration: Calibration) -> None:
-    """Keep what was learnt, whole or not at all."""
-    place = _place(calibration.model)
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    partial = place.with_suffix(".partial")
-    partial.write_bytes(msgspec.json.encode(calibration))
-    partial.replace(place)
+    write_private(_place(calibration.model), msgspec.json.encode(calibration), is_synced=False)
 
 
 def _place(model: str) -> Path:

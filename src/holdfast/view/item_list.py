@@ -1,9 +1,7 @@
-"""A row of items: in order, with its running measure, rendered only where it changed.
+"""An item list: items in order, with a running measure, rendered only where they changed.
 
-The view decides what an entry does; the row does it. Items stand by their `order`, the
-number of the first entry each stands for, so a place is found by bisection; the row also
-knows by which item an entry and a tool use are shown. Every change costs time in what it
-touches.
+The view decides what an entry does; the list does it. An item has the `order` of the first entry
+it stands for, so it is found by bisection. The cost of a change depends on what it touches.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,7 +14,7 @@ from holdfast.view.items import Item, Result, Round, join, stand_ins
 
 
 class ItemList:
-    """Items in order. `put` and `splice` keep the measure and the rendered messages true."""
+    """Items in order; `put` and `splice` keep the measure and the rendered messages up to date."""
 
     def __init__(self) -> None:
         self.items: list[Item] = []
@@ -31,60 +29,58 @@ class ItemList:
         """For each rendered item: how many messages stood before it, and how long the last was."""
 
     def item_of(self, n: int) -> Item | None:
-        """Find the item that shows entry `n`, unless it left the row."""
+        """Find the item that shows entry `n`, unless it was removed."""
         i = self.index_of(n)
         return self.items[i] if i is not None else None
 
     def round_of(self, tool_use_id: str) -> Round | None:
-        """Find the round that called this tool use, unless it left the row."""
+        """Find the round that called this tool use, unless it was removed."""
         item = self.item_of(self.uses.get(tool_use_id, 0))
         return item if isinstance(item, Round) else None
 
     def index(self, order: int) -> int | None:
-        """Find where the item of this order stands."""
+        """Find the item of this order."""
         i = bisect_left(self._orders, order)
         return i if i < len(self._orders) and self._orders[i] == order else None
 
     def index_of(self, n: int) -> int | None:
-        """Find where entry `n` is shown; what took over its place does not show it."""
+        """Find the item that shows entry `n`; a summary in its place does not."""
         home = self.home.get(n, n)
         i = self.index(home)
         return i if i is not None and self.items[i].id in (n, home) else None
 
     def span(self, first: int, last: int) -> tuple[int, int]:
-        """Find the positions of all items from one entry to another, as a half-open range."""
+        """Return the positions of all items from one entry to another, as a half-open range."""
         return bisect_left(self._orders, self._order(first)), bisect_right(
             self._orders, self._order(last)
         )
 
     def append(self, item: Item) -> None:
-        """Add an item behind all others."""
         self.items.append(item)
         self._orders.append(item.order)
         self.measure = self.measure + item.measure
 
     def put(self, i: int, item: Item) -> None:
-        """Replace one item by its successor."""
         self.measure = self.measure - self.items[i].measure + item.measure
         self.items[i] = item
         self._forget(i)
 
     def replace(self, item: Item) -> int:
-        """Put an item in the place of the one with its order; say where that is."""
+        """Put an item in the place of the one with its order, and return its index."""
         i = self.index(item.order)
         assert i is not None, "only what is in the row can be replaced"
         self.put(i, item)
         return i
 
     def change_result(self, tool_use_id: str, change: Callable[[Result], Result]) -> int | None:
-        """Change one tool's result; say where its round is, if there is such a result."""
+        """Change one tool's result; return the index of its round, if there is such a result."""
         owner = self.round_of(tool_use_id)
         if owner is None or owner.result_of(tool_use_id) is None:
             return None
         return self.replace(owner.with_changed(tool_use_id, change))
 
     def clear(self, entry: Cleared) -> int | None:
-        """Put texts in place of results; say where the first that has one stands."""
+        """Put texts in place of results; return the index of the first round with one."""
         shown = stand_ins(entry)
         orders = sorted({self.uses[id] for id in shown if id in self.uses})
         touched = [i for i in map(self.index, orders) if i is not None]
@@ -104,14 +100,13 @@ class ItemList:
         return isinstance(item, Round) and any(r.tool_use_id in ids for r in item.results)
 
     def splice(self, lo: int, hi: int, items: Sequence[Item]) -> None:
-        """Replace a range of items by others."""
         self.measure = self.measure - _sum(self.items[lo:hi]) + _sum(items)
         self.items[lo:hi] = items
         self._orders[lo:hi] = [item.order for item in items]
         self._forget(lo)
 
     def messages(self) -> list[Message]:
-        """Render what was not rendered yet, and give all of it."""
+        """Return all messages, rendering only what was not rendered yet."""
         messages = self._messages
         for item in self.items[len(self._before) :]:
             self._before.append((len(messages), len(messages[-1].content) if messages else 0))
@@ -120,17 +115,17 @@ class ItemList:
         return list(messages)
 
     def message_from(self, order: int) -> int:
-        """Say in which message the first item that stands at this order or after it ends."""
+        """Return the index of the message in which the first item at or after this order ends."""
         i = bisect_left(self._orders, order) + 1
         return (self._before[i][0] if i < len(self._before) else len(self._messages)) - 1
 
     def _order(self, n: int) -> int:
-        """Say where an entry stands: with the item that shows it, else by its own number."""
+        """An entry stands with the item that shows it, else by its own number."""
         item = self.item_of(n)
         return item.order if item else n
 
     def _forget(self, i: int) -> None:
-        """Take back the rendering from item `i` on, unmerging what it was merged into."""
+        """Drop the rendering from item `i` on, unmerging what it was merged into."""
         if i >= len(self._before):
             return
         count, blocks = self._before[i]

@@ -1,10 +1,9 @@
-"""What a view is made of: things spoken on the user's side, and rounds.
+"""What a view is made of: messages on the user's side, and rounds.
 
-A round is one answer of the model with the results of the tools it called, held together,
-so that no cut between items can part a tool use from its result. Each item renders to
-fragments of messages in two projections: `sent` (what goes into the request) and `seen`
-(what the model reads of it; they differ only where the provider removes something itself).
-Items are frozen; a change makes a new one.
+A round is one answer of the model with the results of the tools it called, so that no cut between
+items can separate a tool use from its result. Each item renders to fragments of messages in two
+projections: `sent` (what is in the request) and `seen` (what the model reads of it; they differ
+only where the provider removes something itself). Items are frozen; a change makes a new one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,11 +56,10 @@ class Spoken(Struct, frozen=True, kw_only=True, gc=False):
     measure: Measure = NOTHING
 
     def is_asked(self) -> bool:
-        """Say whether the user said this and may wait for an answer."""
+        """Return whether the user said this and may expect an answer."""
         return self.kind == "said" and not self.hidden
 
     def fragments(self, projection: Projection) -> Iterator[Message]:
-        """Yield the user's message, without its blank blocks."""
         content = tuple(block for block in self.content if not is_blank(block))
         if content:
             yield Message("user", content)
@@ -78,7 +76,7 @@ class StandIn(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def stand_ins(entry: Cleared) -> dict[str, StandIn]:
-    """Give what is shown instead of each result that was cleared, by its tool use."""
+    """Return what is shown instead of each cleared result, by tool use."""
     measures = entry.measures or (NOTHING,) * len(entry.ids)
     return {
         id: StandIn(text=text, how=entry.how, measure=measure)
@@ -87,7 +85,7 @@ def stand_ins(entry: Cleared) -> dict[str, StandIn]:
 
 
 class Result(Struct, frozen=True, kw_only=True, gc=False):
-    """A tool's result with whatever was decided about it since."""
+    """A tool's result with what was decided about it since."""
 
     id: int
     tool_use_id: str
@@ -100,7 +98,6 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
 
     @classmethod
     def of(cls, entry: Ran) -> "Result":
-        """Take a result as it came."""
         return cls(
             id=entry.n,
             tool_use_id=entry.tool_use_id,
@@ -111,17 +108,16 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         )
 
     def spill(self, shown: StandIn) -> "Result":
-        """Show something instead, the whole being on disk."""
         return structs.replace(self, spilled=shown)
 
     def clear(self, shown: StandIn) -> "Result":
-        """Empty it; what we no longer send does not come back because a provider removes it too."""
+        """Clear the result; one that is no longer sent stays so if the provider clears it too."""
         if self.cleared and self.cleared.how == "rewritten" and shown.how != "rewritten":
             return self
         return structs.replace(self, cleared=shown)
 
     def stand_in(self, projection: Projection) -> StandIn | None:
-        """Choose what is shown instead of the content, if anything is."""
+        """Return what is shown instead of the content, if anything is."""
         cleared = self.cleared
         if cleared is not None and (projection == "seen" or cleared.how == "rewritten"):
             return cleared
@@ -132,12 +128,12 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         instead = self.stand_in(projection)
         return ToolResult(
             tool_use_id=self.tool_use_id,
-            content=self._told(instead) if instead else _visible(self.content, tool),
+            content=self._in_place(instead) if instead else _visible(self.content, tool),
             is_error=self.is_error,
             extra=self.extra,
         )
 
-    def _told(self, instead: StandIn) -> ResultContent:
+    def _in_place(self, instead: StandIn) -> ResultContent:
         """Put a text in the content's place; spilling takes only text away, pictures stay."""
         text = instead.text if instead.text.strip() else CLEARED_RESULT
         stays = wordless(self.content) if instead.how == "spilled" else ()
@@ -145,13 +141,12 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def seen_measure(self) -> Measure:
-        """What of this result weighs on the window."""
         instead = self.stand_in("seen")
         return instead.measure if instead else self.measure
 
 
 class Round(Struct, frozen=True, kw_only=True, gc=False):
-    """One answer of the model and the results of its tools, which no cut can part."""
+    """One answer of the model and the results of its tools, which no cut can separate."""
 
     id: int
     order: int
@@ -170,22 +165,20 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def measure(self) -> Measure:
-        """What the answer and its results weigh together."""
         return self.answer_measure + self.results_measure
 
     def hides_thinking(self, projection: Projection) -> bool:
-        """Say whether its thinking is left out of this projection."""
+        """Return whether its thinking is left out of this projection."""
         return self.drops_thinking or (projection == "seen" and self.is_past)
 
     def without_thinking(self) -> "Round":
-        """Weigh the answer as if it had no thinking."""
+        """Measure the answer as if it had no thinking."""
         spoken = tuple(block for block in self.content if not is_thought(block))
         if len(spoken) == len(self.content):
             return self
         return structs.replace(self, answer_measure=measure_content(spoken))
 
     def with_result(self, result: Result) -> "Round":
-        """Answer one of its tool uses."""
         return structs.replace(
             self,
             results=(*self.results, result),
@@ -193,12 +186,10 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         )
 
     def with_changed(self, tool_use_id: str, change: Callable[[Result], Result]) -> "Round":
-        """Change one of its results."""
         results = tuple(change(r) if r.tool_use_id == tool_use_id else r for r in self.results)
         return structs.replace(self, results=results, results_measure=_weigh(results))
 
     def with_cleared(self, shown: Mapping[str, StandIn]) -> "Round":
-        """Empty those of its results that have something to be shown instead."""
         results = tuple(
             result.clear(shown[result.tool_use_id]) if result.tool_use_id in shown else result
             for result in self.results
@@ -206,7 +197,6 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return structs.replace(self, results=results, results_measure=_weigh(results))
 
     def tool_uses(self) -> list[ToolUse]:
-        """List the tools this answer called, in order."""
         return [block for block in self.content if isinstance(block, ToolUse)]
 
     def missing(self) -> list[ToolUse]:
@@ -215,7 +205,6 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return [use for use in self.tool_uses() if use.id not in have]
 
     def result_of(self, tool_use_id: str) -> Result | None:
-        """Find the result of one of its tool uses."""
         return next((r for r in self.results if r.tool_use_id == tool_use_id), None)
 
     def fragments(self, projection: Projection) -> Iterator[Message]:
@@ -239,7 +228,7 @@ Item: TypeAlias = Spoken | Round
 
 
 def late(entry: Ran) -> Spoken:
-    """Tell a result whose place was sent already without it."""
+    """Make a message of a result that came after its place was sent without it."""
     lead = Text(text=f"A result came late for tool use {entry.tool_use_id}:")
     body = (Text(text=entry.content),) if isinstance(entry.content, str) else entry.content
     return Spoken(
@@ -252,16 +241,15 @@ def late(entry: Ran) -> Spoken:
     )
 
 
-def shortened(told: Spoken, text: str, measure: Measure) -> Spoken:
-    """Put a text in the place of a late result's own."""
-    lead, *body = told.content
+def shortened(late_result: Spoken, text: str, measure: Measure) -> Spoken:
+    lead, *body = late_result.content
     stays = tuple(block for block in body if not isinstance(block, Text))
     shown = Text(text=text if text.strip() else CLEARED_RESULT)
-    return structs.replace(told, content=(lead, shown, *stays), measure=measure)
+    return structs.replace(late_result, content=(lead, shown, *stays), measure=measure)
 
 
 def wordless(content: ResultContent) -> tuple[Image | Document | Opaque, ...]:
-    """Give the blocks of a result that are no text."""
+    """Return the blocks of a result that are no text."""
     if isinstance(content, str):
         return ()
     return tuple(block for block in content if not isinstance(block, Text))
@@ -296,7 +284,7 @@ OPENING = "(The earlier part of this conversation is not available.)"
 
 
 def join(messages: list[Message], fragment: Message) -> None:
-    """Add a fragment to a list of messages, merging it with the last if both are of one role."""
+    """Add a fragment to messages, merging it with the last one if the role is the same."""
     if not messages:
         if fragment.role == "assistant":
             messages.append(Message("user", (Text(text=OPENING),)))
@@ -308,7 +296,7 @@ def join(messages: list[Message], fragment: Message) -> None:
 
 
 def render(items: Iterable[Item], projection: Projection = "sent") -> list[Message]:
-    """Render items to a list of messages that the API accepts."""
+    """Render items as messages that the API accepts."""
     messages: list[Message] = []
     for item in items:
         for fragment in item.fragments(projection):

@@ -1,10 +1,8 @@
-"""The gauge: how full the context is, and how sure that is.
+"""The gauge: how full the context is, and how certain that is.
 
-Measures and the usage of answers come in; a size in tokens and a margin go out. The size is
-the last one a provider reported plus the weight of what came after. What a unit weighs
-starts from defaults fitted on recorded sessions and is calibrated, per model, by every
-answer: a small Kalman filter over one factor per class, deaf to outliers and bounded.
-All values are frozen; keeping a calibration on disk is left to whoever owns the session.
+The size is the last one a provider reported plus the weight of what came after. What a unit
+weighs starts from defaults fitted on recorded sessions and is calibrated, per model, by every
+answer: a small Kalman filter over one factor per class, bounded, that ignores outliers.
 """
 
 import math
@@ -88,7 +86,7 @@ O200K = Weights(
 """Fitted on the o200k tokenizer's counts of code, prose and tool output; the frames are guesses."""
 
 FITTED_DOUBT = 0.06  # sessions differ by about this much from weights fitted on other sessions
-GUESSED_DOUBT = 0.25  # tokenizers nobody measured are up to a half apart
+GUESSED_DOUBT = 0.25  # tokenizers that were not measured are up to a half apart
 CLASS_DOUBT_SHARE = 0.5  # classes stray from the common factor by half of what that may be off
 NOISE_RATIO = 0.03  # what remains of a growth after fitting, as a share of it
 NOISE_TOKENS = 25.0  # and whatever its size
@@ -107,7 +105,6 @@ SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # a margin never vanishes, and no session rui
 
 
 def default_weights(model: str) -> Weights:
-    """Give the weights to start from for a model."""
     able = capabilities(model)
     fitted = CLAUDE if able.family == "anthropic" else O200K
     scaled = {name: weight * able.tokenizer_scale for name, weight in asdict(fitted).items()}
@@ -115,7 +112,6 @@ def default_weights(model: str) -> Weights:
 
 
 def weigh(measure: Measure, weights: Weights) -> float:
-    """Estimate the tokens of what was measured."""
     return _dot(astuple(measure), astuple(weights))
 
 
@@ -134,7 +130,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def fresh(cls, model: str) -> "Calibration":
-        """Start from the defaults, with a doubt that fits how they were found."""
+        """Start from the defaults, with an uncertainty that fits how they were found."""
         able = capabilities(model)
         is_fitted = able.family in ("anthropic", "openai") and able.tokenizer_scale == 1.0
         common = (FITTED_DOUBT if is_fitted else GUESSED_DOUBT) ** 2
@@ -148,7 +144,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         )
 
     def is_current(self) -> bool:
-        """Say whether it rests on today's classes and defaults; if not, start afresh."""
+        """Return whether it was made with today's classes and defaults."""
         return self.defaults == default_weights(self.model) and len(self.factors) == len(CLASSES)
 
     def weigh(self, measure: Measure) -> float:
@@ -156,7 +152,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return _dot(self._parts(measure), self.factors)
 
     def margin_tokens(self, measure: Measure) -> float:
-        """Say by how much the truth may exceed the estimate, in nineteen of twenty cases."""
+        """Return by how much the size may be too small, in nineteen of twenty cases."""
         parts = self._parts(measure)
         doubt = BOUND_DEVIATIONS * math.sqrt(max(0.0, _dot(parts, self._reach(parts))))
         return math.hypot(self.spread * _shape(_dot(parts, self.factors)), doubt)
@@ -206,7 +202,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return tuple(map(mul, astuple(measure), astuple(self.defaults)))
 
     def _reach(self, parts: Row) -> Row:
-        """Say how the doubt in each factor hangs together with the doubt in this estimate."""
+        """Return the covariance of each factor with this estimate."""
         return tuple(_dot(row, parts) for row in self.covariance)
 
 
@@ -215,11 +211,11 @@ class Gauge:
     """The size of a view: a reported one, and the weight of what the view gained since."""
 
     calibration: Calibration
-    anchor_tokens: float = 0.0
+    reported_tokens: float = 0.0
     """The last known size; nothing is known as long as no answer came."""
     then: Measure = NOTHING
     """The view's measure at that size."""
-    is_anchored: bool = False
+    is_reported: bool = False
 
     @classmethod
     def fresh(cls, model: str) -> "Gauge":
@@ -227,11 +223,10 @@ class Gauge:
         return cls(calibration=Calibration.fresh(model))
 
     def size_tokens(self, total: Measure) -> int:
-        """Give the size of a view that measures `total`."""
-        return max(0, round(self.anchor_tokens + self.calibration.weigh(total - self.then)))
+        return max(0, round(self.reported_tokens + self.calibration.weigh(total - self.then)))
 
     def margin_tokens(self, total: Measure) -> int:
-        """Say by how much the size may be too small, in nineteen of twenty cases."""
+        """Return by how much the size may be too small, in nineteen of twenty cases."""
         return math.ceil(self.calibration.margin_tokens(total - self.then))
 
     def observe_usage(
@@ -243,16 +238,16 @@ class Gauge:
         output_tokens: int = 0,
         is_final: bool = False,
     ) -> "Gauge":
-        """Learn from an answer's usage and anchor at it.
+        """Learn from an answer's usage and start from it.
 
         `before` is the view's measure without any piece of the answer, `reply` the whole
         answer's. Output tokens count for the reply only once they are final; those of a
         piece stored in mid-stream are a lower bound.
         """
         calibration = self.calibration
-        if self.is_anchored:
+        if self.is_reported:
             calibration = calibration.observe(
-                before - self.then, prompt_tokens - self.anchor_tokens
+                before - self.then, prompt_tokens - self.reported_tokens
             )
         if is_final and output_tokens:
             calibration = calibration.learn(reply, output_tokens)
@@ -261,18 +256,18 @@ class Gauge:
             overhang = max(0.0, output_tokens - calibration.weigh(reply))
             known_tokens, then = prompt_tokens + overhang, before
         return Gauge(
-            calibration=calibration, anchor_tokens=known_tokens, then=then, is_anchored=True
+            calibration=calibration, reported_tokens=known_tokens, then=then, is_reported=True
         )
 
     def switched(self, calibration: Calibration) -> "Gauge":
         """Go on with another model, whose tokenizer sees the same text at another size."""
         old, new = self.calibration.weigh(self.then), calibration.weigh(self.then)
         scale = new / old if old > 0 else 1.0
-        return replace(self, calibration=calibration, anchor_tokens=self.anchor_tokens * scale)
+        return replace(self, calibration=calibration, reported_tokens=self.reported_tokens * scale)
 
 
 def _shape(tokens: float) -> float:
-    """Give the unit of margins for an estimate of this size."""
+    """Return the unit of margins for an estimate of this size."""
     return MARGIN_RATIO * abs(tokens) + MARGIN_TOKENS
 
 
@@ -286,7 +281,7 @@ def _clamp(value: float, low: float, high: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedSize:
-    """The last size a provider reported, and what the view weighed when it was asked."""
+    """The last size a provider reported, and what the view measured when it was asked."""
 
     n: int
     model: str

@@ -1,8 +1,8 @@
 """Which entries are in force: what undo and redo have left of a log.
 
-Undoing an entry takes with it whatever rests on it. It is also a veto: stages do not act
-on the same targets again of their own accord. And a size that a provider reported between
-an entry and its undo was that of another view, so the gauge must not trust it.
+Undoing an entry takes with it whatever rests on it. It is also a veto: stages do not act on the
+same targets again by themselves. And a size that a provider reported between an entry and its undo
+was that of another view, so the gauge must not trust it.
 """
 
 from bisect import bisect_left
@@ -15,7 +15,7 @@ from holdfast.log.entries import AnyEntry, Framed, Redone, Undone, ViewChange, r
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The entries not in force, and what follows from that."""
+    """The entries that are not in force, and what follows from that."""
 
     dead: frozenset[int] = frozenset()
     """Numbers of entries that were undone or rest on one that was."""
@@ -25,19 +25,19 @@ class InForce:
     """From an entry to its undo or redo, in order and apart from one another."""
 
     def distrusts(self, n: int) -> bool:
-        """Say whether the size reported at entry `n` was that of a view that is no more."""
+        """Return whether the size reported at entry `n` is that of a view that was undone since."""
         i = bisect_left(self.spans, (n,)) - 1
         return i >= 0 and n < self.spans[i][1]
 
     def joined_by(self, entry: ViewChange) -> "InForce":
-        """Take in a new entry: one that rests on a dead one is dead from the start."""
+        """Add a new entry; one that rests on a dead one is dead from the start."""
         if _rests_on_any(entry, self.dead):
             return replace(self, dead=self.dead | {entry.n})
         return self
 
 
 def in_force(entries: Iterable[AnyEntry]) -> InForce:
-    """Work out which entries undo and redo have left in force."""
+    """Find which entries undo and redo have left in force."""
     shaped: dict[int, ViewChange] = {}
     frames: list[Framed] = []
     undone: set[int] = set()
@@ -62,7 +62,7 @@ def in_force(entries: Iterable[AnyEntry]) -> InForce:
 
 
 def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Join spans that overlap, so that a number is found in one of them by halving."""
+    """Join overlapping spans, so that a number is found in one of them by bisection."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted(spans):
         if joined and first < joined[-1][1]:
@@ -73,5 +73,5 @@ def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def _rests_on_any(entry: ViewChange, dead: AbstractSet[int]) -> bool:
-    """Say whether an entry rests on one of these; only what came before can carry it."""
+    """Return whether an entry rests on one of these; only earlier entries count."""
     return any(n in dead and n < entry.n for n in references(entry))

@@ -1,9 +1,9 @@
 """The view: what the model sees, folded from the log entry by entry.
 
-`fold(entries)` gives a view; `view.apply(entry)` keeps it up to date in time that depends
-on what the entry touches, not on how long the history is. Here is decided what each kind
-of entry does to the row of items; the row does it. Undo folds again without the undone
-entries and what rests on them: the one case where the whole log is walked.
+`fold(entries)` returns a view; `view.apply(entry)` keeps it up to date at a cost that depends on
+what the entry touches, not on the length of the history. The view decides what each kind of entry
+does to the item list. Undo folds the whole log again, without the undone entries and what rests on
+them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,80 +55,78 @@ class View:
         self.reported: ReportedSize | None = None
         self.asked: Asked | None = None
         self.answered: Asked | None = None
-        """The last request whose answer told what its prompt cost: it is in the provider's cache."""
+        """The last request whose answer reported usage: it is in the provider's cache."""
         self.edits: tuple[Cleared, ...] = ()
         """Deletions in the provider's cache, oldest first."""
         self.history: list[AnyEntry] = history if history is not None else []
         """Every entry this view was folded from."""
         self.in_force: InForce = in_force or InForce()
-        self._row = ItemList()
+        self._list = ItemList()
         self._began: set[str] = set()
         self._pins: set[int] = set()
         self._is_chosen = False
         """The model was chosen by an entry; what answers call themselves does not change it."""
         self._last_round = 0
         self._before_round: Measure = NOTHING
-        """What the view weighed before the last round began."""
+        """The measure of the view before the last round began."""
         self._turn_end = 0
-        """The order of the last item whose thinking is behind us."""
+        """The order of the last item of the turns that ended."""
         self._sealed = 0
         """The last round that was sent while some of its results were missing."""
 
     @property
     def items(self) -> Sequence[Item]:
-        """What the view consists of, oldest first."""
-        return self._row.items
+        return self._list.items
 
     @property
     def total(self) -> Measure:
-        """What everything the model sees weighs, the frame included."""
-        return self._row.measure + self.frame.measure if self.frame else self._row.measure
+        """The measure of all the model sees, the frame included."""
+        return self._list.measure + self.frame.measure if self.frame else self._list.measure
 
     def messages(self) -> list[Message]:
-        """Give the messages to send, rendering only what changed since the last time."""
-        return self._row.messages()
+        """Return the messages to send, rendering only what changed since the last call."""
+        return self._list.messages()
 
     def message_from(self, order: int) -> int:
-        """Say in which of the messages to send the first item from this order on ends."""
+        """Return the index of the message in which the first item at or after this order ends."""
         self.messages()
-        return self._row.message_from(order)
+        return self._list.message_from(order)
 
     def seen(self) -> list[Message]:
-        """Give the messages as the model reads them."""
+        """Return the messages as the model reads them."""
         return render(self.items, "seen")
 
     def item_of(self, n: int) -> Item | None:
         """Find the item that shows entry `n`, unless it left the view."""
-        return self._row.item_of(n)
+        return self._list.item_of(n)
 
     def round_of(self, tool_use_id: str) -> Round | None:
         """Find the visible round that called this tool use."""
-        return self._row.round_of(tool_use_id)
+        return self._list.round_of(tool_use_id)
 
     def is_pinned(self, item: Item) -> bool:
-        """Say whether compactions keep this item verbatim."""
+        """Return whether compactions keep this item verbatim."""
         return item.order in self._pins
 
     def open_round(self) -> Round | None:
-        """Give the last round if some of its tools have no result yet."""
+        """Return the last round if some of its tools have no result yet."""
         item = self.item_of(self._last_round)
         return item if isinstance(item, Round) and item.missing() else None
 
     def interrupted(self) -> list[ToolUse]:
-        """List tool uses that began and never gave a result: interrupted, not to be rerun."""
+        """List tool uses that began and never returned: interrupted, not to be rerun."""
         last = self.open_round()
         return [use for use in last.missing() if use.id in self._began] if last else []
 
     @property
     def response_id(self) -> str:
-        """The id of the last answer, as its provider gave it."""
         last = self.item_of(self._last_round)
         return last.response_id if isinstance(last, Round) else ""
 
     def compactable(self) -> int:
         """Count the leading items that a full compaction may cover.
 
-        What the user said last and nobody answered stays, and so does an open round.
+        What the user said last and was not answered stays, and so does an open round.
         """
         end = len(self.items)
         while end and isinstance(self.items[end - 1], Spoken):
@@ -141,7 +139,6 @@ class View:
         return end if is_waiting else len(self.items)
 
     def apply(self, entry: AnyEntry) -> None:
-        """Take one more entry into account."""
         self.history.append(entry)
         if isinstance(entry, Undone | Redone):
             self.__dict__.update(fold(self.history).__dict__)
@@ -162,7 +159,7 @@ class View:
         self._speak(entry, entry.content, "said", hidden=is_hidden)
 
     def _end_turn(self) -> None:
-        """Put the thinking of the turn that ends behind us: this model is not shown it again."""
+        """Hide the thinking of the turn that ends: this model is not shown it again."""
         ended = self._turn_end
         for i in range(len(self.items) - 1, -1, -1):
             item = self.items[i]
@@ -170,7 +167,7 @@ class View:
                 break
             self._turn_end = max(self._turn_end, item.order)
             if isinstance(item, Round) and not item.is_past:
-                self._row.put(i, structs.replace(item.without_thinking(), is_past=True))
+                self._list.put(i, structs.replace(item.without_thinking(), is_past=True))
 
     def _restored(self, entry: Restored) -> None:
         self._speak(entry, entry.content, "restored", hidden=True)
@@ -183,7 +180,7 @@ class View:
         *,
         hidden: bool,
     ) -> None:
-        self._row.append(
+        self._list.append(
             Spoken(
                 id=entry.n,
                 order=entry.n,
@@ -213,7 +210,7 @@ class View:
     def _begin_round(self, entry: Replied) -> None:
         self._last_round = entry.n
         self._before_round = self.total
-        self._anchor_at(entry)
+        self._note_reported_size(entry)
         begun = Round(
             id=entry.n,
             order=entry.n,
@@ -225,15 +222,15 @@ class View:
             answer_measure=entry.measure,
             drops_thinking=self._is_unbound(entry),
         )
-        self._row.append(begun.without_thinking() if begun.drops_thinking else begun)
+        self._list.append(begun.without_thinking() if begun.drops_thinking else begun)
 
     def _is_unbound(self, entry: Replied) -> bool:
-        """Say whether its thinking was bound to a prefix that an undo has taken away since."""
+        """Return whether its thinking was bound to a prefix that was undone since."""
         return self.in_force.distrusts(entry.n) and capabilities(entry.model).binds_thinking
 
     def _continue_round(self, last: Round, entry: Replied) -> None:
-        self._anchor_at(entry)
-        self._row.home[entry.n] = last.order
+        self._note_reported_size(entry)
+        self._list.home[entry.n] = last.order
         grown = structs.replace(
             last,
             content=last.content + self._claim(entry, last.order),
@@ -241,9 +238,9 @@ class View:
             usage=entry.usage or last.usage,
             answer_measure=last.answer_measure + entry.measure,
         )
-        self._row.replace(grown.without_thinking() if grown.hides_thinking("seen") else grown)
+        self._list.replace(grown.without_thinking() if grown.hides_thinking("seen") else grown)
 
-    def _anchor_at(self, entry: Replied) -> None:
+    def _note_reported_size(self, entry: Replied) -> None:
         """Take the size an answer reports, as that of the view before its first piece."""
         usage = entry.usage
         if usage and usage.prompt_tokens and not self.in_force.distrusts(self._last_round):
@@ -252,13 +249,13 @@ class View:
             )
 
     def _claim(self, entry: Replied, order: int) -> Content:
-        """Register the tool uses of an answer, leaving out those whose id is taken already."""
+        """Register the tool uses of an answer, leaving out those whose id is taken."""
         fresh = []
         for block in entry.content:
             if isinstance(block, ToolUse):
-                if self.round_of(block.id) is not None or self._row.uses.get(block.id) == order:
+                if self.round_of(block.id) is not None or self._list.uses.get(block.id) == order:
                     continue
-                self._row.uses[block.id] = order
+                self._list.uses[block.id] = order
             fresh.append(block)
         return tuple(fresh)
 
@@ -266,7 +263,7 @@ class View:
         self._began.add(entry.tool_use_id)
 
     def _ran(self, entry: Ran) -> None:
-        """Answer a tool use; too late for that, the result is told instead: the past stays as sent."""
+        """Answer a tool use; one that was sent without a result gets it as a message instead."""
         owner = self.round_of(entry.tool_use_id)
         if owner is None:
             return
@@ -274,29 +271,29 @@ class View:
         if known is not None and known.content == entry.content:
             return
         if known is not None or owner.order != self._last_round or owner.order == self._sealed:
-            self._row.append(late(entry))
+            self._list.append(late(entry))
             return
-        self._row.home[entry.n] = owner.order
-        self._row.replace(owner.with_result(Result.of(entry)))
+        self._list.home[entry.n] = owner.order
+        self._list.replace(owner.with_result(Result.of(entry)))
 
     def _spilled(self, entry: Spilled) -> None:
-        told = self.item_of(entry.rests_on[0]) if entry.rests_on else None
-        if isinstance(told, Spoken) and told.kind == "late":
-            at = self._row.replace(shortened(told, entry.text, entry.measure))
+        message = self.item_of(entry.rests_on[0]) if entry.rests_on else None
+        if isinstance(message, Spoken) and message.kind == "late":
+            at = self._list.replace(shortened(message, entry.text, entry.measure))
             self._drop_thinking(entry, at)
             return
         shown = StandIn(
             text=entry.text, how="spilled", measure=entry.measure, same_as=entry.same_as
         )
-        i = self._row.change_result(entry.tool_use_id, lambda result: result.spill(shown))
+        i = self._list.change_result(entry.tool_use_id, lambda result: result.spill(shown))
         self._drop_thinking(entry, i)
 
     def _cleared(self, entry: Cleared) -> None:
-        before, first = self._row.measure, self._row.clear(entry)
+        before, first = self._list.measure, self._list.clear(entry)
         if entry.how == "edited":
             self.edits = (*self.edits, entry)
         elif entry.how == "server":  # the prompt that the last usage is of was already without it
-            self._before_round = self._before_round + (self._row.measure - before)
+            self._before_round = self._before_round + (self._list.measure - before)
             if self.reported is not None and self.reported.n == self._last_round:
                 self.reported = replace(self.reported, then=self._before_round)
         self._drop_thinking(entry, first)
@@ -305,9 +302,9 @@ class View:
         still_open = self.open_round()
         touched = []
         for n in entry.targets:
-            i = self._row.index_of(n)
+            i = self._list.index_of(n)
             if i is not None and self.items[i] is not still_open:
-                self._row.splice(i, i + 1, ())
+                self._list.splice(i, i + 1, ())
                 touched.append(i)
         self._drop_thinking(entry, min(touched) - 1 if touched else None)
 
@@ -320,20 +317,20 @@ class View:
     def _stand_for_span(
         self, entry: Collapsed | Compacted, content: SpokenContent, kind: Literal["line", "summary"]
     ) -> None:
-        """Put one item in place of a span; what is pinned stays, and so does an open round and after."""
-        lo, hi = self._row.span(entry.first, entry.last)
+        """Put one item in place of a span, except for pinned items and an open round and after."""
+        lo, hi = self._list.span(entry.first, entry.last)
         while lo < hi and self.is_pinned(self.items[lo]):
             lo += 1
         still_open = self.open_round()
         if still_open is not None:
-            hi = min(hi, self._row.span(still_open.id, still_open.id)[0])
+            hi = min(hi, self._list.span(still_open.id, still_open.id)[0])
         if lo >= hi:
             return
         kept = [item for item in self.items[lo:hi] if self.is_pinned(item)]
         order = self.items[lo].order
         shown = Spoken(id=entry.n, order=order, content=content, kind=kind, measure=entry.measure)
-        self._row.home[entry.n] = order
-        self._row.splice(lo, hi, [shown, *kept])
+        self._list.home[entry.n] = order
+        self._list.splice(lo, hi, [shown, *kept])
         self._drop_thinking(entry, lo)
 
     def _pinned(self, entry: Pinned) -> None:
@@ -356,16 +353,15 @@ class View:
             self._sealed = self._last_round
 
     def _drop_thinking(self, entry: ViewChange, changed: int | None) -> None:
-        """Drop the thinking of every round after the changed item, where the entry says so."""
+        """Drop the thinking of every round after the changed item, if the entry says so."""
         if not entry.drops_thinking or changed is None:
             return
         for item in self.items[changed + 1 :]:
             if isinstance(item, Round) and not item.drops_thinking:
-                self._row.replace(structs.replace(item.without_thinking(), drops_thinking=True))
+                self._list.replace(structs.replace(item.without_thinking(), drops_thinking=True))
 
 
 def fold(entries: Iterable[AnyEntry]) -> View:
-    """Fold a log into a view."""
     view = View()
     for view in folding(entries):  # noqa: B007 - the last one is the whole
         pass
@@ -373,7 +369,7 @@ def fold(entries: Iterable[AnyEntry]) -> View:
 
 
 def folding(entries: Iterable[AnyEntry]) -> Iterator[View]:
-    """Fold a log entry by entry, knowing from the start what will be undone; the view grows."""
+    """Yield the growing view after each entry, knowing from the start what will be undone."""
     history = list(entries)
     view = View(history, in_force(history))
     for entry in history:

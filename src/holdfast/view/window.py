@@ -3,8 +3,7 @@
         0 ─────────────── warning ── auto ───── blocking ── effective ── limit
                           20K before  13K before  3K before   less the reserve
 
-A model's name and the settings come in; a `Window` with its lines goes out. Every distance
-is for a 200K window and shrinks in proportion for smaller ones, so that 8K works too.
+Every distance is for a 200K window and shrinks in proportion for smaller ones.
 """
 
 import math
@@ -24,7 +23,7 @@ COST = "cost"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A model's window and the lines that matter, all in tokens from the start."""
+    """A model's window and its lines, all in tokens from the start."""
 
     limit_tokens: int
     reserve_tokens: int
@@ -44,12 +43,12 @@ class Window:
         return self.auto_tokens if self.auto else self.effective_tokens
 
     def percent_left(self, used_tokens: float) -> int:
-        """Say how much of the base is free, as a whole percentage."""
+        """Return how much of the base is free, as a whole percentage."""
         base = self.base_tokens
         return max(0, round((base - used_tokens) / base * 100)) if base > 0 else 0
 
     def level(self, used_tokens: float) -> Level:
-        """Say which line has been reached."""
+        """Return which line has been reached."""
         if used_tokens >= self.blocking_tokens:
             return "blocking"
         if self.auto and used_tokens >= self.auto_tokens:
@@ -60,7 +59,6 @@ class Window:
 
 
 def window_for(model: str, settings: WindowSettings | None = None) -> Window:
-    """Work out the window and the lines for a model."""
     settings = settings or WindowSettings()
     known = capabilities(model)
     limit = settings.limit_tokens or known.window_tokens
@@ -70,7 +68,6 @@ def window_for(model: str, settings: WindowSettings | None = None) -> Window:
 
 
 def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int) -> Window:
-    """Place the lines in a window of this size."""
     if limit_tokens < 1:
         raise ConfigError(f"a window of {limit_tokens} tokens holds nothing; give at least 1")
 
@@ -94,27 +91,27 @@ def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int
     )
 
 
-def _auto_line(wish: str, effective_tokens: int, buffer_tokens: int) -> int:
+def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
     """Place the auto line where the user wants it, but never past the window's own."""
     own = max(1, effective_tokens - buffer_tokens)
-    text = wish.strip().replace("_", "").replace(",", "")
+    text = wanted.strip().replace("_", "").replace(",", "")
     if text in ("", COST):
         return own
     try:
         number = float(text.removesuffix("%"))
     except ValueError:
-        raise _bad_line(wish) from None
+        raise _bad_line(wanted) from None
     if text.endswith("%"):
         if not 0 < number <= 100:
-            raise _bad_line(wish)
+            raise _bad_line(wanted)
         return min(own, max(1, math.floor(effective_tokens * number / 100)))
     if not number >= 1:
-        raise _bad_line(wish)
+        raise _bad_line(wanted)
     return int(min(own, number))
 
 
-def _bad_line(wish: str) -> ConfigError:
+def _bad_line(wanted: str) -> ConfigError:
     return ConfigError(
-        f"window.auto_line is {wish!r}; give a number of tokens such as '150000', "
+        f"window.auto_line is {wanted!r}; give a number of tokens such as '150000', "
         "a share such as '80%', 'cost', or '' for the window's own line"
     )

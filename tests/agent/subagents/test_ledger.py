@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger, Spoilt, private_directory
+from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger, Spoilt
 from holdfast.errors import StoreError
+from holdfast.settings.files import private_directory
 
 
 class Word(Struct, frozen=True):

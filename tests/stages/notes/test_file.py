@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from holdfast.errors import StoreError
-from holdfast.settings.atomic import Overtaken
+from holdfast.settings.files import Overtaken
 from holdfast.stages.notes.file import NotesFile
 from holdfast.stages.notes.page import read_page, read_template
 

@@ -91,8 +91,8 @@ def shown(engine, id="a"):
     return engine.view.round_of(id).result_of(id).block("sent").content
 
 
-def lying(engine):
-    return sorted(file.name for file in engine.results.lying())
+def stored(engine):
+    return sorted(file.name for file in engine.results.stored())
 
 
 async def prepare(engine):
@@ -197,7 +197,7 @@ def test_a_repetition_of_a_spilled_result_names_it_and_needs_no_file(engine):
     take(engine, LINES, id="a")
     take(engine, LINES, id="b")
     assert shown(engine, "b").startswith("[The same, byte for byte, as the result of a:")
-    assert lying(engine) == ["a.txt"]
+    assert stored(engine) == ["a.txt"]
 
 
 @pytest.mark.parametrize("text", ["x" * 255, "y" * 200])
@@ -332,7 +332,7 @@ async def test_a_body_that_vanished_before_its_preview_is_said_to_have(tmp_path)
     engine = begun(opened(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings))
     call(engine, ("a", "Bash"))
     take_bounded(engine, Ran(tool_use_id="a", content=LINES))
-    engine.results.remove(engine.results.lying())
+    engine.results.remove(engine.results.stored())
     await prepare(engine)
     await prepare(engine)
     (failed,) = entries(engine, Failed)
@@ -413,7 +413,7 @@ async def test_old_bodies_are_swept_once_and_that_is_said(engine):
     await prepare(engine)
     (swept,) = entries(engine, Swept)
     assert (swept.files, swept.why) == (("tool-results/a.txt",), "older than 30 days")
-    assert lying(engine) == []
+    assert stored(engine) == []
     assert shown(engine) == told
     await prepare(engine)
     assert len(entries(engine, Swept)) == 1
@@ -429,7 +429,7 @@ async def test_a_sessions_bodies_stay_within_their_cap(tmp_path):
         os.utime(engine.results.place / f"{id}.txt", (ord(id), ord(id)))
     engine.settings = replace(settings, spill=replace(settings.spill, retention_days=0))
     await prepare(engine)
-    assert lying(engine) == ["b.txt", "c.txt"]
+    assert stored(engine) == ["b.txt", "c.txt"]
     engine.close()
 
 

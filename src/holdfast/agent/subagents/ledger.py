@@ -215,11 +215,3 @@ def _mend(descriptor: int) -> None:
         end = start
     if end != size:
         os.ftruncate(descriptor, end)
-
-
-def private_directory(path: Path) -> Path:
-    """Make a directory for ledgers, and those above it, for nobody but the user."""
-    for place in reversed((path, *path.parents)):  # one by one: made on the way they would be open
-        if not place.exists():
-            place.mkdir(mode=0o700, exist_ok=True)
-    return path

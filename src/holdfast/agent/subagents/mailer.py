@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.agent.subagents.ledger import private_directory
 from holdfast.agent.subagents.mail import (
     Mail,
     MailBody,
@@ -38,6 +37,7 @@ from holdfast.agent.subagents.route import (
 from holdfast.agent.subagents.team import AgentTeam
 from holdfast.errors import ConfigError, HoldfastError, SessionNotFound, StoreError
 from holdfast.log.store import FileStore
+from holdfast.settings.files import private_directory
 
 
 class Unsent(Exception):

@@ -4,14 +4,14 @@ A log comes in; a `Finish` goes out: completed if it had given its last answer s
 started, interrupted otherwise. Its log is only read here: whoever starts it again repairs it.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast.agent.subagents.order import Finish
 from holdfast.errors import HoldfastError
 from holdfast.log import load
-from holdfast.log.entries import AnyEntry, Forked, Replied
-from holdfast.messages import Usage, text_of
+from holdfast.log.answers import usage_of
+from holdfast.log.entries import Replied
+from holdfast.messages import text_of
 from holdfast.view import View, fold
 from holdfast.view.items import Round
 
@@ -46,27 +46,3 @@ def last_text(view: View) -> str:
         if isinstance(entry, Replied) and (said := text_of(entry.content)).strip():
             return said
     return ""
-
-
-def usage_of(entries: Iterable[AnyEntry]) -> Usage | None:
-    """Sum up what some entries cost; an answer in pieces counts once, by its last usage."""
-    answers: dict[str, Usage] = {}
-    for entry in entries:
-        if isinstance(entry, Replied) and entry.usage:
-            answers[entry.response_id] = entry.usage
-        elif isinstance(entry, Forked):
-            answers[f"beside:{entry.n}"] = entry.usage
-    return summed(answers.values()) if answers else None
-
-
-def summed(usages: Iterable[Usage]) -> Usage:
-    """Add up usages, field by field."""
-    calls = tuple(usages)
-    return Usage(
-        input_tokens=sum(call.input_tokens for call in calls),
-        output_tokens=sum(call.output_tokens for call in calls),
-        cache_read_tokens=sum(call.cache_read_tokens for call in calls),
-        cache_write_tokens=sum(call.cache_write_tokens for call in calls),
-        cache_write_5m_tokens=sum(call.cache_write_5m_tokens for call in calls),
-        cache_write_1h_tokens=sum(call.cache_write_1h_tokens for call in calls),
-    )

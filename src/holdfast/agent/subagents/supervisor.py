@@ -31,6 +31,7 @@ from holdfast.hooks import HookVerdict
 from holdfast.log.entries import Ended, Failed, Said, Spawned
 from holdfast.messages import JsonObject, Text
 from holdfast.settings import AgentsSettings
+from holdfast.settings.files import write_private
 from holdfast.tools.protocol import Outcome, Refused
 from holdfast.turn.engine import Engine
 
@@ -317,11 +318,7 @@ class Supervisor:
         """Write an agent's file; one that cannot be written is not named."""
         file = self.output_of(id)
         try:
-            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            fresh = file.with_suffix(".new")
-            fresh.write_text(text, encoding="utf-8", errors="replace")
-            fresh.chmod(0o600)
-            fresh.replace(file)
+            write_private(file, text, is_synced=False)
         except OSError as error:
             with suppress(StoreError):
                 self.engine.record(Failed(what=f"answer of {id}", error=str(error)))

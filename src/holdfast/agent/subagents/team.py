@@ -14,13 +14,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
 
-from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger, private_directory
+from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger
 from holdfast.agent.subagents.mail import SUMMARY_CHARS, IdleNotice, Mail
 from holdfast.agent.subagents.mailbox import Mailbox
 from holdfast.agent.subagents.names import LEAD, PATTERN, checked_name
 from holdfast.agent.subagents.tasks import TaskList
 from holdfast.errors import ConfigError, StoreError
 from holdfast.settings import home
+from holdfast.settings.files import private_directory
 
 MEMBERS = 50
 """More than can work at once, with room for those who left and came back."""

@@ -12,7 +12,8 @@ from holdfast.agent.agent import Agent
 from holdfast.agent.subagents.delivery import Delivery
 from holdfast.agent.subagents.order import Finish, Seen, ToolReach, finished
 from holdfast.agent.subagents.progress import ASK, taken
-from holdfast.agent.subagents.recovery import last_text, usage_of
+from holdfast.agent.subagents.recovery import last_text
+from holdfast.log.answers import usage_of
 from holdfast.models.capabilities import Capabilities
 from holdfast.models.protocol import Event, Model, Request
 from holdfast.turn.fork import ForkRequest

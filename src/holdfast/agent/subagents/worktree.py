@@ -20,10 +20,10 @@ import msgspec
 from filelock import lock_descriptor
 from msgspec import Struct
 
-from holdfast.agent.subagents.ledger import private_directory
 from holdfast.agent.subagents.names import checked_name
 from holdfast.errors import StoreError
 from holdfast.settings import home
+from holdfast.settings.files import private_directory, write_private
 from holdfast.settings.project import project_root, slug
 
 BRANCH_PREFIX = "holdfast-"
@@ -251,11 +251,7 @@ def _record_file(path: Path) -> Path:
 
 
 def _write(path: Path, record: WorktreeRecord) -> None:
-    file = _record_file(path)
-    fresh = file.with_suffix(".new")
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-        out.write(msgspec.json.encode(record))
-    fresh.replace(file)
+    write_private(_record_file(path), msgspec.json.encode(record), is_synced=False)
 
 
 def _lock(path: Path) -> int | None:

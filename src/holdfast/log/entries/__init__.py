@@ -1,10 +1,9 @@
 """The entries of a log: what happened, and what was decided, one frozen value each.
 
-Past participles, because an entry is written after the fact. Those in `done` bring content;
-those in `shaped` change what of it the model sees and can be undone; `framed`, `kept` and
-`background` record the frame and the calls, the bookkeeping, and what was done beside. `n` is the entry's number in its
-log and the id of the message it brings; it is given by the log when the entry is appended.
-Entries carry what was measured when they were made, so that loading never counts again.
+Past participles, because an entry is written after the fact. `content` brings messages, `edits`
+change what of them the model sees and can be undone; `framed` records the frame and the calls,
+`bookkeeping` and `background` the rest. `n` is the entry's number in its log and the id of the
+message it brings. Entries carry their measure, so that loading a log never counts again.
 """
 
 from typing import TypeAlias
@@ -119,7 +118,7 @@ AnyEntry: TypeAlias = (
 
 
 def references(entry: ViewChange) -> tuple[int, ...]:
-    """List the numbers of the entries that a shaping entry rests on."""
+    """List the numbers of the entries that a view change rests on."""
     match entry:
         case Snipped(targets=targets) | Pinned(targets=targets):
             return targets + entry.rests_on
@@ -131,7 +130,7 @@ def references(entry: ViewChange) -> tuple[int, ...]:
 
 
 def targets(entry: ViewChange) -> frozenset[int | str]:
-    """Name what a shaping entry acts on: message numbers and tool use ids."""
+    """Return what a view change acts on: message numbers and tool use ids."""
     match entry:
         case Spilled(tool_use_id=id):
             return frozenset({id})
@@ -145,7 +144,7 @@ def targets(entry: ViewChange) -> frozenset[int | str]:
 
 
 def measured(entry: AnyEntry) -> AnyEntry:
-    """Weigh what an entry brings, unless that was done when it was made."""
+    """Return the entry with its measure, unless it has one."""
     if getattr(entry, "measure", NOTHING) is not NOTHING:
         return entry
     match entry:

@@ -1,7 +1,6 @@
 """What was done beside the conversation: forks, notes, memories, dreams, agents.
 
-Background work reports through these. None of them changes the view by itself: what the
-model is to see of it is said as a hidden message.
+None of these changes the view: what the model is to see of them is a hidden message.
 """
 
 from typing import Literal
@@ -26,7 +25,6 @@ class Forked(Entry, frozen=True, kw_only=True, tag="forked"):
     stop_reason: str = ""
     """The model's, or `aborted`, or `broken`."""
     seconds: float = 0.0
-    """How long the call took."""
 
 
 class Noted(Entry, frozen=True, kw_only=True, tag="noted"):
@@ -36,15 +34,13 @@ class Noted(Entry, frozen=True, kw_only=True, tag="noted"):
     """The last message the notes cover."""
     by: Literal["engine", "model", "person"] = "engine"
     tokens: int = 0
-    """How long the notes are now."""
     context_tokens: int = 0
-    """How full the context was."""
     sha256: str = ""
     usage: Usage | None = None
 
 
 class Remembered(Entry, frozen=True, kw_only=True, tag="remembered"):
-    """Memories were written, or put before the user to be accepted."""
+    """Memories were written, or proposed to the user."""
 
     cursor: int
     """The last message that was looked at."""
@@ -77,7 +73,7 @@ class Dreamt(Entry, frozen=True, kw_only=True, tag="dreamt"):
 
 
 class Directed(Entry, frozen=True, kw_only=True, tag="directed"):
-    """Something the user asked for changed its state."""
+    """The state of something the user asked for changed."""
 
     message: int
     """The user's message that holds the directive."""
@@ -101,7 +97,6 @@ class Spawned(Entry, frozen=True, kw_only=True, tag="spawned"):
     worktree: str = ""
     branch: str = ""
     team: str = ""
-    """The team it is a member of."""
     tools: tuple[str, ...] | None = None
     """What it could use, by name; started again it gets no more. None is whatever its parent has."""
     mode: Literal["", "ask", "accept_edits", "plan", "bypass"] = ""
@@ -109,16 +104,15 @@ class Spawned(Entry, frozen=True, kw_only=True, tag="spawned"):
 
 
 class Ended(Entry, frozen=True, kw_only=True, tag="ended"):
-    """An agent came to its end; resumed, it may end again."""
+    """An agent ended; resumed, it may end again."""
 
     agent: str
     state: Literal["completed", "failed", "stopped", "interrupted"]
     text: str = ""
     """Its last answer, cut to what is shown."""
     file: str = ""
-    """Where all of it lies."""
     is_delivered: bool = False
-    """The parent's model need not be told: it has been, or there is nothing to tell."""
+    """The parent's model has been informed, or there is nothing to inform it of."""
     by_user: bool = False
     """The user stopped it: only the user starts it again."""
     usage: Usage | None = None

@@ -26,7 +26,7 @@ AnswerContent: TypeAlias = tuple[Text | Thinking | RedactedThinking | ToolUse | 
 
 
 class Said(Entry, frozen=True, kw_only=True, tag="said"):
-    """A message came in: from the user, or from us on the user's side."""
+    """A message on the user's side: from the user, or from the program."""
 
     content: SpokenContent
     role: Literal["user", "system"] = "user"
@@ -56,14 +56,14 @@ class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
 
 
 class Began(Entry, frozen=True, kw_only=True, tag="began"):
-    """A tool is about to run. Without a `Ran` after it, it was interrupted, never rerun."""
+    """A tool is about to run. Without a `Ran` after it, it was interrupted and is not rerun."""
 
     tool_use_id: str
     tool: str = ""
 
 
 class Ran(Entry, frozen=True, kw_only=True, tag="ran"):
-    """A tool gave its result."""
+    """A tool returned its result."""
 
     tool_use_id: str
     content: ResultContent = ""

@@ -9,8 +9,6 @@ from holdfast.messages.measure import NOTHING, Measure
 
 
 class ViewChange(Entry, frozen=True, kw_only=True):
-    """What every entry that changes the view has in common."""
-
     drops_thinking: bool = False
     """Thinking after the change is no longer sent: it was bound to the old prefix."""
     rests_on: tuple[int, ...] = ()
@@ -20,7 +18,7 @@ class ViewChange(Entry, frozen=True, kw_only=True):
 
 
 class Spilled(ViewChange, frozen=True, kw_only=True, tag="spilled"):
-    """A result's full text went to disk, or was there before; `text` stands in for it."""
+    """A result's full text went to disk, or is that of an earlier result; `text` is shown instead."""
 
     tool_use_id: str
     text: str

@@ -46,14 +46,14 @@ class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
 
 
 class Switched(Entry, frozen=True, kw_only=True, tag="switched"):
-    """From here on another model answers."""
+    """Another model answers from here on."""
 
     model: str
     reason: str = ""
 
 
 class Asked(Entry, frozen=True, kw_only=True, tag="asked"):
-    """A request went out; enough of its shape to say later what moved."""
+    """A request was sent; enough of its shape to find out later what moved."""
 
     source: str = "main"
     options_hash: str = ""
@@ -79,7 +79,7 @@ class CacheBroke(Entry, frozen=True, kw_only=True, tag="cachebroke"):
     usd: float = 0.0
     """What that cost; nothing where the model has no published price."""
     expected: str = ""
-    """The kind of entry that announced it; empty for a break nobody asked for."""
+    """The kind of entry that announced it; empty for a break that no entry explains."""
     provider: str = ""
     """The provider's own word on the miss, where it gives one."""
     diff: str = ""

@@ -1,8 +1,7 @@
 """Prices from the package `genai-prices`, where it is installed: many models, tiers, dates.
 
-A model's name and a day come in, our `Prices` go out, or None. The package is imported on the
-first question that our table cannot answer and not before: it brings a validation and an HTTP
-library along and takes some 0.3 seconds. It is never told to fetch anything.
+The package is imported only once our table cannot answer: it brings a validation and an HTTP
+library and takes some 0.3 seconds. It is never asked to fetch anything.
 """
 
 from datetime import UTC, date, datetime, time
@@ -15,7 +14,7 @@ from typing import Protocol
 from holdfast.models.prices.values import Prices, Tier
 
 KNOWN_MODELS = 512
-"""Answers remembered: more models and days than anybody's sessions name."""
+"""Cached prices: more models and days than sessions name."""
 
 
 class _Step(Protocol):
@@ -30,7 +29,6 @@ class _Tiered(Protocol):
 
 @cache
 def is_newer_than(checked: tuple[int, ...]) -> bool:
-    """Say whether the installed package is newer than the one our table was checked against."""
     if find_spec("genai_prices") is None:
         return False
     numbers = metadata.version("genai-prices").split(".")
@@ -39,7 +37,7 @@ def is_newer_than(checked: tuple[int, ...]) -> bool:
 
 @lru_cache(maxsize=KNOWN_MODELS)
 def from_library(model: str, at: date) -> Prices | None:
-    """Look a model up as it stood on a day; None without the package or the model."""
+    """Look up a model's prices on a day; None without the package or the model."""
     if find_spec("genai_prices") is None:
         return None
     snapshot = import_module("genai_prices.data_snapshot").get_snapshot()
@@ -53,7 +51,7 @@ def from_library(model: str, at: date) -> Prices | None:
 
 
 def _prices(listed: dict[str, Decimal | _Tiered]) -> Prices | None:
-    """Turn the package's figures into ours; what is not discounted costs what input costs."""
+    """Convert the package's prices; what has no price of its own costs what input costs."""
     if "input_mtok" not in listed or "output_mtok" not in listed:
         return None
     input = listed["input_mtok"]
@@ -87,7 +85,7 @@ def _steps(price: Decimal | _Tiered) -> list[tuple[int, float]]:
 
 
 def _at(price: Decimal | _Tiered, line: int) -> float:
-    """Give the price just past a line."""
+    """Return the price just past a line."""
     base = float(price if isinstance(price, Decimal) else price.base)
     return [base, *(cost for start, cost in _steps(price) if 0 < start <= line)][-1]
 

@@ -18,6 +18,7 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from holdfast.errors import ConfigError
 from holdfast.models.capabilities import canonical_name
@@ -30,27 +31,18 @@ READ_VERSIONS = 4  # the file as it was and as it is; tests have some more
 Dollars = Annotated[float, Meta(ge=0)]
 
 
-class StatedTier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tier as the file has it."""
-
-    above_prompt_tokens: Annotated[int, Meta(ge=0)]
-    prompt_multiplier: Annotated[float, Meta(ge=0)] = 1.0
-    output_multiplier: Annotated[float, Meta(ge=0)] = 1.0
-
-
 class Stated(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One model's prices as the file has them, in dollars per million tokens."""
+    """Prices as the file has them, in dollars per million tokens."""
 
     input: Dollars
     output: Dollars
     read: Dollars | None = None
     write_5m: Dollars | None = None
     write_1h: Dollars | None = None
-    tiers: tuple[StatedTier, ...] = ()
+    tiers: tuple[Tier, ...] = ()
 
 
 def from_overrides(name: str) -> Prices | None:
-    """Look up what the user says a model costs, by its canonical name."""
     path = _path(os.environ.get("HOLDFAST_HOME"), os.environ.get("HOME"))
     try:
         changed = os.stat(path).st_mtime_ns  # noqa: PTH116 (asked for every answer; a tenth of the time)
@@ -61,7 +53,7 @@ def from_overrides(name: str) -> Prices | None:
 
 @lru_cache(maxsize=READ_VERSIONS)
 def _path(*_where: str | None) -> str:
-    """Spell out where the file lies, once for each value of the variables that decide it."""
+    """Cached for each value of the variables that decide it."""
     return str(home() / FILE)
 
 
@@ -71,23 +63,4 @@ def _read(path: str, changed: int) -> dict[str, Prices]:
         stated = msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, Stated])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}; mend or remove it") from error
-    return {canonical_name(model): _prices(row) for model, row in stated.items()}
-
-
-def _prices(row: Stated) -> Prices:
-    write_5m = row.input if row.write_5m is None else row.write_5m
-    return Prices(
-        input=row.input,
-        write_5m=write_5m,
-        write_1h=write_5m if row.write_1h is None else row.write_1h,
-        read=row.input if row.read is None else row.read,
-        output=row.output,
-        tiers=tuple(
-            Tier(
-                above_prompt_tokens=tier.above_prompt_tokens,
-                prompt_multiplier=tier.prompt_multiplier,
-                output_multiplier=tier.output_multiplier,
-            )
-            for tier in row.tiers
-        ),
-    )
+    return {canonical_name(model): Prices.of(**asdict(row)) for model, row in stated.items()}

@@ -1,8 +1,8 @@
 """Our own price table: today's published prices of the models we know by name.
 
-It answers without a package, without a file and at once. A test holds it against the price
-package, figure by figure, and lists where they differ; `CHECKED_AGAINST` is the version that
-was compared. Past prices are kept only where a premium ended; the package has the rest.
+A test compares it with the price package, figure by figure, and lists where they differ;
+`CHECKED_AGAINST` is the version that was compared. Past prices are kept only where a premium
+ended; the package has the rest.
 """
 
 from dataclasses import replace
@@ -16,19 +16,13 @@ LONG_PREMIUM_ENDED = date(2026, 3, 13)  # the 4.6 models cost more past 200K unt
 
 
 def from_table(name: str, at: date) -> Prices | None:
-    """Look up a canonical name."""
     if name in _LONG_PREMIUM and at < LONG_PREMIUM_ENDED:
-        return replace(_TABLE[name], tiers=(_LONG_PREMIUM[name],))
-    return _TABLE.get(name)
-
-
-def tabled_models() -> tuple[str, ...]:
-    """List the names the table has."""
-    return tuple(_TABLE)
+        return replace(TABLE[name], tiers=(_LONG_PREMIUM[name],))
+    return TABLE.get(name)
 
 
 def _claude(input: float, read: float, output: float, *tiers: Tier) -> Prices:
-    """Price a Claude model: writes are always 1.25 and 2 times the input, reads are not."""
+    """Writes always cost 1.25 and 2 times the input; reads have a price of their own."""
     return Prices(
         input=input,
         write_5m=input * 1.25,
@@ -40,7 +34,7 @@ def _claude(input: float, read: float, output: float, *tiers: Tier) -> Prices:
 
 
 def _gpt(input: float, read: float, output: float) -> Prices:
-    """Price a GPT model: writes are 1.25 times the input whatever their lifetime."""
+    """Writes cost 1.25 times the input whatever their lifetime."""
     return Prices(
         input=input,
         write_5m=input * 1.25,
@@ -56,7 +50,7 @@ _GPT_LONG = Tier(above_prompt_tokens=272_000, prompt_multiplier=2.0, output_mult
 _PREMIUM = Tier(above_prompt_tokens=200_000, prompt_multiplier=2.0, output_multiplier=1.5)
 _LONG_PREMIUM = {"claude-opus-4-6": _PREMIUM, "claude-sonnet-4-6": _PREMIUM}
 
-_TABLE: dict[str, Prices] = {
+TABLE: dict[str, Prices] = {
     "claude-fable-5-1": _claude(10.0, 0.25, 50.0),
     "claude-mythos-5-1": _claude(10.0, 0.25, 50.0),
     "claude-fable-5": _claude(10.0, 1.0, 50.0),

@@ -1,20 +1,27 @@
 """The shapes of prices and costs: dollars per million tokens, and dollars by what they bought."""
 
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from holdfast.messages.usage import add_fields
 
 TOKENS_PER_PRICE = 1_000_000  # prices are quoted per million tokens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tier:
-    """Other prices for a whole request whose prompt is longer than a line."""
+Factor = Annotated[float, Meta(ge=0)]
 
-    above_prompt_tokens: int
-    prompt_multiplier: float
-    output_multiplier: float
-    read_multiplier: float | None = None
+
+class Tier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Multiples of the prices for a request whose prompt is longer than a line."""
+
+    above_prompt_tokens: Annotated[int, Meta(ge=0)]
+    prompt_multiplier: Factor = 1.0
+    output_multiplier: Factor = 1.0
+    read_multiplier: Factor | None = None
     """For the rare model whose reads rise by another factor than the rest of the prompt."""
-    write_multiplier: float | None = None
+    write_multiplier: Factor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,17 +35,38 @@ class Prices:
     output: float
     tiers: tuple[Tier, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        *,
+        input: float,
+        output: float,
+        read: float | None = None,
+        write_5m: float | None = None,
+        write_1h: float | None = None,
+        tiers: tuple[Tier, ...] = (),
+    ) -> "Prices":
+        """What has no price of its own costs what input costs."""
+        write_5m = input if write_5m is None else write_5m
+        return cls(
+            input=input,
+            write_5m=write_5m,
+            write_1h=write_5m if write_1h is None else write_1h,
+            read=input if read is None else read,
+            output=output,
+            tiers=tiers,
+        )
+
     def at_length(self, prompt_tokens: int) -> "Prices":
-        """Give the prices that hold for a prompt of this length."""
+        """Return the prices for a prompt of this length."""
         for tier in sorted(self.tiers, key=lambda tier: -tier.above_prompt_tokens):
             if prompt_tokens > tier.above_prompt_tokens:
                 return self._in(tier)
         return replace(self, tiers=())
 
-    def times(self, prompt: float, output: float) -> "Prices":
-        """Multiply the prompt's and the output's prices."""
+    def times(self, factor: float) -> "Prices":
         return self._in(
-            Tier(above_prompt_tokens=0, prompt_multiplier=prompt, output_multiplier=output)
+            Tier(above_prompt_tokens=0, prompt_multiplier=factor, output_multiplier=factor)
         )
 
     def _in(self, tier: Tier) -> "Prices":
@@ -64,15 +92,7 @@ class Cost:
 
     @property
     def total(self) -> float:
-        """Sum the parts."""
         return self.read + self.write_5m + self.write_1h + self.uncached + self.output
 
     def __add__(self, other: "Cost") -> "Cost":
-        """Add two costs part by part."""
-        return Cost(
-            read=self.read + other.read,
-            write_5m=self.write_5m + other.write_5m,
-            write_1h=self.write_1h + other.write_1h,
-            uncached=self.uncached + other.uncached,
-            output=self.output + other.output,
-        )
+        return add_fields(self, other)

@@ -11,6 +11,7 @@ their source; only what was found when they happened is told of them.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from holdfast.log.answers import MAIN, UniqueAnswer, answers_of, day_of
 from holdfast.log.entries import (
     AnyEntry,
     Asked,
@@ -23,8 +24,7 @@ from holdfast.log.entries import (
     Said,
 )
 from holdfast.messages import Usage
-from holdfast.models.prices import cost
-from holdfast.reports.answers import MAIN, UniqueAnswer, answers_of, day_of
+from holdfast.models.prices import cost, usage_cost
 from holdfast.request.cache.breaks import deleted_between, has_read, lost_usd, readable_between
 from holdfast.request.cache.miss_causes import Clue, SeenBetween, explain_cold
 from holdfast.request.lifetime import life_of, seconds_of
@@ -280,15 +280,7 @@ def _told(call: CallReport, broke: CacheBroke) -> CallReport:
 
 def _priced(n: int, answer: UniqueAnswer | Forked, start: float, lifetime: str) -> CallReport:
     usage, day, model = answer.usage, day_of(start), answer.model
-    paid = cost(
-        model,
-        uncached_tokens=usage.input_tokens,
-        read_tokens=usage.cache_read_tokens,
-        write_5m_tokens=usage.written_5m_tokens,
-        write_1h_tokens=usage.written_1h_tokens,
-        output_tokens=usage.output_tokens,
-        at=day,
-    )
+    paid = usage_cost(model, usage, day)
     bare = cost(
         model, uncached_tokens=usage.prompt_tokens, output_tokens=usage.output_tokens, at=day
     )

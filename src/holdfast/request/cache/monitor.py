@@ -30,6 +30,7 @@ from holdfast.request.cache.breaks import (
 )
 from holdfast.request.cache.fingerprint import Fingerprint, digest, fingerprint
 from holdfast.request.server_side import is_shortened
+from holdfast.settings.files import write_private
 
 SOURCES = 10
 """More kinds of calls than a session has; a leak of names must not become one of memory."""
@@ -189,9 +190,7 @@ def keep_diff(broke: CacheBroke, directory: Path) -> CacheBroke:
         return broke
     file = directory / "breaks" / f"{blake2b(broke.diff.encode(), digest_size=6).hexdigest()}.diff"
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file.write_text(broke.diff + "\n", encoding="utf-8", errors="replace")
-        file.chmod(0o600)
+        write_private(file, broke.diff + "\n", is_synced=False)
     except OSError:
         return broke
     return msgspec.structs.replace(broke, diff=str(file))

@@ -201,12 +201,7 @@ def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
     calls = [e.usage for e in entries if isinstance(e, Forked) and e.source == SOURCE]
     if not calls:
         return None
-    return Usage(
-        input_tokens=sum(call.input_tokens for call in calls),
-        output_tokens=sum(call.output_tokens for call in calls),
-        cache_read_tokens=sum(call.cache_read_tokens for call in calls),
-        cache_write_tokens=sum(call.cache_write_tokens for call in calls),
-    )
+    return sum(calls, Usage())
 
 
 def told_why(draft: CompactionDraft, before: int, after: int) -> str:

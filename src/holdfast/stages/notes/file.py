@@ -12,7 +12,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from holdfast.errors import StoreError
-from holdfast.settings.atomic import Overtaken, replace_content
+from holdfast.settings.files import (
+    PRIVATE_FILE,
+    Overtaken,
+    private_directory,
+    replace_content,
+)
 from holdfast.stages.notes.page import NotesPage, read_page
 from holdfast.tools.files import SeenFile, stamp_of
 
@@ -20,7 +25,6 @@ NAME = "notes.md"
 DRAFT = "notes.draft.md"
 TRIES = 3
 """How often a page is read again because somebody saved it in the moment between."""
-FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +121,8 @@ class NotesFile:
 
     def _begin(self, path: Path) -> os.stat_result:
         """Make an empty file that only its owner may read."""
-        self.directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE))
+        private_directory(self.directory)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
         return path.stat()
 
 

@@ -20,7 +20,7 @@ from holdfast.log.entries import AnyEntry, Failed, Noted, Replied
 from holdfast.log.secrets import masked
 from holdfast.messages import ToolUse, Usage
 from holdfast.settings import home
-from holdfast.settings.atomic import Overtaken
+from holdfast.settings.files import Overtaken
 from holdfast.stages.compact.digest import estimated_tokens
 from holdfast.stages.notes.account import SessionAccount
 from holdfast.stages.notes.asking import ask_for_update, template

@@ -148,7 +148,7 @@ class Spill:
         if self._lying_bytes is None or self._lying_bytes > cap_bytes:
             for swept in sweep(engine.results, engine.settings.spill):
                 engine.write(swept)
-            self._lying_bytes = sum(file.bytes for file in engine.results.lying())
+            self._lying_bytes = sum(file.bytes for file in engine.results.stored())
 
 
 def plan_spill(engine: Engine, arrived: Arrived, budgets: Budgets, why: str) -> Spilling | None:

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from holdfast.settings.files import private_directory
+
 VERSION = 1
 """What this module builds; an index of another version is rebuilt."""
 
@@ -153,7 +155,7 @@ def quoted(query: str) -> list[str]:
 
 def _from_file(file: Path) -> sqlite3.Connection:
     """Connect to a plain file, private to the user; a link in its place is an error."""
-    file.parent.mkdir(mode=0o700, exist_ok=True)
+    private_directory(file.parent)
     os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
     return _connected(str(file))
 

@@ -9,7 +9,6 @@ commands name. Scripts that those scripts call are not covered.
 
 import hashlib
 import json
-import os
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import msgspec
 from holdfast.errors import ConfigError
 from holdfast.messages import Json, JsonObject
 from holdfast.settings import home
+from holdfast.settings.files import write_private
 from holdfast.tools.permissions.shell import read_script
 
 _USER_FILES = ("settings.toml", "settings.json", "hooks.json")
@@ -83,12 +83,8 @@ def trust(section: SettingsSection, *, at: Path | None = None) -> None:
 def vouch(fingerprint: str, *, at: Path | None = None) -> None:
     """Remember that the user trusts what this fingerprint stands for."""
     base = at or home()
-    base.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = base / "trusted.json"
-    fresh = file.with_name(f"trusted.json.{os.getpid()}")
-    fresh.write_bytes(msgspec.json.encode(sorted(trusted(at=base) | {fingerprint})))
-    fresh.chmod(0o600)
-    fresh.replace(file)
+    known = trusted(at=base) | {fingerprint}
+    write_private(base / "trusted.json", msgspec.json.encode(sorted(known)))
 
 
 def _files(base: Path, project: Path | None) -> Iterator[tuple[Path, bool]]:

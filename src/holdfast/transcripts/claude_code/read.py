@@ -1,13 +1,12 @@
 """Read a Claude Code transcript, record by record, into entries.
 
-The order of the file is the order of events. Records of one answer share `message.id` and
-become pieces of one reply; a compaction boundary and the summary after it become one
-`Compacted`; a microcompaction becomes `Cleared`; going back to an earlier prompt, which the
-format shows as a second child of one parent, becomes `Snipped`, so nothing is lost by it.
-Records a model never sees (progress, snapshots, hooks) are counted, not kept; so is what a
-sub-agent said inside the main file. A file that begins with a sub-agent is taken for its own
-until the main conversation shows; then what came before leaves the view. Memory grows with
-the number of records, not their size.
+Records of one answer share `message.id` and become pieces of one reply; a compaction boundary and
+the summary after it become one `Compacted`; a microcompaction becomes `Cleared`; going back to an
+earlier prompt, which the format shows as a second child of one parent, becomes `Snipped`. Records
+a model never sees (progress, snapshots, hooks) are counted, not kept; so is what a sub-agent said
+inside the main file. A file that begins with a sub-agent is read as its own until the main
+conversation shows; then what came before leaves the view. Memory grows with the number of records,
+not their size.
 """
 
 from collections.abc import Iterable, Iterator
@@ -55,7 +54,6 @@ _TITLES = {"summary": "summary", "custom-title": "customTitle", "ai-title": "aiT
 
 
 def sniff(first: bytes) -> bool:
-    """Say whether a file that begins like this is a Claude Code transcript."""
     lines = spoken_lines(first.split(b"\n")[:SNIFFED_LINES])
     return any(_is_record(decoded(line)) for _, line in lines)
 
@@ -71,10 +69,9 @@ def _is_record(record: Json) -> bool:
     return kind == "file-history-snapshot" or (kind == "summary" and "leafUuid" in record)
 
 
-def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
-    """Turn the lines of a transcript into entries."""
-    reader = _Reader(scribe)
-    for number, record in records(lines, scribe.account):
+def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]:
+    reader = _Reader(writer)
+    for number, record in records(lines, writer.account):
         yield from reader.record(record, number)
     yield from reader.end()
 
@@ -82,8 +79,8 @@ def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]
 class _Reader:
     """What must be remembered from one record to the next."""
 
-    def __init__(self, scribe: TranscriptWriter) -> None:
-        self._scribe = scribe
+    def __init__(self, writer: TranscriptWriter) -> None:
+        self._writer = writer
         self._place: dict[str, int] = {}
         """For each record's uuid: the last entry written when it had been read."""
         self._copies: dict[str, int] = {}
@@ -104,7 +101,6 @@ class _Reader:
         """The main conversation has shown; until then the file may be a sub-agent's."""
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
-        """Turn one record into whatever entries it stands for."""
         kind = str(record.get("type"))
         if self._is_main and record.get("isSidechain") and kind in (*_SPOKEN, "system"):
             self._skip("sidechain")
@@ -117,32 +113,32 @@ class _Reader:
                 (str(record.get("leafUuid", "")), str(record.get(_TITLES[kind], "")))
             )
         elif "type" not in record:
-            self._scribe.account.malformed.append((number, "a record without a type"))
+            self._writer.account.malformed.append((number, "a record without a type"))
         else:
             self._skip(kind)
         if uuid := record.get("uuid"):
-            self._place[str(uuid)] = self._scribe.last
+            self._place[str(uuid)] = self._writer.last
 
     def end(self) -> Iterator[AnyEntry]:
-        """Write what can be known only now: the title."""
+        """Write what is known only now: the title."""
         if self._boundary is not None:
             self._mend("boundaries without a summary")
         titles = [title for leaf, title in self._titles if not leaf or leaf in self._place]
         if titles and titles[-1]:
-            yield self._scribe.write(Titled(title=titles[-1]))
+            yield self._writer.write(Titled(title=titles[-1]))
 
     def _skip(self, kind: str) -> None:
-        self._scribe.account.skipped[kind] += 1
+        self._writer.account.skipped[kind] += 1
 
     def _mend(self, what: str) -> None:
-        self._scribe.account.repaired[what] += 1
+        self._writer.account.repaired[what] += 1
 
     def _spoken(self, record: JsonObject, kind: str, number: int) -> Iterator[AnyEntry]:
         message = record.get("message")
         if kind == "attachment":
             message = {"content": _attached(record.get("attachment"))}
         if not isinstance(message, dict) or message.get("content") is None:
-            self._scribe.account.malformed.append((number, f"a {kind} record without content"))
+            self._writer.account.malformed.append((number, f"a {kind} record without content"))
             return
         if kind != "attachment" and not record.get("isSidechain"):
             yield from self._begin_main(record)
@@ -180,17 +176,17 @@ class _Reader:
     ) -> Iterator[AnyEntry]:
         model = str(message.get("model") or "")
         if model == SYNTHETIC or record.get("isApiErrorMessage"):
-            yield self._scribe.write(Failed(what="model", error=text_of(content)), _time(record))
+            yield self._writer.write(Failed(what="model", error=text_of(content)), _time(record))
             return
         response = str(message.get("id") or record.get("requestId") or record.get("uuid") or "")
         self._called(response, [block.id for block in content if isinstance(block, ToolUse)])
-        entry = self._scribe.replied(
+        entry = self._writer.replied(
             response,
             content,
             at=_time(record),
             model=model,
             stop_reason=str(message.get("stop_reason") or ""),
-            usage=self._scribe.account.usage(message.get("usage")),
+            usage=self._writer.account.usage(message.get("usage")),
             origin=str(record.get("uuid") or ""),
         )
         self._last_piece = entry.n
@@ -226,7 +222,7 @@ class _Reader:
             self._mend("results without a tool use")
         if block.tool_use_id in self._waiting:
             self._waiting.remove(block.tool_use_id)
-        return self._scribe.ran(
+        return self._writer.ran(
             block.tool_use_id,
             block.content,
             at=_time(record),
@@ -236,7 +232,7 @@ class _Reader:
         )
 
     def _say(self, record: JsonObject, content: Content, *, hidden: bool = False) -> Said:
-        entry = self._scribe.said(
+        entry = self._writer.said(
             content,
             at=_time(record),
             origin=str(record.get("uuid") or ""),
@@ -246,7 +242,7 @@ class _Reader:
         return entry
 
     def _go_back(self, record: JsonObject) -> Iterator[AnyEntry]:
-        """Notice that the user went back to an earlier place and spoke there again."""
+        """Notice that the user went back to an earlier message and went on from there."""
         parent = str(record.get("parentUuid") or "")
         if parent and parent not in self._place:
             self._mend("dangling parents")
@@ -259,16 +255,16 @@ class _Reader:
             yield from self._leave(place, record, "the user went back to an earlier prompt")
 
     def _leave(self, place: int, record: JsonObject, why: str) -> Iterator[AnyEntry]:
-        """Take everything after a place out of the view."""
+        """Take everything after a message out of the view."""
         at, left = _time(record), self._standing.go_back(place)
         for n in left.compactions:
-            yield self._scribe.write(Undone(target=n), at)
+            yield self._writer.write(Undone(target=n), at)
         if self._last_piece in left.messages:
             for id in self._waiting:  # an open round could not leave the view
-                yield self._scribe.ran(id, NO_RESULT, at=at, is_error=True)
+                yield self._writer.ran(id, NO_RESULT, at=at, is_error=True)
             self._waiting.clear()
         if left.messages:
-            yield self._scribe.write(Snipped(targets=tuple(left.messages), why=why), at)
+            yield self._writer.write(Snipped(targets=tuple(left.messages), why=why), at)
 
     def _system(self, record: JsonObject) -> Iterator[AnyEntry]:
         subtype = str(record.get("subtype"))
@@ -279,7 +275,7 @@ class _Reader:
         elif subtype == "api_error":
             error = record.get("error")
             text = msgspec.json.encode(error).decode() if error else "unknown"
-            yield self._scribe.write(Failed(what="api", error=text[:2_000]), _time(record))
+            yield self._writer.write(Failed(what="api", error=text[:2_000]), _time(record))
         else:
             self._skip(f"system/{subtype}")
 
@@ -290,7 +286,7 @@ class _Reader:
         known = tuple(str(id) for id in named if str(id) in self._uses)
         if known:
             measure = measure_content(CLEARED)
-            yield self._scribe.write(
+            yield self._writer.write(
                 Cleared(ids=known, texts=(CLEARED,) * len(known), measures=(measure,) * len(known)),
                 _time(record),
             )
@@ -305,7 +301,7 @@ class _Reader:
             yield self._say(record, content)
             return
         spoken = speakable(content)
-        entry = self._scribe.write(
+        entry = self._writer.write(
             Compacted(
                 first=cut.covered[0],
                 last=cut.covered[-1],
@@ -333,7 +329,7 @@ class _Reader:
 
 
 def _attached(attachment: Json) -> Json:
-    """Show an attachment as the text a model would get of it."""
+    """Return an attachment as the text a model would get of it."""
     if not isinstance(attachment, dict):
         return None
     content = attachment.get("content")

@@ -1,8 +1,6 @@
-"""What stands of a conversation while its records are read: messages, and compactions.
+"""Which messages and compactions are in force while a conversation is read.
 
-The reader tells which entries it wrote; here is known which of them are in force, in order,
-and what was in force before each compaction. So a compaction can be told what it covers, and
-going back to an earlier place, what to take back and what to leave behind.
+So the reader knows what a compaction covers, and what going back to an earlier message takes back.
 """
 
 from typing import Literal, NamedTuple
@@ -16,14 +14,13 @@ class Cut(NamedTuple):
 
     @property
     def kind(self) -> Literal["full", "from", "up_to"]:
-        """Name the cut by what stands before what was kept."""
         if not self.kept:
             return "full"
         return "up_to" if self.covered[0] < self.kept[0] else "from"
 
 
 class Left(NamedTuple):
-    """What going back to an earlier place takes out of force."""
+    """What going back to an earlier message takes out of force."""
 
     compactions: list[int]
     messages: list[int]
@@ -38,11 +35,10 @@ class Standing:
         """Compactions in force, each with the messages that were in force before it."""
 
     def add(self, n: int) -> None:
-        """Put a message behind all others."""
         self._shown.append(n)
 
     def cut(self, head: int, tail: int) -> Cut:
-        """Part what is in force into what a compaction covers and the segment it keeps."""
+        """Split what is in force into what a compaction covers and the segment it keeps."""
         shown = self._shown
         before = [n for n in shown if n < head]
         kept = [n for n in shown if head <= n <= tail]
@@ -57,12 +53,11 @@ class Standing:
         return tuple(n for n in self._compactions if n in cut.covered)
 
     def compact(self, n: int, cut: Cut) -> None:
-        """Put a compaction in the place of what it covers."""
         self._compactions[n] = self._shown
         self._shown = [*cut.kept, n] if cut.kind == "from" else [n, *cut.kept]
 
     def go_back(self, place: int) -> Left:
-        """Take everything after a place out of force, compactions that covered more included."""
+        """Take everything after a message out of force, and compactions that covered more."""
         undone = [n for n in reversed(self._compactions) if n > place]
         for n in undone:
             self._shown = self._compactions.pop(n) + [m for m in self._shown if m > n]

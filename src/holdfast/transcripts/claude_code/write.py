@@ -19,7 +19,6 @@ VERSION = "2.1.0"
 
 
 def write(view: View, *, session: str = "", directory: str = "") -> Iterator[bytes]:
-    """Yield the lines of a transcript that shows this view."""
     chain = _Chain(session or str(uuid.UUID(int=0)), directory)
     for item in view.items:
         if isinstance(item, Spoken):
@@ -29,7 +28,7 @@ def write(view: View, *, session: str = "", directory: str = "") -> Iterator[byt
 
 
 class _Chain:
-    """Records hang on one another by their uuids; this hands them out."""
+    """Hands out uuids by which records are linked."""
 
     def __init__(self, session: str, directory: str) -> None:
         self._session = session

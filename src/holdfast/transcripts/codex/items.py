@@ -1,8 +1,7 @@
 """Response items of a rollout and the blocks they stand for.
 
-An item is a message, a thought, a call or a result, each by itself; here it becomes blocks
-of ours. Freeform, shell and search calls become tool uses like any other. An item without
-a shape here is kept whole, on the side of the dialogue where it stands. Fields that only
+An item is a message, a thought, a call or a result. Freeform, shell and search calls become tool
+uses like any other. An unknown item is kept whole, on the side where it stands. Fields that only
 serve the client (ids, states, its own metadata) are left out; others stay with the block.
 """
 
@@ -26,15 +25,13 @@ from holdfast.transcripts.writer import ImportAccount
 CONTEXT_ITEMS = frozenset(
     {"compaction", "compaction_summary", "context_compaction", "agent_message", "additional_tools"}
 )
-"""Items the model reads though nobody in the dialogue said them; they stand on the user's side."""
+"""Items the model reads that are no messages; they stand on the user's side."""
 
 MODEL_ITEMS = frozenset({"web_search_call", "image_generation_call"})
-"""Items of the model that have no shape here."""
 
 OUTPUT_ITEMS = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
 
 UNSENT_ITEMS = frozenset({"ghost_snapshot", "compaction_trigger"})
-"""Items that are never sent to a model."""
 
 _CLIENTS_OWN = frozenset({"type", "id", "status", "internal_chat_message_metadata_passthrough"})
 CALL_FIELDS = _CLIENTS_OWN | {"name", "arguments", "input", "action", "execution", "call_id"}
@@ -45,7 +42,6 @@ IMAGE_FIELDS = frozenset({"type", "image_url"})
 
 
 def answer_of(item: JsonObject, account: ImportAccount) -> Content:
-    """Make blocks of an item on the model's side."""
     match item:
         case {"type": "message"}:
             return said_in(item.get("content"))
@@ -55,7 +51,7 @@ def answer_of(item: JsonObject, account: ImportAccount) -> Content:
 
 
 def result_of(item: JsonObject) -> tuple[str | Content, bool]:
-    """Read a result, and whether it is an error."""
+    """Return a result's content, and whether it is an error."""
     is_error = item.get("is_error") is True
     match item.get("output", item.get("tools")):
         case str(text):
@@ -69,7 +65,6 @@ def result_of(item: JsonObject) -> tuple[str | Content, bool]:
 
 
 def said_in(raw: Json) -> Content:
-    """Make blocks of a message's content."""
     return content_of(raw, _part)
 
 

@@ -1,12 +1,11 @@
 """Read a Codex rollout, record by record, into entries.
 
-The conversation is in the response items; events repeat it for the screen and are counted,
-except those that say something else: usage, a rollback, a title. An answer comes in several
-items and its usage before, between or after them, so one round is held until the next
-begins. A rollback becomes `Snipped`. A compaction becomes `Compacted`: the messages that
-replace history up to the model's first word are its summary, the rest is told again; where
-a file does not record them, the newest user messages and the summary are taken, as the
-client does. Rollouts of the first versions, with bare items, are read too.
+The conversation is in the response items; events repeat it for the screen and are counted, except
+for usage, rollbacks and titles. An answer comes in several items and its usage before, between or
+after them, so one round is held until the next begins. A rollback becomes `Snipped`. A compaction
+becomes `Compacted`: the messages that replace history up to the model's first word are its
+summary, the rest is read again; where a file does not record them, the newest user messages and
+the summary are taken, as the client does. Rollouts of the first versions are read too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -49,7 +48,6 @@ _CONTEXT_OPENINGS = (
 
 
 def sniff(first: bytes) -> bool:
-    """Say whether a file that begins like this is a Codex rollout."""
     record = first_record(first)
     if not isinstance(record, dict):
         return False
@@ -58,10 +56,9 @@ def sniff(first: bytes) -> bool:
     return "type" not in record and {"id", "timestamp", "instructions"} <= record.keys()
 
 
-def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
-    """Turn the lines of a rollout into entries."""
-    reader = _Reader(scribe)
-    for number, record in records(lines, scribe.account):
+def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]:
+    reader = _Reader(writer)
+    for number, record in records(lines, writer.account):
         yield from reader.record(record, number)
     yield from reader.flush()
 
@@ -79,10 +76,10 @@ class _Round:
 class _Reader:
     """What must be remembered from one record to the next."""
 
-    def __init__(self, scribe: TranscriptWriter) -> None:
-        self._scribe = scribe
-        self._account = scribe.account
-        self._dialogue = Dialogue(scribe)
+    def __init__(self, writer: TranscriptWriter) -> None:
+        self._writer = writer
+        self._account = writer.account
+        self._dialogue = Dialogue(writer)
         self._model = ""
         self._round: _Round | None = None
         self._usage: Usage | None = None
@@ -95,7 +92,6 @@ class _Reader:
         self._is_framed = False
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
-        """Turn one record into whatever entries it stands for."""
         at = seconds(record.get("timestamp"))
         match record:
             case {"type": "response_item", "payload": dict(item)}:
@@ -142,7 +138,7 @@ class _Reader:
     def _switched(self, model: str, at: float) -> Iterator[AnyEntry]:
         yield from self.flush()
         self._model = model
-        yield self._scribe.write(Switched(model=model), at)
+        yield self._writer.write(Switched(model=model), at)
 
     def _item(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
         kind = str(item.get("type"))
@@ -190,7 +186,7 @@ class _Reader:
             case {"type": "thread_rolled_back", "num_turns": int(turns)} if turns > 0:
                 yield from self._rolled_back(turns, at)
             case {"type": "thread_name_updated", "thread_name": str(title)}:
-                yield self._scribe.write(Titled(title=title), at)
+                yield self._writer.write(Titled(title=title), at)
             case _:
                 self._account.skipped[f"event {event.get('type')}"] += 1
 
@@ -218,8 +214,8 @@ class _Reader:
             return
         for waiting in self._dialogue.waiting():  # an open round could not leave the view
             yield self._dialogue.ran(waiting, NO_RESULT, at=at, is_error=True)
-        targets = tuple(range(gone[0], self._scribe.last + 1))
-        yield self._scribe.write(Snipped(targets=targets, why="The user went back."), at)
+        targets = tuple(range(gone[0], self._writer.last + 1))
+        yield self._writer.write(Snipped(targets=targets, why="The user went back."), at)
 
     def _compacted(self, compaction: JsonObject, at: float) -> Iterator[AnyEntry]:
         yield from self.flush()
@@ -239,7 +235,7 @@ class _Reader:
 
 
 def _newest(texts: list[str]) -> list[str]:
-    """Leave the last texts that fit into what a compaction keeps."""
+    """Return the last texts that fit into what a compaction keeps."""
     left_chars, start = KEPT_USER_CHARS, len(texts)
     while start and len(texts[start - 1]) <= left_chars:
         start -= 1
@@ -261,7 +257,7 @@ def _is_context(content: Content) -> bool:
 
 
 def _usage(raw: JsonObject) -> Usage | None:
-    """Read token counts; what was cached is inside the input here, and apart from it in ours."""
+    """Read token counts; Codex counts what was cached as part of the input."""
     names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
     whole, cached, written, answer = (count(raw.get(name)) for name in names)
     if not whole + answer:

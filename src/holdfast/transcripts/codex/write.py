@@ -39,7 +39,6 @@ _SAID = {"user": "input_text", "assistant": "output_text"}
 
 
 def write(view: View, *, session: str = "holdfast", directory: str = "") -> Iterator[bytes]:
-    """Yield the lines of a rollout that shows this view."""
     at = timestamp(view.history[-1].at if view.history else 0.0)
     yield _record(at, "session_meta", _meta(view, session, directory, at))
     if view.model:
@@ -73,7 +72,7 @@ def _record(at: str, kind: str, payload: JsonObject) -> bytes:
 
 
 def _items(role: str, content: Content) -> Iterator[JsonObject]:
-    """Write a message as items, keeping what is said together between two others in one."""
+    """Write a message as items, keeping adjacent text in one."""
     parts: list[Json] = []
     for block in content:
         item = _item(role, block)
@@ -89,7 +88,6 @@ def _items(role: str, content: Content) -> Iterator[JsonObject]:
 
 
 def _item(role: str, block: Block) -> JsonObject | None:
-    """Write a block that is an item by itself."""
     match block:
         case Thinking(thinking=text, signature=signature, extra=extra):
             summary = [{"type": "summary_text", "text": text}] if text else []

@@ -1,8 +1,7 @@
-"""The branch of a pi session that is active: from the root to the last entry.
+"""The active branch of a pi session: from the root to the last entry.
 
-Newer sessions are trees, and which branch is active is known only at the end of the file.
-So lines are held as bytes, two ids read from each, and only those on the branch are decoded
-again. What hangs beside the branch is counted; entries that cannot be read are too.
+Newer sessions are trees, and which branch is active is known only at the end of the file. So lines
+are held as bytes, two ids read from each, and only those on the branch are decoded.
 """
 
 from collections.abc import Iterable

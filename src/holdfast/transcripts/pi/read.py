@@ -1,10 +1,10 @@
 """Read a session of the pi coding agent, entry by entry, into entries of ours.
 
-Old sessions are a line of records and are streamed; newer ones are trees, of which the
-active branch is read. A compaction covers what lies before the entry it keeps first; an
-answer that failed or was stopped is not sent again by pi, so it is kept as `Failed`. What
-pi notes for itself (labels, thinking levels, results' details, costs) is not in the view.
-Wrapped around summaries and commands is our wording, not pi's.
+Old sessions are a sequence of records and are streamed; newer ones are trees, of which the active
+branch is read. A compaction covers what lies before the entry it keeps first; an answer that failed
+or was stopped is not sent again by pi, so it is kept as `Failed`. What pi notes for itself (labels,
+thinking levels, results' details, costs) is not in the view. The wording around summaries and
+commands is ours, not pi's.
 """
 
 from collections.abc import Iterable, Iterator
@@ -53,7 +53,6 @@ _USAGE = ("input", "output", "cacheRead", "cacheWrite")
 
 
 def sniff(first: bytes) -> bool:
-    """Say whether a file that begins like this is a pi session."""
     header = first_record(first)
     return (
         isinstance(header, dict)
@@ -62,10 +61,9 @@ def sniff(first: bytes) -> bool:
     )
 
 
-def read(lines: Iterable[bytes], scribe: TranscriptWriter) -> Iterator[AnyEntry]:
-    """Turn the lines of a session into entries."""
-    reader = _Reader(scribe)
-    for index, (number, record) in enumerate(_entries(lines, scribe.account)):
+def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]:
+    reader = _Reader(writer)
+    for index, (number, record) in enumerate(_entries(lines, writer.account)):
         reader.place(index, record)
         yield from reader.record(record, number)
 
@@ -91,36 +89,35 @@ def _is_tree(header: Json) -> bool:
 class _Reader:
     """What must be remembered from one entry to the next."""
 
-    def __init__(self, scribe: TranscriptWriter) -> None:
-        self._scribe = scribe
-        self._account = scribe.account
-        self._dialogue = Dialogue(scribe)
+    def __init__(self, writer: TranscriptWriter) -> None:
+        self._writer = writer
+        self._account = writer.account
+        self._dialogue = Dialogue(writer)
         self._model = ""
         self._starts: dict[str | int, int] = {}
         """For each entry, by its id and by its place: the number of the first entry made of it."""
 
     def place(self, index: int, record: JsonObject) -> None:
         """Note where a compaction would cut that keeps this entry first."""
-        self._starts[index] = self._scribe.last + 1
+        self._starts[index] = self._writer.last + 1
         if id := record.get("id"):
-            self._starts[str(id)] = self._scribe.last + 1
+            self._starts[str(id)] = self._writer.last + 1
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
-        """Turn one entry of the session into entries of ours."""
         at = seconds(record.get("timestamp"))
         match record:
             case {"type": "message", "message": dict(message)}:
                 yield from self._message(message, at, str(record.get("id") or f"line-{number}"))
             case {"type": "custom_message", "content": content}:
-                yield from self._told(content, at, is_shown=record.get("display"))
+                yield from self._beside(content, at, is_shown=record.get("display"))
             case {"type": "branch_summary", "summary": str(summary)}:
-                yield from self._told(summary, at)
+                yield from self._beside(summary, at)
             case {"type": "compaction", "summary": str(summary)}:
                 yield from self._compacted(record, summary, at)
             case {"type": "session" | "model_change", "modelId": str(model)}:
                 yield from self._switched(model, at)
             case {"type": "session_info", "name": str(name)}:
-                yield self._scribe.write(Titled(title=name), at)
+                yield self._writer.write(Titled(title=name), at)
             case {"type": str(kind)} if kind not in ("message", "compaction"):
                 self._account.skipped[kind] += 1
             case _:
@@ -151,22 +148,22 @@ class _Reader:
             case {"role": "bashExecution", "excludeFromContext": True}:
                 self._account.skipped["command kept from the model"] += 1
             case {"role": "bashExecution"}:
-                yield from self._told(_command(message), at)
+                yield from self._beside(_command(message), at)
             case {"role": "branchSummary" | "compactionSummary", "summary": str(summary)}:
-                yield from self._told(summary, at)
+                yield from self._beside(summary, at)
             case _:
                 content = message.get("content")
-                yield from self._told(content, at, is_shown=message.get("display"))
+                yield from self._beside(content, at, is_shown=message.get("display"))
 
-    def _told(self, content: Json, at: float, *, is_shown: Json = False) -> Iterator[AnyEntry]:
-        """Write what the user did not say, though it stands on that side."""
+    def _beside(self, content: Json, at: float, *, is_shown: Json = False) -> Iterator[AnyEntry]:
+        """Write what stands on the user's side and is not from the user."""
         yield from self._dialogue.said(_content(content), at=at, hidden=is_shown is not True)
 
     def _answered(self, message: JsonObject, at: float, origin: str) -> Iterator[AnyEntry]:
         reason = str(message.get("stopReason") or "")
         if reason in _BROKEN_OFF:
             error = str(message.get("errorMessage") or reason)
-            yield self._scribe.write(Failed(what="answer", error=error, detail=message), at)
+            yield self._writer.write(Failed(what="answer", error=error, detail=message), at)
             return
         model = str(message.get("model") or "")
         if self._model and model:
@@ -182,10 +179,10 @@ class _Reader:
         )
 
     def _switched(self, model: str, at: float) -> Iterator[AnyEntry]:
-        """Write that another model answers: pi goes by what was chosen and by who answered."""
+        """Record a change of model, whether it was chosen or another model answered."""
         if model != self._model:
             self._model = model
-            yield self._scribe.write(Switched(model=model), at)
+            yield self._writer.write(Switched(model=model), at)
 
     def _ran(self, message: JsonObject, at: float, origin: str) -> AnyEntry:
         content = _content(message.get("content"))
@@ -231,7 +228,7 @@ def _block(part: Json) -> Block:
 
 
 def _command(message: JsonObject) -> str:
-    """Tell a command that the user ran beside the conversation."""
+    """Write a command that the user ran beside the conversation."""
     lines = [f"The user ran this command: {message.get('command')}"]
     if output := message.get("output"):
         lines.append(f"It printed:\n{output}")
@@ -245,7 +242,6 @@ def _command(message: JsonObject) -> str:
 
 
 def _usage(raw: Json) -> Usage | None:
-    """Read token counts; pi counts the uncached input apart, as we do."""
     counts = [count(raw.get(name)) if isinstance(raw, dict) else 0 for name in _USAGE]
     fresh, answer, cached, written = counts
     if not fresh + answer + cached + written:

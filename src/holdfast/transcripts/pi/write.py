@@ -44,7 +44,6 @@ _NO_USAGE = {
 
 
 def write(view: View, *, session: str = "holdfast", directory: str = "") -> Iterator[bytes]:
-    """Yield the lines of a session that shows this view."""
     writer = _Writer(view.history[-1].at if view.history else 0.0, view.model)
     yield writer.header(session, directory)
     if view.model:
@@ -59,7 +58,7 @@ def write(view: View, *, session: str = "holdfast", directory: str = "") -> Iter
 
 
 class _Writer:
-    """Entries hang on one another; this hands out their ids."""
+    """Hands out ids by which entries are linked."""
 
     def __init__(self, at: float, model: str) -> None:
         self._at = possible(at)
@@ -69,19 +68,16 @@ class _Writer:
         self._tools: dict[str, str] = {}
 
     def header(self, session: str, directory: str) -> bytes:
-        """Write the first line."""
         header = {"type": "session", "version": VERSION, "id": session}
         return line({**header, "timestamp": timestamp(self._at), "cwd": directory})
 
     def entry(self, kind: str, fields: JsonObject) -> bytes:
-        """Write an entry that follows the one before."""
         id = f"{next(self._ids):08x}"
         head = {"type": kind, "id": id, "parentId": self._parent, "timestamp": timestamp(self._at)}
         self._parent = id
         return line(head | fields)
 
     def answer(self, content: Content) -> bytes:
-        """Write an answer."""
         uses = [block for block in content if isinstance(block, ToolUse)]
         self._tools.update((use.id, use.name) for use in uses)
         return self._message(

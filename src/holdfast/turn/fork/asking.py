@@ -80,14 +80,7 @@ class ForkReply:
     @property
     def usage(self) -> Usage:
         """All calls together; for prices that depend on a prompt's length take them one by one."""
-        return Usage(
-            input_tokens=sum(call.input_tokens for call in self.calls),
-            output_tokens=sum(call.output_tokens for call in self.calls),
-            cache_read_tokens=sum(call.cache_read_tokens for call in self.calls),
-            cache_write_tokens=sum(call.cache_write_tokens for call in self.calls),
-            cache_write_5m_tokens=sum(call.cache_write_5m_tokens for call in self.calls),
-            cache_write_1h_tokens=sum(call.cache_write_1h_tokens for call in self.calls),
-        )
+        return sum(self.calls, Usage())
 
 
 AskFork: TypeAlias = Callable[[ForkRequest], Awaitable[ForkReply]]

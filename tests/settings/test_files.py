@@ -1,4 +1,4 @@
-"""Replacing a file in one step."""
+"""Files written whole or not at all; private files and directories."""
 
 import os
 import stat
@@ -7,7 +7,17 @@ import sys
 
 import pytest
 
-from holdfast.settings.atomic import MARK, Overtaken, replace_content
+from holdfast.log import outbox
+from holdfast.log.entries import Failed
+from holdfast.memory.store import MemoryStore
+from holdfast.settings.files import (
+    MARK,
+    PARTIAL,
+    Overtaken,
+    private_directory,
+    replace_content,
+    write_private,
+)
 
 KILLS = 40
 """Enough to hit every step: a run of edits makes some hundred a second."""
@@ -71,8 +81,8 @@ def test_what_a_killed_process_left_is_swept_by_the_next_edit(tmp_path):
     file.write_text("old")
     gone = subprocess.run(["true"], check=True)
     assert gone.returncode == 0
-    dead = tmp_path / f".a[1].txt{MARK}4194303-aa"
-    alive = tmp_path / f".a[1].txt{MARK}{os.getpid()}-bb"
+    dead = tmp_path / f".a[1].txt{MARK}4194303-aa{PARTIAL}"
+    alive = tmp_path / f".a[1].txt{MARK}{os.getpid()}-bb{PARTIAL}"
     dead.write_text("")
     alive.write_text("")
     replace_content(file, b"new", file.stat())
@@ -126,3 +136,61 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
         replace_content(file, b"new", file.stat())
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert file.read_text() == "old"
+
+
+def modes(top):
+    """The permissions of a directory and all below it."""
+    places = [top, *(place for place in top.rglob("*") if place.is_dir())]
+    return {place.stat().st_mode & 0o777 for place in places}
+
+
+def test_every_directory_on_the_way_is_private(tmp_path):
+    """Not only the last one."""
+    assert private_directory(tmp_path / "a" / "b" / "c").is_dir()
+    assert modes(tmp_path / "a") == {0o700}
+
+
+def test_what_is_there_stays_as_it_is(tmp_path):
+    """It is somebody's choice."""
+    (tmp_path / "a").mkdir(mode=0o755)
+    private_directory(tmp_path / "a" / "b")
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_store_made_first_leaves_nothing_open(tmp_path):
+    """`holdfast memory` may be the first command a user ever runs."""
+    with MemoryStore(tmp_path / "home" / "projects" / "p" / "memory"):
+        assert modes(tmp_path / "home") == {0o700}
+
+
+def test_an_outbox_made_first_leaves_nothing_open(tmp_path):
+    """A report may come before anything else of a session is there."""
+    outbox.leave(tmp_path / "home" / "session", Failed(what="dream", error="x"))
+    assert modes(tmp_path / "home") == {0o700}
+
+
+def test_a_private_file_replaces_what_is_there_and_only_its_user_reads_it(tmp_path):
+    """A link in its place goes; the file it names stays as it was."""
+    real, path = tmp_path / "real", tmp_path / "a" / "file"
+    real.write_text("theirs")
+    path.parent.mkdir()
+    path.symlink_to(real)
+    status = write_private(path, "half a character: \ud800")
+    assert status.st_mode & 0o777 == 0o600
+    assert path.read_text() == "half a character: ?"
+    assert real.read_text() == "theirs"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_private_write_that_is_interrupted_leaves_the_old_file(tmp_path):
+    """Also where it fails in the very last moment."""
+    path = tmp_path / "file"
+    write_private(path, "old", at=1.5)
+
+    def fail():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_private(path, "new", before_rename=fail)
+    assert list(tmp_path.iterdir()) == [path]
+    assert (path.read_text(), path.stat().st_mtime) == ("old", 1.5)

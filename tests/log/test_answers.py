@@ -1,8 +1,8 @@
 """The answers of a history: each once, however many pieces and copies of it there are."""
 
-from holdfast.log.entries import Replied, Said
+from holdfast.log.answers import answers_of, usage_of
+from holdfast.log.entries import Forked, Replied, Said
 from holdfast.messages import Text, Usage
-from holdfast.reports.answers import answers_of
 from holdfast.reports.cost import bill
 from holdfast.request.cache.calls import explain_calls, totals
 
@@ -50,3 +50,17 @@ def test_answers_without_an_id_are_not_taken_for_one():
 def test_an_answer_that_tells_nothing_is_no_call():
     """Nothing is made up."""
     assert answers_of([replied(1, "a", tokens=0)]) == {}
+
+
+def test_usage_adds_up_with_its_split_by_lifetime():
+    """What was written for an hour costs more than what was written for five minutes."""
+    split = Usage(cache_write_tokens=30, cache_write_5m_tokens=10, cache_write_1h_tokens=20)
+    answers = [Replied(n=n, response_id=id, content=(), usage=split) for n, id in enumerate("aab")]
+    total = usage_of([*answers, Forked(n=9, source="notes", usage=split)])
+    assert total is not None
+    assert (total.cache_write_tokens, total.written_5m_tokens, total.written_1h_tokens) == (
+        90,
+        30,
+        60,
+    )
+    assert usage_of([said(1)]) is None

@@ -3,13 +3,13 @@
 import pytest
 
 from holdfast.errors import ConfigError
-from holdfast.models.extras import load
+from holdfast.models.connection import load_extra
 
 
 def test_a_missing_package_names_its_extra():
     """The error is the command that mends it."""
     with pytest.raises(ConfigError, match=r"pip install 'holdfast\[local\]'"):
-        load("no_such_package_anywhere", extra="local")
+        load_extra("no_such_package_anywhere", extra="local")
 
 
 def test_a_broken_package_is_not_called_missing(tmp_path, monkeypatch):
@@ -17,9 +17,9 @@ def test_a_broken_package_is_not_called_missing(tmp_path, monkeypatch):
     (tmp_path / "half_a_package.py").write_text("import no_such_package_anywhere")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="no_such_package_anywhere"):
-        load("half_a_package", extra="local")
+        load_extra("half_a_package", extra="local")
 
 
 def test_a_present_package_is_given():
     """What is installed is imported."""
-    assert load("json", extra="none").loads("1") == 1
+    assert load_extra("json", extra="none").loads("1") == 1

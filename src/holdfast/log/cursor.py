@@ -1,0 +1,23 @@
+"""A place in a growing history, for whatever keeps counts of a log up to date."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.log.entries import AnyEntry
+
+
+@dataclass(slots=True)
+class LogCursor:
+    """Gives each entry of a history once, at a cost that depends only on what is new."""
+
+    position: int = 0
+
+    def is_past(self, history: Sequence[AnyEntry]) -> bool:
+        """Return whether this is another, shorter history: a log never loses entries."""
+        return self.position > len(history)
+
+    def advance(self, history: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
+        """Return the entries since the last call; all of them if the history is another one."""
+        start = 0 if self.is_past(history) else self.position
+        self.position = len(history)
+        return history[start:]

@@ -1,0 +1,81 @@
+"""Logs that earlier releases wrote are seen as they were then, and can be gone on with.
+
+Each is a real session of its release, cut short in the middle of a tool call, with directory names
+replaced and a few entries appended by the release's own code. The hashes were taken with it too.
+"""
+
+import hashlib
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import holdfast
+from holdfast.log import load
+from holdfast.log.entries import (
+    Asked,
+    Cleared,
+    Collapsed,
+    Compacted,
+    Dropped,
+    Forked,
+    Noted,
+    Pinned,
+    Redone,
+    Restored,
+    Spilled,
+    Undone,
+)
+from holdfast.messages import message_to_wire
+from holdfast.messages.rules import violations
+from holdfast.settings import home
+from holdfast.view import fold, folding
+
+RELEASES = Path(__file__).parents[1] / "fixtures" / "releases"
+
+VIEWS = {"0.1.0": "247d9bf543d857f84c28bcc97aa83242e8eae57d06f245ffb6a3a493fbc2c7a1"}
+"""Of the messages after each entry, as they are sent and as they are seen."""
+REQUESTS = {"0.1.0": "660cd308079c8c496702cea9b3672677c6cb1c34a474e031dde71c3b295713fd"}
+"""Of the request that was prepared when the session went on."""
+
+KINDS = {Spilled, Cleared, Collapsed, Compacted, Restored, Pinned, Undone, Redone}
+KINDS |= {Noted, Forked, Dropped, Asked}
+
+
+def wire(messages):
+    return msgspec.json.encode([message_to_wire(message) for message in messages])
+
+
+@pytest.mark.parametrize("release", VIEWS)
+def test_every_view_of_the_log_is_the_one_it_was(release):
+    """Byte by byte, after every entry."""
+    loaded = load(RELEASES / f"{release}.jsonl")
+    assert loaded.damage == []
+    assert {type(entry) for entry in loaded.entries} >= KINDS
+    seen = hashlib.sha256()
+    for view in folding(loaded.entries):
+        seen.update(wire(view.messages()))
+        seen.update(wire(view.seen()))
+    assert seen.hexdigest() == VIEWS[release]
+
+
+@pytest.mark.parametrize("release", REQUESTS)
+async def test_the_session_goes_on_with_the_request_it_would_have_sent(release):
+    """Its frame is the one in the log; what is new comes behind what was there."""
+    project = home() / "projects" / "shop"
+    project.mkdir(parents=True)
+    shutil.copy(RELEASES / f"{release}.jsonl", project / "release.jsonl")
+    before = fold(load(project / "release.jsonl").entries)
+    session = holdfast.Session.resume("release")
+    session.user("Go on")
+    request = await session.prepare()
+    assert violations(session.view.messages()) == []
+    assert (
+        request.kwargs["messages"][0]["content"][0]
+        == message_to_wire(before.messages()[0])["content"][0]
+    )
+    sent = msgspec.json.encode(request.kwargs, order="sorted")
+    assert hashlib.sha256(sent).hexdigest() == REQUESTS[release]
+    session.close()
+    assert fold(load(project / "release.jsonl").entries).messages() == session.view.messages()

@@ -1,0 +1,32 @@
+"""Following a log: each entry once."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.log.cursor import LogCursor
+from holdfast.log.entries import Titled
+
+
+def titled(count):
+    return [Titled(n=n, title=str(n)) for n in range(1, count + 1)]
+
+
+@given(st.lists(st.integers(0, 5)))
+def test_every_entry_is_given_once_and_in_order(steps):
+    """However the history grew between two looks."""
+    cursor, history, seen = LogCursor(), [], []
+    for count in steps:
+        history += titled(count)
+        seen += cursor.advance(history)
+        assert not cursor.advance(history)
+    assert seen == history
+
+
+def test_a_shorter_history_is_another_one_and_read_from_its_start():
+    """An engine may be given the log of another session."""
+    cursor = LogCursor()
+    cursor.advance(titled(3))
+    assert not cursor.is_past(titled(3))
+    assert cursor.is_past(titled(2))
+    assert cursor.advance(titled(2)) == titled(2)
+    assert cursor.advance(titled(3)) == titled(3)[2:]
