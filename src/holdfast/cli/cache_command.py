@@ -7,7 +7,7 @@ import click
 
 from holdfast.cli.show import ago, json_out, tokens
 from holdfast.cli.target import open_target
-from holdfast.reports.answers import MAIN
+from holdfast.log.answers import MAIN
 from holdfast.request.cache.calls import (
     CallReport,
     Totals,
