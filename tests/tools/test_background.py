@@ -2,7 +2,7 @@
 
 import asyncio
 
-from holdfast.tools.shell import group_members
+from holdfast.tools.process import group_members
 
 
 async def _news(use, id="shell-1", until="Exit status"):

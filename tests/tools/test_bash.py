@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from holdfast.tools.shell import group_members
+from holdfast.tools.process import group_members
 
 
 def _groups(tool_context):

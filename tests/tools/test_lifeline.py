@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from holdfast.tools.lifeline import Lifeline
-from holdfast.tools.shell import group_members
+from holdfast.tools.process import group_members
 
 AGENT = """
 import asyncio, sys

@@ -16,9 +16,9 @@ import msgspec
 
 from holdfast.hooks.config import Hook, chosen
 from holdfast.hooks.events import END_TOTAL_MAX_SECONDS, EVENTS, HookEvent
-from holdfast.hooks.process import run_process
 from holdfast.hooks.verdict import HookOutcome, HookVerdict, merge, read_outcome
 from holdfast.messages import JsonObject
+from holdfast.tools import process
 from holdfast.tools.permissions.decide import Mode
 
 TEXT_CHARS = 10_000
@@ -92,7 +92,7 @@ async def _run(
 ) -> HookOutcome:
     timeout_seconds = limit_seconds or hook.timeout_seconds or event.timeout_seconds
     try:
-        ended = await run_process(
+        ended = await process.run(
             _arguments(hook),
             given=given,
             cwd=scene.cwd,
@@ -103,10 +103,14 @@ async def _run(
         return HookOutcome(error=f"hook {hook.command!r} could not be started: {error}")
     if ended.is_timed_out:
         return HookOutcome(error=f"hook {hook.command!r} was ended after {timeout_seconds:g} s")
-    outcome = read_outcome(event, ended.status, ended.stdout, ended.stderr)
+    outcome = read_outcome(event, ended.status, _text(ended.stdout), _text(ended.stderr))
     if outcome.error:
         outcome = replace(outcome, error=f"hook {hook.command!r}: {outcome.error}")
     return shortened(outcome, scene.scratch)
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace")
 
 
 def _arguments(hook: Hook) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ how the result looks is left to the tools.
 
 import asyncio
 import contextlib
-import os
 import re
 import shutil
 import signal
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.tools.context import ToolContext
+from holdfast.tools.process import signal_group
 from holdfast.tools.protocol import Refused
 from holdfast.tools.scan import SEARCHED_BYTES, Query
 from holdfast.tools.source import SNIFFED_BYTES, is_binary
@@ -187,8 +187,7 @@ async def _run(
             raise _NotUnderstood(complaint.splitlines()[-1])
     finally:
         if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            signal_group(process.pid, signal.SIGKILL)
         tool_context.shells.release(process.pid)
         await process.communicate()  # what is still in the pipes, so that they close
 

@@ -1,10 +1,9 @@
 """Commands as processes: started in a group of their own, watched, and ended for good.
 
-A command line comes in; a `RunningCommand` goes out, whose output is captured as it comes and
-whose whole process group ends when it ends, is stopped, or its task is cancelled: asked
-first, then killed. Nobody can type into it: its input is empty and it has no terminal. A
-process that starts a session of its own (a daemon) leaves the group and is left alone.
-What a command means and what is said about it is left to `bash`.
+The output of a `RunningCommand` is captured as it comes, and its whole process group ends when
+it ends, is stopped, or its task is cancelled: asked first, then killed. Its input is empty and
+it has no terminal. A process that starts a session of its own (a daemon) leaves the group and
+is left alone.
 """
 
 import asyncio
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.tools.capture import LIMITS, Capture, CaptureLimits
+from holdfast.tools.process import group_members, signal_group
 
 GRACE_SECONDS = 2.0
 """Between asking a group to end and killing it: servers close their files in less."""
@@ -109,7 +109,7 @@ class RunningCommand:
         try:
             try:
                 if group_members(self.group):
-                    _signal(self.group, signal.SIGTERM)
+                    signal_group(self.group, signal.SIGTERM)
                     await self._gone(GRACE_SECONDS)
             finally:
                 # Reached by cancellation, too: the group dies now, whoever is in a hurry.
@@ -122,7 +122,7 @@ class RunningCommand:
 
     def kill(self) -> None:
         """End the whole group at once, without waiting for it."""
-        _signal(self.group, signal.SIGKILL)
+        signal_group(self.group, signal.SIGKILL)
 
     def close(self) -> None:
         """Stop listening."""
@@ -188,33 +188,3 @@ def shell_arguments(command: str, landing: Path | None) -> tuple[str, ...]:
     leave = shlex.quote(f"pwd -P > {shlex.quote(str(landing))}")
     trap = f"trap {leave} EXIT; " if landing else ""
     return (shell, "-c", f'{trap}eval "$1"', shell, command)
-
-
-def group_members(group: int) -> tuple[int, ...]:
-    """List the processes of a group that really run; the dead that nobody buried do not count."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return ()
-    except PermissionError:
-        pass
-    try:
-        numbers = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    except FileNotFoundError:
-        return (group,)  # no /proc: the group is all we know
-    return tuple(int(number) for number in numbers if _is_member(number, group))
-
-
-def _is_member(number: str, group: int) -> bool:
-    try:
-        fields = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    # The name in parentheses may hold anything; state, parent and group follow it.
-    state, _parent, its_group = fields.rpartition(")")[2].split()[:3]
-    return int(its_group) == group and state not in "ZX"
-
-
-def _signal(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
