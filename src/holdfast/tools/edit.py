@@ -5,15 +5,93 @@ moves: encoding, byte order mark, line ends, mode. The file must be what the age
 The answer is short, for the model knows what it wrote.
 """
 
+import os
 import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.settings.atomic import Overtaken, replace_content
 from holdfast.tools.context import ToolContext
+from holdfast.tools.files import SeenFile, stamp_of
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
-from holdfast.tools.source import SourceText
-from holdfast.tools.target import EditTarget, open_target
+from holdfast.tools.source import NotEncodable, NotText, SourceText, decode
+
+EDITED_BYTES = 64 << 20
+"""A larger file is not changed as a text; a program does that better."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditTarget:
+    """A file about to be changed."""
+
+    path: Path
+    status: os.stat_result | None
+    """None while there is no such file."""
+    source: SourceText | None
+    """Its text; None if it has none, or is no text."""
+
+    def known(self, shown: str) -> SourceText:
+        """Give the text of a file that must be there."""
+        if self.status is None:
+            raise Refused(f"{shown} does not exist. Make it with Write, or check the path.")
+        if self.source is None:
+            raise Refused(f"{shown} is a binary file; it cannot be edited as text.")
+        return self.source
+
+    def store(self, source: SourceText, tool_context: ToolContext) -> None:
+        """Put new content in place, in one step, and remember it as seen."""
+        try:
+            content = source.to_bytes()
+            status = replace_content(self.path, content, self.status)
+        except NotEncodable as error:
+            raise Refused(f"{self.path} was not changed: {error}.") from None
+        except Overtaken:
+            raise Refused(f"{self.path} changed while this ran. Read it again.") from None
+        seen = SeenFile(
+            path=self.path,
+            stamp=stamp_of(status, content),
+            text=source.text,
+            at=tool_context.clock(),
+        )
+        tool_context.files.record(seen)
+
+
+def open_target(path: Path, tool_context: ToolContext) -> EditTarget:
+    """Read a file that is to be changed, and refuse if it must not be."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return EditTarget(path=path, status=None, source=None)
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
+        raise Refused(f"{path} is {kind}; it cannot be written.")
+    if status.st_size > EDITED_BYTES:
+        raise Refused(f"{path} has {status.st_size:,} bytes. Change it with a program in Bash.")
+    content = path.read_bytes()
+    _check_known(path, status, content, tool_context)
+    try:
+        return EditTarget(path=path, status=status, source=decode(content))
+    except NotText:
+        return EditTarget(path=path, status=status, source=None)
+
+
+def _check_known(
+    path: Path, status: os.stat_result, content: bytes, tool_context: ToolContext
+) -> None:
+    """Refuse to change what the agent has not seen; an empty file holds nothing to see."""
+    seen = tool_context.files.of(path)
+    if seen is None and content:
+        raise Refused(f"{path} has not been read in this session. Read it before you change it.")
+    if seen is not None and not seen.stamp.same_content(stamp_of(status, content)):
+        raise Refused(
+            f"{path} has changed since you last read or wrote it: somebody else, or a command, "
+            "did that. Read it again before you change it."
+        )
+
 
 LISTED_PLACES = 10
 """Of several matches, so many are named by line."""
@@ -110,3 +188,24 @@ def _line_at(text: str, place: int) -> int:
 
 
 EDIT: Tool = make_tool("Edit", EditInput, edit, kind="write", path_inputs=("file_path",))
+
+
+class WriteInput(Input, frozen=True, kw_only=True):
+    """What Write takes."""
+
+    file_path: Annotated[str, Meta(description="The file, absolute or from the working directory.")]
+    content: Annotated[str, Meta(description="All that the file shall hold.")]
+
+
+async def write(given: WriteInput, tool_context: ToolContext) -> Outcome:
+    """Give a file its whole content."""
+    target = open_target(tool_context.resolve(given.file_path), tool_context)
+    source = (target.source or SourceText("")).rewritten(given.content)
+    target.store(source, tool_context)
+    lines = source.raw.count("\n") + (not source.ends_with_newline and bool(source.raw))
+    verb = "Created" if target.status is None else "Replaced"
+    said = f"{verb} {given.file_path} ({lines:,} lines)."
+    return Outcome(content=said, note=f"{verb.lower()} {target.path.name}, {lines:,} lines")
+
+
+WRITE: Tool = make_tool("Write", WriteInput, write, kind="write", path_inputs=("file_path",))

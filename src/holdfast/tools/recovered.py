@@ -19,7 +19,7 @@ from holdfast.messages import Text, ToolUse, text_of
 from holdfast.tools.context import Todo, ToolContext
 from holdfast.tools.describe import description_of
 from holdfast.tools.files import HASHED_BYTES, MAX_FILES, SeenFile, stamp_of
-from holdfast.tools.skill import SKILL
+from holdfast.tools.skills import SKILL
 from holdfast.tools.todo import TODO_WRITE
 
 _RESTORED = re.compile(r"\[Restored file (?P<path>.+), as it is on disk now")

@@ -22,9 +22,8 @@ from holdfast.log.entries import (
 )
 from holdfast.messages import Image, Opaque, Text, Thinking, ToolUse
 from holdfast.settings import HistorySettings, LogSettings, Settings
-from holdfast.tools.history.history import History
+from holdfast.tools.history.history import History, is_shown
 from holdfast.tools.history.index import NAME
-from holdfast.tools.history.visible import is_shown
 from holdfast.transcripts.formats import open_transcript
 from holdfast.turn.engine import Engine
 

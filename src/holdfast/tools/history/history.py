@@ -20,12 +20,20 @@ from holdfast.errors import NotInHistory
 from holdfast.log.entries import AnyEntry, Ran
 from holdfast.settings import HistorySettings
 from holdfast.tools.history.catalogue import Catalogue, RecordedCall
-from holdfast.tools.history.found import FoundRecords, OpenedRecord, RecordHit
-from holdfast.tools.history.pages import LineRange, NoSuchRange, page
-from holdfast.tools.history.records import Media, Record, record_of
-from holdfast.tools.history.shelf import Missing, Shelf
-from holdfast.tools.history.snippets import find_words, snippet
-from holdfast.tools.history.words import WordSearch
+from holdfast.tools.history.index import WordSearch
+from holdfast.tools.history.pages import LineRange, NoSuchRange, find_words, page, snippet
+from holdfast.tools.history.records import (
+    FoundRecords,
+    Media,
+    Missing,
+    OpenedRecord,
+    Record,
+    RecordHit,
+    Shelf,
+    record_of,
+)
+from holdfast.view import View
+from holdfast.view.items import Round
 
 Entries = Sequence[AnyEntry]
 
@@ -263,3 +271,12 @@ def _title(records: list[Record], call: RecordedCall | None) -> str:
         return f"#{records[0].n} to #{max(record.n for record in records)}"
     title = f"#{records[0].n} {records[0].kind}"
     return f"{title} of {call.use.name} {call.use.id}" if call else title
+
+
+def is_shown(view: View, n: int) -> bool:
+    """Say whether a view shows entry `n` whole: not cleared, spilled, collapsed or gone."""
+    item = view.item_of(n)
+    if not isinstance(item, Round):
+        return item is not None
+    result = next((result for result in item.results if result.id == n), None)
+    return result is None or result.stand_in("seen") is None

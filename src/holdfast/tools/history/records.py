@@ -5,25 +5,31 @@ a result is the result, character for character. Pictures and documents cannot b
 says where they stood, and they travel beside it. Bodies on disk are put in by whoever asks.
 """
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from holdfast.errors import StoreError
 from holdfast.log.entries import AnyEntry, Collapsed, Compacted, Ran, Replied, Restored, Said
+from holdfast.log.results import Results
 from holdfast.messages import (
     Block,
     Document,
     Image,
     Opaque,
     RedactedThinking,
+    ResultContent,
     Text,
     Thinking,
     ToolResult,
     ToolUse,
     block_to_wire,
 )
+from holdfast.tools.history.pages import RecordPage
 
 RecordKind: TypeAlias = Literal["user", "aside", "answer", "result", "summary", "line", "restored"]
 Media: TypeAlias = tuple[Image | Document, ...]
@@ -92,3 +98,73 @@ def _written(block: Block) -> str:
 
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordHit:
+    """A record that was found."""
+
+    n: int
+    kind: RecordKind
+    at: float
+    tool: str = ""
+    tool_use_id: str = ""
+    target: str = ""
+    """What the call was about: a path or a command."""
+    is_error: bool = False
+    is_shown: bool = False
+    """The model has it before it as it is: there is no need to open it."""
+    chars: int = 0
+    lines: int = 0
+    line: int = 0
+    """Where the words stand; none where no words were asked for."""
+    snippet: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRecords:
+    """Some of the records that match."""
+
+    hits: tuple[RecordHit, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedRecord:
+    """A page of what was asked for."""
+
+    title: str
+    page: RecordPage
+    media: Media = ()
+    """Pictures and documents that stood in it; only with the first page."""
+    trouble: str = ""
+    """What could not be had of it, and why."""
+
+
+class Missing(Exception):
+    """A body cannot be had; the message says why."""
+
+
+class Shelf:
+    """The bodies of one session."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self._results = Results(directory) if directory is not None else None
+        """None for a transcript that has nothing beside it."""
+
+    def read(self, file: str, sha256: str = "") -> ResultContent:
+        """Read a body by the path that was recorded for it, and check that it is the same."""
+        name = file.replace("\\", "/").rpartition("/")[2]
+        if self._results is None:
+            raise Missing(f"{name!r} does not belong to this transcript")
+        if name in ("", ".", "..") or "\0" in name:
+            raise Missing(f"{file!r} is no name of a file")
+        try:
+            content = self._results.read(name)
+        except StoreError as error:
+            raise Missing(str(error)) from None
+        except (UnicodeDecodeError, msgspec.DecodeError):
+            content = ()
+        if sha256 and self._results.body(name, content, cap_bytes=sys.maxsize).sha256 != sha256:
+            raise Missing(f"{name!r} is not what was written there")
+        return content

@@ -19,8 +19,8 @@ from holdfast.settings import HistorySettings
 from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import HISTORY
 from holdfast.tools.history.catalogue import number_in
-from holdfast.tools.history.found import FoundRecords, OpenedRecord, RecordHit
 from holdfast.tools.history.history import History
+from holdfast.tools.history.records import FoundRecords, OpenedRecord, RecordHit
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 SMALLEST_PAGE_CHARS = 1_000

@@ -19,8 +19,7 @@ from msgspec import Meta
 from holdfast.messages import JsonObject
 from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import MCP_CHARS
-from holdfast.tools.mcp.link import McpLink, ServerFailed
-from holdfast.tools.mcp.results import read_result
+from holdfast.tools.mcp.link import McpLink, ServerFailed, read_result
 from holdfast.tools.mcp.servers import McpServer
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, ToolKind, make_tool
 

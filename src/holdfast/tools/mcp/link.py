@@ -9,14 +9,18 @@ the task.
 import asyncio
 import os
 import tempfile
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from contextlib import AsyncExitStack
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from holdfast.errors import ConfigError
-from holdfast.messages import JsonObject
+from holdfast.messages import Image, JsonObject, ResultContent, Text, text_of
+from holdfast.tools.context import ToolContext
 from holdfast.tools.mcp.servers import McpServer, expanded
+from holdfast.tools.protocol import Outcome
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -204,3 +208,42 @@ def _innermost(error: BaseException | None) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{error}" or type(error).__name__
+
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult, ContentBlock
+
+WARN_TOKENS = 10_000
+"""Worth telling the user which server is that talkative."""
+
+
+def read_result(result: "CallToolResult", name: str, tool_context: ToolContext) -> Outcome:
+    """Make an outcome of a server's answer."""
+    blocks = tuple(block for item in result.content for block in _blocks(item))
+    if not blocks and result.structured_content is not None:
+        blocks = (Text(text=msgspec.json.encode(result.structured_content).decode()),)
+    texts_only = all(isinstance(block, Text) for block in blocks)
+    content: ResultContent = text_of(blocks) if texts_only else blocks
+    size_tokens = tool_context.count_tokens(text_of(content))
+    return Outcome(
+        content=content or "(no content)",
+        is_error=result.is_error,
+        note=f"about {size_tokens:,} tokens from {name}" if size_tokens > WARN_TOKENS else "",
+    )
+
+
+def _blocks(item: "ContentBlock") -> Iterator[Text | Image]:
+    match item.type:
+        case "text":
+            yield Text(text=item.text)
+        case "image":
+            source = {"type": "base64", "media_type": item.mime_type, "data": item.data}
+            yield Image(source=source)
+        case "audio":
+            yield Text(text=f"[sound, {item.mime_type}, which cannot be heard here]")
+        case "resource_link":
+            yield Text(text=f"{item.name}: {item.uri}")
+        case "resource":
+            inner = item.resource
+            text = getattr(inner, "text", None)
+            yield Text(text=text if text is not None else f"[{inner.uri}: not text]")

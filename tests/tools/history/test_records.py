@@ -8,7 +8,7 @@ import pytest
 from holdfast.log.results import Results
 from holdfast.messages import Image, Text
 from holdfast.tools.history.index import NAME, Index
-from holdfast.tools.history.shelf import Missing, Shelf
+from holdfast.tools.history.records import Missing, Shelf
 
 
 @pytest.fixture
