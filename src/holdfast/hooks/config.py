@@ -60,8 +60,6 @@ class Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookPlan:
-    """What the settings files say about hooks."""
-
     hooks: tuple[Hook, ...] = ()
     untrusted: tuple[SettingsSection, ...] = ()
     """The project's hooks that wait for the user's word; see `permissions.trust`."""
@@ -70,7 +68,6 @@ class HookPlan:
 
 
 def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
-    """Read the hooks that hold in a project."""
     hooks: list[Hook] = []
     untrusted: list[SettingsSection] = []
     skipped: list[str] = []
@@ -85,7 +82,7 @@ def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
 
 
 def hooks_in(section: SettingsSection) -> tuple[list[Hook], list[str]]:
-    """Read the hooks of one section, and what in it was not understood."""
+    """Return the hooks of a section, and a line for each part that was not understood."""
     hooks: list[Hook] = []
     skipped: list[str] = []
     for found in _read(section):
@@ -139,7 +136,7 @@ def _hook(event: str, matcher: str, command: _Command, file: Path) -> Hook | str
 
 
 def matches(matcher: str, value: str) -> bool:
-    """Hold a matcher against a name: all, a plain list of names, or an expression."""
+    """Return whether a matcher fits a name: everything, a list of names, or an expression."""
     if matcher in ("", "*"):
         return True
     if _is_plain(matcher):
@@ -152,7 +149,7 @@ def _is_plain(matcher: str) -> bool:
 
 
 def chosen(hooks: tuple[Hook, ...], event: str, fields: JsonObject) -> tuple[Hook, ...]:
-    """Pick the hooks an event runs; of identical ones only the first."""
+    """Return the hooks an event runs; of identical ones only the first."""
     value = str(fields.get(EVENTS[event].matches_on, ""))
     picked: dict[tuple[str, tuple[str, ...]], Hook] = {}
     for hook in hooks:
@@ -162,7 +159,7 @@ def chosen(hooks: tuple[Hook, ...], event: str, fields: JsonObject) -> tuple[Hoo
 
 
 def _may_apply(hook: Hook, fields: JsonObject) -> bool:
-    """Say whether a call may be what the hook's condition is about; in doubt it is."""
+    """Return whether a call may be what the hook's condition is about; True if in doubt."""
     rule, tool = hook.condition, str(fields.get("tool_name", ""))
     if rule is None:
         return True

@@ -23,8 +23,6 @@ STOP_BLOCKS_MAX = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
-    """One moment."""
-
     name: str
     matches_on: str = ""
     """The field of the input that a matcher is held against; nothing means it has none."""

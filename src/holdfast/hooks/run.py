@@ -37,7 +37,7 @@ _MODE_NAMES: dict[Mode, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookContext:
-    """What every hook is told, and where it runs."""
+    """What every hook receives, and where it runs."""
 
     session: str
     transcript: Path
@@ -50,13 +50,13 @@ class HookContext:
 
 @dataclass(slots=True, kw_only=True)
 class Hooks:
-    """The hooks of one session; all it remembers is which have had their one run."""
+    """The hooks of one session; its only state is which one-time hooks have run."""
 
     hooks: tuple[Hook, ...]
     _spent: set[Hook] = field(default_factory=set)
 
     async def fire(self, event: str, fields: JsonObject, scene: HookContext) -> HookVerdict:
-        """Run every hook that matches, all at once, and join what they say."""
+        """Run every matching hook at once and merge their answers."""
         picked = [h for h in chosen(self.hooks, event, fields) if h not in self._spent]
         self._spent.update(hook for hook in picked if hook.is_once)
         if not picked:
@@ -69,7 +69,6 @@ class Hooks:
 
 
 def hook_input(event: str, fields: JsonObject, scene: HookContext) -> JsonObject:
-    """Write what a hook reads on its standard input."""
     return {
         "session_id": scene.session,
         "transcript_path": str(scene.transcript),
@@ -125,7 +124,7 @@ def _variables(scene: HookContext) -> dict[str, str]:
 
 
 def shortened(outcome: HookOutcome, scratch: Path) -> HookOutcome:
-    """Move texts that are too long to files, leaving their beginnings."""
+    """Move long texts to files, leaving their beginnings."""
     output = outcome.updated_output
     return replace(
         outcome,

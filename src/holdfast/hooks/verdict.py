@@ -32,8 +32,6 @@ _WEIGHT: dict[Permission, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookOutcome:
-    """What one hook said."""
-
     is_blocked: bool = False
     reason: str = ""
     """Why it blocked, or why it gave its permission or not."""
@@ -52,7 +50,7 @@ class HookOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookVerdict:
-    """What all hooks of one event said together."""
+    """The answers of all hooks of one event, merged."""
 
     is_blocked: bool = False
     reason: str = ""
@@ -66,14 +64,12 @@ class HookVerdict:
     errors: tuple[str, ...] = ()
 
     def decision(self) -> Decision | None:
-        """Give the permission as the gate takes it."""
         if self.permission is None:
             return None
         return Decision(outcome=self.permission, reason=self.reason or "a hook said so")
 
 
 def read_outcome(event: HookEvent, status: int, stdout: str, stderr: str) -> HookOutcome:
-    """Read one hook's answer from how it ended and what it printed."""
     if status == BLOCKING_STATUS:
         return _blocked(event, stderr.strip() or "a hook blocked it and gave no reason")
     said = stdout.strip()
@@ -133,7 +129,7 @@ def _text(value: JsonObject, key: str) -> str:
 
 
 def merge(outcomes: Iterable[HookOutcome]) -> HookVerdict:
-    """Join what hooks said; the order matters only between two that rewrite the same thing."""
+    """Merge answers; the order matters only between two that rewrite the same thing."""
     said = tuple(outcomes)
     permissions = [outcome.permission for outcome in said if outcome.permission]
     permission = max(permissions, key=_WEIGHT.__getitem__, default=None)

@@ -32,8 +32,6 @@ REPORT_SECONDS = 1.0
 
 
 class BashInput(Input, frozen=True, kw_only=True):
-    """What Bash takes."""
-
     command: Annotated[str, Meta(description="The command line, as for `bash -c`.", min_length=1)]
     description: Annotated[str, Meta(description="What it does, in five to ten words.")] = ""
     timeout: Annotated[
@@ -46,7 +44,6 @@ class BashInput(Input, frozen=True, kw_only=True):
 
 
 async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
-    """Run a command line."""
     _check(given, tool_context)
     name = uuid.uuid4().hex[:12]
     # Where a background command ends up moves nobody.
@@ -69,7 +66,7 @@ async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
 
 
 def _check(given: BashInput, tool_context: ToolContext) -> None:
-    """Refuse what cannot be started, and make the place where its output goes."""
+    """Refuse a command that cannot be started, and make the directory for its output."""
     if len(given.command.encode()) > COMMAND_BYTES:
         raise Refused("The command is too long for one line. Write it to a file and run that.")
     if not tool_context.directory.is_dir():
@@ -104,7 +101,7 @@ async def _waited(
 
 
 async def _watch(running: RunningCommand, limit_seconds: float, tool_context: ToolContext) -> bool:
-    """Wait for the end, telling the last line of output now and then."""
+    """Wait for the end, reporting the last line of output now and then."""
     waited = 0.0
     while waited < limit_seconds:
         step = min(REPORT_SECONDS, limit_seconds - waited)
@@ -150,7 +147,7 @@ def _how_it_failed(status: int) -> str:
 
 
 def _moved(landing: Path, tool_context: ToolContext) -> list[str]:
-    """Follow the command to the directory it went to, unless that is not ours."""
+    """Follow the command to the directory it ended in, if that is within the working directories."""
     try:
         reached = Path(landing.read_text(encoding="utf-8").removesuffix("\n"))
     except (OSError, UnicodeDecodeError):
@@ -171,7 +168,6 @@ def _left_over(running: RunningCommand) -> list[str]:
 
 
 def _joined(text: str, *remarks: str) -> str:
-    """Put what we have to say after what the command said."""
     said = "\n".join(f"[{remark}]" for remark in remarks)
     return "\n".join(part for part in (text.rstrip("\n"), said) if part)
 
@@ -193,13 +189,10 @@ BASH: Tool = make_tool(
 
 
 class ShellInput(Input, frozen=True, kw_only=True):
-    """What both take."""
-
     shell_id: Annotated[str, Meta(description="The id that Bash gave.")]
 
 
 async def bash_output(given: ShellInput, tool_context: ToolContext) -> Outcome:
-    """Give what a command printed since the last look, and whether it still runs."""
     shell = _shell(given.shell_id, tool_context)
     if shell.running.status is not None:
         await shell.ending
@@ -214,7 +207,6 @@ async def bash_output(given: ShellInput, tool_context: ToolContext) -> Outcome:
 
 
 async def kill_shell(given: ShellInput, tool_context: ToolContext) -> Outcome:
-    """End a command and everything it started."""
     shell = _shell(given.shell_id, tool_context)
     if shell.running.status is not None:
         return Outcome(content=f"{shell.id} had already ended. {_state(shell)}")

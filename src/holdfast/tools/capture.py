@@ -12,8 +12,6 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureLimits:
-    """How much of an output is kept."""
-
     head_bytes: int = 512 << 10
     """With the tail as much as a log entry holds; what the model sees of it is cut later."""
     tail_bytes: int = 512 << 10
@@ -25,8 +23,6 @@ LIMITS = CaptureLimits()
 
 
 class Capture:
-    """The output of one command."""
-
     def __init__(
         self, file: Path, *, limits: CaptureLimits = LIMITS, is_filed: bool = False
     ) -> None:
@@ -42,11 +38,9 @@ class Capture:
 
     @property
     def is_filed(self) -> bool:
-        """Whether the output lies in the file, too."""
         return self._filed_bytes > 0 or self._sink is not None
 
     def feed(self, data: bytes) -> None:
-        """Take what came."""
         limits = self._limits
         over = self.total_bytes + len(data) > limits.head_bytes + limits.tail_bytes
         if over and not self.is_filed:
@@ -61,7 +55,7 @@ class Capture:
             del self._tail[: -limits.tail_bytes]
 
     def text(self) -> str:
-        """Give what is kept, with a line where the middle is missing."""
+        """Return what is kept, with a line where the middle is missing."""
         head, tail = bytes(self._head), bytes(self._kept_tail())
         missing = self.total_bytes - len(head) - len(tail)
         if not missing:
@@ -70,18 +64,16 @@ class Capture:
         return head.decode("utf-8", "replace") + gap + tail.decode("utf-8", "replace")
 
     def last_line(self) -> str:
-        """Give the last line so far, for a progress display."""
+        """Return the last line so far, for a progress display."""
         end = bytes((self._tail or self._head)[-400:]).decode("utf-8", "replace").rstrip()
         return end.rpartition("\n")[2].rpartition("\r")[2]
 
     def close(self) -> None:
-        """Finish the file, if there is one."""
         if self._sink is not None:
             self._sink.close()
             self._sink = None
 
     def flush(self) -> None:
-        """Let readers of the file see everything so far."""
         if self._sink is not None:
             self._sink.flush()
 

@@ -21,8 +21,6 @@ from holdfast.view.tokens import CLAUDE, weigh
 
 
 class Todo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing to do."""
-
     content: str
     status: Literal["pending", "in_progress", "completed"]
     activeForm: str = ""
@@ -30,8 +28,6 @@ class Todo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanMode:
-    """Whether the agent only plans, and where the plan lies."""
-
     is_on: bool = False
     file: Path | None = None
 
@@ -41,14 +37,12 @@ def _say_nothing(_line: str) -> None:
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimate tokens without knowing the model, with the weights that count most."""
+    """Estimate tokens for an unknown model, with the weights that count most."""
     return round(weigh(measure_text(text), CLAUDE))
 
 
 @dataclass(slots=True, kw_only=True)
 class ToolContext:
-    """What the tools of one session share."""
-
     root: Path
     """Where the session was started; `cd` comes back here when it went astray."""
     home: Path
@@ -79,31 +73,28 @@ class ToolContext:
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """The directories in which the agent works."""
         return (self.root, *self.more_roots)
 
     def resolve(self, path: str) -> Path:
-        """Make a path absolute, as the agent means it; links stay as they are."""
+        """Make a path absolute; links are not followed."""
         given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
         return Path(os.path.normpath(self.directory / given))
 
     def shown(self, path: Path) -> str:
-        """Write a path as short as the agent can use it."""
+        """Return a path relative to the working directory if it lies in it."""
         return str(path.relative_to(self.directory)) if self.is_below(path) else str(path)
 
     def is_below(self, path: Path) -> bool:
-        """Say whether a path lies in the working directory."""
         return path != self.directory and path.is_relative_to(self.directory)
 
     def is_within(self, path: Path) -> bool:
-        """Say whether a path, links followed, lies where the agent works."""
+        """Return whether a path, links followed, lies where the agent works."""
         real = path.resolve()
         return any(real.is_relative_to(root.resolve()) for root in (*self.roots, self.scratch))
 
     def fork(self) -> "ToolContext":
-        """Make a copy that can go its own way; it knows the files but owns no commands."""
+        """Return an independent copy that knows the same files but owns no commands."""
         return replace(self, files=self.files.copy(), shells=Shells(), is_fork=True)
 
     async def close(self) -> None:
-        """End every command that still runs."""
         await self.shells.stop_all()

@@ -27,8 +27,6 @@ MCP_CHARS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """What the stages need to know of a tool."""
-
     kind: ToolKind = "other"
     path_inputs: tuple[str, ...] = ()
     command_input: str = ""
@@ -46,7 +44,7 @@ class Described:
         return bool(self.command_input) if self.kind == "shell" else self.kind in CLEARABLE
 
     def paths_in(self, given: JsonObject) -> tuple[str, ...]:
-        """List the paths that a call names; what a model put in their place is left out."""
+        """Return the paths a call names; anything that is not text is left out."""
         found: list[str] = []
         for name in self.path_inputs:
             value = given.get(name)
@@ -193,7 +191,7 @@ Describe: TypeAlias = Callable[[str], Described]
 
 
 def describing(declared: str, known: Describe | None = None) -> Describe:
-    """Know further tools by their kind, declared in a line: `mcp__db__query=fetch, Ask=search`."""
+    """Describe further tools, declared in a line: `mcp__db__query=fetch, Ask=search`."""
     known = known or description_of
     pairs = (pair.partition("=") for pair in declared.split(",") if pair.strip())
     more = {name.strip(): _declared(kind.strip()) for name, _, kind in pairs}
@@ -201,13 +199,12 @@ def describing(declared: str, known: Describe | None = None) -> Describe:
 
 
 def _declared(kind: str) -> Described:
-    """Take a declared kind; inputs that are named as usual are known by that."""
+    """Describe a tool of a declared kind, with the usual names of inputs for it."""
     usual = {"read": "read_file", "shell": "run_command", "search": "search", "write": "write_file"}
     return KNOWN.get(usual.get(kind, ""), _FETCH)
 
 
 def declared_by(tool: Tool) -> Described:
-    """Say what a tool declares of itself."""
     return Described(
         kind=tool.kind,
         path_inputs=tool.path_inputs,
@@ -218,5 +215,5 @@ def declared_by(tool: Tool) -> Described:
 
 
 def description_of(tool_name: str) -> Described:
-    """Say what a tool of this name is; other people's tool servers come undescribed."""
+    """Describe the tool of this name; MCP tools are unknown unless declared."""
     return KNOWN.get(tool_name, UNKNOWN)

@@ -98,8 +98,6 @@ LISTED_PLACES = 10
 
 
 class EditInput(Input, frozen=True, kw_only=True):
-    """What Edit takes."""
-
     file_path: Annotated[str, Meta(description="The file, absolute or from the working directory.")]
     old_string: Annotated[
         str, Meta(description="The text to replace, exactly as in the file; empty for a new file.")
@@ -109,7 +107,6 @@ class EditInput(Input, frozen=True, kw_only=True):
 
 
 async def edit(given: EditInput, tool_context: ToolContext) -> Outcome:
-    """Replace a text in a file."""
     old, new = (text.replace("\r\n", "\n") for text in (given.old_string, given.new_string))
     target = open_target(tool_context.resolve(given.file_path), tool_context)
     if not old:
@@ -131,7 +128,7 @@ def _created(target: EditTarget, text: str, tool_context: ToolContext) -> Outcom
 
 
 def _spans(text: str, old: str, given: EditInput) -> list[tuple[int, int]]:
-    """Find the places to change, or say why none or not one."""
+    """Find the places to change; refuse if there is none, or more than one without replace_all."""
     starts = _places(text, old)
     if not starts:
         raise Refused(_not_found(text, old, given.file_path))
@@ -154,7 +151,7 @@ def _places(text: str, old: str) -> list[int]:
 
 
 def _not_found(text: str, old: str, path: str) -> str:
-    """Say that a text is not there, and what is there instead, as far as a glance tells."""
+    """Explain that a text is missing, with the nearest thing that is there."""
     said = f"old_string is not in {path}."
     if re.match(r" *\d+\t", old):
         return f"{said} Leave out the line numbers that Read puts before each line."
@@ -191,14 +188,11 @@ EDIT: Tool = make_tool("Edit", EditInput, edit, kind="write", path_inputs=("file
 
 
 class WriteInput(Input, frozen=True, kw_only=True):
-    """What Write takes."""
-
     file_path: Annotated[str, Meta(description="The file, absolute or from the working directory.")]
     content: Annotated[str, Meta(description="All that the file shall hold.")]
 
 
 async def write(given: WriteInput, tool_context: ToolContext) -> Outcome:
-    """Give a file its whole content."""
     target = open_target(tool_context.resolve(given.file_path), tool_context)
     source = (target.source or SourceText("")).rewritten(given.content)
     target.store(source, tool_context)

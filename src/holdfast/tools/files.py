@@ -23,7 +23,7 @@ HASHED_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What identifies a state of a file."""
+    """Identifies one state of a file."""
 
     size: int
     modified_ns: int
@@ -32,7 +32,7 @@ class Stamp:
     """Empty for a file too large to hash."""
 
     def same_content(self, other: "Stamp") -> bool:
-        """Say whether both are the same bytes, as far as can be known."""
+        """Return whether both are the same bytes, as far as can be known."""
         if self.sha256 and other.sha256:
             return self.sha256 == other.sha256
         return (self.size, self.modified_ns, self.inode) == (
@@ -43,7 +43,7 @@ class Stamp:
 
 
 def stamp_of(status: os.stat_result, content: bytes | None) -> Stamp:
-    """Make the stamp of a file from its status and, if it was read whole, its content."""
+    """Stamp a file from its status and, if it was read whole, its content."""
     digest = hashlib.sha256(content).hexdigest() if content is not None else ""
     return Stamp(
         size=status.st_size, modified_ns=status.st_mtime_ns, inode=status.st_ino, sha256=digest
@@ -63,7 +63,7 @@ class SeenFile:
     at: float = 0.0
 
     def shows(self, lines: range) -> bool:
-        """Say whether the model still has all these lines before it."""
+        """Return whether the model still has all these lines in its view."""
         return any(lines.start >= shown.start and lines.stop <= shown.stop for shown in self.ranges)
 
 
@@ -81,11 +81,10 @@ class Files:
 
     @property
     def kept_bytes(self) -> int:
-        """What the kept texts weigh."""
         return self._bytes
 
     def record(self, seen: SeenFile) -> None:
-        """Remember a file as it is now; what was shown of the same content still counts."""
+        """Remember a file as it is now; lines shown of the same content still count as shown."""
         seen = replace(seen, path=_real(seen.path))
         before = self._seen.get(seen.path)
         if before and before.stamp.same_content(seen.stamp):
@@ -103,7 +102,7 @@ class Files:
             self._forget(next(iter(self._seen)))
 
     def of(self, path: Path) -> SeenFile | None:
-        """Give what is known of a file and count it as used."""
+        """Return what is known of a file and count it as used."""
         path = _real(path)
         if path not in self._seen:
             return None
@@ -111,26 +110,23 @@ class Files:
         return self._seen[path]
 
     def disarm(self, path: Path) -> None:
-        """Take note that a file's text no longer stands before the model."""
+        """Record that a file's text is no longer in the model's view."""
         path = _real(path)
         if path in self._seen:
             self._seen[path] = replace(self._seen[path], ranges=())
 
     def disarm_all(self) -> None:
-        """Take note that no file's text stands before the model any more."""
         for path in self._seen:
             self.disarm(path)
 
     def newest_first(self) -> tuple[SeenFile, ...]:
-        """List what is known, most recently used first."""
         return tuple(reversed(self._seen.values()))
 
     def changed(self) -> tuple[SeenFile, ...]:
-        """List, as they were seen, the files that are now different or gone."""
+        """Return, as they were seen, the files that are now different or gone."""
         return tuple(seen for seen in self.newest_first() if _is_stale(seen))
 
     def copy(self) -> "Files":
-        """Make a copy that can go its own way."""
         twin = Files(max_files=self.max_files, max_bytes=self.max_bytes)
         twin._seen = self._seen.copy()
         twin._bytes = self._bytes

@@ -20,14 +20,11 @@ MAX_FILES = 100
 
 
 class GlobInput(Input, frozen=True, kw_only=True):
-    """What Glob takes."""
-
     pattern: Annotated[str, Meta(description="Like `**/*.py` or `src/*.{ts,tsx}`.", min_length=1)]
     path: Annotated[str, Meta(description="Where to look; the working directory by default.")] = ""
 
 
 async def glob(given: GlobInput, tool_context: ToolContext) -> Outcome:
-    """Find files by name."""
     if given.pattern.startswith(("/", "~", "../")):
         raise Refused("A pattern counts from `path`: give the directory there.")
     top = existing(given.path, tool_context)

@@ -61,8 +61,6 @@ ContextLines = Annotated[int, Meta(ge=0, le=MAX_CONTEXT_LINES)]
 
 
 class GrepInput(Input, frozen=True, kw_only=True):
-    """What Grep takes."""
-
     pattern: Annotated[str, Meta(description="A regular expression.", min_length=1)]
     path: Annotated[
         str, Meta(description="A directory or file; the working directory by default.")
@@ -96,7 +94,6 @@ class GrepInput(Input, frozen=True, kw_only=True):
 
 
 async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
-    """Find a pattern."""
     top = existing(given.path, tool_context)
     query = _query(given, top)
     try:
@@ -112,7 +109,7 @@ async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
 
 
 def existing(path: str, tool_context: ToolContext) -> Path:
-    """Resolve where to search, and refuse what is not there."""
+    """Resolve where to search; refuse a path that does not exist."""
     top = tool_context.resolve(path) if path else tool_context.directory
     if not top.exists():
         raise Refused(f"{path} does not exist. The working directory is {tool_context.directory}.")
@@ -120,7 +117,7 @@ def existing(path: str, tool_context: ToolContext) -> Path:
 
 
 def path_filter(pattern: str) -> str:
-    """Write a pattern for paths as an expression, and refuse what is none."""
+    """Translate a path pattern into an expression; refuse one that is malformed."""
     expression = glob_expression(pattern)
     try:
         re.compile(expression)
@@ -130,7 +127,6 @@ def path_filter(pattern: str) -> str:
 
 
 def too_long(path: str) -> str:
-    """Say that a search was given up."""
     return f"Searching {path} took over {SEARCH_SECONDS:g} s. Name a smaller path or a glob."
 
 
@@ -227,7 +223,6 @@ async def _counts(given: GrepInput, query: Query, tool_context: ToolContext) -> 
 
 
 def newest_first(query: Query, names: Iterable[str]) -> list[Path]:
-    """Sort files by when they were changed, the latest first, then by name."""
     dated: list[tuple[int, str, Path]] = []
     for name in names:
         path = query.file(name)

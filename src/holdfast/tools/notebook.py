@@ -33,7 +33,6 @@ class NotANotebook(Exception):
 
 
 def show_notebook(content: bytes) -> tuple[str, tuple[Image, ...]]:
-    """Show a notebook's cells."""
     try:
         notebook = msgspec.json.decode(content, type=_Notebook)
     except msgspec.MsgspecError as error:

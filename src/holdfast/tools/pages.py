@@ -21,8 +21,6 @@ CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePage:
-    """Some lines of a file, ready to be shown."""
-
     text: str
     lines: range
     """Which lines these are, from 1."""
@@ -31,7 +29,6 @@ class FilePage:
 def page_of_text(
     text: str, first: int, limit: int, max_tokens: int, tool_context: ToolContext
 ) -> FilePage:
-    """Show lines of a text that is in memory."""
     if not text:
         return FilePage(text="[The file is empty.]", lines=range(1, 1))
     every = text.removesuffix("\n").split("\n")
@@ -65,7 +62,6 @@ def page_of_large(
 
 
 def _cut(line: str, unread_bytes: int = 0) -> str:
-    """Shorten a line that is too long, and say by how much."""
     if len(line) <= LINE_CHARS and not unread_bytes:
         return line
     return f"{line[:LINE_CHARS]}… [{len(line) - LINE_CHARS + unread_bytes:,} more characters]"
@@ -89,7 +85,7 @@ def _fitting(
 
 
 def _skip_lines(file: BufferedReader, count: int) -> bool:
-    """Go past so many lines; say whether there is anything after them."""
+    """Skip so many lines; return whether anything follows."""
     while count > 0:
         piece = file.read(CHUNK_BYTES)
         if not piece:
@@ -106,7 +102,7 @@ def _skip_lines(file: BufferedReader, count: int) -> bool:
 
 
 def _take_lines(file: BufferedReader, limit: int) -> tuple[list[str], bool]:
-    """Take so many lines, of each no more than can be shown; say whether more follow."""
+    """Read so many lines, of each no more than can be shown; return whether more follow."""
     lines: list[str] = []
     while len(lines) < limit:
         line = file.readline(4 * LINE_CHARS)
@@ -119,7 +115,7 @@ def _take_lines(file: BufferedReader, limit: int) -> tuple[list[str], bool]:
 
 
 def _rest_of_line(file: BufferedReader) -> int:
-    """Go past what is left of a long line; say how many bytes that was."""
+    """Skip the rest of a long line; return how many bytes that was."""
     passed = 0
     while piece := file.readline(CHUNK_BYTES):
         passed += len(piece.rstrip(b"\r\n"))

@@ -21,15 +21,12 @@ class EnterPlanInput(Input, frozen=True, kw_only=True):
 
 
 class ExitPlanInput(Input, frozen=True, kw_only=True):
-    """What ExitPlan takes."""
-
     plan: Annotated[
         str, Meta(description="The plan, in Markdown; leave out what already is in the plan file.")
     ] = ""
 
 
 async def enter_plan(_given: EnterPlanInput, tool_context: ToolContext) -> Outcome:
-    """Begin to plan."""
     if tool_context.is_fork:
         raise Refused("Only the main session plans: nobody could approve a plan here.")
     file = plan_file(tool_context)
@@ -43,7 +40,6 @@ async def enter_plan(_given: EnterPlanInput, tool_context: ToolContext) -> Outco
 
 
 async def exit_plan(given: ExitPlanInput, tool_context: ToolContext) -> Outcome:
-    """Hand the plan over and go back to work."""
     if not tool_context.plan.is_on:
         raise Refused("Nothing is being planned. Begin with EnterPlan.")
     file = tool_context.plan.file or plan_file(tool_context)
@@ -58,7 +54,6 @@ async def exit_plan(given: ExitPlanInput, tool_context: ToolContext) -> Outcome:
 
 
 def plan_file(tool_context: ToolContext) -> Path:
-    """Name the session's plan file."""
     name = re.sub(r"[^\w-]+", "-", tool_context.session).strip("-") or "session"
     return tool_context.home / "plans" / f"{name}.md"
 

@@ -34,8 +34,6 @@ UNCHANGED = "is unchanged since you read it; these lines stand above."
 
 
 class ReadInput(Input, frozen=True, kw_only=True):
-    """What Read takes."""
-
     file_path: Annotated[str, Meta(description="The file, absolute or from the working directory.")]
     offset: Annotated[int, Meta(description="The first line to show, from 1.", ge=0)] = 1
     limit: Annotated[int, Meta(description="How many lines to show, 2000 by default.", ge=1)] = (
@@ -45,7 +43,7 @@ class ReadInput(Input, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """What a read came to: the content, and what the agent now knows."""
+    """The content of a read, and what the agent now knows."""
 
     content: ResultContent
     seen: SeenFile
@@ -53,7 +51,6 @@ class _Shown:
 
 
 async def read(given: ReadInput, tool_context: ToolContext) -> Outcome:
-    """Show lines of a file."""
     path = tool_context.resolve(given.file_path)
     known = tool_context.files.of(path)
     shown = await asyncio.to_thread(_read, path, given, known, tool_context)
@@ -64,7 +61,6 @@ async def read(given: ReadInput, tool_context: ToolContext) -> Outcome:
 def _read(
     path: Path, given: ReadInput, known: SeenFile | None, tool_context: ToolContext
 ) -> _Shown:
-    """Look at the file and decide how to show it."""
     status = _status(path, tool_context)
     first = max(1, given.offset)
     if status.st_size > HASHED_BYTES:
@@ -85,7 +81,7 @@ def _read(
 
 
 def _status(path: Path, tool_context: ToolContext) -> os.stat_result:
-    """Look what a path is, and refuse what cannot be read."""
+    """Stat a path; refuse what cannot be read."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -26,12 +26,11 @@ _RESTORED = re.compile(r"\[Restored file (?P<path>.+), as it is on disk now")
 
 
 def restored_head(path: Path) -> str:
-    """Write how the first line of a restored file begins, so that it is known again."""
+    """Return how the first line of a restored file begins, so that it can be recognised."""
     return f"[Restored file {path}, as it is on disk now"
 
 
 def is_restored_file(text: str) -> bool:
-    """Say whether a text is a restored file's."""
     return _RESTORED.match(text) is not None
 
 
@@ -51,7 +50,7 @@ class Touched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedSkill:
-    """A skill that was brought in, with the text it had."""
+    """A skill that was used, with the text it had."""
 
     name: str
     text: str
@@ -59,7 +58,7 @@ class UsedSkill:
 
 
 def touched_files(history: Sequence[AnyEntry]) -> list[Touched]:
-    """List the files that tools read or wrote without an error, the newest first, each once."""
+    """Return the files that tools read or wrote without an error, the newest first, each once."""
     found: dict[str, Touched] = {}
     for use, ran in _calls(history):
         described = description_of(use.name)
@@ -85,7 +84,7 @@ def _whole(value: object) -> int:
 
 
 def used_skills(history: Sequence[AnyEntry]) -> list[UsedSkill]:
-    """List the skills that were brought in, the newest first, each once."""
+    """Return the skills that were used, the newest first, each once."""
     found: dict[str, UsedSkill] = {}
     for use, ran in _calls(history):
         name = use.input.get("skill")
@@ -97,7 +96,7 @@ def used_skills(history: Sequence[AnyEntry]) -> list[UsedSkill]:
 
 
 def last_todos(history: Sequence[AnyEntry]) -> tuple[Todo, ...]:
-    """Give the list of todos as it was last written; nothing if it cannot be read."""
+    """Return the todo list as last written; empty if it cannot be read."""
     written = [use.input for use, _ in _calls(history) if use.name == TODO_WRITE.name]
     try:
         return msgspec.convert(written[-1].get("todos", ()), tuple[Todo, ...]) if written else ()
@@ -122,7 +121,7 @@ def recall(tool_context: ToolContext, history: Sequence[AnyEntry], boundary: int
 
 
 def last_boundary(history: Sequence[AnyEntry], dead: frozenset[int]) -> int:
-    """Find the last compaction in force, by its number; zero if there is none."""
+    """Return the number of the last compaction in force, or 0."""
     found = (entry.n for entry in reversed(history) if isinstance(entry, Compacted))
     return next((n for n in found if n not in dead), 0)
 
@@ -150,7 +149,7 @@ def _unchanged(path: Path, at: float) -> SeenFile | None:
 
 
 def _calls(history: Sequence[AnyEntry]) -> Iterator[tuple[ToolUse, Ran]]:
-    """Yield every call that came to a result without an error, in order of the results."""
+    """Yield every call that had a result without an error, in order of the results."""
     uses: dict[str, ToolUse] = {}
     for entry in history:
         if isinstance(entry, Replied):

@@ -50,8 +50,6 @@ UNATTENDED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Everything a command needs to start."""
-
     arguments: tuple[str, ...]
     directory: Path
     variables: Mapping[str, str]
@@ -82,7 +80,6 @@ class RunningCommand:
 
     @property
     def group(self) -> int:
-        """The id of its process group."""
         return self._process.pid
 
     @property
@@ -91,7 +88,7 @@ class RunningCommand:
         return self._process.returncode
 
     async def wait(self, timeout_seconds: float | None) -> bool:
-        """Wait for the command itself to end; say whether it did."""
+        """Wait for the command itself to end; return whether it did."""
         try:
             await asyncio.wait_for(self._process.wait(), timeout_seconds)
         except TimeoutError:
@@ -99,13 +96,13 @@ class RunningCommand:
         return True
 
     async def finish(self) -> None:
-        """Take the last output and end what the command left running."""
+        """Read the last output and end what the command left running."""
         await self._gone(LINGER_SECONDS)
         self.left_over = len(group_members(self.group))
         await self.stop()
 
     async def stop(self) -> None:
-        """End the whole group, asking first; leaves nothing, whatever interrupts it."""
+        """End the whole group, asking first; nothing is left, even if this is cancelled."""
         try:
             try:
                 if group_members(self.group):
@@ -121,11 +118,9 @@ class RunningCommand:
             self.close()
 
     def kill(self) -> None:
-        """End the whole group at once, without waiting for it."""
         signal_group(self.group, signal.SIGKILL)
 
     def close(self) -> None:
-        """Stop listening."""
         if not self._closed.is_set():
             self._loop.remove_reader(self._pipe)
             os.close(self._pipe)
@@ -145,7 +140,7 @@ class RunningCommand:
             await asyncio.sleep(POLL_SECONDS)  # a group's end is announced to nobody
 
     def _read(self) -> None:
-        """Take one piece of output; one at a time, so that a flood leaves others their turn."""
+        """Read one piece of output at a time, so that a flood leaves others their turn."""
         try:
             data = os.read(self._pipe, CHUNK_BYTES)
         except BlockingIOError:
@@ -162,7 +157,6 @@ class RunningCommand:
 
 
 async def start(launch: Launch) -> RunningCommand:
-    """Start a command in a group of its own, with nothing to read from."""
     ours, theirs = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
@@ -183,7 +177,7 @@ async def start(launch: Launch) -> RunningCommand:
 
 
 def shell_arguments(command: str, landing: Path | None) -> tuple[str, ...]:
-    """Make the arguments that run a command line; where it ends up goes to the landing file."""
+    """Return the arguments that run a command line; its last directory goes to the landing file."""
     shell = shutil.which("bash") or "/bin/sh"
     leave = shlex.quote(f"pwd -P > {shlex.quote(str(landing))}")
     trap = f"trap {leave} EXIT; " if landing else ""

@@ -28,8 +28,6 @@ BODY_BYTES = 256 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """How something is done."""
-
     name: str
     description: str
     body: str
@@ -37,7 +35,7 @@ class Skill:
 
 
 def find_skills(places: Iterable[Path]) -> tuple[Skill, ...]:
-    """Gather the skills in some directories, the first of a name winning, sorted by name."""
+    """Return the skills in some directories, sorted; of one name the first wins."""
     found: dict[str, Skill] = {}
     for place in places:
         for file in sorted(place.glob("*/SKILL.md")):
@@ -48,7 +46,7 @@ def find_skills(places: Iterable[Path]) -> tuple[Skill, ...]:
 
 
 def _load(file: Path) -> Skill | None:
-    """Read one skill; what is unreadable or far too large is none."""
+    """Read one skill; None if it is unreadable or far too large."""
     try:
         if file.stat().st_size > BODY_BYTES:
             return None
@@ -70,7 +68,7 @@ def _first_words(body: str) -> str:
 
 
 def listing(skills: Iterable[Skill], budget_chars: int = LISTING_CHARS) -> str:
-    """Write the skills a model may use, one line each, within a budget."""
+    """List the skills a model may use, one line each, within a budget."""
     skills = tuple(skills)
     if not skills:
         return ""
@@ -80,7 +78,7 @@ def listing(skills: Iterable[Skill], budget_chars: int = LISTING_CHARS) -> str:
 
 
 def _share(skills: tuple[Skill, ...], budget_chars: int, room: int) -> int:
-    """Find the length at which descriptions are cut so that all fit; short ones leave room."""
+    """Return the length at which descriptions are cut so that all fit; short ones leave room."""
     lengths = sorted(min(len(skill.description), DESCRIPTION_CHARS) for skill in skills)
     left = budget_chars - sum(len(skill.name) + 4 for skill in skills)
     for index, length in enumerate(lengths):
@@ -99,19 +97,15 @@ def _line(skill: Skill, longest: int) -> str:
 
 
 class SkillInput(Input, frozen=True, kw_only=True):
-    """What Skill takes."""
-
     skill: Annotated[str, Meta(description="The name, as listed.")]
     args: Annotated[str, Meta(description="What to apply it to, if it takes something.")] = ""
 
 
 def skills_at(tool_context: ToolContext) -> tuple[Skill, ...]:
-    """Gather the skills of the project and the user."""
     return find_skills((tool_context.root / ".holdfast" / "skills", tool_context.home / "skills"))
 
 
 async def use_skill(given: SkillInput, tool_context: ToolContext) -> Outcome:
-    """Bring a skill in."""
     skills = {skill.name: skill for skill in skills_at(tool_context)}
     skill = skills.get(given.skill.removeprefix("/"))
     if skill is None:

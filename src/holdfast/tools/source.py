@@ -32,8 +32,6 @@ class NotEncodable(Exception):
 
 @dataclass(frozen=True)
 class SourceText:
-    """A text file's content."""
-
     raw: str
     """As stored: line ends untouched, mark removed."""
     encoding: str = "utf-8"
@@ -41,22 +39,20 @@ class SourceText:
 
     @cached_property
     def text(self) -> str:
-        """What a model sees: every line ends in a plain newline."""
+        """The text as a model sees it: every line ends in a plain newline."""
         return self.raw.replace("\r\n", "\n")
 
     @cached_property
     def line_end(self) -> str:
-        """How most lines end."""
         windows = self.raw.count("\r\n")
         return "\r\n" if windows * 2 > self.raw.count("\n") else "\n"
 
     @property
     def ends_with_newline(self) -> bool:
-        """Whether the last line is finished."""
         return self.raw.endswith("\n")
 
     def replaced(self, spans: list[tuple[int, int]], new: str) -> "SourceText":
-        """Put new text in place of spans of `text`, and touch nothing else."""
+        """Replace spans of `text`, and change nothing else."""
         stored = self._as_stored(new)
         parts: list[str] = []
         end = 0
@@ -66,13 +62,12 @@ class SourceText:
         return SourceText("".join((*parts, self.raw[end:])), self.encoding, self.mark)
 
     def rewritten(self, text: str) -> "SourceText":
-        """Put a whole new text in, with this file's line ends and final newline."""
+        """Replace the whole text, keeping this file's line ends and final newline."""
         if self.ends_with_newline and text and not text.endswith("\n"):
             text += "\n"
         return SourceText(self._as_stored(text), self.encoding, self.mark)
 
     def to_bytes(self) -> bytes:
-        """Give the bytes to store."""
         try:
             return self.mark + self.raw.encode(self.encoding)
         except UnicodeEncodeError as error:
@@ -81,7 +76,6 @@ class SourceText:
 
     @cached_property
     def _returns(self) -> list[int]:
-        """Where in `text` a carriage return was left out, in ascending order."""
         found = re.finditer("\r\n", self.raw)
         return [match.start() - index for index, match in enumerate(found)]
 
@@ -96,7 +90,7 @@ class SourceText:
 
 
 def decode(content: bytes) -> SourceText:
-    """Read a file's bytes as text, or say that they are none."""
+    """Decode a file's bytes; raises `NotText`."""
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             try:
@@ -113,7 +107,6 @@ def decode(content: bytes) -> SourceText:
 
 
 def is_binary(content: bytes) -> bool:
-    """Say whether the beginning of a file looks like no text."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return False
     return b"\0" in content[:SNIFFED_BYTES]

@@ -29,5 +29,4 @@ STANDARD: tuple[Tool, ...] = (
 
 
 def tool_named(name: str, tools: tuple[Tool, ...] = STANDARD) -> Tool | None:
-    """Find a tool by its name."""
     return next((tool for tool in tools if tool.name == name), None)

@@ -13,13 +13,10 @@ from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 
 class TodoWriteInput(Input, frozen=True, kw_only=True):
-    """What TodoWrite takes."""
-
     todos: Annotated[tuple[Todo, ...], Meta(description="The whole list, in order.")]
 
 
 async def todo_write(given: TodoWriteInput, tool_context: ToolContext) -> Outcome:
-    """Replace the list."""
     counts = Counter(todo.status for todo in given.todos)
     if counts["in_progress"] > 1:
         raise Refused(

@@ -33,13 +33,11 @@ _HEADERS = {
 
 
 class NotFetched(Exception):
-    """No answer came: the name, the connection, the encryption or the time failed."""
+    """No answer: the name, the connection, the encryption or the time failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """An answer."""
-
     status: int
     media_type: str
     """As the server said it, with its parameters."""
@@ -50,7 +48,6 @@ class Fetched:
 
 
 async def fetch(address: str, *, limit_bytes: int = FETCH_BYTES) -> Fetched:
-    """Ask for an address."""
     has_library = importlib.util.find_spec("httpx2") is not None
     try:
         async with asyncio.timeout(FETCH_SECONDS):
@@ -95,7 +92,6 @@ class _Unfollowed(urllib.request.HTTPRedirectHandler):
 
 
 def fetch_plainly(address: str, limit_bytes: int = FETCH_BYTES) -> Fetched:
-    """Ask for an address with the standard library."""
     request = urllib.request.Request(address, headers=_HEADERS)
     opener = urllib.request.build_opener(_Unfollowed)
     try:
@@ -129,13 +125,10 @@ _TEXTUAL = re.compile(r"text/|application/([\w.-]+\+)?(json|xml|yaml|toml|javasc
 
 
 class WebFetchInput(Input, frozen=True, kw_only=True):
-    """What WebFetch takes."""
-
     url: Annotated[str, Meta(description="The address, with http:// or https://.")]
 
 
 async def web_fetch(given: WebFetchInput, tool_context: ToolContext) -> Outcome:
-    """Read a page."""
     address = _checked(given.url)
     for _ in range(MAX_REDIRECTS + 1):
         tool_context.report(f"loading {address}")
@@ -162,7 +155,7 @@ def _checked(url: str) -> str:
 
 
 def _place(address: str) -> tuple[str, str | None, int | None]:
-    """Name the server; going from http to https on it is no move."""
+    """Identify the server; going from http to https on it is no move."""
     parts = urlsplit(address)
     standard = {"http": 80, "https": 443}.get(parts.scheme)
     port = None if parts.port in (None, standard) else parts.port
@@ -199,7 +192,7 @@ def _shown(address: str, answer: Fetched) -> Outcome:
 
 
 def _decoded(answer: Fetched) -> str:
-    """Read the body in the encoding that the server or the page names."""
+    """Decode the body as the server or the page says."""
     named = re.search(r"charset=[\"']?([\w-]+)", answer.media_type, re.IGNORECASE)
     in_page = re.search(rb"charset=[\"']?([\w-]+)", answer.body[:2_048], re.IGNORECASE)
     encoding = named[1] if named else in_page[1].decode("ascii") if in_page else "utf-8"

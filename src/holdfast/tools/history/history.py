@@ -45,7 +45,7 @@ _n = attrgetter("n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Whole:
-    """What an id means, put together."""
+    """The text an id refers to, assembled."""
 
     key: tuple[int, ...]
     """The entries it is made of."""
@@ -56,7 +56,7 @@ class _Whole:
 
 
 class History:
-    """The past of one session. May be asked from several threads."""
+    """The past of one session. Thread-safe."""
 
     def __init__(
         self,
@@ -87,12 +87,12 @@ class History:
     def search(
         self, query: str = "", *, file: str = "", skip: int = 0, limit: int = 0
     ) -> FoundRecords:
-        """Find records by words, by the file they touch, or by both, and list some of them."""
+        """Find records by words, by the file they touch, or by both, and describe some of them."""
         numbers = self.find(query, file=file)
         return self.listing(numbers, query=query, shown=self.shown(numbers), skip=skip, limit=limit)
 
     def find(self, query: str = "", *, file: str = "") -> list[int]:
-        """Find records; by words the best come first, by file alone the newest."""
+        """Return numbers of records; by words the best first, by file alone the newest."""
         with self._lock:
             entries = self._caught_up()
             touching = self._catalogue.touching(file) if file else []
@@ -106,7 +106,7 @@ class History:
             ]
 
     def shown(self, numbers: Iterable[int]) -> frozenset[int]:
-        """Say which of these the model has before it; ask on the thread that changes the view."""
+        """Return the ids still visible to the model; call it on the thread that changes the view."""
         return frozenset(filter(self._shows, numbers))
 
     def listing(
@@ -118,7 +118,7 @@ class History:
         skip: int = 0,
         limit: int = 0,
     ) -> FoundRecords:
-        """Describe some of the records found; of those found by words, what left the view first."""
+        """Describe some of the records found; of those found by words, what left the view comes first."""
         ranked = sorted(numbers, key=shown.__contains__) if query.strip() else numbers
         chosen = ranked[skip : skip + (limit or self.settings.hits)]
         with self._lock:
@@ -129,7 +129,7 @@ class History:
     def open(
         self, id: str, *, lines: str = "", chars: str = "", limit_chars: int = 0
     ) -> OpenedRecord:
-        """Show a record, a tool use's result or a span of records, a page of it."""
+        """Return a page of a record, a tool use's result, or a span of records."""
         with self._lock:
             whole = self._whole(id)
         try:
@@ -145,12 +145,11 @@ class History:
         )
 
     def close(self) -> None:
-        """Let the index go."""
         with self._lock:
             self._words.close()
 
     def _caught_up(self) -> Entries:
-        """Take in what is new since the last question."""
+        """Catalogue what is new since the last question."""
         entries = self._entries()
         for entry in entries[self._catalogued :]:
             self._catalogue.take(entry)
@@ -181,7 +180,7 @@ class History:
         )
 
     def _whole(self, id: str) -> _Whole:
-        """Put together what an id means, or take it as it was put together last."""
+        """Assemble what an id refers to, or reuse the last one assembled."""
         entries = self._caught_up()
         chosen = [entry for span in self._spans(entries, id) for entry in _within(entries, span)]
         key = (*(entry.n for entry in chosen), -len(self._catalogue.swept))
@@ -190,7 +189,7 @@ class History:
         return self._last
 
     def _spans(self, entries: Entries, id: str) -> list[range]:
-        """Say which numbers an id means; one that stands for others means those too."""
+        """Return the numbers an id refers to; one that stands for others includes those."""
         numbers = self._catalogue.numbers(id)
         if numbers is None:
             raise NotInHistory(f"{_named(id)} is no message or tool use here; search for its words")
@@ -217,7 +216,7 @@ class History:
         )
 
     def _record(self, entry: AnyEntry) -> tuple[Record | None, str]:
-        """Tell an entry, with its body from the disk where it lies there."""
+        """Read an entry, with its body from the disk where it was stored there."""
         record = record_of(entry)
         if record is None or not isinstance(entry, Ran) or not entry.file:
             return record, ""
@@ -232,12 +231,11 @@ class History:
 
 
 def _named(id: str) -> str:
-    """Quote an id that somebody made up."""
     return repr(id if len(id) <= ID_CHARS else f"{id[:ID_CHARS]}…")
 
 
 def _check_span(entries: Entries, span: range) -> None:
-    """Refuse a span that is none, or has nothing in it."""
+    """Refuse a span that is empty or backwards."""
     first, last = span.start, span.stop - 1
     if not span:
         raise NotInHistory(f"#{first}-#{last} ends before it begins; ask for #{last}-#{first}")
@@ -246,7 +244,6 @@ def _check_span(entries: Entries, span: range) -> None:
 
 
 def _extent(entries: Entries) -> str:
-    """Say how far a history reaches."""
     if not entries:
         return "nothing has happened yet"
     return f"the history reaches from #{entries[0].n} to #{entries[-1].n}"
@@ -274,7 +271,7 @@ def _title(records: list[Record], call: RecordedCall | None) -> str:
 
 
 def is_shown(view: View, n: int) -> bool:
-    """Say whether a view shows entry `n` whole: not cleared, spilled, collapsed or gone."""
+    """Return whether a view shows entry `n` whole: not cleared, spilled, collapsed or gone."""
     item = view.item_of(n)
     if not isinstance(item, Round):
         return item is not None

@@ -50,7 +50,7 @@ _WORDS = re.compile(r'"([^"]*)"|(\S+)')
 
 
 class Index:
-    """Which words stand where. Not for two threads at a time."""
+    """An FTS5 index of texts by number. Not thread-safe."""
 
     def __init__(self, directory: Path | None, session: str) -> None:
         self._session = session
@@ -64,7 +64,7 @@ class Index:
         return int(row[0]) if row else 0
 
     def add(self, texts: Iterable[tuple[int, str]], upto: int) -> None:
-        """Take in texts by number, all or none; what another process has added is left alone."""
+        """Add texts by number, all or none; what another process has added is left alone."""
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             known = self.upto
@@ -75,7 +75,7 @@ class Index:
             connection.execute("UPDATE stamp SET upto = max(upto, ?)", (upto,))
 
     def search(self, query: str) -> list[int]:
-        """Find texts with all of these words, or with any where none has all; best first."""
+        """Find texts with all of these words, or with any if none has all; best first."""
         words = quoted(query)
         for joint in (" AND ", " OR ") if len(words) > 1 else (" ",):
             rows = self._connection.execute(
@@ -87,7 +87,7 @@ class Index:
         return []
 
     def renew(self) -> None:
-        """Throw the index away and begin an empty one."""
+        """Replace the index by an empty one."""
         self.close()
         if self._file is not None and not self._file.parent.is_symlink():
             with suppress(OSError):
@@ -95,19 +95,18 @@ class Index:
         self._connection = self._opened()
 
     def mend(self, error: sqlite3.Error) -> None:
-        """Go on after an error: without the file where the disk is to blame, else with a new one."""
+        """Recover from an error: continue in memory if the disk is to blame, else with a new file."""
         if _is_the_disks(error):
             self.close()
             self._file = None
         self.renew()
 
     def close(self) -> None:
-        """Let the file go."""
         with suppress(sqlite3.Error):
             self._connection.close()
 
     def _opened(self) -> sqlite3.Connection:
-        """Open the file, or a new one in its place, or none where the disk does not let us."""
+        """Open the file, or a new one in its place, or one in memory if the disk refuses."""
         if self._file is None or self._file.parent.is_symlink():
             return self._checked(_connected(":memory:"))
         for _ in range(2):
@@ -121,7 +120,7 @@ class Index:
         return self._checked(_connected(":memory:"))
 
     def _checked(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """Make an empty index one of ours; refuse any other that is not."""
+        """Initialise an empty index; refuse a file that is some other database."""
         try:
             tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
             if not tables:
@@ -145,13 +144,13 @@ class Index:
 
 
 def _is_the_disks(error: Exception) -> bool:
-    """Say whether the place is to blame rather than what lies there."""
+    """Return whether the disk is to blame rather than the file's content."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in _NOT_NOW or isinstance(error, PermissionError)
 
 
 def quoted(query: str) -> list[str]:
-    """Write a query's words and "phrases" as SQLite takes them; a word also finds its beginnings."""
+    """Write a query's words and "phrases" in FTS5 syntax; a word also matches as a prefix."""
     found = []
     for phrase, word in _WORDS.findall(query):
         text = phrase or word.strip('"')
@@ -162,7 +161,7 @@ def quoted(query: str) -> list[str]:
 
 
 def _from_file(file: Path) -> sqlite3.Connection:
-    """Connect to a plain file, private to the user; a link in its place is an error."""
+    """Open a plain file, private to the user; a link in its place is an error."""
     file.parent.mkdir(mode=0o700, exist_ok=True)
     os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
     return _connected(str(file))
@@ -183,8 +182,6 @@ INDEX_TRIES = 3
 
 
 class WordSearch:
-    """Finds entries by what they say."""
-
     def __init__(
         self,
         directory: Path | None,
@@ -205,7 +202,6 @@ class WordSearch:
         return self._indexed(entries, query) or self._scanned(entries, query)
 
     def close(self) -> None:
-        """Let the index go."""
         if self._index is not None:
             self._index.close()
         self._index = None
@@ -221,7 +217,6 @@ class WordSearch:
         return []
 
     def _extend(self, index: Index, entries: Sequence[AnyEntry]) -> None:
-        """Take in what is new."""
         upto = index.upto
         fresh = entries[bisect_right(entries, upto, key=attrgetter("n")) :]
         if upto and any(isinstance(entry, Swept) for entry in fresh):
@@ -240,14 +235,14 @@ class WordSearch:
                 yield entry.n, record.text[: self._limit_chars]
 
     def _scanned(self, entries: Iterable[AnyEntry], query: str) -> list[int]:
-        """Look for the query as it stands: for scripts without spaces, and for bits of words."""
+        """Look for the query as it stands: for scripts without spaces, and for parts of words."""
         wanted = query.strip().strip('"').casefold()
         found = [n for n, text in self._texts(entries) if wanted in text.casefold()]
         return found[::-1]
 
 
 def _without_questions(entry: AnyEntry) -> AnyEntry:
-    """Leave out calls of the history itself."""
+    """Leave out calls of the History tool itself."""
     if not isinstance(entry, Replied):
         return entry
     kept = tuple(b for b in entry.content if not (isinstance(b, ToolUse) and b.name == HISTORY))

@@ -15,11 +15,11 @@ _RANGE = re.compile(r"\s*(\d{1,12})\s*(?:(-|:|\.\.)\s*(\d{1,12})?)?\s*")
 
 
 class NoSuchRange(ValueError):
-    """A range that is none, or lies past the end; the message says what there is."""
+    """The range is malformed or past the end; the message says what there is."""
 
 
 class LineRange:
-    """A text that knows where its lines begin."""
+    """A text and where its lines end."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -30,14 +30,11 @@ class LineRange:
         """Where each line ends, its line break included."""
 
     def line_at(self, position: int) -> int:
-        """Say in which line a character stands."""
         return min(bisect_right(self.ends, position) + 1, max(1, len(self.ends)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordPage:
-    """A piece of a text, verbatim, and where it stands."""
-
     text: str
     lines: tuple[int, int]
     """First and last line that are shown, whole or in part."""
@@ -49,7 +46,7 @@ class RecordPage:
 
 
 def page(whole: LineRange, *, lines: str = "", chars: str = "", limit_chars: int = 0) -> RecordPage:
-    """Cut a page out of a text; a limit of 0 is none."""
+    """Cut a page out of a text; a limit of 0 means no limit."""
     if lines and chars:
         raise NoSuchRange("give lines or chars, not both")
     if chars:
@@ -80,7 +77,6 @@ def _page(whole: LineRange, start: int, cut: int, *, by_chars: bool) -> RecordPa
 
 
 def _lines(whole: LineRange, wanted: str) -> tuple[int, int]:
-    """Turn a range of lines into one of positions."""
     count = len(whole.ends)
     if not wanted or not count:
         return 0, len(whole.text)
@@ -96,7 +92,7 @@ def _chars(whole: LineRange, wanted: str) -> tuple[int, int]:
 
 
 def _range(wanted: str, count: int, what: str) -> tuple[int, int]:
-    """Read `5`, `5-9` or `5-`; the end may lie past what there is, the beginning may not."""
+    """Parse `5`, `5-9` or `5-`; the end may lie past what there is, the beginning may not."""
     found = _RANGE.fullmatch(wanted)
     if found is None:
         raise NoSuchRange(f"{wanted!r} is no range; give one such as '5', '5-9' or '5-'")
@@ -114,7 +110,7 @@ AROUND_CHARS = 400
 
 
 def find_words(text: str, query: str) -> int | None:
-    """Find where a query's first word or phrase stands in a text, whatever its case."""
+    """Return where a query's first word or phrase stands in a text, ignoring case."""
     words = [phrase or word for phrase, word in re.findall(r'"([^"]+)"|([^\s"]+)', query)]
     for word in (query.strip().strip('"'), *words):
         parts = [re.escape(part) for part in re.findall(r"\w+", word)] or [re.escape(word)]
@@ -125,7 +121,7 @@ def find_words(text: str, query: str) -> int | None:
 
 
 def snippet(text: str, place: int, limit_chars: int) -> str:
-    """Give the surroundings of a place on one line."""
+    """Return the surroundings of a place on one line, secrets masked."""
     start = max(text.rfind("\n", 0, place) + 1, place - limit_chars // 3)
     line_end = text.find("\n", place)
     stop = min(start + limit_chars, len(text) if line_end < 0 else line_end)
@@ -136,7 +132,7 @@ def snippet(text: str, place: int, limit_chars: int) -> str:
 
 
 def _without_secrets(text: str) -> str:
-    """Blank secrets out, each by as many stars as it had characters."""
+    """Replace secrets by stars, character for character, so that positions stay."""
     for found in find_secrets(text):
         text = text[: found.start] + "*" * (found.end - found.start) + text[found.end :]
     return text

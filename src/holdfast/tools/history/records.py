@@ -37,7 +37,7 @@ Media: TypeAlias = tuple[Image | Document, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One entry, told."""
+    """An entry's content as text."""
 
     n: int
     kind: RecordKind
@@ -47,7 +47,7 @@ class Record:
 
 
 def record_of(entry: AnyEntry) -> Record | None:
-    """Tell an entry; most kinds bring nothing."""
+    """Return an entry's content; most kinds of entries have none."""
     match entry:
         case Said(content=content):
             kind: RecordKind = "aside" if entry.hidden or entry.role == "system" else "user"
@@ -78,7 +78,6 @@ def _told(n: int, kind: RecordKind, content: Iterable[Block]) -> Record:
 
 
 def _written(block: Block) -> str:
-    """Write one block out."""
     match block:
         case Text(text=text):
             return text
@@ -102,8 +101,6 @@ def _json(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordHit:
-    """A record that was found."""
-
     n: int
     kind: RecordKind
     at: float
@@ -123,16 +120,12 @@ class RecordHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRecords:
-    """Some of the records that match."""
-
     hits: tuple[RecordHit, ...]
     total: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedRecord:
-    """A page of what was asked for."""
-
     title: str
     page: RecordPage
     media: Media = ()
@@ -142,7 +135,7 @@ class OpenedRecord:
 
 
 class Missing(Exception):
-    """A body cannot be had; the message says why."""
+    """A body cannot be read; the message says why."""
 
 
 class Shelf:

@@ -38,7 +38,7 @@ Answer = TypeVar("Answer")
 
 
 class ServerFailed(Exception):
-    """A server did not do what was asked; the message is what the model reads."""
+    """A server did not do what was asked; the message is for the model."""
 
 
 class McpLink:
@@ -53,7 +53,6 @@ class McpLink:
         self._errors: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
 
     async def offered(self) -> list["Tool"]:
-        """Ask the server what it has."""
         client = await self._connected()
         tools: list[Tool] = []
         cursor: str | None = None
@@ -71,7 +70,6 @@ class McpLink:
         return (self._client.instructions or "") if self._client is not None else ""
 
     async def call(self, tool: str, given: JsonObject) -> "CallToolResult":
-        """Run a tool over there."""
         client = await self._connected()
         return await self._answer(client.call_tool(tool, given), self.server.call_seconds)
 
@@ -115,7 +113,7 @@ class McpLink:
             raise ServerFailed(await self._why_not(task))
 
     async def _why_not(self, task: asyncio.Task[None]) -> str:
-        """Say why a server did not start, and leave nothing of it running."""
+        """Explain why a server did not start, and leave nothing of it running."""
         if task.done():
             reason = f"could not be reached: {_innermost(task.exception())}"
         else:
@@ -150,7 +148,7 @@ class McpLink:
         return stdio_client(started, errlog=self._errors)  # type: ignore[arg-type]
 
     async def _answer(self, request: Awaitable[Answer], seconds: float) -> Answer:
-        """Wait for an answer, and turn every way of not getting one into words."""
+        """Await an answer; turn every failure into words for the model."""
         from anyio import BrokenResourceError, ClosedResourceError
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED
@@ -178,12 +176,11 @@ class McpLink:
         raise ServerFailed(f"The MCP server {name!r} {said}{self._last_words()}")
 
     def _break(self) -> None:
-        """Let the task go; the next call starts another."""
+        """Drop the connection; the next call makes another."""
         self._client = None
         self._stop.set()
 
     def _last_words(self) -> str:
-        """Give the last line a server printed on its error stream."""
         number = self._errors.fileno()
         size = os.fstat(number).st_size
         tail = os.pread(number, LAST_WORDS_BYTES, max(0, size - LAST_WORDS_BYTES))
@@ -192,7 +189,6 @@ class McpLink:
 
 
 def load_sdk() -> None:
-    """Make sure the optional package is there."""
     try:
         import_module("mcp")
     except ModuleNotFoundError as error:
@@ -204,7 +200,7 @@ def load_sdk() -> None:
 
 
 def _innermost(error: BaseException | None) -> str:
-    """Give the first real cause inside groups of errors."""
+    """Return the first real cause inside exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{error}" or type(error).__name__
@@ -218,7 +214,6 @@ WARN_TOKENS = 10_000
 
 
 def read_result(result: "CallToolResult", name: str, tool_context: ToolContext) -> Outcome:
-    """Make an outcome of a server's answer."""
     blocks = tuple(block for item in result.content for block in _blocks(item))
     if not blocks and result.structured_content is not None:
         blocks = (Text(text=msgspec.json.encode(result.structured_content).decode()),)

@@ -52,7 +52,6 @@ class CommandReach:
 
 
 def find_reach(script: Script, places: Places) -> CommandReach:
-    """Locate every path in a command line."""
     bases = [places.cwd]
     touched: list[Located] = []
     written: list[Located] = []
@@ -76,14 +75,14 @@ def find_reach(script: Script, places: Places) -> CommandReach:
 
 
 def _names_no_file(redirect: Redirect) -> bool:
-    """Say whether a redirection takes a text, joins streams or throws output away."""
+    """Return whether a redirection takes a text, joins streams or discards output."""
     text = redirect.target.text
     joins = redirect.operator in (">&", "<&") and (text.isdecimal() or text == "-")
     return redirect.operator == "<<<" or joins or text == "/dev/null"
 
 
 def _moved(command: Command, places: Places, bases: list[Path]) -> list[Path] | None:
-    """Give the directories a `cd` may lead to, or None where that cannot be known."""
+    """Return the directories a `cd` may lead to, or None if that cannot be known."""
     if command.name not in ("cd", "pushd", "popd"):
         return []
     words = [word for word in command.words[1:] if word.text not in ("--", "-P", "-L")]
@@ -188,7 +187,6 @@ class ToolCall:
 
 
 def examine(tool: CallDescription, given: JsonObject, places: Places) -> ToolCall:
-    """Look at a call and at the disk, and write down what matters."""
     paths = tuple(_paths(tool, given, places))
     command = given.get(tool.command_input) if tool.command_input else None
     return ToolCall(

@@ -19,8 +19,6 @@ from holdfast.tools.permissions.script import Command, Script, Word, names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Danger:
-    """One dangerous thing a command would do."""
-
     level: Literal["ruin", "risk"]
     reason: str
 
@@ -105,7 +103,7 @@ _GIT_CASES = (
 
 
 def find_danger(script: Script, text: str) -> Danger | None:
-    """Give the worst danger in a command line, or None."""
+    """Return the worst danger in a command line, or None."""
     found = list(_dangers(script, text))
     return next((danger for danger in found if danger.level == "ruin"), found[0] if found else None)
 
@@ -132,7 +130,7 @@ def _normal(path: str) -> str:
 
 
 def _is_root(word: Word) -> bool:
-    """Say whether a word names the root, a directory right below it, or somebody's home."""
+    """Return whether a word names the root, a directory right below it, or a home directory."""
     text = word.text
     for home in _HOMES:
         if text == home or text.startswith((home + "/", home + "*")):
@@ -150,7 +148,7 @@ def _letters(command: Command) -> str:
 
 
 def _has_long(command: Command, *wanted: str) -> bool:
-    """Say whether a long option is there, also cut short or with a value."""
+    """Return whether a long option is present, also abbreviated or with a value."""
     given = (a.partition("=")[0] for a in command.arguments if a.startswith("--") and len(a) > 4)
     return any(name.startswith(option) for option in given for name in wanted)
 

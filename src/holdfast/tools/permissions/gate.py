@@ -25,8 +25,6 @@ _HAS_VERBS = names("git npm pnpm yarn cargo go docker kubectl make uv pip poetry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What the user is asked."""
-
     tool: str
     given: JsonObject
     reason: str
@@ -36,8 +34,6 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the user said."""
-
     choice: Literal["once", "always", "no"]
     reason: str = ""
     """Told to the model with a no."""
@@ -48,8 +44,6 @@ AskUser: TypeAlias = Callable[[Question], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Denial:
-    """One call that was turned down."""
-
     tool: str
     given: JsonObject
     reason: str
@@ -80,12 +74,12 @@ class Gate:
 
     @property
     def denials(self) -> tuple[Denial, ...]:
-        """What was turned down so far, oldest first."""
+        """The calls refused so far, oldest first."""
         return tuple(self._denials.values())
 
     @property
     def in_force(self) -> Mode:
-        """The mode that counts just now: one's own, unless somebody above works in a narrower one."""
+        """The mode that applies now: this gate's own, or the narrower one of a gate above."""
         return self.mode if self._above is None else narrower(self.mode, self._above.in_force)
 
     def judge(self, tool: CallDescription, given: JsonObject, places: Places) -> Decision:
@@ -100,7 +94,7 @@ class Gate:
         *,
         hook: Decision | None = None,
     ) -> Decision:
-        """Decide, asking if need be; the answer is allow or deny. A hook may have spoken first."""
+        """Allow or deny a call, asking the user if need be; `hook` is what a hook decided before."""
         call = examine(tool, given, places)
         decision = combine(decide(call, self.rules, self.in_force, places), hook)
         key = _key(tool.name, given)
@@ -139,14 +133,14 @@ class Gate:
 
 
 def combine(decision: Decision, hook: Decision | None) -> Decision:
-    """Join our decision with a hook's: a deny from either wins, then what the hook said."""
+    """Combine our decision with a hook's: a deny from either wins, then the hook's."""
     if hook is None or decision.outcome == "deny":
         return decision
     return hook
 
 
 def suggest_rule(call: ToolCall) -> Rule | None:
-    """Give the narrowest rule that would spare the next question of this sort."""
+    """Return the narrowest rule that would save the next question of this kind."""
     match call.kind:
         case "shell":
             return _suggest_command(call)

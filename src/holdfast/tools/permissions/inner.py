@@ -27,12 +27,12 @@ MAX_COMMANDS = 5_000
 
 
 def program(name: str) -> str:
-    """Name a program without the directory it is called from."""
+    """Return a program's name without its directory."""
     return name.rpartition("/")[2]
 
 
 def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
-    """Yield each command that could run, as written first, then what it carries."""
+    """Yield each command that could run, as written first, then those it carries."""
     for command in script.commands:
         yield command
         yield from _carried(command)
@@ -42,7 +42,7 @@ def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
 
 
 def is_opaque(script: Script) -> bool:
-    """Say whether some command's very name, or a text it runs, cannot be known beforehand."""
+    """Return whether a command's name, or a text it runs, cannot be known beforehand."""
     if script.doubts & {"too long", "unreadable", "odd character"}:
         return True
     for count, command in enumerate(every_command(script)):

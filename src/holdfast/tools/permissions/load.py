@@ -37,8 +37,6 @@ class _Wire(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permissions:
-    """What the settings files say about permissions."""
-
     rules: Rules
     mode: Mode = "ask"
     directories: tuple[Path, ...] = ()
@@ -48,7 +46,6 @@ class Permissions:
 
 
 def load_permissions(project: Path | None, *, at: Path | None = None) -> Permissions:
-    """Read the rules that hold in a project."""
     allow: list[str] = []
     deny: list[str] = []
     mode: Mode = "ask"

@@ -35,15 +35,12 @@ WRITERS = frozenset({"Edit", "Write", "NotebookEdit"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One line of a rule list."""
-
     tool: str
     content: str = ""
     """What stands in the brackets; nothing is every call."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether the rule names one command and no family of them."""
         return bool(self.content) and "*" not in self.content
 
     def __str__(self) -> str:
@@ -52,8 +49,6 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What is allowed and what is forbidden beforehand."""
-
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
@@ -107,7 +102,7 @@ def denies_command(rule: Rule, command: Command) -> bool:
 
 
 def _follows(given: list[str], wanted: list[str], is_open: bool) -> bool:
-    """Match the wanted words in front, stepping over options and what may be their values."""
+    """Match the wanted words in front, skipping options and what may be their values."""
     reached = _past_options(given, {0})
     for pattern in wanted:
         matched = {at + 1 for at in reached if at < len(given) and _same_word(given[at], pattern)}
@@ -116,7 +111,7 @@ def _follows(given: list[str], wanted: list[str], is_open: bool) -> bool:
 
 
 def _past_options(given: list[str], starts: set[int]) -> set[int]:
-    """Add every position that is reached by taking words for options or their values."""
+    """Add every position that can be reached by taking words for options or their values."""
     reached = set(starts)
     for at, word in enumerate(given):
         if at in reached and word.startswith("-"):
@@ -134,7 +129,7 @@ def _matches(word: str, pattern: str) -> bool:
 
 
 def _wanted(content: str) -> tuple[tuple[str, ...], bool]:
-    """Split a command rule into words, and say whether more words may follow."""
+    """Split a command rule into words; return them and whether more words may follow."""
     is_open = content.endswith((":*", " *"))
     head = content[:-2] if is_open else content
     commands = read_script(head).commands
@@ -202,7 +197,7 @@ def denies_url(rule: Rule, url: str) -> bool:
 
 
 def plain_host(url: str) -> str:
-    """Give the host of an ordinary web address, or nothing if parsers could disagree on it."""
+    """Return the host of an ordinary web address, or "" if parsers could disagree on it."""
     if not url.isascii() or not url.isprintable() or any(c in url for c in "\\ \"'<>^`{|}"):
         return ""
     try:

@@ -32,8 +32,6 @@ class Word:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redirect:
-    """Where a command's input comes from or its output goes."""
-
     operator: str
     target: Word
 
@@ -49,12 +47,11 @@ class Command:
 
     @property
     def name(self) -> str:
-        """The first word as it stands, or nothing for a bare assignment or redirection."""
+        """The first word, or "" for a bare assignment or redirection."""
         return self.words[0].text if self.words else ""
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The words after the name."""
         return tuple(word.text for word in self.words[1:])
 
 
@@ -67,5 +64,5 @@ class Script:
 
 
 def names(text: str) -> frozenset[str]:
-    """Make a set of the words in a text; the tables of commands read better that way."""
+    """Make a set of the words in a text; tables of commands read better that way."""
     return frozenset(text.split())

@@ -55,8 +55,6 @@ def read_script(text: str, *, depth: int = 0) -> Script:
 
 @dataclass(slots=True)
 class _Draft:
-    """The command being read."""
-
     words: list[Word] = field(default_factory=list)
     assignments: list[str] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
@@ -139,7 +137,6 @@ class _Reader:
             )
 
     def _place(self, word: Word) -> None:
-        """Put a word where it belongs in the command being read."""
         starts = not self.draft.words
         if starts and not word.is_quoted and word.text in _RESERVED:
             self.doubts.add("group")
