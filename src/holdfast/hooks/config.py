@@ -1,9 +1,8 @@
-"""Reads which hooks are configured, and sets apart those the user has not vouched for.
+"""Which hooks are configured, and which of them the user has not trusted yet.
 
-The `hooks` sections of the settings files come in: event, then matchers, then commands. A
-`HookPlan` goes out. A project's hooks are run only once the user has trusted them; what we
-do not know (an event, a kind of hook) is skipped with a line that says so, since settings
-files are shared with other programs.
+Read from the `hooks` sections of the settings files: event, then matchers, then commands. A
+project's hooks run only once the user has trusted them. An unknown event or kind of hook is
+skipped with a notice, since settings files are shared with other programs.
 """
 
 import re

@@ -1,8 +1,7 @@
-"""Runs the hooks of an event side by side and gives their joint verdict.
+"""Runs the hooks of an event side by side and merges their answers into one verdict.
 
-An event's name and its fields come in, a `HookVerdict` goes out. Hooks never raise into the
-session: one that cannot be started, fails or takes too long is an error in the verdict.
-What the verdict means for a turn is left to the loop.
+Hooks never raise into the session: one that cannot be started, fails or takes too long is an
+error in the verdict. The loop decides what the verdict means for a turn.
 """
 
 import asyncio

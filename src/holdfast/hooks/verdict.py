@@ -1,8 +1,7 @@
-"""What hooks said, read from their output and joined into one verdict; pure.
+"""What hooks answered, parsed from their output and merged into one verdict; pure.
 
-An exit status and two texts come in for each hook; a `HookVerdict` over all of them goes out.
-Deny outweighs ask, ask outweighs allow; one block is enough; every text is kept. A hook
-that fails otherwise is reported and stops nothing.
+Deny outweighs ask, ask outweighs allow; one block is enough; every text is kept. A hook that
+fails otherwise is reported and stops nothing.
 """
 
 import json
@@ -39,9 +38,9 @@ class HookOutcome:
     updated_input: JsonObject | None = None
     updated_output: Json = None
     context: str = ""
-    """Told to the model."""
+    """For the model."""
     message: str = ""
-    """Told to the user."""
+    """For the user."""
     should_stop: bool = False
     stop_reason: str = ""
     error: str = ""

@@ -1,8 +1,8 @@
-"""Bash: run a command line, wait for it or not, and say how it ended.
+"""Bash runs a command line; BashOutput and KillShell look after one in the background.
 
 The working directory lasts from one command to the next; variables and functions do not.
-Output comes back as it was printed, both streams in order. Time-outs, floods, signals and
-processes left behind are told in words. The process itself is the business of `shell`.
+Output comes back as it was printed, both streams in order. Timeouts, floods, signals and
+processes left behind are explained in words. `shell` runs the process itself.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ MAX_TIMEOUT_SECONDS = 600
 COMMAND_BYTES = 100_000
 """A kernel takes 128 KiB as one argument."""
 REPORT_SECONDS = 1.0
-"""How often progress is told."""
+"""How often progress is reported."""
 
 
 class BashInput(Input, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class BashInput(Input, frozen=True, kw_only=True):
 async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
     _check(given, tool_context)
     name = uuid.uuid4().hex[:12]
-    # Where a background command ends up moves nobody.
+    # A background command does not move the working directory.
     landing = None if given.run_in_background else tool_context.scratch / f"at-{name}"
     running = await tool_context.shells.start(
         Launch(
@@ -70,7 +70,8 @@ def _check(given: BashInput, tool_context: ToolContext) -> None:
     if len(given.command.encode()) > COMMAND_BYTES:
         raise Refused("The command is too long for one line. Write it to a file and run that.")
     if not tool_context.directory.is_dir():
-        gone, tool_context.directory = tool_context.directory, tool_context.root
+        gone = tool_context.directory
+        tool_context.move_to(tool_context.root)
         raise Refused(f"{gone} is gone. The working directory is {tool_context.root} again.")
     tool_context.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -156,7 +157,7 @@ def _moved(landing: Path, tool_context: ToolContext) -> list[str]:
         return []
     if not tool_context.is_within(reached):
         return [f"{reached} is outside the working directories; still in {tool_context.directory}."]
-    tool_context.directory = reached
+    tool_context.move_to(reached)
     return [f"The working directory is now {reached}."]
 
 
@@ -210,9 +211,7 @@ async def kill_shell(given: ShellInput, tool_context: ToolContext) -> Outcome:
     shell = _shell(given.shell_id, tool_context)
     if shell.running.status is not None:
         return Outcome(content=f"{shell.id} had already ended. {_state(shell)}")
-    shell.is_stopped = True
-    await tool_context.shells.stop(shell.running)
-    await shell.ending
+    await tool_context.shells.kill(shell)
     return Outcome(content=f"Stopped {shell.id}: {shell.command}", note=f"stopped {shell.id}")
 
 

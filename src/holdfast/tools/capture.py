@@ -1,8 +1,8 @@
-"""Output of a command as it comes: the beginning and the end in memory, the whole on disk.
+"""The output of a command: its beginning and end in memory, the whole on disk.
 
-However much a command prints, memory stays bounded: head and tail are kept, the middle is
-counted. What goes over that is written to a file as well, from the first byte, up to a
-limit of its own, so that the middle can still be looked at; the text says where.
+Memory stays bounded however much a command prints: head and tail are kept, the middle is
+counted. Longer output also goes to a file, from the first byte up to a limit of its own, so
+that the middle can still be read; the text says where.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class CaptureLimits:
     """With the tail as much as a log entry holds; what the model sees of it is cut later."""
     tail_bytes: int = 512 << 10
     file_bytes: int = 64 << 20
-    """Enough for any log somebody will look into; a disk has room for it."""
+    """Enough for any log that will be read; a disk has room for it."""
 
 
 LIMITS = CaptureLimits()

@@ -1,8 +1,7 @@
-"""What the tools of one session share: where they work and what they know.
+"""The state that the tools of one session share, handed to every run.
 
-One mutable object per session, made of plain data and handed to every run. It knows the
-working directory that `cd` moves, the files that were read, the todos, the plan, and the
-commands that still run. A fork works on a copy. Closing it ends every command.
+It holds the working directory that `cd` moves, the files that were read, the todos, the plan,
+and the running commands. A fork works on a copy.
 """
 
 import os
@@ -33,7 +32,7 @@ class PlanMode:
 
 
 def _say_nothing(_line: str) -> None:
-    """Drop progress nobody asked for."""
+    """Discard progress."""
 
 
 def estimated_tokens(text: str) -> int:
@@ -44,7 +43,7 @@ def estimated_tokens(text: str) -> int:
 @dataclass(slots=True, kw_only=True)
 class ToolContext:
     root: Path
-    """Where the session was started; `cd` comes back here when it went astray."""
+    """Where the session was started; `cd` returns here when its directory is gone."""
     home: Path
     """Where plans and the user's skills lie."""
     scratch: Path
@@ -61,7 +60,7 @@ class ToolContext:
     variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """The environment of commands."""
     report: Callable[[str], None] = _say_nothing
-    """Told one line now and then while a tool runs."""
+    """Called with one line of progress now and then while a tool runs."""
     clock: Callable[[], float] = time.time
     count_tokens: Callable[[str], int] = estimated_tokens
     is_fork: bool = False
@@ -95,6 +94,15 @@ class ToolContext:
     def fork(self) -> "ToolContext":
         """Return an independent copy that knows the same files but owns no commands."""
         return replace(self, files=self.files.copy(), shells=Shells(), is_fork=True)
+
+    def move_to(self, directory: Path) -> None:
+        self.directory = directory
+
+    def set_todos(self, todos: tuple[Todo, ...]) -> None:
+        self.todos = todos
+
+    def set_plan(self, plan: PlanMode) -> None:
+        self.plan = plan
 
     async def close(self) -> None:
         await self.shells.stop_all()

@@ -1,9 +1,7 @@
-"""What is known of tools by their names alone: our own, and those of other common agents.
+"""What is known of tools by name alone: our own, and those of other common agents.
 
-A name comes in, from an imported transcript or somebody else's tools; a `Described` goes
-out that says what sort of tool it is, which inputs name a path or a command, and whether
-its output can be had again. A table and nothing else: what is not in it is of kind "other",
-and a tool of that kind is never cleared. Whoever has such a tool declares it in a line.
+Used for imported transcripts and other people's tools. A tool that is not in the table is of
+kind "other" and its results are never cleared; a user declares such a tool in one setting.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,13 +12,13 @@ from holdfast.messages import JsonObject
 from holdfast.tools.protocol import LIMIT_CHARS, Tool, ToolKind
 
 HISTORY = "History"
-"""The tool that opens whatever left the view; named to a model where its frame has it."""
+"""The tool that opens what left the view; mentioned to a model that has it."""
 SHELL_CHARS = 30_000
 """Of a command's output: a test run's report fits, a build log does not."""
 CLEARABLE = frozenset({"read", "search", "fetch", "write"})
 """Kinds of tools whose old results may be cleared; a command's too, see below."""
 MATCH_CHARS = 20_000
-"""Of matches: whoever gets more has asked too widely."""
+"""Of matches: more means that the search was too wide."""
 MCP_CHARS = 100_000
 """Of a tool server's result: 25,000 tokens of four characters, an eighth of a 200K window."""
 
@@ -37,9 +35,9 @@ class Described:
 
     @property
     def is_clearable(self) -> bool:
-        """Whether the output can be had again, or is a confirmation that nobody needs twice.
+        """Whether the output can be had again, or is a mere confirmation.
 
-        What a command in the background puts out comes once, so a shell tool needs a command.
+        Output of a background command comes only once, so a shell tool needs a command.
         """
         return bool(self.command_input) if self.kind == "shell" else self.kind in CLEARABLE
 

@@ -1,8 +1,8 @@
-"""Edit: put one text in place of another in a file that was read.
+"""Edit and Write: change a file that was read, in part or whole.
 
-The old text must be there exactly, and once unless all are meant; nothing else in the file
-moves: encoding, byte order mark, line ends, mode. The file must be what the agent last saw.
-The answer is short, for the model knows what it wrote.
+A file that exists must be what the agent last saw. Encoding, byte order mark, line ends and
+mode are kept; Edit moves nothing else, and its old text must be there exactly, and once unless
+all are meant. The answer is short: the model knows what it wrote.
 """
 
 import os
@@ -35,7 +35,7 @@ class EditTarget:
     """Its text; None if it has none, or is no text."""
 
     def known(self, shown: str) -> SourceText:
-        """Give the text of a file that must be there."""
+        """Return the text of a file that must exist."""
         if self.status is None:
             raise Refused(f"{shown} does not exist. Make it with Write, or check the path.")
         if self.source is None:
@@ -43,7 +43,7 @@ class EditTarget:
         return self.source
 
     def store(self, source: SourceText, tool_context: ToolContext) -> None:
-        """Put new content in place, in one step, and remember it as seen."""
+        """Replace the content in one step, and remember it as seen."""
         try:
             content = source.to_bytes()
             status = replace_content(self.path, content, self.status)
@@ -88,8 +88,8 @@ def _check_known(
         raise Refused(f"{path} has not been read in this session. Read it before you change it.")
     if seen is not None and not seen.stamp.same_content(stamp_of(status, content)):
         raise Refused(
-            f"{path} has changed since you last read or wrote it: somebody else, or a command, "
-            "did that. Read it again before you change it."
+            f"{path} has changed since you last read or wrote it, by someone else or by a "
+            "command. Read it again before you change it."
         )
 
 

@@ -1,10 +1,8 @@
-"""What the agent knows of files: which it read, when, which lines, and what they were then.
+"""The files an agent knows: which it read, when, which lines, and what they held then.
 
-Reads and writes come in as `SeenFile`; out come the answers to three questions: may this file
-be written (it was read, and is still what was read), would reading it again bring anything
-new, and which files changed behind the agent's back. The least recently used are forgotten
-first. The texts are kept to tell what changed. A file is the same by whatever link it is
-named; its content is looked at only by `changed`.
+Answers whether a file may be written (it was read and has not changed since), whether reading
+it again would bring anything new, and which files were changed by someone else. The least
+recently used are forgotten first. Links to one file count as one.
 """
 
 import hashlib
@@ -18,7 +16,7 @@ MAX_FILES = 100
 MAX_BYTES = 25 << 20
 """What the kept texts may take of memory."""
 HASHED_BYTES = 32 << 20
-"""Larger files are told apart by size and time alone: hashing them costs more than it tells."""
+"""Larger files are compared by size and time alone: hashing them is not worth its cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

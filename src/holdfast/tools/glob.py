@@ -1,7 +1,6 @@
-"""Glob: find files by their names, newest first.
+"""Glob: find files by name, newest first; ignored files are left out.
 
-What `.gitignore` files leave out is left out here, too. Where to look is the path alone, so
-that whoever decides about paths sees it.
+Where to look is the `path` input alone, so that the permissions see it.
 """
 
 from pathlib import Path

@@ -21,7 +21,7 @@ _NAMED_SETS = {
 }
 
 MAX_ALTERNATIVES = 256
-"""Braces within braces multiply; nobody means more than this."""
+"""Braces within braces multiply."""
 
 
 def path_expression(pattern: str) -> str:

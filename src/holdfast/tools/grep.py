@@ -1,8 +1,7 @@
-"""Grep: find a pattern in the files that count, as names, lines or counts.
+"""Grep: find a pattern in files, as names, lines or counts.
 
-Names come newest first, lines file by file under the file's name, so that a path is paid
-for once. Never more than asked for, and always with the word that there is more. The
-search itself is in `search`.
+Names come newest first; lines come under their file's name, so that each path is paid for once.
+The result is limited and says how to continue. `search` does the searching.
 """
 
 import contextlib
@@ -24,7 +23,7 @@ from holdfast.tools.search import SEARCH_SECONDS, Gap, MatchedLine, find_lines, 
 LIMIT_CHARS = 20_000
 """Longer results are spilled: who finds that much has to look closer anyway."""
 HEAD_LIMIT = 250
-"""Lines or files, unless told otherwise."""
+"""Lines or files, by default."""
 LINE_CHARS = 500
 """A longer line is minified code or data; the match is named, not shown whole."""
 MAX_CONTEXT_LINES = 100
@@ -74,7 +73,7 @@ class GrepInput(Input, frozen=True, kw_only=True):
         Meta(description="File names (default), lines, or matching lines per file."),
     ] = "files_with_matches"
     ignore_case: Annotated[bool, Meta(description="Ignore case.")] = field(name="-i", default=False)
-    with_numbers: Annotated[bool, Meta(description="MatchedLine numbers, on by default.")] = field(
+    with_numbers: Annotated[bool, Meta(description="Line numbers, on by default.")] = field(
         name="-n", default=True
     )
     before: Annotated[ContextLines, Meta(description="Lines before each match.")] = field(
@@ -233,8 +232,8 @@ def newest_first(query: Query, names: Iterable[str]) -> list[Path]:
 
 def _nothing(given: GrepInput) -> Outcome:
     said = f"Nothing matches {given.pattern!r} in {given.path or 'the working directory'}"
-    told = f"{said} (files like {given.glob})" if given.glob else said
-    return Outcome(content=f"{told}.", note="no match")
+    files = f" (files like {given.glob})" if given.glob else ""
+    return Outcome(content=f"{said}{files}.", note="no match")
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,9 +1,9 @@
-"""Which files of a tree count: the walk that leaves out what `.gitignore` files name.
+"""Walks a tree, leaving out what `.gitignore` files name.
 
-A directory comes in; paths of regular files go out, in the order of their names, links not
-followed, version control's own directories left out. A rule further down outweighs one
-further up, the last in a file the ones before it; what lies in a left-out directory cannot
-be brought back. Loaded alone by the search process.
+Yields regular files in the order of their names; links are not followed, version control's own
+directories are left out. A rule further down outweighs one further up, a later one in a file
+the earlier; nothing in an ignored directory can be brought back. Loaded alone by the search
+process.
 """
 
 import os

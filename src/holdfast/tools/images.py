@@ -1,7 +1,6 @@
-"""Pictures as a model can take them: recognised by their first bytes, refused when too large.
+"""Images a model can take: recognised by their first bytes, refused when too large.
 
-A file's bytes come in; an image block goes out, or the reason why a provider would reject
-it. Nothing is decoded or made smaller here: that needs a library we do not ask for.
+Nothing is decoded or scaled: that needs a library we do not depend on.
 """
 
 import base64

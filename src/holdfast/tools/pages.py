@@ -1,9 +1,7 @@
-"""Lines of a file as a model reads them: numbered, cut to size, with the word how to go on.
+"""Numbered lines of a file, at most so many lines and tokens, with how to continue.
 
-A text, or a file too large for one, and a range come in; a `FilePage` goes out. A page has at
-most so many lines and so many tokens; a line that is too long is cut. The large file is
-read in pieces and no more of it than needed, so that neither its size nor the length of a
-line costs memory.
+A line that is too long is cut. A large file is read in pieces and no further than needed, so
+that neither its size nor the length of a line costs memory.
 """
 
 from collections.abc import Callable, Sequence

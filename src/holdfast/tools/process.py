@@ -1,9 +1,9 @@
 """Runs a program to its end and leaves nothing of it behind.
 
-For hooks, git and other programs whose output is wanted whole; the commands of a session, which
-may outlive a call, are `shell`'s, and a search streams. Each has a process group of its own, which is ended when its time is up, when the
-caller is cancelled, and also when the program itself has ended but left children. A child that
-starts a session of its own leaves the group and is not found.
+For hooks, git and other programs whose output is wanted whole; the commands of a session are
+`shell`'s. Each program has a process group of its own, which is ended when its time is up, when
+the caller is cancelled, and also when the program itself has ended but left children. A child
+that starts a session of its own leaves the group and is not found.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class ProcessResult:
 
 
 class _Output(asyncio.SubprocessProtocol):
-    """Keeps what a process prints and notices its end, whoever still holds its streams."""
+    """Keeps what a process prints and notices its end, even if children hold its streams."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.ended = asyncio.Event()

@@ -1,9 +1,8 @@
-"""The shape of a tool: what it is called, what it takes, what it does and what comes out.
+"""The shape of a tool: its name, its input, what it does and its outcome.
 
-A tool is declared once, from the type of its input and an async function; the JSON Schema
-that a model sees and the check of what a model sends are both made from that type. Whatever
-a tool cannot do comes out as a result that says so: only cancellation passes through. Who
-may run what, in which order, and what becomes of a long result is decided elsewhere.
+A tool is declared once, from the type of its input and an async function; the JSON Schema for
+the model and the check of what the model sends are both made from that type. A failure is an
+outcome that explains itself: only cancellation passes through.
 """
 
 import os

@@ -1,9 +1,7 @@
-"""Read: show lines of a text file, a picture, or a notebook.
+"""Read: show lines of a text file, an image, or a notebook.
 
-A path and a range come in; numbered lines go out, never more than a model can take at once,
-always with the word how to go on. What was shown is remembered, so that the same lines are
-not sent twice and a file that nobody read is not overwritten. Its results are never
-spilled: reading the spilled file would only be another Read.
+What was shown is remembered, so that the same lines are not sent twice and an unread file is
+not overwritten. Results are never spilled: reading the spilled file would only be another Read.
 """
 
 import asyncio

@@ -1,8 +1,6 @@
-"""Web pages as text: what a reader sees, without the page's machinery.
+"""Web pages as text: headings, lists, links with their addresses, code, tables as rows.
 
-HTML comes in; plain text with a little structure goes out: headings, lists, links with
-their addresses, code as it stands, tables as rows. Scripts, styles and forms are left out.
-Broken HTML gives what can be read of it.
+Scripts, styles and forms are left out. Broken HTML gives what can be read of it.
 """
 
 import re

@@ -1,9 +1,7 @@
-"""What a log tells of the tools' state: files touched, skills brought in, the list of todos.
+"""The tools' state, recovered from a log: files touched, skills used, the todo list.
 
-A session that goes on in a new process, or after its history was compacted, has only its log to
-know what an unbroken one would have in memory. A history comes in, plain values go out, newest
-first; `recall` puts them into a workplace. A file counts as known only if it has provably not
-changed since: what nobody can vouch for has to be read again.
+For a session that continues in a new process or after a compaction; `recall` puts it into a
+`ToolContext`. A file counts as known only if it has provably not changed since.
 """
 
 import os
@@ -105,12 +103,12 @@ def last_todos(history: Sequence[AnyEntry]) -> tuple[Todo, ...]:
 
 
 def recall(tool_context: ToolContext, history: Sequence[AnyEntry], boundary: int = 0) -> None:
-    """Put into a new workplace what an unbroken session would know.
+    """Put into a new context what an unbroken session would know.
 
-    `boundary` is the last compaction in force: what was read before it is no longer before the
-    model, but for what was restored after it.
+    `boundary` is the last compaction in force: what was read before it is no longer in the
+    model's view, except what was restored after it.
     """
-    tool_context.todos = last_todos(history)
+    tool_context.set_todos(last_todos(history))
     since = [touched for touched in touched_files(history) if touched.n > boundary]
     known = {touched.path for touched in since}
     restored = (each for each in _restored(history, boundary) if each.path not in known)
@@ -135,9 +133,7 @@ def _restored(history: Sequence[AnyEntry], boundary: int) -> Iterator[Touched]:
 
 
 def _unchanged(path: Path, at: float) -> SeenFile | None:
-    """Take a file as seen if nothing happened to it since; the time of its last change of any
-    sort cannot be set by hand.
-    """
+    """Take a file as seen if its ctime, which cannot be set by hand, says it has not changed."""
     try:
         status = path.stat()
         if max(status.st_mtime, status.st_ctime) > at or not path.is_file():

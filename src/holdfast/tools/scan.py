@@ -1,9 +1,8 @@
-"""A stand-in for ripgrep: the same few things, in the same output, where it is missing.
+"""A stand-in for ripgrep where it is missing: the same few features, the same output.
 
-Run as a process of its own, because a pattern can keep Python busy for hours and only a
-process can be stopped. A `Query` comes in as JSON; what ripgrep would print goes out, a
-path, a zero byte, a line number and `:` or `-` before each line. Imports nothing but the
-standard library and two neighbours, so that it starts quickly.
+It runs as a process of its own, because a pattern can keep Python busy for hours and only a
+process can be stopped. It imports only the standard library and two neighbours, to start
+quickly.
 """
 
 import json
@@ -17,7 +16,7 @@ from holdfast.tools.ignore import walk
 from holdfast.tools.source import NotText, decode
 
 SEARCHED_BYTES = 64 << 20
-"""Larger files are data, not text to search; ripgrep is told the same."""
+"""Larger files are data, not text to search; ripgrep gets the same limit."""
 
 Write = Callable[[bytes], object]
 

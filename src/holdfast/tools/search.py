@@ -1,9 +1,8 @@
-"""Searching files: ripgrep where it is installed, our stand-in where it is not.
+"""Searches files with ripgrep, or with `scan` where it is not installed.
 
-A `Query` comes in; names, or lines with their numbers, go out one by one. Both programs
-print the same, both are processes that end with the search, with its time, or when nobody
-wants more of it. What is binary and which paths are wanted is decided here, for both alike;
-how the result looks is left to the tools.
+Both print the same, and both are processes that end with the search, with its time, or when
+the caller stops reading. Which files are binary and which paths are wanted is decided here,
+for both alike.
 """
 
 import asyncio

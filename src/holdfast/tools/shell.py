@@ -109,7 +109,7 @@ class RunningCommand:
                     signal_group(self.group, signal.SIGTERM)
                     await self._gone(GRACE_SECONDS)
             finally:
-                # Reached by cancellation, too: the group dies now, whoever is in a hurry.
+                # Reached by cancellation, too: then the group dies at once.
                 if group_members(self.group):
                     self.kill()
             with contextlib.suppress(TimeoutError):
@@ -137,7 +137,7 @@ class RunningCommand:
     async def _gone(self, patience_seconds: float) -> None:
         deadline = time.monotonic() + patience_seconds
         while group_members(self.group) and time.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(POLL_SECONDS)  # a group's end is announced to nobody
+            await asyncio.sleep(POLL_SECONDS)  # nothing announces a group's end
 
     def _read(self) -> None:
         """Read one piece of output at a time, so that a flood leaves others their turn."""

@@ -1,8 +1,8 @@
-"""The commands of one session: those that are waited for and those in the background.
+"""The commands of one session, in the foreground and in the background.
 
-Every command of a session is started and ended here, so that closing the session, or its
-death, ends them all. A background command has a short id and an output file; what was
-already given of its output is remembered.
+Every command is started and ended here, so that closing the session ends them all. Should this
+process die without closing, a small watcher process, which reads the live process groups from a
+pipe only we hold open, kills them. A background command has a short id and an output file.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class Lifeline:
             start_new_session=True,
         )
         os.close(theirs)
-        # Whoever forgets to close us leaves no watcher behind either.
+        # A session that is never closed leaves no watcher behind either.
         self._let_go = weakref.finalize(self, _let_go, self._pipe, watcher)
 
     def _tell(self, line: str) -> None:
@@ -128,7 +128,7 @@ class Shells:
         self._lifeline.release(group)
 
     async def finish(self, running: RunningCommand) -> None:
-        """End whatever a command has left running, and forget it."""
+        """End what a command has left running, and forget it."""
         try:
             await running.finish()
         finally:
@@ -141,7 +141,7 @@ class Shells:
             self._release(running)
 
     def send_back(self, running: RunningCommand, command: str) -> BackgroundCommand:
-        """Let a command continue in the background, under an id."""
+        """Continue a command in the background, under an id."""
         self._count += 1
         id = f"shell-{self._count}"
         ending = asyncio.create_task(self._see_off(running), name=id)
@@ -149,6 +149,11 @@ class Shells:
             id=id, command=command, running=running, ending=ending
         )
         return self.background[id]
+
+    async def kill(self, shell: BackgroundCommand) -> None:
+        shell.is_stopped = True
+        await self.stop(shell.running)
+        await shell.ending
 
     async def stop_all(self) -> None:
         await asyncio.gather(*(self.stop(running) for running in tuple(self._foreground)))

@@ -1,8 +1,7 @@
-"""Skills on disk: directories with a `SKILL.md` that tells how something is done.
+"""Skill: bring in how something is done, from directories with a `SKILL.md`.
 
-Directories come in; the skills in them go out, each with its name and description from the
-front matter, a project's before a user's of the same name. `listing` writes what a model is
-told of them within a budget: every name, and of the descriptions as much as fits.
+A project's skills win over a user's of the same name. `listing` describes them to the model
+within a budget: every name, and of the descriptions as much as fits.
 """
 
 from collections.abc import Iterable

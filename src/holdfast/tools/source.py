@@ -1,9 +1,8 @@
-"""A text file taken apart into what a model sees and what it must not be able to lose.
+"""A text file: what a model sees of it, and what an edit must not lose.
 
-Bytes come in; text with `\n` line ends goes out, with the encoding, the byte order mark and
-the line ends remembered. Changes are made to the bytes' own text at mapped places, so what
-was not touched comes back byte for byte, mixed line ends and all. What is no text is told
-apart here; what to do about it is left to the tools.
+The model sees plain newlines; encoding, byte order mark and line ends are remembered. Changes
+are made to the stored text at mapped places, so what was not touched comes back byte for byte,
+mixed line ends and all.
 """
 
 import codecs

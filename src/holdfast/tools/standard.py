@@ -1,4 +1,4 @@
-"""The tools an agent has unless told otherwise, sorted by name as a request lists them."""
+"""The tools an agent has by default, sorted by name as a request lists them."""
 
 from holdfast.tools.bash import BASH, BASH_OUTPUT, KILL_SHELL
 from holdfast.tools.edit import EDIT, WRITE

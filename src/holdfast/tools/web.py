@@ -1,8 +1,7 @@
 """WebFetch: read a page from the web as text.
 
-An address comes in; what a reader sees of the page goes out. A redirect within the same
-host is followed; one to another host is told, so that whoever decides about hosts can
-decide about that one. What comes back is somebody else's text, and is marked as such.
+A redirect within the same host is followed; one to another host is reported, so that the
+permissions decide about that host. The text of a page is marked as someone else's.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
-"""Who is who in a history: calls, their results, the files they name, and what stands for what.
+"""Tables of a log's calls, results and files, and of which entry stands for which others.
 
-Entries come in one by one, each once; questions by number, tool use and file are answered from
-tables. An answer is a list of numbers: what an entry says is read from the entry itself.
+Fed with each entry once. Answers are entry numbers; the text is read from the entry itself.
 """
 
 import re

@@ -1,9 +1,8 @@
-"""A session's whole past, answered from the log: search it, open any of it, exactly.
+"""Search a session's whole log and open any part of it, exactly as it was.
 
-A callable that gives the entries comes in, for they grow while the session runs; each question
-first takes in what is new and costs that. Found are records, with what they are and where the
-words stand; opened is one record, a tool's result, or a span of them, page by page. Bodies on
-disk are read from the session's own directory. Nothing is changed but a private index.
+The log grows while the session runs: each question first catches up with what is new and costs
+no more than that. Bodies on disk are read from the session's own directory. Nothing is written
+but a private index.
 """
 
 from bisect import bisect_left
@@ -202,17 +201,17 @@ class History:
         return [range(n, n + 1) for n in numbers] + self._catalogue.behind(entry)
 
     def _put_together(self, key: tuple[int, ...], id: str, chosen: Entries) -> _Whole:
-        told = [(record, trouble) for record, trouble in map(self._record, chosen) if record]
-        if not told:
+        found = [(record, trouble) for record, trouble in map(self._record, chosen) if record]
+        if not found:
             raise NotInHistory(f"{_named(id)} holds no text; search for the words it should hold")
-        records = [record for record, _ in told]
+        records = [record for record, _ in found]
         text = records[0].text if len(records) == 1 else "".join(map(_chapter, records))
         return _Whole(
             key=key,
             title=_title(records, self._catalogue.call_of(chosen[0])),
             lines=LineRange(text),
             media=tuple(block for record in records for block in record.media),
-            trouble="; ".join(trouble for _, trouble in told if trouble),
+            trouble="; ".join(trouble for _, trouble in found if trouble),
         )
 
     def _record(self, entry: AnyEntry) -> tuple[Record | None, str]:
@@ -226,8 +225,8 @@ class History:
         except Missing as reason:
             name = entry.file.rpartition("/")[2]
             why = self._catalogue.swept.get(name, "")
-            told = f"{reason}{f' ({why})' if why else ''}"
-            return record, f"only the beginning of #{entry.n} is left, from the log: {told}"
+            why = f" ({why})" if why else ""
+            return record, f"only the beginning of #{entry.n} is left, from the log: {reason}{why}"
 
 
 def _named(id: str) -> str:

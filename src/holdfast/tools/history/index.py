@@ -1,9 +1,9 @@
-"""Words, found by SQLite: an index that grows with the log and can be thrown away.
+"""Full-text search over a log with SQLite's FTS5; the index can be thrown away at any time.
 
-Texts with their numbers come in, words are asked for, numbers come out, the best first. The
-file lies in the session's directory and holds no text of its own, only where each word stands.
-It is private, stamped with its version and its session, and rebuilt when it is damaged, missing
-or another's. Where no file can be kept the same index is made in memory.
+The file lies in the session's directory and holds no text, only where each word stands. It is
+private, stamped with its version and session, and rebuilt when it is damaged, missing or
+another's; where no file can be kept, the index lives in memory. Calls of the History tool are
+not indexed: they contain the words searched for and would only find themselves.
 """
 
 import os
@@ -114,7 +114,7 @@ class Index:
                 return self._checked(_from_file(self._file))
             except (sqlite3.Error, OSError) as error:
                 if _is_the_disks(error):
-                    break  # somebody else is at it, or we may not: it is not ours to remove
+                    break  # in use by another process, or forbidden: not ours to remove
                 with suppress(OSError):
                     self._file.unlink(missing_ok=True)
         return self._checked(_connected(":memory:"))
@@ -235,7 +235,7 @@ class WordSearch:
                 yield entry.n, record.text[: self._limit_chars]
 
     def _scanned(self, entries: Iterable[AnyEntry], query: str) -> list[int]:
-        """Look for the query as it stands: for scripts without spaces, and for parts of words."""
+        """Search for the query as it stands: for scripts without spaces, and for parts of words."""
         wanted = query.strip().strip('"').casefold()
         found = [n for n, text in self._texts(entries) if wanted in text.casefold()]
         return found[::-1]

@@ -1,8 +1,8 @@
-"""A text cut to size: by lines, by characters, never more than allowed, and how to go on.
+"""Pages of a text by lines or characters, and one-line snippets of it.
 
-Whatever the lengths of the lines, pages that follow one another join to the exact text: a page
-ends with a whole line where one fits, else inside it, and then says with which character to go
-on. Lines and characters count from 1, and both ends of a range belong to it.
+Pages that follow one another join to the exact text: a page ends with a whole line where one
+fits, else inside it, and then says with which character to continue. Lines and characters count
+from 1, and both ends of a range belong to it.
 """
 
 import re
@@ -127,8 +127,8 @@ def snippet(text: str, place: int, limit_chars: int) -> str:
     stop = min(start + limit_chars, len(text) if line_end < 0 else line_end)
     lo = max(0, start - AROUND_CHARS)
     hidden = _without_secrets(text[lo : stop + AROUND_CHARS])[start - lo : stop - lo]
-    told = " ".join("".join(char if char.isprintable() else " " for char in hidden).split())
-    return f"{told}…" if stop < len(text) and told else told
+    shown = " ".join("".join(char if char.isprintable() else " " for char in hidden).split())
+    return f"{shown}…" if stop < len(text) and shown else shown
 
 
 def _without_secrets(text: str) -> str:

@@ -1,8 +1,8 @@
-"""What an entry has to tell, as text: the whole of it, in the order it came.
+"""What an entry says, as text, and what a question to the history returns.
 
-An entry comes in; a `Record` goes out, or nothing where an entry brings no content. The text of
-a result is the result, character for character. Pictures and documents cannot be text: a line
-says where they stood, and they travel beside it. Bodies on disk are put in by whoever asks.
+The text of a result is the result, character for character. Images and documents are returned
+beside it; a line marks where they stood. A body on disk is found by its file name alone, so a
+branched or moved session finds its own copy, and must match the recorded hash.
 """
 
 import sys
@@ -51,23 +51,23 @@ def record_of(entry: AnyEntry) -> Record | None:
     match entry:
         case Said(content=content):
             kind: RecordKind = "aside" if entry.hidden or entry.role == "system" else "user"
-            return _told(entry.n, kind, content)
+            return _record(entry.n, kind, content)
         case Replied(content=content):
-            return _told(entry.n, "answer", content)
+            return _record(entry.n, "answer", content)
         case Ran(content=str() as text):
             return Record(n=entry.n, kind="result", text=text)
         case Ran(content=tuple() as content):
-            return _told(entry.n, "result", content)
+            return _record(entry.n, "result", content)
         case Compacted(summary=content):
-            return _told(entry.n, "summary", content)
+            return _record(entry.n, "summary", content)
         case Collapsed(text=text):
             return Record(n=entry.n, kind="line", text=text)
         case Restored(content=content):
-            return _told(entry.n, "restored", content)
+            return _record(entry.n, "restored", content)
     return None
 
 
-def _told(n: int, kind: RecordKind, content: Iterable[Block]) -> Record:
+def _record(n: int, kind: RecordKind, content: Iterable[Block]) -> Record:
     blocks = tuple(content)
     return Record(
         n=n,

@@ -1,8 +1,7 @@
-"""History: the model looks up what left its view, or opens it again.
+"""History: the model searches what left its view, or opens it again.
 
-Words, an id or a file come in; a list of records or a page of one goes out, never longer than
-a page and always with the word how to go on. What is shown again stands between a line that
-says so, with its exact length, and a line that ends it: it is a record, not a request.
+The answer never exceeds a page and says how to continue. A reopened text stands between a line
+with its exact length and a closing line, marked as a record, not a request.
 """
 
 import asyncio
@@ -156,8 +155,8 @@ def describe(hit: RecordHit) -> str:
         word for word, holds in (("an error", hit.is_error), ("in view", hit.is_shown)) if holds
     )
     place = f"line {hit.line:,}: " if hit.line else ""
-    told = f"#{hit.n} {hit.kind}{call}{target} ({facts}{f', {marks}' if marks else ''})"
-    return _one_line(f"{told} {place}{hit.snippet}")
+    record = f"#{hit.n} {hit.kind}{call}{target} ({facts}{f', {marks}' if marks else ''})"
+    return _one_line(f"{record} {place}{hit.snippet}")
 
 
 def _one_line(text: str) -> str:

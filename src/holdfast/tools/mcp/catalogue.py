@@ -1,9 +1,8 @@
-"""All tools of all servers: listed by name, loaded when they are searched for.
+"""All tools of all servers, as `mcp__server__tool`: listed by name, loaded when searched for.
 
-Servers come in, tools called `mcp__server__tool` go out. A name costs a few tokens, a
-definition hundreds, so only names are listed until `ToolSearch` loads a definition; the
-loop adds what is loaded to its requests. What a server says about itself is data: it
-cannot call a tool harmless, and what it writes there is cut and cleaned.
+A name costs a few tokens, a definition hundreds, so only names are listed until `ToolSearch`
+loads a definition. What a server says about itself is data: it cannot call a tool harmless,
+and its descriptions are cut and cleaned.
 """
 
 import asyncio
@@ -53,7 +52,7 @@ class ListedTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOffer:
-    """What one server offers, and what it says of itself: data, whatever it says."""
+    """What one server offers, and what it says of itself, which is data."""
 
     server: str
     names: tuple[str, ...] = ()

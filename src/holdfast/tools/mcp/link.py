@@ -1,9 +1,9 @@
-"""The connection to one MCP server, kept in a task of its own.
+"""The connection to one MCP server, and its answers as outcomes.
 
-A server's description comes in; its tools and the results of calls go out. One that cannot
-be started, dies or hangs raises `ServerFailed` with words a model can read, and is started
-again by the next call. The SDK's scopes must be left in the task that entered them, hence
-the task.
+A server that cannot be started, dies or hangs raises `ServerFailed` with words for the model,
+and is started again by the next call. The connection lives in a task of its own because the
+SDK's scopes must be left in the task that entered them. A long result is returned whole: it
+passes its budget where every result does.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """Which MCP servers there are: a command to start, or an address.
 
-The `mcpServers` sections of the settings files come in, also a project's `.mcp.json`; an
-`McpPlan` goes out. A server is a program that would run here, so a project's servers wait
-for the user's trust like its hooks do.
+Read from the `mcpServers` sections of the settings files and a project's `.mcp.json`. A server
+is a program that would run here, so a project's servers need the user's trust, like its hooks.
 """
 
 import re
@@ -21,7 +20,7 @@ from holdfast.tools.protocol import ToolKind
 START_SECONDS = 30.0
 """A server fetched by a package runner takes its time; longer means it hangs."""
 CALL_SECONDS = 300.0
-"""Browsers and builds are slow; past five minutes nobody is still waiting."""
+"""Browsers and builds are slow; past five minutes the user has stopped waiting."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 

@@ -1,7 +1,7 @@
-"""Who may do what: rules, modes, and the question in between.
+"""Permissions: rules, modes, and asking the user.
 
-`Gate` stands before every tool; `decide` is the pure judgement behind it; a strict reading
-of shell commands (`is_read_only_command`) is the ground both stand on.
+`Gate` is asked before every tool runs; `decide` is the pure decision behind it; both rest on a
+strict reading of shell commands (`is_read_only_command`).
 """
 
 from holdfast.tools.permissions.call import CallDescription, ToolCall, examine

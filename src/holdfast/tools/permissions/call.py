@@ -1,8 +1,7 @@
-"""One tool call, looked at: which paths, which command, which address.
+"""One tool call with everything a decision needs: its paths, its command, its address.
 
-A tool's description and a model's input come in, a `ToolCall` goes out with everything a
-decision needs, so that the decision can be pure. The disk is looked at here, through
-`places` and `reach`.
+The disk is looked at here, through `places`, so that the decision can be pure. For a command
+line, every word that may be a path is located, wherever a `cd` may have led before it.
 """
 
 import re

@@ -1,10 +1,9 @@
 """Recognises commands that no general permission should cover.
 
-A script comes in, the worst thing found in it goes out, or nothing. *Ruin* is what cannot
-be taken back on this machine: its roots, its disks, all its processes; it is asked about in
-every mode. *Risk* is what reaches past the project or destroys work: it needs a permission
-that names exactly this command. A list like this is never complete; it is a second net
-under the rules, not the fence.
+*Ruin* cannot be undone on this machine: its roots, its disks, all its processes; it is asked
+about in every mode. *Risk* reaches past the project or destroys work: it needs a permission
+that names exactly this command. A list like this is never complete; it is a second net under
+the rules, not the fence.
 """
 
 import posixpath

@@ -1,8 +1,7 @@
-"""Decides whether a tool may run: allow, deny or ask, each with its reason.
+"""Decides whether a tool may run: allow, deny or ask, each with its reason. Pure.
 
-Pure: a call that was looked at comes in and is compared with the rules and the mode. Deny
-rules win over everything, in every mode. What cannot be proved harmless and is not named by
-a rule is asked about. Who is asked, and how, is left to `gate`.
+Deny rules win over everything, in every mode. What is neither proved harmless nor named by a
+rule is asked about.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,8 @@
-"""Stands before every tool: decides, asks whom it was told to ask, and remembers.
+"""Checks every tool call: decides, asks the user if need be, and remembers.
 
-A call comes in, an allow or a deny goes out. An answer may hold for this call, or become a
-rule for the rest of the session; a denial is remembered, so that the same call is not asked
-about twice. Where nobody can be asked, asking is denying. Writing rules to a settings file
-is left to the command line.
+An answer holds for one call or becomes a rule for the session; a denial is remembered, so that
+the same call is not asked about twice. If there is no user to ask, asking is denying. Writing
+rules to a settings file is left to the command line.
 """
 
 from collections.abc import Awaitable, Callable
@@ -36,7 +35,7 @@ class Question:
 class Answer:
     choice: Literal["once", "always", "no"]
     reason: str = ""
-    """Told to the model with a no."""
+    """Shown to the model with a no."""
 
 
 AskUser: TypeAlias = Callable[[Question], Awaitable[Answer]]
@@ -64,7 +63,7 @@ class Gate:
         self.mode: Mode = mode
         self._ask = ask
         self._above = above
-        """Whose agent this one is: it never lets more through than that gate would now."""
+        """The parent agent's gate: this one never lets more through than that would now."""
         self._denials: dict[bytes, Denial] = {}
 
     def switch_mode(self, mode: Mode) -> Mode:
@@ -105,19 +104,19 @@ class Gate:
         return decision
 
     def forget_denials(self) -> None:
-        """Let everything be asked again, after the user has spoken anew."""
+        """Let everything be asked again, after a new message of the user."""
         self._denials.clear()
 
     def _remembered(self, key: bytes) -> Decision | None:
         before = self._denials.get(key)
         if before is None:
             return None
-        return Decision(outcome="deny", reason=f"this was turned down before: {before.reason}")
+        return Decision(outcome="deny", reason=f"this was refused before: {before.reason}")
 
     async def _asked(self, call: ToolCall, given: JsonObject, decision: Decision) -> Decision:
         if self._ask is None:
             return Decision(
-                outcome="deny", reason=f"nobody is there to be asked, and {decision.reason}"
+                outcome="deny", reason=f"there is no user to ask, and {decision.reason}"
             )
         suggestion = suggest_rule(call)
         question = Question(

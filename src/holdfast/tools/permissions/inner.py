@@ -1,8 +1,7 @@
-"""Looks inside commands that run other commands, to find everything that might be run.
+"""Finds every command that a script might run, also inside other commands.
 
-A script comes in; every command that could run because of it goes out: those behind `sudo`,
-`env`, `xargs` or `timeout`, those in the text given to `bash -c` or `eval`, those after
-`find -exec`. It finds too much rather than too little, since it serves prohibitions only;
+Those behind `sudo`, `env`, `xargs` or `timeout`, in the text given to `bash -c` or `eval`, and
+after `find -exec`. It finds too much rather than too little, since it serves prohibitions only;
 permission is given by the commands as written.
 """
 
@@ -20,7 +19,7 @@ _CARRIERS = names(
 _FIND_RUNS = names("-exec -execdir -ok -okdir")
 
 MAX_DEPTH = 5
-"""A text inside a text inside a text: deeper than this nobody writes by hand."""
+"""Texts inside texts; nested deeper than people write by hand."""
 
 MAX_COMMANDS = 5_000
 """Past this many candidates the script is called opaque instead of being searched on."""

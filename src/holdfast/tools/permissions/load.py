@@ -1,8 +1,7 @@
-"""Gathers the permission rules that hold in a project.
+"""The permission rules that hold in a project, from the `permissions` sections of settings files.
 
-The `permissions` sections of the settings files come in; `Permissions` goes out. What the
-user wrote counts. What a project's files forbid counts, too; what they allow counts only
-after the user has trusted them.
+What the user wrote counts. What a project's files forbid counts, too; what they allow counts
+only after the user has trusted them.
 """
 
 from dataclasses import dataclass

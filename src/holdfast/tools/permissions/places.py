@@ -1,9 +1,7 @@
-"""Says where a path really leads: inside the working directories, outside, or nowhere good.
+"""Resolves where a path leads: inside the working directories, outside, or unclear.
 
-A path as a model wrote it comes in; a `Located` goes out, with links, `..` and `~` resolved
-against the disk. This is the one module here that looks at the disk, so that the decision
-itself can be pure. What it saw can change before the tool opens the file; a tool that must
-be certain looks again.
+Links, `..` and `~` are resolved against the disk. What was seen can change before the tool
+opens the file; a tool that must be certain looks again.
 """
 
 import os
@@ -104,7 +102,7 @@ def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple
 
 
 def looks_like_bare_repository(directory: Path, places: Places) -> bool:
-    """Say whether git, run here, would take its settings from a plain directory.
+    """Return whether git, run here, would take its settings from a plain directory.
 
     A repository can carry such a directory among its files, with a configuration that runs
     programs; git uses the first one it meets on its way up.

@@ -1,10 +1,9 @@
-"""Proves that a shell command changes nothing, or says no.
+"""Proves that a shell command changes nothing; unknown is no.
 
-Text comes in, a yes or a no goes out. A yes means: every command in it was read completely,
-is in the tables below, and carries only options known not to write, run or connect. Every
-word that begins with a dash is checked, also after `--` and where a value is expected, since
-which words are options depends on the program. Unknown is no. Which files are read is not
-asked here; that is for `places`.
+Proved means: every command in it was read completely, is in the tables below, and carries only
+options known not to write, run or connect. Every word that begins with a dash is checked, also
+after `--` and where a value is expected, since which words are options depends on the program.
+Which files are read is for `places`.
 """
 
 import re

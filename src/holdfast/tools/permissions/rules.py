@@ -91,7 +91,7 @@ def allows_command(rule: Rule, command: Command) -> bool:
 
 
 def denies_command(rule: Rule, command: Command) -> bool:
-    """Return whether a rule may cover a command: wherever the program lies, whatever options lead."""
+    """Return whether a rule may cover a command, in any directory and behind any options."""
     if not rule.content:
         return True
     wanted, is_open = _wanted(rule.content)

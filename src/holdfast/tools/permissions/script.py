@@ -1,8 +1,7 @@
-"""What a shell command is made of, once it has been read.
+"""The parts of a shell command, as `shell` reads them.
 
-Plain values only: `shell` makes them out of text, and `readonly`, `danger`, `inner`,
-`places` and `rules` look at them. A script that carries a doubt can be searched for what is
-forbidden, but nothing good can be proved about it.
+A script that carries a doubt can be searched for what is forbidden, but nothing can be proved
+about it.
 """
 
 from dataclasses import dataclass

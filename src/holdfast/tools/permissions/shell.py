@@ -1,9 +1,8 @@
-"""Reads a shell command far enough to say what it would run, and admits what it cannot read.
+"""Reads a shell command far enough to know what it would run, and records what it cannot read.
 
-Text comes in; a `Script` goes out: the simple commands in it, also those inside groups,
-loops and substitutions, and the `doubts` that keep anything from being proved about it. The
-grammar is small on purpose: what lies outside it becomes a doubt, never a guess. Nothing is
-expanded and nothing is run; what a command means is for `readonly`, `danger` and `rules`.
+A `Script` holds the simple commands, also those inside groups, loops and substitutions, and
+the `doubts` that keep anything from being proved about it. The grammar is small on purpose:
+what lies outside it becomes a doubt, never a guess. Nothing is expanded and nothing is run.
 """
 
 import re
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from holdfast.tools.permissions.script import Command, Doubt, Redirect, Script, Word, names
 
 MAX_CHARS = 200_000
-"""Longer than any command worth reading; about a longer one somebody is always asked."""
+"""Longer than any command worth reading; a longer one is always asked about."""
 
 MAX_WORDS = 500
 """Of one command; looking behind wrappers costs the square of it."""

@@ -1,10 +1,9 @@
-"""Reads sections of settings files, and says which of them the user has vouched for.
+"""Sections of settings files (`hooks`, `permissions`, `mcpServers`), and which are trusted.
 
-The name of a section comes in (`hooks`, `permissions`, `mcpServers`); one `SettingsSection` per file
-that has it goes out. Files in the user's home are the user's own. Files of a project came
-with the project, so what they would run or allow counts only once the user has trusted
-exactly this content: the hash covers the section and the project's own files that its
-commands name. Scripts that those scripts call are not covered.
+Files in the user's home are the user's own. Files of a project came with the project, so what
+they would run or allow counts only once the user has trusted exactly this content: the hash
+covers the section and the project's own files that its commands name. Scripts that those
+scripts call are not covered.
 """
 
 import hashlib
