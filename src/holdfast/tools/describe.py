@@ -81,109 +81,44 @@ def _shell(command: str, *paths: str) -> Described:
     )
 
 
-HOLDFAST: Mapping[str, Described] = {
-    "Bash": _shell("command"),
-    "BashOutput": _OUTPUT,
-    "Edit": _write("file_path"),
-    "EnterPlan": UNKNOWN,
-    "ExitPlan": _ASK,
-    "Glob": _list("path"),
-    "Grep": _search("path"),
-    HISTORY: Described(kind="search", is_repeatable=True, limit_chars=None),
-    "KillShell": _OUTPUT,
-    "Read": _read("file_path"),
-    "Skill": UNKNOWN,
-    "TodoWrite": UNKNOWN,
-    "WebFetch": _FETCH,
-    "Write": _write("file_path"),
+KNOWN: Mapping[str, Described] = {
+    name: described
+    for described, names in (
+        (UNKNOWN, "EnterPlan Skill TodoWrite"),
+        (_ASK, "AskUserQuestion ExitPlan ExitPlanMode request_user_input"),
+        (_FETCH, "ReadMcpResourceTool WebFetch WebSearch fetch web_fetch web_search webfetch"),
+        (_OUTPUT, "BashOutput KillBash KillShell TaskOutput write_stdin"),
+        (Described(kind="search", is_repeatable=True, limit_chars=None), HISTORY),
+        (_read("file_path"), "Read"),
+        (_read("file_path", "path", "target_file"), "read_file"),
+        (_read("notebook_path"), "NotebookRead"),
+        (_read("path"), "cat get_file_contents open_file view_image"),
+        (_read("path", "file_path"), "read view_file"),
+        (_read("paths"), "read_many_files"),
+        (_read("paths", "path"), "read_files"),
+        (_search("path"), "Grep grep grep_files grep_search ripgrep"),
+        (_search("path"), "search search_file_content search_files"),
+        (_search("target_directories"), "codebase_search"),
+        (_list("dir_path"), "list_dir"),
+        (_list("filePath"), "LSP"),
+        (_list("path"), "Glob LS file_search find glob glob_files list_directory list_files ls"),
+        (_write(), "apply_patch"),  # its paths stand inside the patch, where no input names them
+        (_write("file_path"), "Edit MultiEdit Write"),
+        (_write("notebook_path"), "NotebookEdit"),
+        (_write("path"), "patch replace_in_file str_replace write_to_file"),
+        (_write("path", "file_path"), "create_file delete_file edit multi_edit replace"),
+        (_write("path", "file_path"), "write write_file"),
+        (_write("path", "file_path", "target_file"), "edit_file"),
+        (_shell("cmd", "workdir"), "exec_command"),
+        (_shell("command"), "Bash PowerShell bash execute_bash execute_command terminal"),
+        (_shell("command"), "run_terminal_cmd run_terminal_command unified_exec"),
+        (_shell("command", "cwd"), "run_command"),
+        (_shell("command", "directory"), "run_shell_command"),
+        (_shell("command", "workdir"), "container.exec local_shell shell shell_command"),
+    )
+    for name in names.split()
 }
-
-CLAUDE_CODE: Mapping[str, Described] = {
-    "AskUserQuestion": _ASK,
-    "ExitPlanMode": _ASK,
-    "KillBash": _OUTPUT,
-    "LS": _list("path"),
-    "LSP": _list("filePath"),
-    "MultiEdit": _write("file_path"),
-    "NotebookEdit": _write("notebook_path"),
-    "NotebookRead": _read("notebook_path"),
-    "PowerShell": _shell("command"),
-    "ReadMcpResourceTool": _FETCH,
-    "TaskOutput": _OUTPUT,
-    "WebSearch": _FETCH,
-}
-
-CODEX: Mapping[str, Described] = {
-    "apply_patch": _write(),
-    "container.exec": _shell("command", "workdir"),
-    "exec_command": _shell("cmd", "workdir"),
-    "grep_files": _search("path"),
-    "list_dir": _list("dir_path"),
-    "local_shell": _shell("command", "workdir"),
-    "read_file": _read("file_path", "path", "target_file"),
-    "request_user_input": _ASK,
-    "shell": _shell("command", "workdir"),
-    "shell_command": _shell("command", "workdir"),
-    "unified_exec": _shell("command"),
-    "view_image": _read("path"),
-    "web_search": _FETCH,
-    "write_stdin": _OUTPUT,
-}
-"""`apply_patch` names its paths inside the patch, where no input says so."""
-
-PI: Mapping[str, Described] = {
-    "bash": _shell("command"),
-    "edit": _write("path", "file_path"),
-    "find": _list("path"),
-    "grep": _search("path"),
-    "ls": _list("path"),
-    "read": _read("path", "file_path"),
-    "write": _write("path", "file_path"),
-}
-
-GENERIC: Mapping[str, Described] = {
-    "cat": _read("path"),
-    "codebase_search": _search("target_directories"),
-    "create_file": _write("path", "file_path"),
-    "delete_file": _write("path", "file_path"),
-    "edit_file": _write("path", "file_path", "target_file"),
-    "execute_bash": _shell("command"),
-    "execute_command": _shell("command"),
-    "fetch": _FETCH,
-    "file_search": _list("path"),
-    "get_file_contents": _read("path"),
-    "glob": _list("path"),
-    "glob_files": _list("path"),
-    "grep_search": _search("path"),
-    "list_directory": _list("path"),
-    "list_files": _list("path"),
-    "multi_edit": _write("path", "file_path"),
-    "open_file": _read("path"),
-    "patch": _write("path"),
-    "read_files": _read("paths", "path"),
-    "read_many_files": _read("paths"),
-    "replace": _write("path", "file_path"),
-    "replace_in_file": _write("path"),
-    "ripgrep": _search("path"),
-    "run_command": _shell("command", "cwd"),
-    "run_shell_command": _shell("command", "directory"),
-    "run_terminal_cmd": _shell("command"),
-    "run_terminal_command": _shell("command"),
-    "search": _search("path"),
-    "search_file_content": _search("path"),
-    "search_files": _search("path"),
-    "str_replace": _write("path"),
-    "terminal": _shell("command"),
-    "view_file": _read("path", "file_path"),
-    "web_fetch": _FETCH,
-    "webfetch": _FETCH,
-    "write_file": _write("path", "file_path"),
-    "write_to_file": _write("path"),
-}
-"""What several agents and tool servers call the same things."""
-
-KNOWN: Mapping[str, Described] = {**GENERIC, **PI, **CODEX, **CLAUDE_CODE, **HOLDFAST}
-
+"""Our own tools, those of other agents, and what several of them call the same things."""
 
 Describe: TypeAlias = Callable[[str], Described]
 

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from holdfast.errors import NotInHistory
 from holdfast.log.entries import AnyEntry, Ran
+from holdfast.log.results import Results
 from holdfast.settings import HistorySettings
 from holdfast.tools.history.catalogue import Catalogue, RecordedCall
 from holdfast.tools.history.index import WordSearch
@@ -28,7 +29,7 @@ from holdfast.tools.history.records import (
     OpenedRecord,
     Record,
     RecordHit,
-    Shelf,
+    read_body,
     record_of,
 )
 from holdfast.view import View
@@ -69,7 +70,7 @@ class History:
         self._entries = entries
         self.settings = settings or HistorySettings()
         self._shows = shows
-        self._shelf = Shelf(directory)
+        self._results = Results(directory) if directory is not None else None
         self._catalogue = Catalogue()
         self._catalogued = 0
         self._words = WordSearch(
@@ -220,7 +221,7 @@ class History:
         if record is None or not isinstance(entry, Ran) or not entry.file:
             return record, ""
         try:
-            body = self._shelf.read(entry.file, entry.sha256)
+            body = read_body(self._results, entry.file, entry.sha256)
             return record_of(structs.replace(entry, content=body)), ""
         except Missing as reason:
             name = entry.file.rpartition("/")[2]

@@ -8,7 +8,6 @@ branched or moved session finds its own copy, and must match the recorded hash.
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -138,26 +137,19 @@ class Missing(Exception):
     """A body cannot be read; the message says why."""
 
 
-class Shelf:
-    """The bodies of one session."""
-
-    def __init__(self, directory: Path | None) -> None:
-        self._results = Results(directory) if directory is not None else None
-        """None for a transcript that has nothing beside it."""
-
-    def read(self, file: str, sha256: str = "") -> ResultContent:
-        """Read a body by the path that was recorded for it, and check that it is the same."""
-        name = file.replace("\\", "/").rpartition("/")[2]
-        if self._results is None:
-            raise Missing(f"{name!r} does not belong to this transcript")
-        if name in ("", ".", "..") or "\0" in name:
-            raise Missing(f"{file!r} is no name of a file")
-        try:
-            content = self._results.read(name)
-        except StoreError as error:
-            raise Missing(str(error)) from None
-        except (UnicodeDecodeError, msgspec.DecodeError):
-            content = ()
-        if sha256 and self._results.body(name, content, cap_bytes=sys.maxsize).sha256 != sha256:
-            raise Missing(f"{name!r} is not what was written there")
-        return content
+def read_body(results: Results | None, file: str, sha256: str = "") -> ResultContent:
+    """Read a body by its recorded path; `results` is None if the log has no directory."""
+    name = file.replace("\\", "/").rpartition("/")[2]
+    if results is None:
+        raise Missing(f"{name!r} does not belong to this transcript")
+    if name in ("", ".", "..") or "\0" in name:
+        raise Missing(f"{file!r} is no name of a file")
+    try:
+        content = results.read(name)
+    except StoreError as error:
+        raise Missing(str(error)) from None
+    except (UnicodeDecodeError, msgspec.DecodeError):
+        content = ()
+    if sha256 and results.body(name, content, cap_bytes=sys.maxsize).sha256 != sha256:
+        raise Missing(f"{name!r} is not what was written there")
+    return content

@@ -34,7 +34,7 @@ MAX_PAGES = 50
 LAST_WORDS_BYTES = 2_000
 """Of what a server printed on its error stream: enough for its last line."""
 
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 
 
 class ServerFailed(Exception):
@@ -147,7 +147,7 @@ class McpLink:
         )
         return stdio_client(started, errlog=self._errors)  # type: ignore[arg-type]
 
-    async def _answer(self, request: Awaitable[Answer], seconds: float) -> Answer:
+    async def _answer(self, request: Awaitable[Response], seconds: float) -> Response:
         """Await an answer; turn every failure into words for the model."""
         from anyio import BrokenResourceError, ClosedResourceError
         from mcp import MCPError
