@@ -61,7 +61,7 @@ class Hook:
 class HookPlan:
     hooks: tuple[Hook, ...] = ()
     untrusted: tuple[SettingsSection, ...] = ()
-    """The project's hooks that wait for the user's word; see `permissions.trust`."""
+    """The project's hooks that wait for the user's trust; see `permissions.trust`."""
     skipped: tuple[str, ...] = ()
     """What was not understood, a line each."""
 
@@ -82,15 +82,9 @@ def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
 
 def hooks_in(section: SettingsSection) -> tuple[list[Hook], list[str]]:
     """Return the hooks of a section, and a line for each part that was not understood."""
-    hooks: list[Hook] = []
-    skipped: list[str] = []
-    for found in _read(section):
-        match found:
-            case Hook():
-                hooks.append(found)
-            case str():
-                skipped.append(f"{section.file}: {found}")
-    return hooks, skipped
+    found = list(_read(section))
+    skipped = [f"{section.file}: {line}" for line in found if isinstance(line, str)]
+    return [hook for hook in found if isinstance(hook, Hook)], skipped
 
 
 def _read(section: SettingsSection) -> Iterator[Hook | str]:

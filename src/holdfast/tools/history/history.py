@@ -77,7 +77,7 @@ class History:
             directory,
             session,
             catalogue=self._catalogue,
-            tell=lambda entry: self._record(entry)[0],
+            read=lambda entry: self._record(entry)[0],
             limit_chars=self.settings.index_limit_chars,
         )
         self._last: _Whole | None = None

@@ -188,12 +188,12 @@ class WordSearch:
         session: str,
         *,
         catalogue: Catalogue,
-        tell: Callable[[AnyEntry], Record | None],
+        read: Callable[[AnyEntry], Record | None],
         limit_chars: int,
     ) -> None:
         self._directory, self._session = directory, session
         self._catalogue = catalogue
-        self._tell = tell
+        self._read = read
         self._limit_chars = limit_chars
         self._index: Index | None = None
 
@@ -230,7 +230,7 @@ class WordSearch:
             call = self._catalogue.call_of(entry)
             if call is not None and call.use.name == HISTORY:
                 continue
-            record = self._tell(_without_questions(entry))
+            record = self._read(_without_questions(entry))
             if record is not None and record.text:
                 yield entry.n, record.text[: self._limit_chars]
 

@@ -44,7 +44,7 @@ class McpServer(Struct, frozen=True, kw_only=True):
 class McpPlan:
     servers: tuple[McpServer, ...] = ()
     untrusted: tuple[SettingsSection, ...] = ()
-    """The project's servers that wait for the user's word; see `permissions.trust`."""
+    """The project's servers that wait for the user's trust; see `permissions.trust`."""
 
 
 def load_servers(project: Path | None, *, at: Path | None = None) -> McpPlan:
