@@ -246,14 +246,14 @@ def test_a_second_look_indexes_only_what_is_new(engine, history):
     engine.say("alpha")
     history.search("alpha")
     history.close()
-    told = []
+    read = []
     directory = engine.log.path.with_suffix("")
     later = History(lambda: engine.view.history, directory=directory, session="s")
-    tell = later._words._tell
-    later._words._tell = lambda entry: told.append(entry.n) or tell(entry)
+    record = later._words._read
+    later._words._read = lambda entry: read.append(entry.n) or record(entry)
     n = engine.say("alpha too").n
     assert len(later.search("alpha").hits) == 2
-    assert told == [n]
+    assert read == [n]
     later.close()
 
 
