@@ -31,7 +31,6 @@ class _Command(Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     once: bool = False
     condition: str = msgspec.field(default="", name="if")
-    status_message: str = msgspec.field(default="", name="statusMessage")
 
 
 class _Group(Struct, frozen=True, kw_only=True):
@@ -53,8 +52,6 @@ class Hook:
     timeout_seconds: float | None = None
     is_once: bool = False
     """Only the first time in a session."""
-    status_message: str = ""
-    file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +91,7 @@ def _read(section: SettingsSection) -> Iterator[Hook | str]:
             continue
         for group in _groups(groups, section, event):
             for command in group.hooks:
-                yield _hook(event, group.matcher, command, section.file)
+                yield _hook(event, group.matcher, command)
 
 
 def _groups(value: Json, section: SettingsSection, event: str) -> tuple[_Group, ...]:
@@ -112,7 +109,7 @@ def _groups(value: Json, section: SettingsSection, event: str) -> tuple[_Group, 
     return groups
 
 
-def _hook(event: str, matcher: str, command: _Command, file: Path) -> Hook | str:
+def _hook(event: str, matcher: str, command: _Command) -> Hook | str:
     if command.type != "command" or not command.command:
         return f"hooks.{event}: only hooks of type 'command' are run, not {command.type!r}"
     return Hook(
@@ -123,8 +120,6 @@ def _hook(event: str, matcher: str, command: _Command, file: Path) -> Hook | str
         condition=parse_rule(command.condition) if command.condition else None,
         timeout_seconds=command.timeout,
         is_once=command.once,
-        status_message=command.status_message,
-        file=file,
     )
 
 

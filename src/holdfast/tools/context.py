@@ -5,7 +5,6 @@ and the running commands. A fork works on a copy.
 """
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -61,7 +60,6 @@ class ToolContext:
     """The environment of commands."""
     report: Callable[[str], None] = _say_nothing
     """Called with one line of progress now and then while a tool runs."""
-    clock: Callable[[], float] = time.time
     count_tokens: Callable[[str], int] = estimated_tokens
     is_fork: bool = False
 

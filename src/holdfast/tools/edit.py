@@ -51,13 +51,7 @@ class EditTarget:
             raise Refused(f"{self.path} was not changed: {error}.") from None
         except Overtaken:
             raise Refused(f"{self.path} changed while this ran. Read it again.") from None
-        seen = SeenFile(
-            path=self.path,
-            stamp=stamp_of(status, content),
-            text=source.text,
-            at=tool_context.clock(),
-        )
-        tool_context.files.record(seen)
+        tool_context.files.record(SeenFile(path=self.path, stamp=stamp_of(status, content)))
 
 
 def open_target(path: Path, tool_context: ToolContext) -> EditTarget:

@@ -1,8 +1,8 @@
-"""The files an agent knows: which it read, when, which lines, and what they held then.
+"""The files an agent knows: which it read, which lines, and in which state.
 
-Answers whether a file may be written (it was read and has not changed since), whether reading
-it again would bring anything new, and which files were changed by someone else. The least
-recently used are forgotten first. Links to one file count as one.
+Answers whether a file may be written (it was read and has not changed since) and whether
+reading it again would bring anything new. The least recently used are forgotten first. Links to
+one file count as one.
 """
 
 import hashlib
@@ -13,8 +13,6 @@ from pathlib import Path
 
 MAX_FILES = 100
 """More than a session works on at a time; an older one has to be read again."""
-MAX_BYTES = 25 << 20
-"""What the kept texts may take of memory."""
 HASHED_BYTES = 32 << 20
 """Larger files are compared by size and time alone: hashing them is not worth its cost."""
 
@@ -54,11 +52,8 @@ class SeenFile:
 
     path: Path
     stamp: Stamp
-    text: str = ""
-    """What it held, if it is text and was read whole."""
     ranges: tuple[range, ...] = ()
-    """The lines, from 1, whose text still stands before the model; none after a write."""
-    at: float = 0.0
+    """The lines, from 1, still in the model's view; none after a write."""
 
     def shows(self, lines: range) -> bool:
         """Return whether the model still has all these lines in its view."""
@@ -68,36 +63,22 @@ class SeenFile:
 class Files:
     """The files an agent knows, most recently used last."""
 
-    def __init__(self, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, *, max_files: int = MAX_FILES) -> None:
         self.max_files = max_files
-        self.max_bytes = max_bytes
         self._seen: OrderedDict[Path, SeenFile] = OrderedDict()
-        self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._seen)
 
-    @property
-    def kept_bytes(self) -> int:
-        return self._bytes
-
     def record(self, seen: SeenFile) -> None:
         """Remember a file as it is now; lines shown of the same content still count as shown."""
         seen = replace(seen, path=_real(seen.path))
-        before = self._seen.get(seen.path)
+        before = self._seen.pop(seen.path, None)
         if before and before.stamp.same_content(seen.stamp):
-            seen = replace(
-                seen,
-                ranges=tuple(dict.fromkeys((*before.ranges, *seen.ranges))),
-                text=seen.text or before.text,
-            )
-        self._forget(seen.path)
-        if _weight(seen) > self.max_bytes:
-            seen = replace(seen, text="")
+            seen = replace(seen, ranges=tuple(dict.fromkeys((*before.ranges, *seen.ranges))))
         self._seen[seen.path] = seen
-        self._bytes += _weight(seen)
-        while len(self._seen) > self.max_files or self._bytes > self.max_bytes:
-            self._forget(next(iter(self._seen)))
+        if len(self._seen) > self.max_files:
+            self._seen.popitem(last=False)
 
     def of(self, path: Path) -> SeenFile | None:
         """Return what is known of a file and count it as used."""
@@ -113,45 +94,14 @@ class Files:
         if path in self._seen:
             self._seen[path] = replace(self._seen[path], ranges=())
 
-    def disarm_all(self) -> None:
-        for path in self._seen:
-            self.disarm(path)
-
     def newest_first(self) -> tuple[SeenFile, ...]:
         return tuple(reversed(self._seen.values()))
 
-    def changed(self) -> tuple[SeenFile, ...]:
-        """Return, as they were seen, the files that are now different or gone."""
-        return tuple(seen for seen in self.newest_first() if _is_stale(seen))
-
     def copy(self) -> "Files":
-        twin = Files(max_files=self.max_files, max_bytes=self.max_bytes)
-        twin._seen = self._seen.copy()
-        twin._bytes = self._bytes
+        twin = Files(max_files=self.max_files)
+        twin._seen |= self._seen
         return twin
-
-    def _forget(self, path: Path) -> None:
-        gone = self._seen.pop(path, None)
-        self._bytes -= _weight(gone) if gone else 0
 
 
 def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
-
-
-def _weight(seen: SeenFile) -> int:
-    return len(seen.text.encode("utf-8", "surrogatepass"))
-
-
-def _is_stale(seen: SeenFile) -> bool:
-    """Compare a file with what was seen; an untouched one is not even opened."""
-    try:
-        status = seen.path.stat()
-        now = stamp_of(status, None)
-        if seen.stamp.same_content(now):
-            return False
-        if not seen.stamp.sha256 or status.st_size > HASHED_BYTES:
-            return True
-        return not seen.stamp.same_content(stamp_of(status, seen.path.read_bytes()))
-    except OSError:
-        return True

@@ -64,7 +64,7 @@ def _read(
     if status.st_size > HASHED_BYTES:
         return _large(path, status, first, given.limit, tool_context)
     content = path.read_bytes()
-    seen = SeenFile(path=path, stamp=stamp_of(status, content), at=tool_context.clock())
+    seen = SeenFile(path=path, stamp=stamp_of(status, content))
     if media_type_of(content):
         return _picture(path, content, seen)
     if path.suffix == ".ipynb":
@@ -74,7 +74,7 @@ def _read(
     if known and known.stamp.same_content(seen.stamp) and known.shows(page.lines):
         said = f"{given.file_path} {UNCHANGED}"
         return _Shown(content=said, seen=seen, note=f"unchanged {path.name}")
-    seen = SeenFile(path=path, stamp=seen.stamp, text=text, ranges=(page.lines,), at=seen.at)
+    seen = SeenFile(path=path, stamp=seen.stamp, ranges=(page.lines,))
     return _Shown(content=page.text, seen=seen, note=_note(path, page))
 
 
@@ -147,9 +147,7 @@ def _large(
         if is_binary(file.read(8_192)):
             raise Refused(_binary(path, status.st_size))
     page = page_of_large(path, first, min(limit, MAX_LINES), MAX_TOKENS, tool_context)
-    seen = SeenFile(
-        path=path, stamp=stamp_of(status, None), ranges=(page.lines,), at=tool_context.clock()
-    )
+    seen = SeenFile(path=path, stamp=stamp_of(status, None), ranges=(page.lines,))
     return _Shown(content=page.text, seen=seen, note=_note(path, page))
 
 

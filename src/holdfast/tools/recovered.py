@@ -141,7 +141,7 @@ def _unchanged(path: Path, at: float) -> SeenFile | None:
         content = path.read_bytes() if status.st_size <= HASHED_BYTES else None
     except OSError:
         return None
-    return SeenFile(path=Path(os.path.realpath(path)), stamp=stamp_of(status, content), at=at)
+    return SeenFile(path=Path(os.path.realpath(path)), stamp=stamp_of(status, content))
 
 
 def _calls(history: Sequence[AnyEntry]) -> Iterator[tuple[ToolUse, Ran]]:

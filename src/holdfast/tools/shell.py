@@ -67,7 +67,6 @@ class RunningCommand:
     def __init__(self, launch: Launch, process: asyncio.subprocess.Process, pipe: int) -> None:
         self.launch = launch
         self.capture = Capture(launch.output, limits=launch.limits, is_filed=launch.is_filed)
-        self.started = time.monotonic()
         self.is_flood = False
         self.left_over = 0
         """Processes that were still running when the command itself had ended."""

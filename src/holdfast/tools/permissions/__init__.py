@@ -6,7 +6,7 @@ strict reading of shell commands (`is_read_only_command`).
 
 from holdfast.tools.permissions.call import CallDescription, ToolCall, examine
 from holdfast.tools.permissions.decide import Decision, Mode, decide, narrower
-from holdfast.tools.permissions.gate import Answer, AskUser, Denial, Gate, Question, combine
+from holdfast.tools.permissions.gate import Answer, AskUser, Gate, Question, combine
 from holdfast.tools.permissions.load import Permissions, load_permissions
 from holdfast.tools.permissions.places import Places
 from holdfast.tools.permissions.readonly import is_read_only_command
@@ -18,7 +18,6 @@ __all__ = [
     "AskUser",
     "CallDescription",
     "Decision",
-    "Denial",
     "Gate",
     "Mode",
     "Permissions",

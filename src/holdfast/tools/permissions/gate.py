@@ -41,13 +41,6 @@ class Answer:
 AskUser: TypeAlias = Callable[[Question], Awaitable[Answer]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Denial:
-    tool: str
-    given: JsonObject
-    reason: str
-
-
 class Gate:
     """The permissions of one session; the one place here that changes."""
 
@@ -64,17 +57,13 @@ class Gate:
         self._ask = ask
         self._above = above
         """The parent agent's gate: this one never lets more through than that would now."""
-        self._denials: dict[bytes, Denial] = {}
+        self._denials: dict[bytes, str] = {}
+        """The reasons of refused calls."""
 
     def switch_mode(self, mode: Mode) -> Mode:
         """Decide by another mode from now on; return the one before."""
         before, self.mode = self.mode, mode
         return before
-
-    @property
-    def denials(self) -> tuple[Denial, ...]:
-        """The calls refused so far, oldest first."""
-        return tuple(self._denials.values())
 
     @property
     def in_force(self) -> Mode:
@@ -100,7 +89,7 @@ class Gate:
         if decision.outcome == "ask":
             decision = self._remembered(key) or await self._asked(call, given, decision)
         if decision.outcome == "deny":
-            self._denials[key] = Denial(tool=tool.name, given=given, reason=decision.reason)
+            self._denials[key] = decision.reason
         return decision
 
     def forget_denials(self) -> None:
@@ -111,7 +100,7 @@ class Gate:
         before = self._denials.get(key)
         if before is None:
             return None
-        return Decision(outcome="deny", reason=f"this was refused before: {before.reason}")
+        return Decision(outcome="deny", reason=f"this was refused before: {before}")
 
     async def _asked(self, call: ToolCall, given: JsonObject, decision: Decision) -> Decision:
         if self._ask is None:

@@ -36,7 +36,6 @@ _PROJECT_VARIABLES = ("$HOLDFAST_PROJECT_DIR", "$CLAUDE_PROJECT_DIR")
 class SettingsSection:
     file: Path
     value: JsonObject
-    is_projects: bool
     fingerprint: str
     is_trusted: bool
 
@@ -114,7 +113,6 @@ def _made(
     return SettingsSection(
         file=file,
         value=value,
-        is_projects=project is not None,
         fingerprint=mark,
         is_trusted=project is None or mark in known,
     )
