@@ -1,7 +1,8 @@
-"""Grep: find a pattern in files, as names, lines or counts.
+"""Grep and Glob: find a pattern in files, as names, lines or counts, and files by name.
 
 Names come newest first; lines come under their file's name, so that each path is paid for once.
-The result is limited and says how to continue. `search` does the searching.
+The result is limited and says how to continue. Where to look is the `path` input alone, so that
+the permissions see it. `search` does the searching.
 """
 
 import contextlib
@@ -93,7 +94,7 @@ class GrepInput(Input, frozen=True, kw_only=True):
 
 
 async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
-    top = existing(given.path, tool_context)
+    top = _existing(given.path, tool_context)
     query = _query(given, top)
     try:
         match given.output_mode:
@@ -104,10 +105,10 @@ async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
             case "count":
                 return await _counts(given, query, tool_context)
     except TimeoutError:
-        raise Refused(too_long(given.path or ".")) from None
+        raise Refused(_too_long(given.path or ".")) from None
 
 
-def existing(path: str, tool_context: ToolContext) -> Path:
+def _existing(path: str, tool_context: ToolContext) -> Path:
     """Resolve where to search; refuse a path that does not exist."""
     top = tool_context.resolve(path) if path else tool_context.directory
     if not top.exists():
@@ -115,7 +116,7 @@ def existing(path: str, tool_context: ToolContext) -> Path:
     return top
 
 
-def path_filter(pattern: str) -> str:
+def _path_filter(pattern: str) -> str:
     """Translate a path pattern into an expression; refuse one that is malformed."""
     expression = glob_expression(pattern)
     try:
@@ -125,7 +126,7 @@ def path_filter(pattern: str) -> str:
     return expression
 
 
-def too_long(path: str) -> str:
+def _too_long(path: str) -> str:
     return f"Searching {path} took over {SEARCH_SECONDS:g} s. Name a smaller path or a glob."
 
 
@@ -134,7 +135,7 @@ def _query(given: GrepInput, top: Path) -> Query:
         raise Refused(f"No kind of file is called {given.type!r}; there are {', '.join(_TYPES)}.")
     # Both must fit: the kind as a condition in front of the pattern for the path.
     kind = rf"(?=(?:{glob_expression(_TYPES[given.type])})\Z)" if given.type else ""
-    wanted = path_filter(given.glob) if given.glob else ".*" if kind else ""
+    wanted = _path_filter(given.glob) if given.glob else ".*" if kind else ""
     return Query(
         path=str(top),
         pattern=given.pattern,
@@ -148,7 +149,7 @@ def _query(given: GrepInput, top: Path) -> Query:
 
 
 async def _names(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
-    found = newest_first(query, await find_names(query, tool_context))
+    found = _newest_first(query, await find_names(query, tool_context))
     if not found:
         return _nothing(given)
     chosen = found[given.offset : given.offset + given.head_limit]
@@ -221,7 +222,7 @@ async def _counts(given: GrepInput, query: Query, tool_context: ToolContext) -> 
     return Outcome(content="\n".join([*chosen, total]), note=total.strip("[.]"))
 
 
-def newest_first(query: Query, names: Iterable[str]) -> list[Path]:
+def _newest_first(query: Query, names: Iterable[str]) -> list[Path]:
     dated: list[tuple[int, str, Path]] = []
     for name in names:
         path = query.file(name)
@@ -248,4 +249,43 @@ GREP: Tool = make_tool(
     path_inputs=("path",),
     is_read_only=True,
     limit_chars=LIMIT_CHARS,
+)
+
+
+MAX_FILES = 100
+"""Who finds more has asked too widely."""
+
+
+class GlobInput(Input, frozen=True, kw_only=True):
+    pattern: Annotated[str, Meta(description="Like `**/*.py` or `src/*.{ts,tsx}`.", min_length=1)]
+    path: Annotated[str, Meta(description="Where to look; the working directory by default.")] = ""
+
+
+async def glob(given: GlobInput, tool_context: ToolContext) -> Outcome:
+    if given.pattern.startswith(("/", "~", "../")):
+        raise Refused("A pattern counts from `path`: give the directory there.")
+    top = _existing(given.path, tool_context)
+    if not top.is_dir():
+        raise Refused(f"{given.path} is a file; name a directory to look in.")
+    query = Query(path=str(top), wanted=_path_filter(given.pattern))
+    try:
+        names = await find_names(query, tool_context)
+    except TimeoutError:
+        raise Refused(_too_long(str(top))) from None
+    found = _newest_first(query, names)
+    return _outcome(given, found, tool_context)
+
+
+def _outcome(given: GlobInput, found: list[Path], tool_context: ToolContext) -> Outcome:
+    if not found:
+        where = given.path or "the working directory"
+        return Outcome(content=f"No file in {where} is like {given.pattern}.", note="no file")
+    lines = [tool_context.shown(path) for path in found[:MAX_FILES]]
+    if len(found) > MAX_FILES:
+        lines.append(f"[The {MAX_FILES} newest of {len(found):,} files; ask more narrowly.]")
+    return Outcome(content="\n".join(lines), note=_count(len(found), "file"))
+
+
+GLOB: Tool = make_tool(
+    "Glob", GlobInput, glob, kind="search", path_inputs=("path",), is_read_only=True
 )

@@ -2,8 +2,7 @@
 
 from holdfast.tools.bash import BASH, BASH_OUTPUT, KILL_SHELL
 from holdfast.tools.edit import EDIT, WRITE
-from holdfast.tools.glob import GLOB
-from holdfast.tools.grep import GREP
+from holdfast.tools.grep import GLOB, GREP
 from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN
 from holdfast.tools.protocol import Tool
 from holdfast.tools.read import READ
