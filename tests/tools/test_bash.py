@@ -155,7 +155,10 @@ async def test_processes_left_behind_are_ended_and_told(tool_context, use):
     """A server belongs in the background."""
     outcome = await use("Bash", command="sleep 60 & echo $!")
     pid, remark = outcome.content.split("\n")
-    assert remark == "[It left 1 process running, now ended; use run_in_background for such.]"
+    assert (
+        remark
+        == "[It left 1 process running, now ended; use run_in_background to keep such a process.]"
+    )
     assert int(pid) > 0
     assert _groups(tool_context) == []
 
@@ -234,7 +237,7 @@ async def test_output_comes_piece_by_piece(tool_context, use, said):
     assert "shell-1" in started
     seen = await _news(use)
     assert (seen.count("one"), seen.count("two")) == (1, 1)
-    assert "[Exit status 4.]" in seen
+    assert "Exit status 4.]" in seen
     assert await said("BashOutput", shell_id="shell-1") == "[Nothing new. Exit status 4.]"
 
 

@@ -78,7 +78,7 @@ def read_outcome(event: HookEvent, status: int, stdout: str, stderr: str) -> Hoo
     if status != 0:
         return HookOutcome(error=f"it ended with status {status}: {stderr.strip() or said}")
     if said.startswith("{"):
-        return HookOutcome(error="it printed an object that is no JSON")
+        return HookOutcome(error="it printed an object that is not JSON")
     return HookOutcome(context=said if event.text_is_context else "")
 
 

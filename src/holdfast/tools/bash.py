@@ -24,7 +24,7 @@ LIMIT_CHARS = 30_000
 DEFAULT_TIMEOUT_SECONDS = 120
 """Most builds and test runs end in two minutes."""
 MAX_TIMEOUT_SECONDS = 600
-"""Who needs longer runs it in the background."""
+"""Longer commands belong in the background."""
 COMMAND_BYTES = 100_000
 """A kernel takes 128 KiB as one argument."""
 REPORT_SECONDS = 1.0
@@ -165,7 +165,7 @@ def _left_over(running: RunningCommand) -> list[str]:
     if not running.left_over:
         return []
     count = "1 process" if running.left_over == 1 else f"{running.left_over} processes"
-    return [f"It left {count} running, now ended; use run_in_background for such."]
+    return [f"It left {count} running, now ended; use run_in_background to keep such a process."]
 
 
 def _joined(text: str, *remarks: str) -> str:

@@ -22,13 +22,13 @@ from holdfast.tools.scan import Query
 from holdfast.tools.search import SEARCH_SECONDS, Gap, MatchedLine, find_lines, find_names
 
 LIMIT_CHARS = 20_000
-"""Longer results are spilled: who finds that much has to look closer anyway."""
+"""Longer results are spilled: that much needs a closer look anyway."""
 HEAD_LIMIT = 250
 """Lines or files, by default."""
 LINE_CHARS = 500
 """A longer line is minified code or data; the match is named, not shown whole."""
 MAX_CONTEXT_LINES = 100
-"""Who wants more around a match reads the file."""
+"""For more around a match there is Read."""
 
 _TYPES = {
     "c": "*.{c,h}",
@@ -122,7 +122,7 @@ def _path_filter(pattern: str) -> str:
     try:
         re.compile(expression)
     except re.error as error:
-        raise Refused(f"{pattern!r} is no pattern for paths: {error}.") from None
+        raise Refused(f"{pattern!r} is not a path pattern: {error}.") from None
     return expression
 
 
@@ -172,7 +172,7 @@ async def _content(given: GrepInput, query: Query, tool_context: ToolContext) ->
         return _nothing(given)
     shown = _rendered(rows[given.offset : end], given, query, tool_context)
     if len(rows) > end:
-        shown.append(f"[There is more; go on with offset {end}, or narrow the search.]")
+        shown.append(f"[There is more; continue with offset {end}, or narrow the search.]")
     matches = sum(isinstance(row, MatchedLine) and row.is_match for row in rows[given.offset : end])
     return Outcome(content="\n".join(shown), note=_count(matches, "matching line"))
 
@@ -253,7 +253,7 @@ GREP: Tool = make_tool(
 
 
 MAX_FILES = 100
-"""Who finds more has asked too widely."""
+"""More means that the pattern was too wide."""
 
 
 class GlobInput(Input, frozen=True, kw_only=True):

@@ -38,7 +38,9 @@ def page_of_text(
     last = first + len(kept) - 1
     remark = ""
     if last < len(every):
-        remark = f"\n[Lines {first:,} to {last:,} of {len(every):,}; go on with offset {last + 1}.]"
+        remark = (
+            f"\n[Lines {first:,} to {last:,} of {len(every):,}; continue with offset {last + 1}.]"
+        )
     return FilePage(text="\n".join(kept) + remark, lines=range(first, last + 1))
 
 
@@ -55,7 +57,9 @@ def page_of_large(
     last = first + len(kept) - 1
     remark = ""
     if has_more or len(kept) < len(chosen):
-        remark = f"\n[Lines {first:,} to {last:,}; there are more: go on with offset {last + 1}.]"
+        remark = (
+            f"\n[Lines {first:,} to {last:,}; there are more: continue with offset {last + 1}.]"
+        )
     return FilePage(text="\n".join(kept) + remark, lines=range(first, last + 1))
 
 

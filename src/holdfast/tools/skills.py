@@ -16,7 +16,7 @@ from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 DESCRIPTION_CHARS = 1_536
-"""Of one skill; who needs more says it in the body."""
+"""Of one skill; more belongs in the body."""
 LISTING_CHARS = 8_000
 """For all descriptions together: about one hundredth of a 200K window."""
 SHORTEST_CHARS = 40

@@ -147,9 +147,9 @@ def _checked(url: str) -> str:
         parts = urlsplit(url.strip())
         host = parts.hostname
     except ValueError as error:
-        raise Refused(f"{url!r} is no address: {error}.") from None
+        raise Refused(f"{url!r} is not an address: {error}.") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise Refused(f"{url!r} is no web address; it must begin with http:// or https://.")
+        raise Refused(f"{url!r} is not a web address; it must begin with http:// or https://.")
     return url.strip()
 
 

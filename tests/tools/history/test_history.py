@@ -205,7 +205,7 @@ def test_what_is_not_there_is_an_error_that_says_so(engine, history, id):
         ("#99999", "there is no #99999; the history reaches from #1 to #"),
         ("#99990-#99999", "there is no #99990 to #99999; the history reaches from #1"),
         ("#5-#2", "#5-#2 ends before it begins; ask for #2-#5"),
-        ("9" * 5_000, "9…' is no message or tool use here"),
+        ("9" * 5_000, "9…' is not a message or tool use here"),
     ],
 )
 def test_numbers_that_cannot_be_are_told_apart(engine, history, id, said):

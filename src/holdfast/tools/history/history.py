@@ -192,7 +192,9 @@ class History:
         """Return the numbers an id refers to; one that stands for others includes those."""
         numbers = self._catalogue.numbers(id)
         if numbers is None:
-            raise NotInHistory(f"{_named(id)} is no message or tool use here; search for its words")
+            raise NotInHistory(
+                f"{_named(id)} is not a message or tool use here; search for its words"
+            )
         if isinstance(numbers, range):
             _check_span(entries, numbers)
             return [numbers]

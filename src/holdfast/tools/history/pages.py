@@ -95,7 +95,7 @@ def _range(wanted: str, count: int, what: str) -> tuple[int, int]:
     """Parse `5`, `5-9` or `5-`; the end may lie past what there is, the beginning may not."""
     found = _RANGE.fullmatch(wanted)
     if found is None:
-        raise NoSuchRange(f"{wanted!r} is no range; give one such as '5', '5-9' or '5-'")
+        raise NoSuchRange(f"{wanted!r} is not a range; give one such as '5', '5-9' or '5-'")
     first = int(found[1])
     last = first if not found[2] else int(found[3]) if found[3] else count
     if first < 1 or first > count:

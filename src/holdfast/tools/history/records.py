@@ -109,7 +109,7 @@ class RecordHit:
     """What the call was about: a path or a command."""
     is_error: bool = False
     is_shown: bool = False
-    """The model has it before it as it is: there is no need to open it."""
+    """It is in the model's view, whole: there is no need to open it."""
     chars: int = 0
     lines: int = 0
     line: int = 0
@@ -143,7 +143,7 @@ def read_body(results: Results | None, file: str, sha256: str = "") -> ResultCon
     if results is None:
         raise Missing(f"{name!r} does not belong to this transcript")
     if name in ("", ".", "..") or "\0" in name:
-        raise Missing(f"{file!r} is no name of a file")
+        raise Missing(f"{file!r} is not a file name")
     try:
         content = results.read(name)
     except StoreError as error:

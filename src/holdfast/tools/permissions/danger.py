@@ -161,7 +161,7 @@ def _removal(name: str, command: Command) -> Danger | None:
     if name in ("rm", "rmdir", "unlink", "shred", "mv", "chmod", "chown", "chgrp", "truncate"):
         deep = name in ("mv", "shred") or _is_recursive(command)
         if _has_long(command, "--no-preserve-root"):
-            return Danger(level="ruin", reason=f"{name} told not to spare the root")
+            return Danger(level="ruin", reason=f"{name} with --no-preserve-root")
         if deep and any(_is_root(word) for word in operands):
             return Danger(level="ruin", reason=f"{name} on a root or home directory")
         if name == "rm" and deep and any(not word.is_literal for word in operands):

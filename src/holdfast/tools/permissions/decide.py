@@ -58,7 +58,7 @@ def decide(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision
     if denied is not None:
         return Decision(outcome="deny", reason=f"the rule {denied} forbids it")
     if any(located.where == "impossible" for located in call.paths):
-        return Decision(outcome="deny", reason="that is no path")
+        return Decision(outcome="deny", reason="that is not a path")
     shell = call.shell
     if shell and shell.danger and shell.danger.level == "ruin" and mode != "plan":
         return Decision(outcome="ask", reason=shell.danger.reason)

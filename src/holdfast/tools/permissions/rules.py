@@ -56,11 +56,11 @@ class Rules:
 def parse_rule(text: str) -> Rule:
     found = _SHAPE.fullmatch(text.strip())
     if found is None:
-        raise ConfigError(f"{text!r} is no permission rule; write Tool or Tool(pattern)")
+        raise ConfigError(f"{text!r} is not a permission rule; write Tool or Tool(pattern)")
     content = (found[2] or "").strip()
     rule = Rule(tool=found[1], content="" if content in ("*", ":*") else content)
     if rule.tool == "Bash" and rule.content and not rule.is_exact and not _wanted(rule.content)[0]:
-        raise ConfigError(f"{rule} is no family of commands; write Bash(name word:*)")
+        raise ConfigError(f"{rule} is not a family of commands; write Bash(name word:*)")
     return rule
 
 
