@@ -58,8 +58,6 @@ def test_the_users_hooks_are_read_from_their_home(tmp_path):
             condition=parse_rule("Bash(git:*)"),
             timeout_seconds=5,
             is_once=True,
-            status_message="checking",
-            file=tmp_path / "settings.json",
         ),
     )
 

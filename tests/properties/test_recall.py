@@ -84,9 +84,9 @@ async def turned(tool, place, id):
         body, _, end = text_of(outcome.content).partition("\n")[2].rpartition("\n")
         assert len(body) <= PAGE_CHARS
         pieces.append(body)
-        if not end.startswith("[go on with "):
+        if not end.startswith("[continue with "):
             return "".join(pieces)
-        kind, wanted = end.removeprefix("[go on with ").removesuffix("]").split(" ")
+        kind, wanted = end.removeprefix("[continue with ").removesuffix("]").split(" ")
         asked = {"id": id, kind: wanted.strip('"')}
 
 

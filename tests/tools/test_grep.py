@@ -158,7 +158,7 @@ async def test_results_come_in_portions(tool_context, said):
     """With the word how to go on; together they are everything, once."""
     _tree(tool_context, {"a.txt": "".join(f"x{n}\n" for n in range(600))})
     first = await said("Grep", pattern="x", output_mode="content", path="a.txt")
-    assert first.endswith("\n[There is more; go on with offset 250, or narrow the search.]")
+    assert first.endswith("\n[There is more; continue with offset 250, or narrow the search.]")
     assert first.count("\n") == 250
     rest = await said(
         "Grep", pattern="x", output_mode="content", path="a.txt", offset=250, head_limit=400
@@ -230,4 +230,4 @@ async def test_a_pattern_names_no_place_of_its_own(tree, refused):
     """Whoever decides about paths looks at `path`."""
     assert "give the directory there" in await refused("Glob", pattern="/etc/*")
     assert "is a file" in await refused("Glob", pattern="*", path="README.md")
-    assert "is no pattern" in await refused("Glob", pattern="[z-a]")
+    assert "is not a path pattern" in await refused("Glob", pattern="[z-a]")

@@ -390,7 +390,7 @@ async def test_text_blocks_beside_pictures_are_kept_apart(tool_context):
     """A mixed answer keeps its order."""
     from mcp.types import CallToolResult, ImageContent, TextContent
 
-    from holdfast.tools.mcp.results import read_result
+    from holdfast.tools.mcp.link import read_result
 
     result = CallToolResult(
         content=[

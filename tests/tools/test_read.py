@@ -23,7 +23,7 @@ async def test_a_range_of_lines_says_how_to_go_on(tool_context, said):
     """From the offset, as many as asked for."""
     (tool_context.root / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 11)))
     assert await said("Read", file_path="a.txt", offset=4, limit=2) == (
-        "     4\tline 4\n     5\tline 5\n[Lines 4 to 5 of 10; go on with offset 6.]"
+        "     4\tline 4\n     5\tline 5\n[Lines 4 to 5 of 10; continue with offset 6.]"
     )
 
 
@@ -31,7 +31,7 @@ async def test_no_more_than_two_thousand_lines_at_once(tool_context, said):
     """Whatever limit is asked for."""
     (tool_context.root / "a.txt").write_text("x\n" * 5_000)
     shown = await said("Read", file_path="a.txt", limit=4_000)
-    assert shown.endswith("  2000\tx\n[Lines 1 to 2,000 of 5,000; go on with offset 2001.]")
+    assert shown.endswith("  2000\tx\n[Lines 1 to 2,000 of 5,000; continue with offset 2001.]")
 
 
 async def test_no_more_than_the_token_budget_at_once(tool_context, said):
@@ -41,7 +41,7 @@ async def test_no_more_than_the_token_budget_at_once(tool_context, said):
     (tool_context.root / "a.txt").write_text(line * 1_500)
     shown = await said("Read", file_path="a.txt")
     assert 20_000 < tool_context.count_tokens(shown) <= 25_100
-    assert "of 1,500; go on with offset" in shown
+    assert "of 1,500; continue with offset" in shown
 
 
 async def test_reading_in_pages_brings_every_line_once(tool_context, said):
@@ -219,6 +219,6 @@ async def test_a_huge_file_is_read_in_part(tool_context, said):
     first, long, third, more = shown.split("\n")
     assert (first, third) == ("     1\tfirst", "     3\tthird")
     assert long.endswith(f"… [{HASHED_BYTES + 10 - 2_000:,} more characters]")
-    assert more == "[Lines 1 to 3; there are more: go on with offset 4.]"
+    assert more == "[Lines 1 to 3; there are more: continue with offset 4.]"
     assert await said("Read", file_path="huge.log", offset=4) == "     4\tfourth"
     assert "fewer than 5 lines" in await said("Read", file_path="huge.log", offset=5)

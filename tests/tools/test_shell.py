@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.tools.capture import CaptureLimits
-from holdfast.tools.shell import Launch, group_members, shell_arguments, start
+from holdfast.tools.process import group_members
+from holdfast.tools.shell import Launch, shell_arguments, start
 
 STUBBORN = """
 import os, signal, sys, time

@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from holdfast.tools import fetch as fetching
-from holdfast.tools.fetch import Fetched, NotFetched, fetch, fetch_plainly
+from holdfast.tools import web
+from holdfast.tools.web import Fetched, NotFetched, fetch, fetch_plainly
 
 PAGES = {
     "/page": (200, "text/html; charset=utf-8", "<title>T</title><p>Grüße</p>".encode()),
@@ -125,7 +125,7 @@ async def test_a_server_that_is_not_there_is_told(refused):
 
 async def test_a_server_that_never_answers_is_given_up(refused, monkeypatch):
     """In time."""
-    monkeypatch.setattr(fetching, "FETCH_SECONDS", 0.3)
+    monkeypatch.setattr(web, "FETCH_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/"
         async with asyncio.timeout(10):

@@ -9,10 +9,9 @@ from holdfast.cli.show import harmless, json_out, plain
 from holdfast.cli.target import CommandTarget, open_target
 from holdfast.messages import block_to_wire
 from holdfast.settings import load_settings
-from holdfast.tools.history.found import FoundRecords, OpenedRecord
-from holdfast.tools.history.history import History
+from holdfast.tools.history.history import History, is_shown
+from holdfast.tools.history.records import FoundRecords, OpenedRecord
 from holdfast.tools.history.tool import describe
-from holdfast.tools.history.visible import is_shown
 
 
 @click.command(epilog='Example: holdfast history newest "login bug"')

@@ -1,6 +1,6 @@
-"""Commands of the user's that run at given moments and may have a say.
+"""The user's own commands that run at certain events and may influence them.
 
-`load_hooks` reads them, `Hooks.fire` runs those of an event, `merge` joins what they said.
+`load_hooks` reads them, `Hooks.fire` runs those of an event, `merge` combines their answers.
 """
 
 from holdfast.hooks.config import Hook, HookPlan, load_hooks

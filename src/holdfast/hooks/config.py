@@ -1,9 +1,8 @@
-"""Reads which hooks are configured, and sets apart those the user has not vouched for.
+"""Which hooks are configured, and which of them the user has not trusted yet.
 
-The `hooks` sections of the settings files come in: event, then matchers, then commands. A
-`HookPlan` goes out. A project's hooks are run only once the user has trusted them; what we
-do not know (an event, a kind of hook) is skipped with a line that says so, since settings
-files are shared with other programs.
+Read from the `hooks` sections of the settings files: event, then matchers, then commands. A
+project's hooks run only once the user has trusted them. An unknown event or kind of hook is
+skipped with a notice, since settings files are shared with other programs.
 """
 
 import re
@@ -32,7 +31,6 @@ class _Command(Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     once: bool = False
     condition: str = msgspec.field(default="", name="if")
-    status_message: str = msgspec.field(default="", name="statusMessage")
 
 
 class _Group(Struct, frozen=True, kw_only=True):
@@ -54,23 +52,18 @@ class Hook:
     timeout_seconds: float | None = None
     is_once: bool = False
     """Only the first time in a session."""
-    status_message: str = ""
-    file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookPlan:
-    """What the settings files say about hooks."""
-
     hooks: tuple[Hook, ...] = ()
     untrusted: tuple[SettingsSection, ...] = ()
-    """The project's hooks that wait for the user's word; see `permissions.trust`."""
+    """The project's hooks that wait for the user's trust; see `permissions.trust`."""
     skipped: tuple[str, ...] = ()
     """What was not understood, a line each."""
 
 
 def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
-    """Read the hooks that hold in a project."""
     hooks: list[Hook] = []
     untrusted: list[SettingsSection] = []
     skipped: list[str] = []
@@ -85,16 +78,10 @@ def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
 
 
 def hooks_in(section: SettingsSection) -> tuple[list[Hook], list[str]]:
-    """Read the hooks of one section, and what in it was not understood."""
-    hooks: list[Hook] = []
-    skipped: list[str] = []
-    for found in _read(section):
-        match found:
-            case Hook():
-                hooks.append(found)
-            case str():
-                skipped.append(f"{section.file}: {found}")
-    return hooks, skipped
+    """Return the hooks of a section, and a line for each part that was not understood."""
+    found = list(_read(section))
+    skipped = [f"{section.file}: {line}" for line in found if isinstance(line, str)]
+    return [hook for hook in found if isinstance(hook, Hook)], skipped
 
 
 def _read(section: SettingsSection) -> Iterator[Hook | str]:
@@ -104,7 +91,7 @@ def _read(section: SettingsSection) -> Iterator[Hook | str]:
             continue
         for group in _groups(groups, section, event):
             for command in group.hooks:
-                yield _hook(event, group.matcher, command, section.file)
+                yield _hook(event, group.matcher, command)
 
 
 def _groups(value: Json, section: SettingsSection, event: str) -> tuple[_Group, ...]:
@@ -122,7 +109,7 @@ def _groups(value: Json, section: SettingsSection, event: str) -> tuple[_Group, 
     return groups
 
 
-def _hook(event: str, matcher: str, command: _Command, file: Path) -> Hook | str:
+def _hook(event: str, matcher: str, command: _Command) -> Hook | str:
     if command.type != "command" or not command.command:
         return f"hooks.{event}: only hooks of type 'command' are run, not {command.type!r}"
     return Hook(
@@ -133,13 +120,11 @@ def _hook(event: str, matcher: str, command: _Command, file: Path) -> Hook | str
         condition=parse_rule(command.condition) if command.condition else None,
         timeout_seconds=command.timeout,
         is_once=command.once,
-        status_message=command.status_message,
-        file=file,
     )
 
 
 def matches(matcher: str, value: str) -> bool:
-    """Hold a matcher against a name: all, a plain list of names, or an expression."""
+    """Return whether a matcher fits a name: everything, a list of names, or an expression."""
     if matcher in ("", "*"):
         return True
     if _is_plain(matcher):
@@ -152,7 +137,7 @@ def _is_plain(matcher: str) -> bool:
 
 
 def chosen(hooks: tuple[Hook, ...], event: str, fields: JsonObject) -> tuple[Hook, ...]:
-    """Pick the hooks an event runs; of identical ones only the first."""
+    """Return the hooks an event runs; of identical ones only the first."""
     value = str(fields.get(EVENTS[event].matches_on, ""))
     picked: dict[tuple[str, tuple[str, ...]], Hook] = {}
     for hook in hooks:
@@ -162,7 +147,7 @@ def chosen(hooks: tuple[Hook, ...], event: str, fields: JsonObject) -> tuple[Hoo
 
 
 def _may_apply(hook: Hook, fields: JsonObject) -> bool:
-    """Say whether a call may be what the hook's condition is about; in doubt it is."""
+    """Return whether a call may be what the hook's condition is about; True if in doubt."""
     rule, tool = hook.condition, str(fields.get("tool_name", ""))
     if rule is None:
         return True

@@ -1,8 +1,6 @@
-"""The moments at which hooks run, one line each.
+"""The events at which hooks run, one line each.
 
-An event says what its matcher looks at, whether a hook can block it, whether plain text a
-hook prints reaches the model, and how long a hook may take. A further event is a further
-line; nothing else here knows events by name.
+Nothing else here knows events by name: a further event is a further line.
 """
 
 from dataclasses import dataclass
@@ -10,27 +8,25 @@ from dataclasses import dataclass
 TIMEOUT_SECONDS = 600.0
 """Long enough for a test run after an edit; each hook may set its own."""
 PROMPT_TIMEOUT_SECONDS = 30.0
-"""Somebody has just pressed return and is waiting."""
+"""The user has just pressed return and is waiting."""
 END_TOTAL_SECONDS = 1.5
 """All hooks together, once the user has left; a hook that sets its own time raises it."""
 END_TOTAL_MAX_SECONDS = 60.0
-"""Nobody waits longer than this for a program to close."""
+"""Longer than a user waits for a program to close."""
 COMPACT_TIMEOUT_SECONDS = 60.0
 """The window is full, and the work waits until room is made."""
 STOP_BLOCKS_MAX = 8
-"""In a row; a hook that never lets go would never let the session end."""
+"""In a row; a hook that always blocks would never let the session end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
-    """One moment."""
-
     name: str
     matches_on: str = ""
     """The field of the input that a matcher is held against; nothing means it has none."""
     can_block: bool = False
     text_is_context: bool = False
-    """Plain text on standard output is told to the model."""
+    """Plain text on standard output is shown to the model."""
     timeout_seconds: float = TIMEOUT_SECONDS
     total_seconds: float | None = None
     """For all hooks of the event together."""

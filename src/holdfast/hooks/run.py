@@ -1,8 +1,7 @@
-"""Runs the hooks of an event side by side and gives their joint verdict.
+"""Runs the hooks of an event side by side and merges their answers into one verdict.
 
-An event's name and its fields come in, a `HookVerdict` goes out. Hooks never raise into the
-session: one that cannot be started, fails or takes too long is an error in the verdict.
-What the verdict means for a turn is left to the loop.
+Hooks never raise into the session: one that cannot be started, fails or takes too long is an
+error in the verdict. The loop decides what the verdict means for a turn.
 """
 
 import asyncio
@@ -16,10 +15,10 @@ import msgspec
 
 from holdfast.hooks.config import Hook, chosen
 from holdfast.hooks.events import END_TOTAL_MAX_SECONDS, EVENTS, HookEvent
-from holdfast.hooks.process import run_process
 from holdfast.hooks.verdict import HookOutcome, HookVerdict, merge, read_outcome
 from holdfast.messages import JsonObject
 from holdfast.settings.files import write_private
+from holdfast.tools import process
 from holdfast.tools.permissions.decide import Mode
 
 TEXT_CHARS = 10_000
@@ -38,7 +37,7 @@ _MODE_NAMES: dict[Mode, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookContext:
-    """What every hook is told, and where it runs."""
+    """What every hook receives, and where it runs."""
 
     session: str
     transcript: Path
@@ -51,13 +50,13 @@ class HookContext:
 
 @dataclass(slots=True, kw_only=True)
 class Hooks:
-    """The hooks of one session; all it remembers is which have had their one run."""
+    """The hooks of one session; its only state is which one-time hooks have run."""
 
     hooks: tuple[Hook, ...]
     _spent: set[Hook] = field(default_factory=set)
 
     async def fire(self, event: str, fields: JsonObject, scene: HookContext) -> HookVerdict:
-        """Run every hook that matches, all at once, and join what they say."""
+        """Run every matching hook at once and merge their answers."""
         picked = [h for h in chosen(self.hooks, event, fields) if h not in self._spent]
         self._spent.update(hook for hook in picked if hook.is_once)
         if not picked:
@@ -70,7 +69,6 @@ class Hooks:
 
 
 def hook_input(event: str, fields: JsonObject, scene: HookContext) -> JsonObject:
-    """Write what a hook reads on its standard input."""
     return {
         "session_id": scene.session,
         "transcript_path": str(scene.transcript),
@@ -93,7 +91,7 @@ async def _run(
 ) -> HookOutcome:
     timeout_seconds = limit_seconds or hook.timeout_seconds or event.timeout_seconds
     try:
-        ended = await run_process(
+        ended = await process.run(
             _arguments(hook),
             given=given,
             cwd=scene.cwd,
@@ -104,10 +102,14 @@ async def _run(
         return HookOutcome(error=f"hook {hook.command!r} could not be started: {error}")
     if ended.is_timed_out:
         return HookOutcome(error=f"hook {hook.command!r} was ended after {timeout_seconds:g} s")
-    outcome = read_outcome(event, ended.status, ended.stdout, ended.stderr)
+    outcome = read_outcome(event, ended.status, _text(ended.stdout), _text(ended.stderr))
     if outcome.error:
         outcome = replace(outcome, error=f"hook {hook.command!r}: {outcome.error}")
     return shortened(outcome, scene.scratch)
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace")
 
 
 def _arguments(hook: Hook) -> tuple[str, ...]:
@@ -122,7 +124,7 @@ def _variables(scene: HookContext) -> dict[str, str]:
 
 
 def shortened(outcome: HookOutcome, scratch: Path) -> HookOutcome:
-    """Move texts that are too long to files, leaving their beginnings."""
+    """Move long texts to files, leaving their beginnings."""
     output = outcome.updated_output
     return replace(
         outcome,

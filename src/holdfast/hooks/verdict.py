@@ -1,8 +1,7 @@
-"""What hooks said, read from their output and joined into one verdict; pure.
+"""What hooks answered, parsed from their output and merged into one verdict; pure.
 
-An exit status and two texts come in for each hook; a `HookVerdict` over all of them goes out.
-Deny outweighs ask, ask outweighs allow; one block is enough; every text is kept. A hook
-that fails otherwise is reported and stops nothing.
+Deny outweighs ask, ask outweighs allow; one block is enough; every text is kept. A hook that
+fails otherwise is reported and stops nothing.
 """
 
 import json
@@ -32,8 +31,6 @@ _WEIGHT: dict[Permission, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookOutcome:
-    """What one hook said."""
-
     is_blocked: bool = False
     reason: str = ""
     """Why it blocked, or why it gave its permission or not."""
@@ -41,9 +38,9 @@ class HookOutcome:
     updated_input: JsonObject | None = None
     updated_output: Json = None
     context: str = ""
-    """Told to the model."""
+    """For the model."""
     message: str = ""
-    """Told to the user."""
+    """For the user."""
     should_stop: bool = False
     stop_reason: str = ""
     error: str = ""
@@ -52,7 +49,7 @@ class HookOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookVerdict:
-    """What all hooks of one event said together."""
+    """The answers of all hooks of one event, merged."""
 
     is_blocked: bool = False
     reason: str = ""
@@ -66,14 +63,12 @@ class HookVerdict:
     errors: tuple[str, ...] = ()
 
     def decision(self) -> Decision | None:
-        """Give the permission as the gate takes it."""
         if self.permission is None:
             return None
         return Decision(outcome=self.permission, reason=self.reason or "a hook said so")
 
 
 def read_outcome(event: HookEvent, status: int, stdout: str, stderr: str) -> HookOutcome:
-    """Read one hook's answer from how it ended and what it printed."""
     if status == BLOCKING_STATUS:
         return _blocked(event, stderr.strip() or "a hook blocked it and gave no reason")
     said = stdout.strip()
@@ -83,7 +78,7 @@ def read_outcome(event: HookEvent, status: int, stdout: str, stderr: str) -> Hoo
     if status != 0:
         return HookOutcome(error=f"it ended with status {status}: {stderr.strip() or said}")
     if said.startswith("{"):
-        return HookOutcome(error="it printed an object that is no JSON")
+        return HookOutcome(error="it printed an object that is not JSON")
     return HookOutcome(context=said if event.text_is_context else "")
 
 
@@ -133,7 +128,7 @@ def _text(value: JsonObject, key: str) -> str:
 
 
 def merge(outcomes: Iterable[HookOutcome]) -> HookVerdict:
-    """Join what hooks said; the order matters only between two that rewrite the same thing."""
+    """Merge answers; the order matters only between two that rewrite the same thing."""
     said = tuple(outcomes)
     permissions = [outcome.permission for outcome in said if outcome.permission]
     permission = max(permissions, key=_WEIGHT.__getitem__, default=None)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias, get_args
 
-from holdfast.tools.front_matter import Value, parse_memory, render_memory
+from holdfast.tools.front_matter import FieldValue, parse_memory, render_memory
 
 MemoryKind: TypeAlias = Literal["user", "feedback", "project", "reference"]
 KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
@@ -47,13 +47,13 @@ class Memory:
     supersedes: tuple[str, ...] = ()
     """The memories that this one contradicts or replaces."""
     body: str = ""
-    more: Mapping[str, Value] = field(default_factory=dict)
+    more: Mapping[str, FieldValue] = field(default_factory=dict)
     """What else its head says."""
 
     @property
     def text(self) -> str:
         """The file's content."""
-        fields: dict[str, Value] = {
+        fields: dict[str, FieldValue] = {
             "name": self.name,
             "description": self.description,
             "type": self.type,
@@ -110,11 +110,11 @@ def _kind(told: str) -> MemoryKind:
     return next((kind for kind in KINDS if kind == told.lower()), "project")
 
 
-def _line(value: Value | None) -> str:
+def _line(value: FieldValue | None) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def _items(value: Value | None) -> tuple[str, ...]:
+def _items(value: FieldValue | None) -> tuple[str, ...]:
     if isinstance(value, str):
         value = value.split(",")
     return tuple(dict.fromkeys(item.strip() for item in value or () if item.strip()))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from holdfast.memory.memory import Memory
 from holdfast.memory.similarity import contradicts, near_pairs, stands_for, statement
 from holdfast.settings import DreamSettings
-from holdfast.tools.front_matter import Value
+from holdfast.tools.front_matter import FieldValue
 
 _LINK = re.compile(r"\[([^\]\n]*)\]\(([^()\s#]+\.md)(#[^()\s]*)?\)")
 STALE = "stale"
@@ -170,7 +170,7 @@ def _doubted(memory: Memory, plan: TidyPlan, changed: Callable[[Memory], Sequenc
     files = list(changed(memory)) if memory.sources else []
     if files != memory.more.get(STALE, []):
         plan.stale.append(memory.file)
-    more: dict[str, Value] = {key: value for key, value in memory.more.items() if key != STALE}
+    more: dict[str, FieldValue] = {key: value for key, value in memory.more.items() if key != STALE}
     return replace(memory, more={**more, STALE: files} if files else more)
 
 

@@ -1,8 +1,8 @@
-"""Bash: run a command line, wait for it or not, and say how it ended.
+"""Bash runs a command line; BashOutput and KillShell look after one in the background.
 
 The working directory lasts from one command to the next; variables and functions do not.
-Output comes back as it was printed, both streams in order. Time-outs, floods, signals and
-processes left behind are told in words. The process itself is the business of `shell`.
+Output comes back as it was printed, both streams in order. Timeouts, floods, signals and
+processes left behind are explained in words. `shell` runs the process itself.
 """
 
 import asyncio
@@ -18,22 +18,21 @@ from holdfast.tools.context import ToolContext
 from holdfast.tools.permissions.readonly import is_read_only_command
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.shell import Launch, RunningCommand, shell_arguments
+from holdfast.tools.shells import BackgroundCommand
 
 LIMIT_CHARS = 30_000
 """Longer output is spilled: a test run's report fits, a build log does not."""
 DEFAULT_TIMEOUT_SECONDS = 120
 """Most builds and test runs end in two minutes."""
 MAX_TIMEOUT_SECONDS = 600
-"""Who needs longer runs it in the background."""
+"""Longer commands belong in the background."""
 COMMAND_BYTES = 100_000
 """A kernel takes 128 KiB as one argument."""
 REPORT_SECONDS = 1.0
-"""How often progress is told."""
+"""How often progress is reported."""
 
 
 class BashInput(Input, frozen=True, kw_only=True):
-    """What Bash takes."""
-
     command: Annotated[str, Meta(description="The command line, as for `bash -c`.", min_length=1)]
     description: Annotated[str, Meta(description="What it does, in five to ten words.")] = ""
     timeout: Annotated[
@@ -46,10 +45,9 @@ class BashInput(Input, frozen=True, kw_only=True):
 
 
 async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
-    """Run a command line."""
     _check(given, tool_context)
     name = uuid.uuid4().hex[:12]
-    # Where a background command ends up moves nobody.
+    # A background command does not move the working directory.
     landing = None if given.run_in_background else tool_context.scratch / f"at-{name}"
     running = await tool_context.shells.start(
         Launch(
@@ -69,11 +67,12 @@ async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
 
 
 def _check(given: BashInput, tool_context: ToolContext) -> None:
-    """Refuse what cannot be started, and make the place where its output goes."""
+    """Refuse a command that cannot be started, and make the directory for its output."""
     if len(given.command.encode()) > COMMAND_BYTES:
         raise Refused("The command is too long for one line. Write it to a file and run that.")
     if not tool_context.directory.is_dir():
-        gone, tool_context.directory = tool_context.directory, tool_context.root
+        gone = tool_context.directory
+        tool_context.move_to(tool_context.root)
         raise Refused(f"{gone} is gone. The working directory is {tool_context.root} again.")
     private_directory(tool_context.scratch)
 
@@ -104,7 +103,7 @@ async def _waited(
 
 
 async def _watch(running: RunningCommand, limit_seconds: float, tool_context: ToolContext) -> bool:
-    """Wait for the end, telling the last line of output now and then."""
+    """Wait for the end, reporting the last line of output now and then."""
     waited = 0.0
     while waited < limit_seconds:
         step = min(REPORT_SECONDS, limit_seconds - waited)
@@ -150,7 +149,7 @@ def _how_it_failed(status: int) -> str:
 
 
 def _moved(landing: Path, tool_context: ToolContext) -> list[str]:
-    """Follow the command to the directory it went to, unless that is not ours."""
+    """Follow the command to the directory it ended in, if that is within the working directories."""
     try:
         reached = Path(landing.read_text(encoding="utf-8").removesuffix("\n"))
     except (OSError, UnicodeDecodeError):
@@ -159,7 +158,7 @@ def _moved(landing: Path, tool_context: ToolContext) -> list[str]:
         return []
     if not tool_context.is_within(reached):
         return [f"{reached} is outside the working directories; still in {tool_context.directory}."]
-    tool_context.directory = reached
+    tool_context.move_to(reached)
     return [f"The working directory is now {reached}."]
 
 
@@ -167,11 +166,10 @@ def _left_over(running: RunningCommand) -> list[str]:
     if not running.left_over:
         return []
     count = "1 process" if running.left_over == 1 else f"{running.left_over} processes"
-    return [f"It left {count} running, now ended; use run_in_background for such."]
+    return [f"It left {count} running, now ended; use run_in_background to keep such a process."]
 
 
 def _joined(text: str, *remarks: str) -> str:
-    """Put what we have to say after what the command said."""
     said = "\n".join(f"[{remark}]" for remark in remarks)
     return "\n".join(part for part in (text.rstrip("\n"), said) if part)
 
@@ -189,4 +187,57 @@ BASH: Tool = make_tool(
     command_input="command",
     is_read_only=lambda given: not given.run_in_background and is_read_only_command(given.command),
     limit_chars=LIMIT_CHARS,
+)
+
+
+class ShellInput(Input, frozen=True, kw_only=True):
+    shell_id: Annotated[str, Meta(description="The id that Bash gave.")]
+
+
+async def bash_output(given: ShellInput, tool_context: ToolContext) -> Outcome:
+    shell = _shell(given.shell_id, tool_context)
+    if shell.running.status is not None:
+        await shell.ending
+    news = shell.news()
+    state = _state(shell)
+    status = shell.running.status
+    return Outcome(
+        content=f"{news.rstrip()}\n[{state}]" if news.strip() else f"[Nothing new. {state}]",
+        exit_status=status,
+        note=f"{shell.id}: {state}",
+    )
+
+
+async def kill_shell(given: ShellInput, tool_context: ToolContext) -> Outcome:
+    shell = _shell(given.shell_id, tool_context)
+    if shell.running.status is not None:
+        return Outcome(content=f"{shell.id} had already ended. {_state(shell)}")
+    await tool_context.shells.kill(shell)
+    return Outcome(content=f"Stopped {shell.id}: {shell.command}", note=f"stopped {shell.id}")
+
+
+def _shell(id: str, tool_context: ToolContext) -> BackgroundCommand:
+    shells = tool_context.shells.background
+    if id not in shells:
+        known = ", ".join(shells) or "none"
+        raise Refused(f"No background command is called {id!r}; there are: {known}.")
+    return shells[id]
+
+
+def _state(shell: BackgroundCommand) -> str:
+    status = shell.running.status
+    if status is None:
+        return "Still running."
+    if shell.is_stopped:
+        return "Stopped by KillShell."
+    if shell.running.is_flood:
+        return "Stopped: it printed without end."
+    return f"Exit status {status}." if status >= 0 else f"Ended by signal {-status}."
+
+
+BASH_OUTPUT: Tool = make_tool(
+    "BashOutput", ShellInput, bash_output, kind="shell", limit_chars=LIMIT_CHARS
+)
+KILL_SHELL: Tool = make_tool(
+    "KillShell", ShellInput, kill_shell, kind="shell", limit_chars=LIMIT_CHARS
 )

@@ -1,8 +1,8 @@
-"""Output of a command as it comes: the beginning and the end in memory, the whole on disk.
+"""The output of a command: its beginning and end in memory, the whole on disk.
 
-However much a command prints, memory stays bounded: head and tail are kept, the middle is
-counted. What goes over that is written to a file as well, from the first byte, up to a
-limit of its own, so that the middle can still be looked at; the text says where.
+Memory stays bounded however much a command prints: head and tail are kept, the middle is
+counted. Longer output also goes to a file, from the first byte up to a limit of its own, so
+that the middle can still be read; the text says where.
 """
 
 from dataclasses import dataclass
@@ -14,21 +14,17 @@ from holdfast.settings.files import private_directory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureLimits:
-    """How much of an output is kept."""
-
     head_bytes: int = 512 << 10
     """With the tail as much as a log entry holds; what the model sees of it is cut later."""
     tail_bytes: int = 512 << 10
     file_bytes: int = 64 << 20
-    """Enough for any log somebody will look into; a disk has room for it."""
+    """Enough for any log that will be read; a disk has room for it."""
 
 
 LIMITS = CaptureLimits()
 
 
 class Capture:
-    """The output of one command."""
-
     def __init__(
         self, file: Path, *, limits: CaptureLimits = LIMITS, is_filed: bool = False
     ) -> None:
@@ -44,11 +40,9 @@ class Capture:
 
     @property
     def is_filed(self) -> bool:
-        """Whether the output lies in the file, too."""
         return self._filed_bytes > 0 or self._sink is not None
 
     def feed(self, data: bytes) -> None:
-        """Take what came."""
         limits = self._limits
         over = self.total_bytes + len(data) > limits.head_bytes + limits.tail_bytes
         if over and not self.is_filed:
@@ -63,7 +57,7 @@ class Capture:
             del self._tail[: -limits.tail_bytes]
 
     def text(self) -> str:
-        """Give what is kept, with a line where the middle is missing."""
+        """Return what is kept, with a line where the middle is missing."""
         head, tail = bytes(self._head), bytes(self._kept_tail())
         missing = self.total_bytes - len(head) - len(tail)
         if not missing:
@@ -72,18 +66,16 @@ class Capture:
         return head.decode("utf-8", "replace") + gap + tail.decode("utf-8", "replace")
 
     def last_line(self) -> str:
-        """Give the last line so far, for a progress display."""
+        """Return the last line so far, for a progress display."""
         end = bytes((self._tail or self._head)[-400:]).decode("utf-8", "replace").rstrip()
         return end.rpartition("\n")[2].rpartition("\r")[2]
 
     def close(self) -> None:
-        """Finish the file, if there is one."""
         if self._sink is not None:
             self._sink.close()
             self._sink = None
 
     def flush(self) -> None:
-        """Let readers of the file see everything so far."""
         if self._sink is not None:
             self._sink.flush()
 

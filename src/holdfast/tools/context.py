@@ -1,12 +1,10 @@
-"""What the tools of one session share: where they work and what they know.
+"""The state that the tools of one session share, handed to every run.
 
-One mutable object per session, made of plain data and handed to every run. It knows the
-working directory that `cd` moves, the files that were read, the todos, the plan, and the
-commands that still run. A fork works on a copy. Closing it ends every command.
+It holds the working directory that `cd` moves, the files that were read, the todos, the plan,
+and the running commands. A fork works on a copy.
 """
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,8 +19,6 @@ from holdfast.view.tokens import CLAUDE, weigh
 
 
 class Todo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing to do."""
-
     content: str
     status: Literal["pending", "in_progress", "completed"]
     activeForm: str = ""
@@ -30,27 +26,23 @@ class Todo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanMode:
-    """Whether the agent only plans, and where the plan lies."""
-
     is_on: bool = False
     file: Path | None = None
 
 
 def _say_nothing(_line: str) -> None:
-    """Drop progress nobody asked for."""
+    """Discard progress."""
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimate tokens without knowing the model, with the weights that count most."""
+    """Estimate tokens for an unknown model, with the weights that count most."""
     return round(weigh(measure_text(text), CLAUDE))
 
 
 @dataclass(slots=True, kw_only=True)
 class ToolContext:
-    """What the tools of one session share."""
-
     root: Path
-    """Where the session was started; `cd` comes back here when it went astray."""
+    """Where the session was started; `cd` returns here when its directory is gone."""
     home: Path
     """Where plans and the user's skills lie."""
     scratch: Path
@@ -67,8 +59,7 @@ class ToolContext:
     variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """The environment of commands."""
     report: Callable[[str], None] = _say_nothing
-    """Told one line now and then while a tool runs."""
-    clock: Callable[[], float] = time.time
+    """Called with one line of progress now and then while a tool runs."""
     count_tokens: Callable[[str], int] = estimated_tokens
     is_fork: bool = False
 
@@ -79,31 +70,37 @@ class ToolContext:
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """The directories in which the agent works."""
         return (self.root, *self.more_roots)
 
     def resolve(self, path: str) -> Path:
-        """Make a path absolute, as the agent means it; links stay as they are."""
+        """Make a path absolute; links are not followed."""
         given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
         return Path(os.path.normpath(self.directory / given))
 
     def shown(self, path: Path) -> str:
-        """Write a path as short as the agent can use it."""
+        """Return a path relative to the working directory if it lies in it."""
         return str(path.relative_to(self.directory)) if self.is_below(path) else str(path)
 
     def is_below(self, path: Path) -> bool:
-        """Say whether a path lies in the working directory."""
         return path != self.directory and path.is_relative_to(self.directory)
 
     def is_within(self, path: Path) -> bool:
-        """Say whether a path, links followed, lies where the agent works."""
+        """Return whether a path, links followed, lies where the agent works."""
         real = path.resolve()
         return any(real.is_relative_to(root.resolve()) for root in (*self.roots, self.scratch))
 
     def fork(self) -> "ToolContext":
-        """Make a copy that can go its own way; it knows the files but owns no commands."""
+        """Return an independent copy that knows the same files but owns no commands."""
         return replace(self, files=self.files.copy(), shells=Shells(), is_fork=True)
 
+    def move_to(self, directory: Path) -> None:
+        self.directory = directory
+
+    def set_todos(self, todos: tuple[Todo, ...]) -> None:
+        self.todos = todos
+
+    def set_plan(self, plan: PlanMode) -> None:
+        self.plan = plan
+
     async def close(self) -> None:
-        """End every command that still runs."""
         await self.shells.stop_all()

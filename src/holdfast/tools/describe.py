@@ -1,9 +1,7 @@
-"""What is known of tools by their names alone: our own, and those of other common agents.
+"""What is known of tools by name alone: our own, and those of other common agents.
 
-A name comes in, from an imported transcript or somebody else's tools; a `Described` goes
-out that says what sort of tool it is, which inputs name a path or a command, and whether
-its output can be had again. A table and nothing else: what is not in it is of kind "other",
-and a tool of that kind is never cleared. Whoever has such a tool declares it in a line.
+Used for imported transcripts and other people's tools. A tool that is not in the table is of
+kind "other" and its results are never cleared; a user declares such a tool in one setting.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,21 +12,19 @@ from holdfast.messages import JsonObject
 from holdfast.tools.protocol import LIMIT_CHARS, Tool, ToolKind
 
 HISTORY = "History"
-"""The tool that opens whatever left the view; named to a model where its frame has it."""
+"""The tool that opens what left the view; mentioned to a model that has it."""
 SHELL_CHARS = 30_000
 """Of a command's output: a test run's report fits, a build log does not."""
 CLEARABLE = frozenset({"read", "search", "fetch", "write"})
 """Kinds of tools whose old results may be cleared; a command's too, see below."""
 MATCH_CHARS = 20_000
-"""Of matches: whoever gets more has asked too widely."""
+"""Of matches: more means that the search was too wide."""
 MCP_CHARS = 100_000
 """Of a tool server's result: 25,000 tokens of four characters, an eighth of a 200K window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """What the stages need to know of a tool."""
-
     kind: ToolKind = "other"
     path_inputs: tuple[str, ...] = ()
     command_input: str = ""
@@ -39,14 +35,14 @@ class Described:
 
     @property
     def is_clearable(self) -> bool:
-        """Whether the output can be had again, or is a confirmation that nobody needs twice.
+        """Whether the output can be had again, or is a mere confirmation.
 
-        What a command in the background puts out comes once, so a shell tool needs a command.
+        Output of a background command comes only once, so a shell tool needs a command.
         """
         return bool(self.command_input) if self.kind == "shell" else self.kind in CLEARABLE
 
     def paths_in(self, given: JsonObject) -> tuple[str, ...]:
-        """List the paths that a call names; what a model put in their place is left out."""
+        """Return the paths a call names; anything that is not text is left out."""
         found: list[str] = []
         for name in self.path_inputs:
             value = given.get(name)
@@ -85,115 +81,50 @@ def _shell(command: str, *paths: str) -> Described:
     )
 
 
-HOLDFAST: Mapping[str, Described] = {
-    "Bash": _shell("command"),
-    "BashOutput": _OUTPUT,
-    "Edit": _write("file_path"),
-    "EnterPlan": UNKNOWN,
-    "ExitPlan": _ASK,
-    "Glob": _list("path"),
-    "Grep": _search("path"),
-    HISTORY: Described(kind="search", is_repeatable=True, limit_chars=None),
-    "KillShell": _OUTPUT,
-    "Read": _read("file_path"),
-    "Skill": UNKNOWN,
-    "TodoWrite": UNKNOWN,
-    "WebFetch": _FETCH,
-    "Write": _write("file_path"),
+KNOWN: Mapping[str, Described] = {
+    name: described
+    for described, names in (
+        (UNKNOWN, "EnterPlan Skill TodoWrite"),
+        (_ASK, "AskUserQuestion ExitPlan ExitPlanMode request_user_input"),
+        (_FETCH, "ReadMcpResourceTool WebFetch WebSearch fetch web_fetch web_search webfetch"),
+        (_OUTPUT, "BashOutput KillBash KillShell TaskOutput write_stdin"),
+        (Described(kind="search", is_repeatable=True, limit_chars=None), HISTORY),
+        (_read("file_path"), "Read"),
+        (_read("file_path", "path", "target_file"), "read_file"),
+        (_read("notebook_path"), "NotebookRead"),
+        (_read("path"), "cat get_file_contents open_file view_image"),
+        (_read("path", "file_path"), "read view_file"),
+        (_read("paths"), "read_many_files"),
+        (_read("paths", "path"), "read_files"),
+        (_search("path"), "Grep grep grep_files grep_search ripgrep"),
+        (_search("path"), "search search_file_content search_files"),
+        (_search("target_directories"), "codebase_search"),
+        (_list("dir_path"), "list_dir"),
+        (_list("filePath"), "LSP"),
+        (_list("path"), "Glob LS file_search find glob glob_files list_directory list_files ls"),
+        (_write(), "apply_patch"),  # its paths stand inside the patch, where no input names them
+        (_write("file_path"), "Edit MultiEdit Write"),
+        (_write("notebook_path"), "NotebookEdit"),
+        (_write("path"), "patch replace_in_file str_replace write_to_file"),
+        (_write("path", "file_path"), "create_file delete_file edit multi_edit replace"),
+        (_write("path", "file_path"), "write write_file"),
+        (_write("path", "file_path", "target_file"), "edit_file"),
+        (_shell("cmd", "workdir"), "exec_command"),
+        (_shell("command"), "Bash PowerShell bash execute_bash execute_command terminal"),
+        (_shell("command"), "run_terminal_cmd run_terminal_command unified_exec"),
+        (_shell("command", "cwd"), "run_command"),
+        (_shell("command", "directory"), "run_shell_command"),
+        (_shell("command", "workdir"), "container.exec local_shell shell shell_command"),
+    )
+    for name in names.split()
 }
-
-CLAUDE_CODE: Mapping[str, Described] = {
-    "AskUserQuestion": _ASK,
-    "ExitPlanMode": _ASK,
-    "KillBash": _OUTPUT,
-    "LS": _list("path"),
-    "LSP": _list("filePath"),
-    "MultiEdit": _write("file_path"),
-    "NotebookEdit": _write("notebook_path"),
-    "NotebookRead": _read("notebook_path"),
-    "PowerShell": _shell("command"),
-    "ReadMcpResourceTool": _FETCH,
-    "TaskOutput": _OUTPUT,
-    "WebSearch": _FETCH,
-}
-
-CODEX: Mapping[str, Described] = {
-    "apply_patch": _write(),
-    "container.exec": _shell("command", "workdir"),
-    "exec_command": _shell("cmd", "workdir"),
-    "grep_files": _search("path"),
-    "list_dir": _list("dir_path"),
-    "local_shell": _shell("command", "workdir"),
-    "read_file": _read("file_path", "path", "target_file"),
-    "request_user_input": _ASK,
-    "shell": _shell("command", "workdir"),
-    "shell_command": _shell("command", "workdir"),
-    "unified_exec": _shell("command"),
-    "view_image": _read("path"),
-    "web_search": _FETCH,
-    "write_stdin": _OUTPUT,
-}
-"""`apply_patch` names its paths inside the patch, where no input says so."""
-
-PI: Mapping[str, Described] = {
-    "bash": _shell("command"),
-    "edit": _write("path", "file_path"),
-    "find": _list("path"),
-    "grep": _search("path"),
-    "ls": _list("path"),
-    "read": _read("path", "file_path"),
-    "write": _write("path", "file_path"),
-}
-
-GENERIC: Mapping[str, Described] = {
-    "cat": _read("path"),
-    "codebase_search": _search("target_directories"),
-    "create_file": _write("path", "file_path"),
-    "delete_file": _write("path", "file_path"),
-    "edit_file": _write("path", "file_path", "target_file"),
-    "execute_bash": _shell("command"),
-    "execute_command": _shell("command"),
-    "fetch": _FETCH,
-    "file_search": _list("path"),
-    "get_file_contents": _read("path"),
-    "glob": _list("path"),
-    "glob_files": _list("path"),
-    "grep_search": _search("path"),
-    "list_directory": _list("path"),
-    "list_files": _list("path"),
-    "multi_edit": _write("path", "file_path"),
-    "open_file": _read("path"),
-    "patch": _write("path"),
-    "read_files": _read("paths", "path"),
-    "read_many_files": _read("paths"),
-    "replace": _write("path", "file_path"),
-    "replace_in_file": _write("path"),
-    "ripgrep": _search("path"),
-    "run_command": _shell("command", "cwd"),
-    "run_shell_command": _shell("command", "directory"),
-    "run_terminal_cmd": _shell("command"),
-    "run_terminal_command": _shell("command"),
-    "search": _search("path"),
-    "search_file_content": _search("path"),
-    "search_files": _search("path"),
-    "str_replace": _write("path"),
-    "terminal": _shell("command"),
-    "view_file": _read("path", "file_path"),
-    "web_fetch": _FETCH,
-    "webfetch": _FETCH,
-    "write_file": _write("path", "file_path"),
-    "write_to_file": _write("path"),
-}
-"""What several agents and tool servers call the same things."""
-
-KNOWN: Mapping[str, Described] = {**GENERIC, **PI, **CODEX, **CLAUDE_CODE, **HOLDFAST}
-
+"""Our own tools, those of other agents, and what several of them call the same things."""
 
 Describe: TypeAlias = Callable[[str], Described]
 
 
 def describing(declared: str, known: Describe | None = None) -> Describe:
-    """Know further tools by their kind, declared in a line: `mcp__db__query=fetch, Ask=search`."""
+    """Describe further tools, declared in a line: `mcp__db__query=fetch, Ask=search`."""
     known = known or description_of
     pairs = (pair.partition("=") for pair in declared.split(",") if pair.strip())
     more = {name.strip(): _declared(kind.strip()) for name, _, kind in pairs}
@@ -201,13 +132,12 @@ def describing(declared: str, known: Describe | None = None) -> Describe:
 
 
 def _declared(kind: str) -> Described:
-    """Take a declared kind; inputs that are named as usual are known by that."""
+    """Describe a tool of a declared kind, with the usual names of inputs for it."""
     usual = {"read": "read_file", "shell": "run_command", "search": "search", "write": "write_file"}
     return KNOWN.get(usual.get(kind, ""), _FETCH)
 
 
 def declared_by(tool: Tool) -> Described:
-    """Say what a tool declares of itself."""
     return Described(
         kind=tool.kind,
         path_inputs=tool.path_inputs,
@@ -218,5 +148,5 @@ def declared_by(tool: Tool) -> Described:
 
 
 def description_of(tool_name: str) -> Described:
-    """Say what a tool of this name is; other people's tool servers come undescribed."""
+    """Describe the tool of this name; MCP tools are unknown unless declared."""
     return KNOWN.get(tool_name, UNKNOWN)

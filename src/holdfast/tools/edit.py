@@ -1,27 +1,97 @@
-"""Edit: put one text in place of another in a file that was read.
+"""Edit and Write: change a file that was read, in part or whole.
 
-The old text must be there exactly, and once unless all are meant; nothing else in the file
-moves: encoding, byte order mark, line ends, mode. The file must be what the agent last saw.
-The answer is short, for the model knows what it wrote.
+A file that exists must be what the agent last saw. Encoding, byte order mark, line ends and
+mode are kept; Edit moves nothing else, and its old text must be there exactly, and once unless
+all are meant. The answer is short: the model knows what it wrote.
 """
 
+import os
 import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.settings.files import Overtaken, replace_content
 from holdfast.tools.context import ToolContext
+from holdfast.tools.files import SeenFile, stamp_of
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
-from holdfast.tools.source import SourceText
-from holdfast.tools.target import EditTarget, open_target
+from holdfast.tools.source import NotEncodable, NotText, SourceText, decode
+
+EDITED_BYTES = 64 << 20
+"""A larger file is not changed as a text; a program does that better."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditTarget:
+    """A file about to be changed."""
+
+    path: Path
+    status: os.stat_result | None
+    """None while there is no such file."""
+    source: SourceText | None
+    """Its text; None if it has none, or is no text."""
+
+    def known(self, shown: str) -> SourceText:
+        """Return the text of a file that must exist."""
+        if self.status is None:
+            raise Refused(f"{shown} does not exist. Make it with Write, or check the path.")
+        if self.source is None:
+            raise Refused(f"{shown} is a binary file; it cannot be edited as text.")
+        return self.source
+
+    def store(self, source: SourceText, tool_context: ToolContext) -> None:
+        """Replace the content in one step, and remember it as seen."""
+        try:
+            content = source.to_bytes()
+            status = replace_content(self.path, content, self.status)
+        except NotEncodable as error:
+            raise Refused(f"{self.path} was not changed: {error}.") from None
+        except Overtaken:
+            raise Refused(f"{self.path} changed while this ran. Read it again.") from None
+        tool_context.files.record(SeenFile(path=self.path, stamp=stamp_of(status, content)))
+
+
+def open_target(path: Path, tool_context: ToolContext) -> EditTarget:
+    """Read a file that is to be changed, and refuse if it must not be."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return EditTarget(path=path, status=None, source=None)
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
+        raise Refused(f"{path} is {kind}; it cannot be written.")
+    if status.st_size > EDITED_BYTES:
+        raise Refused(f"{path} has {status.st_size:,} bytes. Change it with a program in Bash.")
+    content = path.read_bytes()
+    _check_known(path, status, content, tool_context)
+    try:
+        return EditTarget(path=path, status=status, source=decode(content))
+    except NotText:
+        return EditTarget(path=path, status=status, source=None)
+
+
+def _check_known(
+    path: Path, status: os.stat_result, content: bytes, tool_context: ToolContext
+) -> None:
+    """Refuse to change what the agent has not seen; an empty file holds nothing to see."""
+    seen = tool_context.files.of(path)
+    if seen is None and content:
+        raise Refused(f"{path} has not been read in this session. Read it before you change it.")
+    if seen is not None and not seen.stamp.same_content(stamp_of(status, content)):
+        raise Refused(
+            f"{path} has changed since you last read or wrote it, by someone else or by a "
+            "command. Read it again before you change it."
+        )
+
 
 LISTED_PLACES = 10
 """Of several matches, so many are named by line."""
 
 
 class EditInput(Input, frozen=True, kw_only=True):
-    """What Edit takes."""
-
     file_path: Annotated[str, Meta(description="The file, absolute or from the working directory.")]
     old_string: Annotated[
         str, Meta(description="The text to replace, exactly as in the file; empty for a new file.")
@@ -31,7 +101,6 @@ class EditInput(Input, frozen=True, kw_only=True):
 
 
 async def edit(given: EditInput, tool_context: ToolContext) -> Outcome:
-    """Replace a text in a file."""
     old, new = (text.replace("\r\n", "\n") for text in (given.old_string, given.new_string))
     target = open_target(tool_context.resolve(given.file_path), tool_context)
     if not old:
@@ -53,7 +122,7 @@ def _created(target: EditTarget, text: str, tool_context: ToolContext) -> Outcom
 
 
 def _spans(text: str, old: str, given: EditInput) -> list[tuple[int, int]]:
-    """Find the places to change, or say why none or not one."""
+    """Find the places to change; refuse if there is none, or more than one without replace_all."""
     starts = _places(text, old)
     if not starts:
         raise Refused(_not_found(text, old, given.file_path))
@@ -76,7 +145,7 @@ def _places(text: str, old: str) -> list[int]:
 
 
 def _not_found(text: str, old: str, path: str) -> str:
-    """Say that a text is not there, and what is there instead, as far as a glance tells."""
+    """Explain that a text is missing, with the nearest thing that is there."""
     said = f"old_string is not in {path}."
     if re.match(r" *\d+\t", old):
         return f"{said} Leave out the line numbers that Read puts before each line."
@@ -110,3 +179,21 @@ def _line_at(text: str, place: int) -> int:
 
 
 EDIT: Tool = make_tool("Edit", EditInput, edit, kind="write", path_inputs=("file_path",))
+
+
+class WriteInput(Input, frozen=True, kw_only=True):
+    file_path: Annotated[str, Meta(description="The file, absolute or from the working directory.")]
+    content: Annotated[str, Meta(description="All that the file shall hold.")]
+
+
+async def write(given: WriteInput, tool_context: ToolContext) -> Outcome:
+    target = open_target(tool_context.resolve(given.file_path), tool_context)
+    source = (target.source or SourceText("")).rewritten(given.content)
+    target.store(source, tool_context)
+    lines = source.raw.count("\n") + (not source.ends_with_newline and bool(source.raw))
+    verb = "Created" if target.status is None else "Replaced"
+    said = f"{verb} {given.file_path} ({lines:,} lines)."
+    return Outcome(content=said, note=f"{verb.lower()} {target.path.name}, {lines:,} lines")
+
+
+WRITE: Tool = make_tool("Write", WriteInput, write, kind="write", path_inputs=("file_path",))

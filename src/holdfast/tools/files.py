@@ -1,10 +1,8 @@
-"""What the agent knows of files: which it read, when, which lines, and what they were then.
+"""The files an agent knows: which it read, which lines, and in which state.
 
-Reads and writes come in as `SeenFile`; out come the answers to three questions: may this file
-be written (it was read, and is still what was read), would reading it again bring anything
-new, and which files changed behind the agent's back. The least recently used are forgotten
-first. The texts are kept to tell what changed. A file is the same by whatever link it is
-named; its content is looked at only by `changed`.
+Answers whether a file may be written (it was read and has not changed since) and whether
+reading it again would bring anything new. The least recently used are forgotten first. Links to
+one file count as one.
 """
 
 import hashlib
@@ -15,15 +13,13 @@ from pathlib import Path
 
 MAX_FILES = 100
 """More than a session works on at a time; an older one has to be read again."""
-MAX_BYTES = 25 << 20
-"""What the kept texts may take of memory."""
 HASHED_BYTES = 32 << 20
-"""Larger files are told apart by size and time alone: hashing them costs more than it tells."""
+"""Larger files are compared by size and time alone: hashing them is not worth its cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What identifies a state of a file."""
+    """Identifies one state of a file."""
 
     size: int
     modified_ns: int
@@ -32,7 +28,7 @@ class Stamp:
     """Empty for a file too large to hash."""
 
     def same_content(self, other: "Stamp") -> bool:
-        """Say whether both are the same bytes, as far as can be known."""
+        """Return whether both are the same bytes, as far as can be known."""
         if self.sha256 and other.sha256:
             return self.sha256 == other.sha256
         return (self.size, self.modified_ns, self.inode) == (
@@ -43,7 +39,7 @@ class Stamp:
 
 
 def stamp_of(status: os.stat_result, content: bytes | None) -> Stamp:
-    """Make the stamp of a file from its status and, if it was read whole, its content."""
+    """Stamp a file from its status and, if it was read whole, its content."""
     digest = hashlib.sha256(content).hexdigest() if content is not None else ""
     return Stamp(
         size=status.st_size, modified_ns=status.st_mtime_ns, inode=status.st_ino, sha256=digest
@@ -56,54 +52,36 @@ class SeenFile:
 
     path: Path
     stamp: Stamp
-    text: str = ""
-    """What it held, if it is text and was read whole."""
     ranges: tuple[range, ...] = ()
-    """The lines, from 1, whose text still stands before the model; none after a write."""
-    at: float = 0.0
+    """The lines, from 1, still in the model's view; none after a write."""
 
     def shows(self, lines: range) -> bool:
-        """Say whether the model still has all these lines before it."""
+        """Return whether the model still has all these lines in its view."""
         return any(lines.start >= shown.start and lines.stop <= shown.stop for shown in self.ranges)
 
 
 class Files:
     """The files an agent knows, most recently used last."""
 
-    def __init__(self, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, *, max_files: int = MAX_FILES) -> None:
         self.max_files = max_files
-        self.max_bytes = max_bytes
         self._seen: OrderedDict[Path, SeenFile] = OrderedDict()
-        self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._seen)
 
-    @property
-    def kept_bytes(self) -> int:
-        """What the kept texts weigh."""
-        return self._bytes
-
     def record(self, seen: SeenFile) -> None:
-        """Remember a file as it is now; what was shown of the same content still counts."""
+        """Remember a file as it is now; lines shown of the same content still count as shown."""
         seen = replace(seen, path=_real(seen.path))
-        before = self._seen.get(seen.path)
+        before = self._seen.pop(seen.path, None)
         if before and before.stamp.same_content(seen.stamp):
-            seen = replace(
-                seen,
-                ranges=tuple(dict.fromkeys((*before.ranges, *seen.ranges))),
-                text=seen.text or before.text,
-            )
-        self._forget(seen.path)
-        if _weight(seen) > self.max_bytes:
-            seen = replace(seen, text="")
+            seen = replace(seen, ranges=tuple(dict.fromkeys((*before.ranges, *seen.ranges))))
         self._seen[seen.path] = seen
-        self._bytes += _weight(seen)
-        while len(self._seen) > self.max_files or self._bytes > self.max_bytes:
-            self._forget(next(iter(self._seen)))
+        if len(self._seen) > self.max_files:
+            self._seen.popitem(last=False)
 
     def of(self, path: Path) -> SeenFile | None:
-        """Give what is known of a file and count it as used."""
+        """Return what is known of a file and count it as used."""
         path = _real(path)
         if path not in self._seen:
             return None
@@ -111,53 +89,19 @@ class Files:
         return self._seen[path]
 
     def disarm(self, path: Path) -> None:
-        """Take note that a file's text no longer stands before the model."""
+        """Record that a file's text is no longer in the model's view."""
         path = _real(path)
         if path in self._seen:
             self._seen[path] = replace(self._seen[path], ranges=())
 
-    def disarm_all(self) -> None:
-        """Take note that no file's text stands before the model any more."""
-        for path in self._seen:
-            self.disarm(path)
-
     def newest_first(self) -> tuple[SeenFile, ...]:
-        """List what is known, most recently used first."""
         return tuple(reversed(self._seen.values()))
 
-    def changed(self) -> tuple[SeenFile, ...]:
-        """List, as they were seen, the files that are now different or gone."""
-        return tuple(seen for seen in self.newest_first() if _is_stale(seen))
-
     def copy(self) -> "Files":
-        """Make a copy that can go its own way."""
-        twin = Files(max_files=self.max_files, max_bytes=self.max_bytes)
-        twin._seen = self._seen.copy()
-        twin._bytes = self._bytes
+        twin = Files(max_files=self.max_files)
+        twin._seen |= self._seen
         return twin
-
-    def _forget(self, path: Path) -> None:
-        gone = self._seen.pop(path, None)
-        self._bytes -= _weight(gone) if gone else 0
 
 
 def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
-
-
-def _weight(seen: SeenFile) -> int:
-    return len(seen.text.encode("utf-8", "surrogatepass"))
-
-
-def _is_stale(seen: SeenFile) -> bool:
-    """Compare a file with what was seen; an untouched one is not even opened."""
-    try:
-        status = seen.path.stat()
-        now = stamp_of(status, None)
-        if seen.stamp.same_content(now):
-            return False
-        if not seen.stamp.sha256 or status.st_size > HASHED_BYTES:
-            return True
-        return not seen.stamp.same_content(stamp_of(status, seen.path.read_bytes()))
-    except OSError:
-        return True

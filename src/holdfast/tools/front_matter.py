@@ -23,7 +23,7 @@ MEMORY_HEAD_LINES = 40
 JSON_VALUE_CHARS = 65_536
 """As long as a memory may be; a longer value is kept as text instead of being decoded."""
 
-Value: TypeAlias = str | list[str] | dict[str, str]
+FieldValue: TypeAlias = str | list[str] | dict[str, str]
 
 _KEY = re.compile(r"([A-Za-z_][\w-]{0,40}):(?:[ \t]+(.*))?\Z")
 _PLAIN = re.compile(r"[A-Za-z0-9(][^#\n]*\Z")
@@ -49,7 +49,7 @@ def read_front(text: str) -> tuple[JsonObject, str]:
     return named, body.strip()
 
 
-def parse_memory(text: str) -> tuple[dict[str, Value], str]:
+def parse_memory(text: str) -> tuple[dict[str, FieldValue], str]:
     """Split a memory into fields and body; values are text or JSON, unknown keys stay."""
     head, body = _split(text, MEMORY_HEAD_LINES)
     if head is None:
@@ -57,7 +57,7 @@ def parse_memory(text: str) -> tuple[dict[str, Value], str]:
     return _parse_lines(head, _decoded), body.removeprefix("\n")
 
 
-def render_memory(fields: Mapping[str, Value], body: str) -> str:
+def render_memory(fields: Mapping[str, FieldValue], body: str) -> str:
     """Write fields and body as one text; empty fields are left out."""
     head = [f"{key}: {_written(value)}" for key, value in fields.items() if value]
     ending = "" if not body or body.endswith("\n") else "\n"
@@ -101,7 +101,7 @@ def _loader() -> Any:
     return WithoutAliases
 
 
-def _parse_lines(head: str, read: Callable[[str], Value]) -> dict[str, Value]:
+def _parse_lines(head: str, read: Callable[[str], FieldValue]) -> dict[str, FieldValue]:
     """Read `key: value` lines; indented and dashed lines continue the value above them."""
     written: dict[str, list[str]] = {}
     key = ""
@@ -114,14 +114,14 @@ def _parse_lines(head: str, read: Callable[[str], Value]) -> dict[str, Value]:
     return {key: _value(parts, read) for key, parts in written.items()}
 
 
-def _value(parts: list[str], read: Callable[[str], Value]) -> Value:
+def _value(parts: list[str], read: Callable[[str], FieldValue]) -> FieldValue:
     first, *more = parts
     if more and not first and all(part.startswith("- ") for part in more):
         return [_unquoted(part[2:]) for part in more]
     return read(" ".join(filter(None, parts)))
 
 
-def _decoded(value: str) -> Value:
+def _decoded(value: str) -> FieldValue:
     if value[:1] in ('"', "[", "{") and len(value) <= JSON_VALUE_CHARS:
         try:
             return _as_text(json.loads(value))
@@ -131,7 +131,7 @@ def _decoded(value: str) -> Value:
     return _unquoted(value)
 
 
-def _as_text(value: object) -> Value:
+def _as_text(value: object) -> FieldValue:
     match value:
         case dict():
             return {_whole(key): _whole(item) for key, item in value.items()}
@@ -151,7 +151,7 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if is_quoted else value
 
 
-def _written(value: Value) -> str:
+def _written(value: FieldValue) -> str:
     """Write a value as plain text if that reads back as itself, else as JSON."""
     if isinstance(value, str) and _is_plain(value):
         return value

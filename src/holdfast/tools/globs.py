@@ -1,8 +1,8 @@
-"""Patterns for paths, as `.gitignore` files and people write them, made into expressions.
+"""Path patterns, as `.gitignore` files and people write them, as regular expressions.
 
-`*` and `?` stay within a name, `**` crosses directories, `[a-z]` is a set. A pattern with a
-slash in it starts at the top, one without fits a name at any depth. Braces are for people
-only. Loaded alone by the search process: imports nothing but the standard library.
+`*` and `?` stay within a name, `**` crosses directories, `[a-z]` is a set that never matches a
+slash. A pattern with a slash starts at the top, one without fits a name at any depth. Braces
+are for people only. Loaded alone by the search process, so it imports only the standard library.
 """
 
 import re
@@ -21,11 +21,11 @@ _NAMED_SETS = {
 }
 
 MAX_ALTERNATIVES = 256
-"""Braces within braces multiply; nobody means more than this."""
+"""Braces within braces multiply."""
 
 
 def path_expression(pattern: str) -> str:
-    """Write a pattern, taken from the top, as an expression for a whole path."""
+    """Translate a pattern that starts at the top into an expression for a whole path."""
     written = ""
     place = 0
     while place < len(pattern):
@@ -35,7 +35,7 @@ def path_expression(pattern: str) -> str:
 
 
 def _piece(pattern: str, place: int) -> tuple[str, int]:
-    """Translate what stands at a place; give it and the place after it."""
+    """Translate the piece at a place; return it and the place after it."""
     at_start = place == 0 or pattern[place - 1] == "/"
     if at_start and pattern.startswith("**/", place):
         return "(?:[^/]+/)*", place + 3
@@ -96,7 +96,7 @@ def expand_braces(pattern: str) -> list[str]:
 
 
 def glob_expression(pattern: str) -> str:
-    """Write a person's pattern as an expression for a whole relative path."""
+    """Translate a person's pattern into an expression for a whole relative path."""
     choices = []
     for choice in expand_braces(pattern):
         from_top = choice.removeprefix("./")

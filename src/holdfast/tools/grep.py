@@ -1,8 +1,8 @@
-"""Grep: find a pattern in the files that count, as names, lines or counts.
+"""Grep and Glob: find a pattern in files, as names, lines or counts, and files by name.
 
-Names come newest first, lines file by file under the file's name, so that a path is paid
-for once. Never more than asked for, and always with the word that there is more. The
-search itself is in `search`.
+Names come newest first; lines come under their file's name, so that each path is paid for once.
+The result is limited and says how to continue. Where to look is the `path` input alone, so that
+the permissions see it. `search` does the searching.
 """
 
 import contextlib
@@ -22,13 +22,13 @@ from holdfast.tools.scan import Query
 from holdfast.tools.search import SEARCH_SECONDS, Gap, MatchedLine, find_lines, find_names
 
 LIMIT_CHARS = 20_000
-"""Longer results are spilled: who finds that much has to look closer anyway."""
+"""Longer results are spilled: that much needs a closer look anyway."""
 HEAD_LIMIT = 250
-"""Lines or files, unless told otherwise."""
+"""Lines or files, by default."""
 LINE_CHARS = 500
 """A longer line is minified code or data; the match is named, not shown whole."""
 MAX_CONTEXT_LINES = 100
-"""Who wants more around a match reads the file."""
+"""For more around a match there is Read."""
 
 _TYPES = {
     "c": "*.{c,h}",
@@ -61,8 +61,6 @@ ContextLines = Annotated[int, Meta(ge=0, le=MAX_CONTEXT_LINES)]
 
 
 class GrepInput(Input, frozen=True, kw_only=True):
-    """What Grep takes."""
-
     pattern: Annotated[str, Meta(description="A regular expression.", min_length=1)]
     path: Annotated[
         str, Meta(description="A directory or file; the working directory by default.")
@@ -76,7 +74,7 @@ class GrepInput(Input, frozen=True, kw_only=True):
         Meta(description="File names (default), lines, or matching lines per file."),
     ] = "files_with_matches"
     ignore_case: Annotated[bool, Meta(description="Ignore case.")] = field(name="-i", default=False)
-    with_numbers: Annotated[bool, Meta(description="MatchedLine numbers, on by default.")] = field(
+    with_numbers: Annotated[bool, Meta(description="Line numbers, on by default.")] = field(
         name="-n", default=True
     )
     before: Annotated[ContextLines, Meta(description="Lines before each match.")] = field(
@@ -96,8 +94,7 @@ class GrepInput(Input, frozen=True, kw_only=True):
 
 
 async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
-    """Find a pattern."""
-    top = existing(given.path, tool_context)
+    top = _existing(given.path, tool_context)
     query = _query(given, top)
     try:
         match given.output_mode:
@@ -108,29 +105,28 @@ async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
             case "count":
                 return await _counts(given, query, tool_context)
     except TimeoutError:
-        raise Refused(too_long(given.path or ".")) from None
+        raise Refused(_too_long(given.path or ".")) from None
 
 
-def existing(path: str, tool_context: ToolContext) -> Path:
-    """Resolve where to search, and refuse what is not there."""
+def _existing(path: str, tool_context: ToolContext) -> Path:
+    """Resolve where to search; refuse a path that does not exist."""
     top = tool_context.resolve(path) if path else tool_context.directory
     if not top.exists():
         raise Refused(f"{path} does not exist. The working directory is {tool_context.directory}.")
     return top
 
 
-def path_filter(pattern: str) -> str:
-    """Write a pattern for paths as an expression, and refuse what is none."""
+def _path_filter(pattern: str) -> str:
+    """Translate a path pattern into an expression; refuse one that is malformed."""
     expression = glob_expression(pattern)
     try:
         re.compile(expression)
     except re.error as error:
-        raise Refused(f"{pattern!r} is no pattern for paths: {error}.") from None
+        raise Refused(f"{pattern!r} is not a path pattern: {error}.") from None
     return expression
 
 
-def too_long(path: str) -> str:
-    """Say that a search was given up."""
+def _too_long(path: str) -> str:
     return f"Searching {path} took over {SEARCH_SECONDS:g} s. Name a smaller path or a glob."
 
 
@@ -139,7 +135,7 @@ def _query(given: GrepInput, top: Path) -> Query:
         raise Refused(f"No kind of file is called {given.type!r}; there are {', '.join(_TYPES)}.")
     # Both must fit: the kind as a condition in front of the pattern for the path.
     kind = rf"(?=(?:{glob_expression(_TYPES[given.type])})\Z)" if given.type else ""
-    wanted = path_filter(given.glob) if given.glob else ".*" if kind else ""
+    wanted = _path_filter(given.glob) if given.glob else ".*" if kind else ""
     return Query(
         path=str(top),
         pattern=given.pattern,
@@ -153,7 +149,7 @@ def _query(given: GrepInput, top: Path) -> Query:
 
 
 async def _names(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
-    found = newest_first(query, await find_names(query, tool_context))
+    found = _newest_first(query, await find_names(query, tool_context))
     if not found:
         return _nothing(given)
     chosen = found[given.offset : given.offset + given.head_limit]
@@ -176,7 +172,7 @@ async def _content(given: GrepInput, query: Query, tool_context: ToolContext) ->
         return _nothing(given)
     shown = _rendered(rows[given.offset : end], given, query, tool_context)
     if len(rows) > end:
-        shown.append(f"[There is more; go on with offset {end}, or narrow the search.]")
+        shown.append(f"[There is more; continue with offset {end}, or narrow the search.]")
     matches = sum(isinstance(row, MatchedLine) and row.is_match for row in rows[given.offset : end])
     return Outcome(content="\n".join(shown), note=_count(matches, "matching line"))
 
@@ -226,8 +222,7 @@ async def _counts(given: GrepInput, query: Query, tool_context: ToolContext) -> 
     return Outcome(content="\n".join([*chosen, total]), note=total.strip("[.]"))
 
 
-def newest_first(query: Query, names: Iterable[str]) -> list[Path]:
-    """Sort files by when they were changed, the latest first, then by name."""
+def _newest_first(query: Query, names: Iterable[str]) -> list[Path]:
     dated: list[tuple[int, str, Path]] = []
     for name in names:
         path = query.file(name)
@@ -238,8 +233,8 @@ def newest_first(query: Query, names: Iterable[str]) -> list[Path]:
 
 def _nothing(given: GrepInput) -> Outcome:
     said = f"Nothing matches {given.pattern!r} in {given.path or 'the working directory'}"
-    told = f"{said} (files like {given.glob})" if given.glob else said
-    return Outcome(content=f"{told}.", note="no match")
+    files = f" (files like {given.glob})" if given.glob else ""
+    return Outcome(content=f"{said}{files}.", note="no match")
 
 
 def _count(number: int, noun: str) -> str:
@@ -254,4 +249,43 @@ GREP: Tool = make_tool(
     path_inputs=("path",),
     is_read_only=True,
     limit_chars=LIMIT_CHARS,
+)
+
+
+MAX_FILES = 100
+"""More means that the pattern was too wide."""
+
+
+class GlobInput(Input, frozen=True, kw_only=True):
+    pattern: Annotated[str, Meta(description="Like `**/*.py` or `src/*.{ts,tsx}`.", min_length=1)]
+    path: Annotated[str, Meta(description="Where to look; the working directory by default.")] = ""
+
+
+async def glob(given: GlobInput, tool_context: ToolContext) -> Outcome:
+    if given.pattern.startswith(("/", "~", "../")):
+        raise Refused("A pattern counts from `path`: give the directory there.")
+    top = _existing(given.path, tool_context)
+    if not top.is_dir():
+        raise Refused(f"{given.path} is a file; name a directory to look in.")
+    query = Query(path=str(top), wanted=_path_filter(given.pattern))
+    try:
+        names = await find_names(query, tool_context)
+    except TimeoutError:
+        raise Refused(_too_long(str(top))) from None
+    found = _newest_first(query, names)
+    return _outcome(given, found, tool_context)
+
+
+def _outcome(given: GlobInput, found: list[Path], tool_context: ToolContext) -> Outcome:
+    if not found:
+        where = given.path or "the working directory"
+        return Outcome(content=f"No file in {where} is like {given.pattern}.", note="no file")
+    lines = [tool_context.shown(path) for path in found[:MAX_FILES]]
+    if len(found) > MAX_FILES:
+        lines.append(f"[The {MAX_FILES} newest of {len(found):,} files; ask more narrowly.]")
+    return Outcome(content="\n".join(lines), note=_count(len(found), "file"))
+
+
+GLOB: Tool = make_tool(
+    "Glob", GlobInput, glob, kind="search", path_inputs=("path",), is_read_only=True
 )

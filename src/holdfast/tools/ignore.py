@@ -1,9 +1,9 @@
-"""Which files of a tree count: the walk that leaves out what `.gitignore` files name.
+"""Walks a tree, leaving out what `.gitignore` files name.
 
-A directory comes in; paths of regular files go out, in the order of their names, links not
-followed, version control's own directories left out. A rule further down outweighs one
-further up, the last in a file the ones before it; what lies in a left-out directory cannot
-be brought back. Loaded alone by the search process.
+Yields regular files in the order of their names; links are not followed, version control's own
+directories are left out. A rule further down outweighs one further up, a later one in a file
+the earlier; nothing in an ignored directory can be brought back. Loaded alone by the search
+process.
 """
 
 import os
@@ -29,14 +29,14 @@ class IgnoreRule:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The lines of one file, with the directory they count from."""
+    """The rules of one file, and the directory they count from."""
 
     base: str
     """Absolute, with a slash at the end."""
     rules: tuple[IgnoreRule, ...]
 
     def verdict(self, path: str, is_directory: bool) -> bool | None:
-        """Say whether an absolute path is left out, kept for sure, or not spoken of."""
+        """Return True for ignored, False for an exception, None if no rule matches."""
         below = path.removeprefix(self.base)
         for rule in reversed(self.rules):
             if rule.only_directories and not is_directory:
@@ -47,7 +47,7 @@ class IgnoreRules:
 
 
 def parse_rule(line: str) -> IgnoreRule | None:
-    """Read one line; blank ones, comments and nonsense are no rule."""
+    """Parse one line; blank lines, comments and malformed patterns are None."""
     line = re.sub(r"(?<!\\)[ \t]+$", "", line.rstrip("\r\n"))
     if not line or line.startswith("#"):
         return None
@@ -66,7 +66,6 @@ def parse_rule(line: str) -> IgnoreRule | None:
 
 
 def rules_in(file: Path, base: Path) -> IgnoreRules | None:
-    """Read a file of rules, if there is one."""
     try:
         text = file.read_text(encoding="utf-8-sig", errors="surrogateescape")
     except OSError:
@@ -76,7 +75,7 @@ def rules_in(file: Path, base: Path) -> IgnoreRules | None:
 
 
 def rules_above(directory: Path) -> tuple[IgnoreRules, ...]:
-    """Gather the rules that hold in a directory from above it, the weightiest last."""
+    """Gather the rules that apply in a directory from above it, the strongest last."""
     found: list[IgnoreRules | None] = []
     for place in (directory, *directory.parents):
         if place != directory:
@@ -88,7 +87,7 @@ def rules_above(directory: Path) -> tuple[IgnoreRules, ...]:
 
 
 def walk(directory: Path) -> Iterator[str]:
-    """List the files of a tree that count, from its top."""
+    """Yield the files of a tree that are not ignored, relative to its top."""
     directory = directory.absolute()
     yield from _walk(str(directory), "", rules_above(directory))
 
@@ -114,7 +113,7 @@ def _walk(top: str, below: str, above: tuple[IgnoreRules, ...]) -> Iterator[str]
 
 
 def is_ignored(path: str, is_directory: bool, rules: tuple[IgnoreRules, ...]) -> bool:
-    """Say whether a path is left out by these rules, the weightiest last."""
+    """Return whether a path is ignored by these rules, the strongest last."""
     for file in reversed(rules):
         verdict = file.verdict(path, is_directory)
         if verdict is not None:

@@ -1,7 +1,6 @@
-"""Pictures as a model can take them: recognised by their first bytes, refused when too large.
+"""Images a model can take: recognised by their first bytes, refused when too large.
 
-A file's bytes come in; an image block goes out, or the reason why a provider would reject
-it. Nothing is decoded or made smaller here: that needs a library we do not ask for.
+Nothing is decoded or scaled: that needs a library we do not depend on.
 """
 
 import base64
@@ -23,7 +22,7 @@ _MAGIC = (
 
 
 def media_type_of(content: bytes) -> str:
-    """Name the kind of picture these bytes are, or nothing."""
+    """Return the media type of a supported image, or ""."""
     for magic, name in _MAGIC:
         if content.startswith(magic):
             return name
@@ -31,7 +30,6 @@ def media_type_of(content: bytes) -> str:
 
 
 def image_block(content: bytes) -> Image:
-    """Make the block that shows a picture to a model."""
     source = {
         "type": "base64",
         "media_type": media_type_of(content),
@@ -41,7 +39,7 @@ def image_block(content: bytes) -> Image:
 
 
 def why_not_shown(content: bytes) -> str:
-    """Say why a provider would reject this picture, or nothing."""
+    """Return why a provider would reject this image, or ""."""
     if len(content) > IMAGE_BYTES:
         return f"it has {len(content):,} bytes and {IMAGE_BYTES:,} are allowed"
     width, height = size_of(content)
@@ -51,7 +49,7 @@ def why_not_shown(content: bytes) -> str:
 
 
 def size_of(content: bytes) -> tuple[int, int]:
-    """Read width and height from a picture's header; zeros when they cannot be found."""
+    """Read width and height from an image's header; zeros if they cannot be found."""
     try:
         match media_type_of(content):
             case "image/png":

@@ -1,8 +1,6 @@
-"""Notebooks as a model can read them: cell by cell, outputs under their code.
+"""Notebooks as text: cell by cell, outputs under their code, images beside it.
 
-The bytes of an `.ipynb` file come in; a text goes out with every cell's number, kind and source
-and what it printed, and beside it the pictures it drew. Long outputs are cut and pictures
-past a number left out, for they can be had again by running the cell.
+Long outputs are cut and images past a number left out: running the cell brings them back.
 """
 
 import msgspec
@@ -33,7 +31,6 @@ class NotANotebook(Exception):
 
 
 def show_notebook(content: bytes) -> tuple[str, tuple[Image, ...]]:
-    """Show a notebook's cells."""
     try:
         notebook = msgspec.json.decode(content, type=_Notebook)
     except msgspec.MsgspecError as error:

@@ -1,9 +1,7 @@
-"""Lines of a file as a model reads them: numbered, cut to size, with the word how to go on.
+"""Numbered lines of a file, at most so many lines and tokens, with how to continue.
 
-A text, or a file too large for one, and a range come in; a `FilePage` goes out. A page has at
-most so many lines and so many tokens; a line that is too long is cut. The large file is
-read in pieces and no more of it than needed, so that neither its size nor the length of a
-line costs memory.
+A line that is too long is cut. A large file is read in pieces and no further than needed, so
+that neither its size nor the length of a line costs memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,8 +19,6 @@ CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePage:
-    """Some lines of a file, ready to be shown."""
-
     text: str
     lines: range
     """Which lines these are, from 1."""
@@ -31,7 +27,6 @@ class FilePage:
 def page_of_text(
     text: str, first: int, limit: int, max_tokens: int, tool_context: ToolContext
 ) -> FilePage:
-    """Show lines of a text that is in memory."""
     if not text:
         return FilePage(text="[The file is empty.]", lines=range(1, 1))
     every = text.removesuffix("\n").split("\n")
@@ -43,7 +38,9 @@ def page_of_text(
     last = first + len(kept) - 1
     remark = ""
     if last < len(every):
-        remark = f"\n[Lines {first:,} to {last:,} of {len(every):,}; go on with offset {last + 1}.]"
+        remark = (
+            f"\n[Lines {first:,} to {last:,} of {len(every):,}; continue with offset {last + 1}.]"
+        )
     return FilePage(text="\n".join(kept) + remark, lines=range(first, last + 1))
 
 
@@ -60,12 +57,13 @@ def page_of_large(
     last = first + len(kept) - 1
     remark = ""
     if has_more or len(kept) < len(chosen):
-        remark = f"\n[Lines {first:,} to {last:,}; there are more: go on with offset {last + 1}.]"
+        remark = (
+            f"\n[Lines {first:,} to {last:,}; there are more: continue with offset {last + 1}.]"
+        )
     return FilePage(text="\n".join(kept) + remark, lines=range(first, last + 1))
 
 
 def _cut(line: str, unread_bytes: int = 0) -> str:
-    """Shorten a line that is too long, and say by how much."""
     if len(line) <= LINE_CHARS and not unread_bytes:
         return line
     return f"{line[:LINE_CHARS]}… [{len(line) - LINE_CHARS + unread_bytes:,} more characters]"
@@ -89,7 +87,7 @@ def _fitting(
 
 
 def _skip_lines(file: BufferedReader, count: int) -> bool:
-    """Go past so many lines; say whether there is anything after them."""
+    """Skip so many lines; return whether anything follows."""
     while count > 0:
         piece = file.read(CHUNK_BYTES)
         if not piece:
@@ -106,7 +104,7 @@ def _skip_lines(file: BufferedReader, count: int) -> bool:
 
 
 def _take_lines(file: BufferedReader, limit: int) -> tuple[list[str], bool]:
-    """Take so many lines, of each no more than can be shown; say whether more follow."""
+    """Read so many lines, of each no more than can be shown; return whether more follow."""
     lines: list[str] = []
     while len(lines) < limit:
         line = file.readline(4 * LINE_CHARS)
@@ -119,7 +117,7 @@ def _take_lines(file: BufferedReader, limit: int) -> tuple[list[str], bool]:
 
 
 def _rest_of_line(file: BufferedReader) -> int:
-    """Go past what is left of a long line; say how many bytes that was."""
+    """Skip the rest of a long line; return how many bytes that was."""
     passed = 0
     while piece := file.readline(CHUNK_BYTES):
         passed += len(piece.rstrip(b"\r\n"))

@@ -1,8 +1,7 @@
-"""EnterPlan and ExitPlan: think first, in a file, and change things once it is approved.
+"""EnterPlan and ExitPlan: write a plan to a file, and change things once it is approved.
 
-Entering names the file in which the plan grows, one per session; leaving writes it down and
-hands it over. That nothing else is changed meanwhile, and that a person approves before the
-leaving runs, is the permissions' business. A fork cannot enter: nobody would be asked.
+Each session has one plan file. The permissions see to it that nothing else is changed meanwhile
+and that the user approves before ExitPlan runs. A fork cannot plan: it has no user to ask.
 """
 
 import re
@@ -21,19 +20,16 @@ class EnterPlanInput(Input, frozen=True, kw_only=True):
 
 
 class ExitPlanInput(Input, frozen=True, kw_only=True):
-    """What ExitPlan takes."""
-
     plan: Annotated[
         str, Meta(description="The plan, in Markdown; leave out what already is in the plan file.")
     ] = ""
 
 
 async def enter_plan(_given: EnterPlanInput, tool_context: ToolContext) -> Outcome:
-    """Begin to plan."""
     if tool_context.is_fork:
-        raise Refused("Only the main session plans: nobody could approve a plan here.")
+        raise Refused("Only the main session plans: there is no user here to approve a plan.")
     file = plan_file(tool_context)
-    tool_context.plan = PlanMode(is_on=True, file=file)
+    tool_context.set_plan(PlanMode(is_on=True, file=file))
     begun = " A plan from before is in it." if file.exists() else ""
     said = (
         f"Planning. Look around, change nothing but {file}, in which the plan grows.{begun} "
@@ -43,7 +39,6 @@ async def enter_plan(_given: EnterPlanInput, tool_context: ToolContext) -> Outco
 
 
 async def exit_plan(given: ExitPlanInput, tool_context: ToolContext) -> Outcome:
-    """Hand the plan over and go back to work."""
     if not tool_context.plan.is_on:
         raise Refused("Nothing is being planned. Begin with EnterPlan.")
     file = tool_context.plan.file or plan_file(tool_context)
@@ -52,13 +47,12 @@ async def exit_plan(given: ExitPlanInput, tool_context: ToolContext) -> Outcome:
     plan = file.read_text(encoding="utf-8") if file.exists() else ""
     if not plan.strip():
         raise Refused(f"There is no plan yet: write it to {file}, or give it here.")
-    tool_context.plan = PlanMode(is_on=False, file=file)
+    tool_context.set_plan(PlanMode(is_on=False, file=file))
     said = f"The plan is approved and lies in {file}. Carry it out.\n\n{plan}"
     return Outcome(content=said, note=f"plan approved: {file.name}")
 
 
 def plan_file(tool_context: ToolContext) -> Path:
-    """Name the session's plan file."""
     name = re.sub(r"[^\w-]+", "-", tool_context.session).strip("-") or "session"
     return tool_context.home / "plans" / f"{name}.md"
 

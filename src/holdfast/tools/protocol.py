@@ -1,9 +1,8 @@
-"""The shape of a tool: what it is called, what it takes, what it does and what comes out.
+"""The shape of a tool: its name, its input, what it does and its outcome.
 
-A tool is declared once, from the type of its input and an async function; the JSON Schema
-that a model sees and the check of what a model sends are both made from that type. Whatever
-a tool cannot do comes out as a result that says so: only cancellation passes through. Who
-may run what, in which order, and what becomes of a long result is decided elsewhere.
+A tool is declared once, from the type of its input and an async function; the JSON Schema for
+the model and the check of what the model sends are both made from that type. A failure is an
+outcome that explains itself: only cancellation passes through.
 """
 
 import os
@@ -26,7 +25,7 @@ LIMIT_CHARS = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one run of a tool came to."""
+    """The result of one run of a tool."""
 
     content: ResultContent
     """What the model reads."""
@@ -56,7 +55,6 @@ class Tool:
     run: Callable[[JsonObject, ToolContext], Awaitable[Outcome]]
 
     def definition(self) -> JsonObject:
-        """Give the tool as a request lists it."""
         return {
             "name": self.name,
             "description": self.description,
@@ -65,11 +63,11 @@ class Tool:
 
 
 class Refused(Exception):
-    """The tool will not or cannot do this; the message is what the model reads."""
+    """The tool will not or cannot do this; the message is for the model."""
 
 
 class Input(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every tool's input has in common: an input nobody knows is told, not ignored."""
+    """Base of every tool's input: an unknown field is an error, not ignored."""
 
 
 Taken = TypeVar("Taken", bound=Input)
@@ -87,7 +85,7 @@ def make_tool(
     limit_chars: int | None = LIMIT_CHARS,
     description: str = "",
 ) -> Tool:
-    """Declare a tool from its input type and what it does; its description lies in `prompts`."""
+    """Declare a tool from its input type and an async function; its description lies in `prompts`."""
 
     async def run(given: JsonObject, tool_context: ToolContext) -> Outcome:
         try:
@@ -120,7 +118,6 @@ def make_tool(
 
 
 def prompt(name: str) -> str:
-    """Read what a model is told about a tool."""
     return (
         (files("holdfast.tools") / "prompts" / f"{name.lower()}.md")
         .read_text(encoding="utf-8")
@@ -129,7 +126,7 @@ def prompt(name: str) -> str:
 
 
 def schema_of(takes: type[Struct]) -> JsonObject:
-    """Make the JSON Schema of an input type, written out without references."""
+    """Return the JSON Schema of an input type, references inlined."""
     schema = msgspec.json.schema(takes)
     parts = schema.pop("$defs", {})
     written: JsonObject = _inlined(schema, parts)
@@ -149,7 +146,7 @@ def _inlined(node: Json, parts: JsonObject) -> Json:
 
 
 def _taken(name: str, takes: type[Taken], given: JsonObject) -> Taken:
-    """Check an input; numbers and booleans written as text are taken for what they say."""
+    """Check an input; numbers and booleans written as text are accepted."""
     if not _is_sound(given):
         raise Refused(
             f"{name} was called with a zero byte or half a character, which no file holds."
@@ -161,13 +158,12 @@ def _taken(name: str, takes: type[Taken], given: JsonObject) -> Taken:
 
 
 def _reason(error: OSError) -> str:
-    """Say an operating system's error in words, with the path if it names one."""
     words = os.strerror(error.errno).lower() if error.errno else str(error)
     return f"{words}: {error.filename}" if error.filename else words
 
 
 def _is_sound(value: Json) -> bool:
-    """Say whether every text in an input can be a path, an argument or a file's content."""
+    """Return whether every text in an input can be a path, an argument or a file's content."""
     match value:
         case str():
             return "\0" not in value and _is_encodable(value)
@@ -187,7 +183,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def _sendable(outcome: Outcome) -> Outcome:
-    """Write out what no JSON can hold: file names may have bytes that are no text."""
+    """Escape what JSON cannot hold: file names may have bytes that are not text."""
     content = outcome.content
     if not isinstance(content, str) or _is_encodable(content + outcome.note):
         return outcome

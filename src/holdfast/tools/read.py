@@ -1,9 +1,7 @@
-"""Read: show lines of a text file, a picture, or a notebook.
+"""Read: show lines of a text file, an image, or a notebook.
 
-A path and a range come in; numbered lines go out, never more than a model can take at once,
-always with the word how to go on. What was shown is remembered, so that the same lines are
-not sent twice and a file that nobody read is not overwritten. Its results are never
-spilled: reading the spilled file would only be another Read.
+What was shown is remembered, so that the same lines are not sent twice and an unread file is
+not overwritten. Results are never spilled: reading the spilled file would only be another Read.
 """
 
 import asyncio
@@ -34,8 +32,6 @@ UNCHANGED = "is unchanged since you read it; these lines stand above."
 
 
 class ReadInput(Input, frozen=True, kw_only=True):
-    """What Read takes."""
-
     file_path: Annotated[str, Meta(description="The file, absolute or from the working directory.")]
     offset: Annotated[int, Meta(description="The first line to show, from 1.", ge=0)] = 1
     limit: Annotated[int, Meta(description="How many lines to show, 2000 by default.", ge=1)] = (
@@ -45,7 +41,7 @@ class ReadInput(Input, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """What a read came to: the content, and what the agent now knows."""
+    """The content of a read, and what the agent now knows."""
 
     content: ResultContent
     seen: SeenFile
@@ -53,7 +49,6 @@ class _Shown:
 
 
 async def read(given: ReadInput, tool_context: ToolContext) -> Outcome:
-    """Show lines of a file."""
     path = tool_context.resolve(given.file_path)
     known = tool_context.files.of(path)
     shown = await asyncio.to_thread(_read, path, given, known, tool_context)
@@ -64,13 +59,12 @@ async def read(given: ReadInput, tool_context: ToolContext) -> Outcome:
 def _read(
     path: Path, given: ReadInput, known: SeenFile | None, tool_context: ToolContext
 ) -> _Shown:
-    """Look at the file and decide how to show it."""
     status = _status(path, tool_context)
     first = max(1, given.offset)
     if status.st_size > HASHED_BYTES:
         return _large(path, status, first, given.limit, tool_context)
     content = path.read_bytes()
-    seen = SeenFile(path=path, stamp=stamp_of(status, content), at=tool_context.clock())
+    seen = SeenFile(path=path, stamp=stamp_of(status, content))
     if media_type_of(content):
         return _picture(path, content, seen)
     if path.suffix == ".ipynb":
@@ -80,12 +74,12 @@ def _read(
     if known and known.stamp.same_content(seen.stamp) and known.shows(page.lines):
         said = f"{given.file_path} {UNCHANGED}"
         return _Shown(content=said, seen=seen, note=f"unchanged {path.name}")
-    seen = SeenFile(path=path, stamp=seen.stamp, text=text, ranges=(page.lines,), at=seen.at)
+    seen = SeenFile(path=path, stamp=seen.stamp, ranges=(page.lines,))
     return _Shown(content=page.text, seen=seen, note=_note(path, page))
 
 
 def _status(path: Path, tool_context: ToolContext) -> os.stat_result:
-    """Look what a path is, and refuse what cannot be read."""
+    """Stat a path; refuse what cannot be read."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -153,9 +147,7 @@ def _large(
         if is_binary(file.read(8_192)):
             raise Refused(_binary(path, status.st_size))
     page = page_of_large(path, first, min(limit, MAX_LINES), MAX_TOKENS, tool_context)
-    seen = SeenFile(
-        path=path, stamp=stamp_of(status, None), ranges=(page.lines,), at=tool_context.clock()
-    )
+    seen = SeenFile(path=path, stamp=stamp_of(status, None), ranges=(page.lines,))
     return _Shown(content=page.text, seen=seen, note=_note(path, page))
 
 

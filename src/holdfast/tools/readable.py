@@ -1,8 +1,6 @@
-"""Web pages as text: what a reader sees, without the page's machinery.
+"""Web pages as text: headings, lists, links with their addresses, code, tables as rows.
 
-HTML comes in; plain text with a little structure goes out: headings, lists, links with
-their addresses, code as it stands, tables as rows. Scripts, styles and forms are left out.
-Broken HTML gives what can be read of it.
+Scripts, styles and forms are left out. Broken HTML gives what can be read of it.
 """
 
 import re
@@ -22,7 +20,6 @@ _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 
 
 def readable_text(html: str, address: str = "") -> str:
-    """Give what a reader sees of a page."""
     reader = _Reader(address)
     reader.feed(html)
     reader.close()
@@ -37,8 +34,6 @@ def _tidy(text: str, title: str) -> str:
 
 
 class _Reader(HTMLParser):
-    """Gathers text on the way through a page."""
-
     def __init__(self, address: str) -> None:
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
@@ -50,7 +45,6 @@ class _Reader(HTMLParser):
         self._links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin an element."""
         if tag in _SKIPPED:
             self._skipping.append(tag)
         elif tag == "title":
@@ -70,7 +64,6 @@ class _Reader(HTMLParser):
             self.parts.append({"br": "\n", "li": "\n- ", "tr": "\n"}.get(tag, self._break(tag)))
 
     def handle_endtag(self, tag: str) -> None:
-        """End an element."""
         if tag in _SKIPPED:
             if tag in self._skipping:
                 del self._skipping[self._skipping.index(tag) :]
@@ -85,14 +78,13 @@ class _Reader(HTMLParser):
             self.parts.append("\n\n" if tag in _HEADINGS else self._break(tag))
 
     def handle_data(self, data: str) -> None:
-        """Take text."""
         if self._in_title:
             self.title += data
         elif not self._skipping:
             self.parts.append(data if self._in_code else self._flowed(data))
 
     def _flowed(self, data: str) -> str:
-        """Write running text with single blanks, none at the beginning of a line."""
+        """Collapse whitespace, with none at the beginning of a line."""
         text = re.sub(r"\s+", " ", data)
         at_start = not self.parts or self.parts[-1].endswith(("\n", " "))
         return text.lstrip() if at_start else text

@@ -1,9 +1,7 @@
-"""What a log tells of the tools' state: files touched, skills brought in, the list of todos.
+"""The tools' state, recovered from a log: files touched, skills used, the todo list.
 
-A session that goes on in a new process, or after its history was compacted, has only its log to
-know what an unbroken one would have in memory. A history comes in, plain values go out, newest
-first; `recall` puts them into a workplace. A file counts as known only if it has provably not
-changed since: what nobody can vouch for has to be read again.
+For a session that continues in a new process or after a compaction; `recall` puts it into a
+`ToolContext`. A file counts as known only if it has provably not changed since.
 """
 
 import os
@@ -19,19 +17,18 @@ from holdfast.messages import Text, ToolUse, text_of
 from holdfast.tools.context import Todo, ToolContext
 from holdfast.tools.describe import description_of
 from holdfast.tools.files import HASHED_BYTES, MAX_FILES, SeenFile, stamp_of
-from holdfast.tools.skill import SKILL
+from holdfast.tools.skills import SKILL
 from holdfast.tools.todo import TODO_WRITE
 
 _RESTORED = re.compile(r"\[Restored file (?P<path>.+), as it is on disk now")
 
 
 def restored_head(path: Path) -> str:
-    """Write how the first line of a restored file begins, so that it is known again."""
+    """Return how the first line of a restored file begins, so that it can be recognised."""
     return f"[Restored file {path}, as it is on disk now"
 
 
 def is_restored_file(text: str) -> bool:
-    """Say whether a text is a restored file's."""
     return _RESTORED.match(text) is not None
 
 
@@ -51,7 +48,7 @@ class Touched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedSkill:
-    """A skill that was brought in, with the text it had."""
+    """A skill that was used, with the text it had."""
 
     name: str
     text: str
@@ -59,7 +56,7 @@ class UsedSkill:
 
 
 def touched_files(history: Sequence[AnyEntry]) -> list[Touched]:
-    """List the files that tools read or wrote without an error, the newest first, each once."""
+    """Return the files that tools read or wrote without an error, the newest first, each once."""
     found: dict[str, Touched] = {}
     for use, ran in _calls(history):
         described = description_of(use.name)
@@ -85,7 +82,7 @@ def _whole(value: object) -> int:
 
 
 def used_skills(history: Sequence[AnyEntry]) -> list[UsedSkill]:
-    """List the skills that were brought in, the newest first, each once."""
+    """Return the skills that were used, the newest first, each once."""
     found: dict[str, UsedSkill] = {}
     for use, ran in _calls(history):
         name = use.input.get("skill")
@@ -97,7 +94,7 @@ def used_skills(history: Sequence[AnyEntry]) -> list[UsedSkill]:
 
 
 def last_todos(history: Sequence[AnyEntry]) -> tuple[Todo, ...]:
-    """Give the list of todos as it was last written; nothing if it cannot be read."""
+    """Return the todo list as last written; empty if it cannot be read."""
     written = [use.input for use, _ in _calls(history) if use.name == TODO_WRITE.name]
     try:
         return msgspec.convert(written[-1].get("todos", ()), tuple[Todo, ...]) if written else ()
@@ -106,12 +103,12 @@ def last_todos(history: Sequence[AnyEntry]) -> tuple[Todo, ...]:
 
 
 def recall(tool_context: ToolContext, history: Sequence[AnyEntry], boundary: int = 0) -> None:
-    """Put into a new workplace what an unbroken session would know.
+    """Put into a new context what an unbroken session would know.
 
-    `boundary` is the last compaction in force: what was read before it is no longer before the
-    model, but for what was restored after it.
+    `boundary` is the last compaction in force: what was read before it is no longer in the
+    model's view, except what was restored after it.
     """
-    tool_context.todos = last_todos(history)
+    tool_context.set_todos(last_todos(history))
     since = [touched for touched in touched_files(history) if touched.n > boundary]
     known = {touched.path for touched in since}
     restored = (each for each in _restored(history, boundary) if each.path not in known)
@@ -122,7 +119,7 @@ def recall(tool_context: ToolContext, history: Sequence[AnyEntry], boundary: int
 
 
 def last_boundary(history: Sequence[AnyEntry], dead: frozenset[int]) -> int:
-    """Find the last compaction in force, by its number; zero if there is none."""
+    """Return the number of the last compaction in force, or 0."""
     found = (entry.n for entry in reversed(history) if isinstance(entry, Compacted))
     return next((n for n in found if n not in dead), 0)
 
@@ -136,9 +133,7 @@ def _restored(history: Sequence[AnyEntry], boundary: int) -> Iterator[Touched]:
 
 
 def _unchanged(path: Path, at: float) -> SeenFile | None:
-    """Take a file as seen if nothing happened to it since; the time of its last change of any
-    sort cannot be set by hand.
-    """
+    """Take a file as seen if its ctime, which cannot be set by hand, says it has not changed."""
     try:
         status = path.stat()
         if max(status.st_mtime, status.st_ctime) > at or not path.is_file():
@@ -146,11 +141,11 @@ def _unchanged(path: Path, at: float) -> SeenFile | None:
         content = path.read_bytes() if status.st_size <= HASHED_BYTES else None
     except OSError:
         return None
-    return SeenFile(path=Path(os.path.realpath(path)), stamp=stamp_of(status, content), at=at)
+    return SeenFile(path=Path(os.path.realpath(path)), stamp=stamp_of(status, content))
 
 
 def _calls(history: Sequence[AnyEntry]) -> Iterator[tuple[ToolUse, Ran]]:
-    """Yield every call that came to a result without an error, in order of the results."""
+    """Yield every call that had a result without an error, in order of the results."""
     uses: dict[str, ToolUse] = {}
     for entry in history:
         if isinstance(entry, Replied):

@@ -1,9 +1,8 @@
-"""A stand-in for ripgrep: the same few things, in the same output, where it is missing.
+"""A stand-in for ripgrep where it is missing: the same few features, the same output.
 
-Run as a process of its own, because a pattern can keep Python busy for hours and only a
-process can be stopped. A `Query` comes in as JSON; what ripgrep would print goes out, a
-path, a zero byte, a line number and `:` or `-` before each line. Imports nothing but the
-standard library and two neighbours, so that it starts quickly.
+It runs as a process of its own, because a pattern can keep Python busy for hours and only a
+process can be stopped. It imports only the standard library and two neighbours, to start
+quickly.
 """
 
 import json
@@ -17,15 +16,13 @@ from holdfast.tools.ignore import walk
 from holdfast.tools.source import NotText, decode
 
 SEARCHED_BYTES = 64 << 20
-"""Larger files are data, not text to search; ripgrep is told the same."""
+"""Larger files are data, not text to search; ripgrep gets the same limit."""
 
 Write = Callable[[bytes], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What to look for, and where."""
-
     path: str
     """A directory, or one file."""
     pattern: str = ""
@@ -40,25 +37,22 @@ class Query:
 
     @property
     def is_file(self) -> bool:
-        """Whether one file is searched, which counts whatever `.gitignore` says."""
+        """Whether one file is searched, whatever `.gitignore` says."""
         return not Path(self.path).is_dir()
 
     @property
     def directory(self) -> Path:
-        """Where the names in the answer count from."""
         return Path(self.path).parent if self.is_file else Path(self.path)
 
     def file(self, name: str) -> Path:
-        """Give the file of a name in the answer."""
         return self.directory / name
 
     def to_json(self) -> str:
-        """Write the query for the process that answers it."""
         return json.dumps(asdict(self))
 
 
 def main(arguments: list[str], write: Write) -> int:
-    """Answer one query; exit as ripgrep does: 0 found, 1 nothing, 2 not understood."""
+    """Answer one query; exit as ripgrep does: 0 found, 1 nothing, 2 invalid pattern."""
     query = Query(**json.loads(arguments[0]))
     try:
         wanted = re.compile(query.wanted, re.DOTALL)
@@ -75,7 +69,7 @@ def main(arguments: list[str], write: Write) -> int:
 
 
 def compile_pattern(query: Query) -> re.Pattern[str]:
-    """Compile a pattern, taking the few things that ripgrep writes otherwise."""
+    """Compile a pattern, translating the few things that ripgrep writes differently."""
     pattern = query.pattern
     for theirs, ours in ((r"\<", r"\b(?=\w)"), (r"\>", r"\b(?<=\w)"), (r"\z", r"\Z")):
         pattern = re.sub(rf"(?<!\\)((?:\\\\)*){re.escape(theirs)}", _with(ours), pattern)
@@ -97,7 +91,7 @@ def _paths(query: Query) -> Iterator[str]:
 def _answer(
     query: Query, pattern: re.Pattern[str] | None, path: str, is_later: bool, write: Write
 ) -> bool:
-    """Print what one file has to say; say whether it had anything."""
+    """Print the matches of one file; return whether there were any."""
     name = path.encode("utf-8", "surrogateescape")
     if pattern is None:
         write(name + b"\0")
@@ -128,7 +122,7 @@ def _text(file: Path) -> str:
 def matched_lines(
     text: str, lines: list[str], pattern: re.Pattern[str], query: Query
 ) -> dict[int, None]:
-    """List the lines, from 1, in which the pattern is found, in order."""
+    """Return the lines, from 1, in which the pattern is found, in order."""
     if query.is_multiline:
         return _spanned_lines(text, pattern, query.only_names)
     if _is_local(pattern.pattern) and not pattern.search(text):
@@ -143,7 +137,7 @@ def matched_lines(
 
 
 def _is_local(pattern: str) -> bool:
-    """Say whether a match within a line is surely also a match within the whole text."""
+    """Return whether a match within a line is surely also a match within the whole text."""
     return not re.search(r"\(\?|\\[ABZ]", pattern)
 
 

@@ -1,14 +1,12 @@
-"""Searching files: ripgrep where it is installed, our stand-in where it is not.
+"""Searches files with ripgrep, or with `scan` where it is not installed.
 
-A `Query` comes in; names, or lines with their numbers, go out one by one. Both programs
-print the same, both are processes that end with the search, with its time, or when nobody
-wants more of it. What is binary and which paths are wanted is decided here, for both alike;
-how the result looks is left to the tools.
+Both print the same, and both are processes that end with the search, with its time, or when
+the caller stops reading. Which files are binary and which paths are wanted is decided here,
+for both alike.
 """
 
 import asyncio
 import contextlib
-import os
 import re
 import shutil
 import signal
@@ -18,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.tools.context import ToolContext
+from holdfast.tools.process import signal_group
 from holdfast.tools.protocol import Refused
 from holdfast.tools.scan import SEARCHED_BYTES, Query
 from holdfast.tools.source import SNIFFED_BYTES, is_binary
@@ -42,7 +41,7 @@ sys.exit(scan.main(sys.argv[2:], sys.stdout.buffer.write))
 
 @dataclass(frozen=True, slots=True)
 class MatchedLine:
-    """One line of a file that matched, or that stands beside one that did."""
+    """One line of a file that matched, or that is context of one."""
 
     path: str
     number: int
@@ -60,7 +59,7 @@ class _NotUnderstood(Exception):
 
 
 async def find_names(query: Query, tool_context: ToolContext) -> list[str]:
-    """List the files that count, or those that hold the pattern, in no particular order."""
+    """Return the files, or those that contain the pattern, in no particular order."""
     names: list[str] = []
     async with asyncio.timeout(SEARCH_SECONDS):
         async with contextlib.aclosing(_records(query, b"\0", tool_context)) as records:
@@ -72,7 +71,7 @@ async def find_names(query: Query, tool_context: ToolContext) -> list[str]:
 async def find_lines(
     query: Query, tool_context: ToolContext
 ) -> AsyncGenerator[MatchedLine | Gap, None]:
-    """Give matching lines and those around them, file by file in the order of names."""
+    """Yield matching lines and those around them, file by file in the order of names."""
     path, is_wanted, has_gap, has_any = "", False, False, False
     async with contextlib.aclosing(_records(query, b"\n", tool_context)) as records:
         async for record in records:
@@ -101,7 +100,7 @@ def _line(path: str, rest: bytes) -> MatchedLine | None:
 
 
 def _decoded(line: bytes) -> str:
-    """Read a line as the file it is from is read; one that was cut may end within a character."""
+    """Decode a line as its file would be; one that was cut may end within a character."""
     line = line.removesuffix(b"\r")
     try:
         return line.decode("utf-8")
@@ -148,7 +147,7 @@ async def _records(
 
 
 def _ripgrep(program: str, query: Query) -> list[str]:
-    """Write a query as arguments of ripgrep that make it do what the stand-in does."""
+    """Write a query as arguments that make ripgrep do what the stand-in does."""
     arguments = [program, "--no-config", "--no-messages", "--color=never", "--hidden", "--null"]
     arguments += ["--no-ignore-dot", "--no-ignore-global", "--no-require-git", "--glob=!.git"]
     arguments += [f"--glob=!{name}" for name in (".bzr", ".hg", ".jj", ".sl", ".svn")]
@@ -168,7 +167,7 @@ def _ripgrep(program: str, query: Query) -> list[str]:
 async def _run(
     arguments: list[str], query: Query, end: bytes, tool_context: ToolContext
 ) -> AsyncGenerator[bytes, None]:
-    """Run a search and give what it prints, piece by piece; it ends with the caller's interest."""
+    """Run a search and yield what it prints; closing the generator ends the process."""
     process = await asyncio.create_subprocess_exec(
         *arguments,
         cwd=query.directory,
@@ -187,14 +186,13 @@ async def _run(
             raise _NotUnderstood(complaint.splitlines()[-1])
     finally:
         if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            signal_group(process.pid, signal.SIGKILL)
         tool_context.shells.release(process.pid)
         await process.communicate()  # what is still in the pipes, so that they close
 
 
 async def _split(stream: asyncio.StreamReader, end: bytes) -> AsyncGenerator[bytes, None]:
-    """Cut a stream at a byte; what is too long for a record is skipped, not kept."""
+    """Split a stream at a byte; the rest of an overlong record is skipped, not kept."""
     rest, is_over = b"", False
     while piece := await stream.read(CHUNK_BYTES):
         *whole, last = (rest + piece).split(end)

@@ -1,10 +1,9 @@
 """Commands as processes: started in a group of their own, watched, and ended for good.
 
-A command line comes in; a `RunningCommand` goes out, whose output is captured as it comes and
-whose whole process group ends when it ends, is stopped, or its task is cancelled: asked
-first, then killed. Nobody can type into it: its input is empty and it has no terminal. A
-process that starts a session of its own (a daemon) leaves the group and is left alone.
-What a command means and what is said about it is left to `bash`.
+The output of a `RunningCommand` is captured as it comes, and its whole process group ends when
+it ends, is stopped, or its task is cancelled: asked first, then killed. Its input is empty and
+it has no terminal. A process that starts a session of its own (a daemon) leaves the group and
+is left alone.
 """
 
 import asyncio
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.tools.capture import LIMITS, Capture, CaptureLimits
+from holdfast.tools.process import group_members, signal_group
 
 GRACE_SECONDS = 2.0
 """Between asking a group to end and killing it: servers close their files in less."""
@@ -50,8 +50,6 @@ UNATTENDED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Everything a command needs to start."""
-
     arguments: tuple[str, ...]
     directory: Path
     variables: Mapping[str, str]
@@ -69,7 +67,6 @@ class RunningCommand:
     def __init__(self, launch: Launch, process: asyncio.subprocess.Process, pipe: int) -> None:
         self.launch = launch
         self.capture = Capture(launch.output, limits=launch.limits, is_filed=launch.is_filed)
-        self.started = time.monotonic()
         self.is_flood = False
         self.left_over = 0
         """Processes that were still running when the command itself had ended."""
@@ -82,7 +79,6 @@ class RunningCommand:
 
     @property
     def group(self) -> int:
-        """The id of its process group."""
         return self._process.pid
 
     @property
@@ -91,7 +87,7 @@ class RunningCommand:
         return self._process.returncode
 
     async def wait(self, timeout_seconds: float | None) -> bool:
-        """Wait for the command itself to end; say whether it did."""
+        """Wait for the command itself to end; return whether it did."""
         try:
             await asyncio.wait_for(self._process.wait(), timeout_seconds)
         except TimeoutError:
@@ -99,20 +95,20 @@ class RunningCommand:
         return True
 
     async def finish(self) -> None:
-        """Take the last output and end what the command left running."""
+        """Read the last output and end what the command left running."""
         await self._gone(LINGER_SECONDS)
         self.left_over = len(group_members(self.group))
         await self.stop()
 
     async def stop(self) -> None:
-        """End the whole group, asking first; leaves nothing, whatever interrupts it."""
+        """End the whole group, asking first; nothing is left, even if this is cancelled."""
         try:
             try:
                 if group_members(self.group):
-                    _signal(self.group, signal.SIGTERM)
+                    signal_group(self.group, signal.SIGTERM)
                     await self._gone(GRACE_SECONDS)
             finally:
-                # Reached by cancellation, too: the group dies now, whoever is in a hurry.
+                # Reached by cancellation, too: then the group dies at once.
                 if group_members(self.group):
                     self.kill()
             with contextlib.suppress(TimeoutError):
@@ -121,11 +117,9 @@ class RunningCommand:
             self.close()
 
     def kill(self) -> None:
-        """End the whole group at once, without waiting for it."""
-        _signal(self.group, signal.SIGKILL)
+        signal_group(self.group, signal.SIGKILL)
 
     def close(self) -> None:
-        """Stop listening."""
         if not self._closed.is_set():
             self._loop.remove_reader(self._pipe)
             os.close(self._pipe)
@@ -142,10 +136,10 @@ class RunningCommand:
     async def _gone(self, patience_seconds: float) -> None:
         deadline = time.monotonic() + patience_seconds
         while group_members(self.group) and time.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(POLL_SECONDS)  # a group's end is announced to nobody
+            await asyncio.sleep(POLL_SECONDS)  # nothing announces a group's end
 
     def _read(self) -> None:
-        """Take one piece of output; one at a time, so that a flood leaves others their turn."""
+        """Read one piece of output at a time, so that a flood leaves others their turn."""
         try:
             data = os.read(self._pipe, CHUNK_BYTES)
         except BlockingIOError:
@@ -162,7 +156,6 @@ class RunningCommand:
 
 
 async def start(launch: Launch) -> RunningCommand:
-    """Start a command in a group of its own, with nothing to read from."""
     ours, theirs = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
@@ -183,38 +176,8 @@ async def start(launch: Launch) -> RunningCommand:
 
 
 def shell_arguments(command: str, landing: Path | None) -> tuple[str, ...]:
-    """Make the arguments that run a command line; where it ends up goes to the landing file."""
+    """Return the arguments that run a command line; its last directory goes to the landing file."""
     shell = shutil.which("bash") or "/bin/sh"
     leave = shlex.quote(f"pwd -P > {shlex.quote(str(landing))}")
     trap = f"trap {leave} EXIT; " if landing else ""
     return (shell, "-c", f'{trap}eval "$1"', shell, command)
-
-
-def group_members(group: int) -> tuple[int, ...]:
-    """List the processes of a group that really run; the dead that nobody buried do not count."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return ()
-    except PermissionError:
-        pass
-    try:
-        numbers = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    except FileNotFoundError:
-        return (group,)  # no /proc: the group is all we know
-    return tuple(int(number) for number in numbers if _is_member(number, group))
-
-
-def _is_member(number: str, group: int) -> bool:
-    try:
-        fields = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    # The name in parentheses may hold anything; state, parent and group follow it.
-    state, _parent, its_group = fields.rpartition(")")[2].split()[:3]
-    return int(its_group) == group and state not in "ZX"
-
-
-def _signal(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)

@@ -1,15 +1,78 @@
-"""The commands of one session: those that are waited for and those in the background.
+"""The commands of one session, in the foreground and in the background.
 
-Every command of a session is started and ended here, so that closing the session, or its
-death, ends them all. A background command has a short id and an output file; what was
-already given of its output is remembered.
+Every command is started and ended here, so that closing the session ends them all. Should this
+process die without closing, a small watcher process, which reads the live process groups from a
+pipe only we hold open, kills them. A background command has a short id and an output file.
 """
 
 import asyncio
+import contextlib
+import os
+import subprocess
+import weakref
 from dataclasses import dataclass, field
 
-from holdfast.tools.lifeline import Lifeline
 from holdfast.tools.shell import Launch, RunningCommand, start
+
+_SCRIPT = """
+live=' '
+while read -r sign group; do
+  case $sign in
+    +) live="$live$group " ;;
+    -) live="${live%% $group *} ${live#* $group }" ;;
+  esac
+done
+for group in $live; do kill -s KILL -- "-$group" 2>/dev/null; done
+"""
+
+
+class Lifeline:
+    def __init__(self) -> None:
+        self._pipe = -1
+        self._held: set[int] = set()
+        self._let_go: weakref.finalize[[int, subprocess.Popen[bytes]], Lifeline] | None = None
+
+    def hold(self, group: int) -> None:
+        if self._let_go is None:
+            self._start()
+        self._held.add(group)
+        self._tell(f"+ {group}\n")
+
+    def release(self, group: int) -> None:
+        if group in self._held:
+            self._held.discard(group)
+            self._tell(f"- {group}\n")
+
+    def close(self) -> None:
+        """End the watcher; it kills what is still on its list."""
+        if self._let_go is not None:
+            self._let_go()
+            self._let_go = None
+            self._held.clear()
+
+    def _start(self) -> None:
+        theirs, self._pipe = os.pipe()
+        # Its own session, so that a signal to our group does not take it along.
+        watcher = subprocess.Popen(
+            ("/bin/sh", "-c", _SCRIPT),
+            stdin=theirs,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        # A session that is never closed leaves no watcher behind either.
+        self._let_go = weakref.finalize(self, _let_go, self._pipe, watcher)
+
+    def _tell(self, line: str) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._pipe, line.encode())
+
+
+def _let_go(pipe: int, watcher: "subprocess.Popen[bytes]") -> None:
+    os.close(pipe)
+    watcher.wait()
+
 
 GIVEN_BYTES = 1 << 20
 """The most that one look at a background command brings; older output stays in its file."""
@@ -17,8 +80,6 @@ GIVEN_BYTES = 1 << 20
 
 @dataclass(slots=True, kw_only=True)
 class BackgroundCommand:
-    """A command that runs while the agent goes on."""
-
     id: str
     command: str
     running: RunningCommand
@@ -28,7 +89,7 @@ class BackgroundCommand:
     is_stopped: bool = False
 
     def news(self) -> str:
-        """Give the output that came since the last look."""
+        """Return the output since the last look."""
         capture = self.running.capture
         capture.flush()
         with capture.file.open("rb") as file:
@@ -41,7 +102,6 @@ class BackgroundCommand:
         return skipped + new[-GIVEN_BYTES:].decode("utf-8", "replace")
 
     def has_news(self) -> bool:
-        """Say whether output came since the last look."""
         capture = self.running.capture
         capture.flush()
         return capture.file.stat().st_size > self.given_bytes
@@ -49,44 +109,39 @@ class BackgroundCommand:
 
 @dataclass(slots=True)
 class Shells:
-    """The commands of one session."""
-
     background: dict[str, BackgroundCommand] = field(default_factory=dict)
     _lifeline: Lifeline = field(default_factory=Lifeline)
     _foreground: set[RunningCommand] = field(default_factory=set)
     _count: int = 0
 
     async def start(self, launch: Launch) -> RunningCommand:
-        """Start a command that this session answers for."""
         running = await start(launch)
         self.hold(running.group)
         self._foreground.add(running)
         return running
 
     def hold(self, group: int) -> None:
-        """Answer for a process group: should we die, it dies."""
+        """Kill this process group should we die."""
         self._lifeline.hold(group)
 
     def release(self, group: int) -> None:
-        """No longer answer for a process group: it has ended."""
         self._lifeline.release(group)
 
     async def finish(self, running: RunningCommand) -> None:
-        """End whatever a command has left and forget it."""
+        """End what a command has left running, and forget it."""
         try:
             await running.finish()
         finally:
             self._release(running)
 
     async def stop(self, running: RunningCommand) -> None:
-        """End a command and its whole group."""
         try:
             await running.stop()
         finally:
             self._release(running)
 
     def send_back(self, running: RunningCommand, command: str) -> BackgroundCommand:
-        """Let a command go on in the background, under a name."""
+        """Continue a command in the background, under an id."""
         self._count += 1
         id = f"shell-{self._count}"
         ending = asyncio.create_task(self._see_off(running), name=id)
@@ -95,8 +150,12 @@ class Shells:
         )
         return self.background[id]
 
+    async def kill(self, shell: BackgroundCommand) -> None:
+        shell.is_stopped = True
+        await self.stop(shell.running)
+        await shell.ending
+
     async def stop_all(self) -> None:
-        """End every command, and let the watcher go."""
         await asyncio.gather(*(self.stop(running) for running in tuple(self._foreground)))
         await asyncio.gather(*(shell.ending for shell in self.background.values()))
         self._lifeline.close()

@@ -1,18 +1,22 @@
-"""Skills on disk: directories with a `SKILL.md` that tells how something is done.
+"""Skill: bring in how something is done, from directories with a `SKILL.md`.
 
-Directories come in; the skills in them go out, each with its name and description from the
-front matter, a project's before a user's of the same name. `listing` writes what a model is
-told of them within a budget: every name, and of the descriptions as much as fits.
+A project's skills win over a user's of the same name. `listing` describes them to the model
+within a budget: every name, and of the descriptions as much as fits.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from holdfast.tools import front_matter
+from holdfast.tools.context import ToolContext
+from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 DESCRIPTION_CHARS = 1_536
-"""Of one skill; who needs more says it in the body."""
+"""Of one skill; more belongs in the body."""
 LISTING_CHARS = 8_000
 """For all descriptions together: about one hundredth of a 200K window."""
 SHORTEST_CHARS = 40
@@ -23,8 +27,6 @@ BODY_BYTES = 256 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """How something is done."""
-
     name: str
     description: str
     body: str
@@ -32,7 +34,7 @@ class Skill:
 
 
 def find_skills(places: Iterable[Path]) -> tuple[Skill, ...]:
-    """Gather the skills in some directories, the first of a name winning, sorted by name."""
+    """Return the skills in some directories, sorted; of one name the first wins."""
     found: dict[str, Skill] = {}
     for place in places:
         for file in sorted(place.glob("*/SKILL.md")):
@@ -43,7 +45,7 @@ def find_skills(places: Iterable[Path]) -> tuple[Skill, ...]:
 
 
 def _load(file: Path) -> Skill | None:
-    """Read one skill; what is unreadable or far too large is none."""
+    """Read one skill; None if it is unreadable or far too large."""
     try:
         if file.stat().st_size > BODY_BYTES:
             return None
@@ -65,7 +67,7 @@ def _first_words(body: str) -> str:
 
 
 def listing(skills: Iterable[Skill], budget_chars: int = LISTING_CHARS) -> str:
-    """Write the skills a model may use, one line each, within a budget."""
+    """List the skills a model may use, one line each, within a budget."""
     skills = tuple(skills)
     if not skills:
         return ""
@@ -75,7 +77,7 @@ def listing(skills: Iterable[Skill], budget_chars: int = LISTING_CHARS) -> str:
 
 
 def _share(skills: tuple[Skill, ...], budget_chars: int, room: int) -> int:
-    """Find the length at which descriptions are cut so that all fit; short ones leave room."""
+    """Return the length at which descriptions are cut so that all fit; short ones leave room."""
     lengths = sorted(min(len(skill.description), DESCRIPTION_CHARS) for skill in skills)
     left = budget_chars - sum(len(skill.name) + 4 for skill in skills)
     for index, length in enumerate(lengths):
@@ -91,3 +93,32 @@ def _line(skill: Skill, longest: int) -> str:
     if len(description) > longest:
         description = f"{description[: longest - 1]}…" if longest else ""
     return f"- {skill.name}: {description}" if description else f"- {skill.name}"
+
+
+class SkillInput(Input, frozen=True, kw_only=True):
+    skill: Annotated[str, Meta(description="The name, as listed.")]
+    args: Annotated[str, Meta(description="What to apply it to, if it takes something.")] = ""
+
+
+def skills_at(tool_context: ToolContext) -> tuple[Skill, ...]:
+    return find_skills((tool_context.root / ".holdfast" / "skills", tool_context.home / "skills"))
+
+
+async def use_skill(given: SkillInput, tool_context: ToolContext) -> Outcome:
+    skills = {skill.name: skill for skill in skills_at(tool_context)}
+    skill = skills.get(given.skill.removeprefix("/"))
+    if skill is None:
+        known = ", ".join(skills) or "none"
+        raise Refused(f"No skill is called {given.skill!r}; there are: {known}.")
+    body = skill.body
+    if "$ARGUMENTS" in body:
+        body = body.replace("$ARGUMENTS", given.args)
+    elif given.args:
+        body = f"{body}\n\nApply it to: {given.args}"
+    return Outcome(
+        content=f"Skill {skill.name}; its files lie in {skill.directory}.\n\n{body}",
+        note=f"skill {skill.name}",
+    )
+
+
+SKILL: Tool = make_tool("Skill", SkillInput, use_skill, kind="other", is_read_only=True)

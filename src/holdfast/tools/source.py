@@ -1,9 +1,8 @@
-"""A text file taken apart into what a model sees and what it must not be able to lose.
+"""A text file: what a model sees of it, and what an edit must not lose.
 
-Bytes come in; text with `\n` line ends goes out, with the encoding, the byte order mark and
-the line ends remembered. Changes are made to the bytes' own text at mapped places, so what
-was not touched comes back byte for byte, mixed line ends and all. What is no text is told
-apart here; what to do about it is left to the tools.
+The model sees plain newlines; encoding, byte order mark and line ends are remembered. Changes
+are made to the stored text at mapped places, so what was not touched comes back byte for byte,
+mixed line ends and all.
 """
 
 import codecs
@@ -32,8 +31,6 @@ class NotEncodable(Exception):
 
 @dataclass(frozen=True)
 class SourceText:
-    """A text file's content."""
-
     raw: str
     """As stored: line ends untouched, mark removed."""
     encoding: str = "utf-8"
@@ -41,22 +38,20 @@ class SourceText:
 
     @cached_property
     def text(self) -> str:
-        """What a model sees: every line ends in a plain newline."""
+        """The text as a model sees it: every line ends in a plain newline."""
         return self.raw.replace("\r\n", "\n")
 
     @cached_property
     def line_end(self) -> str:
-        """How most lines end."""
         windows = self.raw.count("\r\n")
         return "\r\n" if windows * 2 > self.raw.count("\n") else "\n"
 
     @property
     def ends_with_newline(self) -> bool:
-        """Whether the last line is finished."""
         return self.raw.endswith("\n")
 
     def replaced(self, spans: list[tuple[int, int]], new: str) -> "SourceText":
-        """Put new text in place of spans of `text`, and touch nothing else."""
+        """Replace spans of `text`, and change nothing else."""
         stored = self._as_stored(new)
         parts: list[str] = []
         end = 0
@@ -66,13 +61,12 @@ class SourceText:
         return SourceText("".join((*parts, self.raw[end:])), self.encoding, self.mark)
 
     def rewritten(self, text: str) -> "SourceText":
-        """Put a whole new text in, with this file's line ends and final newline."""
+        """Replace the whole text, keeping this file's line ends and final newline."""
         if self.ends_with_newline and text and not text.endswith("\n"):
             text += "\n"
         return SourceText(self._as_stored(text), self.encoding, self.mark)
 
     def to_bytes(self) -> bytes:
-        """Give the bytes to store."""
         try:
             return self.mark + self.raw.encode(self.encoding)
         except UnicodeEncodeError as error:
@@ -81,7 +75,6 @@ class SourceText:
 
     @cached_property
     def _returns(self) -> list[int]:
-        """Where in `text` a carriage return was left out, in ascending order."""
         found = re.finditer("\r\n", self.raw)
         return [match.start() - index for index, match in enumerate(found)]
 
@@ -96,7 +89,7 @@ class SourceText:
 
 
 def decode(content: bytes) -> SourceText:
-    """Read a file's bytes as text, or say that they are none."""
+    """Decode a file's bytes; raises `NotText`."""
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             try:
@@ -113,7 +106,6 @@ def decode(content: bytes) -> SourceText:
 
 
 def is_binary(content: bytes) -> bool:
-    """Say whether the beginning of a file looks like no text."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return False
     return b"\0" in content[:SNIFFED_BYTES]

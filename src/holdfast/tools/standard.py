@@ -1,17 +1,14 @@
-"""The tools an agent has unless told otherwise, sorted by name as a request lists them."""
+"""The tools an agent has by default, sorted by name as a request lists them."""
 
-from holdfast.tools.background import BASH_OUTPUT, KILL_SHELL
-from holdfast.tools.bash import BASH
-from holdfast.tools.edit import EDIT
-from holdfast.tools.glob import GLOB
-from holdfast.tools.grep import GREP
+from holdfast.tools.bash import BASH, BASH_OUTPUT, KILL_SHELL
+from holdfast.tools.edit import EDIT, WRITE
+from holdfast.tools.grep import GLOB, GREP
 from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN
 from holdfast.tools.protocol import Tool
 from holdfast.tools.read import READ
-from holdfast.tools.skill import SKILL
+from holdfast.tools.skills import SKILL
 from holdfast.tools.todo import TODO_WRITE
 from holdfast.tools.web import WEB_FETCH
-from holdfast.tools.write import WRITE
 
 STANDARD: tuple[Tool, ...] = (
     BASH,
@@ -31,5 +28,4 @@ STANDARD: tuple[Tool, ...] = (
 
 
 def tool_named(name: str, tools: tuple[Tool, ...] = STANDARD) -> Tool | None:
-    """Find a tool by its name."""
     return next((tool for tool in tools if tool.name == name), None)

@@ -1,7 +1,4 @@
-"""TodoWrite: the list of what is to be done, written whole each time.
-
-At most one thing is in progress, so that everybody can see what the agent is at.
-"""
+"""TodoWrite: the todo list, written whole each time, with at most one item in progress."""
 
 from collections import Counter
 from typing import Annotated
@@ -13,13 +10,10 @@ from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 
 class TodoWriteInput(Input, frozen=True, kw_only=True):
-    """What TodoWrite takes."""
-
     todos: Annotated[tuple[Todo, ...], Meta(description="The whole list, in order.")]
 
 
 async def todo_write(given: TodoWriteInput, tool_context: ToolContext) -> Outcome:
-    """Replace the list."""
     counts = Counter(todo.status for todo in given.todos)
     if counts["in_progress"] > 1:
         raise Refused(
@@ -28,7 +22,7 @@ async def todo_write(given: TodoWriteInput, tool_context: ToolContext) -> Outcom
         )
     if any(not todo.content.strip() for todo in given.todos):
         raise Refused("A todo says nothing. The list was not changed.")
-    tool_context.todos = given.todos
+    tool_context.set_todos(given.todos)
     said = (
         f"{counts['completed']} done, {counts['in_progress']} in progress, "
         f"{counts['pending']} to do"

@@ -1,20 +1,119 @@
 """WebFetch: read a page from the web as text.
 
-An address comes in; what a reader sees of the page goes out. A redirect within the same
-host is followed; one to another host is told, so that whoever decides about hosts can
-decide about that one. What comes back is somebody else's text, and is marked as such.
+A redirect within the same host is followed; one to another host is reported, so that the
+permissions decide about that host. The text of a page is marked as someone else's.
 """
 
+import asyncio
+import importlib.util
 import re
-from typing import Annotated
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import IO, Annotated
 from urllib.parse import urljoin, urlsplit
 
 from msgspec import Meta
 
 from holdfast.tools.context import ToolContext
-from holdfast.tools.fetch import FETCH_BYTES, Fetched, NotFetched, fetch
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.readable import readable_text
+
+FETCH_SECONDS = 30.0
+"""For the whole exchange; a page that takes longer will not come."""
+FETCH_BYTES = 10 << 20
+"""More than any page of text; the rest is not loaded."""
+
+_HEADERS = {
+    "Accept": "text/html,text/markdown,text/plain,application/json;q=0.9,*/*;q=0.5",
+    "User-Agent": "holdfast",
+}
+
+
+class NotFetched(Exception):
+    """No answer: the name, the connection, the encryption or the time failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    status: int
+    media_type: str
+    """As the server said it, with its parameters."""
+    body: bytes
+    is_cut: bool
+    location: str
+    """Where the server sends us instead, or nothing."""
+
+
+async def fetch(address: str, *, limit_bytes: int = FETCH_BYTES) -> Fetched:
+    has_library = importlib.util.find_spec("httpx2") is not None
+    try:
+        async with asyncio.timeout(FETCH_SECONDS):
+            if has_library:
+                return await _with_library(address, limit_bytes)
+            return await asyncio.to_thread(fetch_plainly, address, limit_bytes)
+    except TimeoutError:
+        raise NotFetched(f"no answer in {FETCH_SECONDS:g} s") from None
+
+
+async def _with_library(address: str, limit_bytes: int) -> Fetched:
+    import httpx2
+
+    try:
+        async with (
+            httpx2.AsyncClient(follow_redirects=False, timeout=FETCH_SECONDS) as client,
+            client.stream("GET", address, headers=_HEADERS) as answer,
+        ):
+            body = bytearray()
+            async for piece in answer.aiter_bytes():
+                body += piece
+                if len(body) > limit_bytes:
+                    break
+            return Fetched(
+                status=answer.status_code,
+                media_type=answer.headers.get("content-type", ""),
+                body=bytes(body[:limit_bytes]),
+                is_cut=len(body) > limit_bytes,
+                location=answer.headers.get("location", "") if answer.is_redirect else "",
+            )
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise NotFetched(str(error) or type(error).__name__) from None
+
+
+class _Unfollowed(urllib.request.HTTPRedirectHandler):
+    """Leaves redirects to the caller."""
+
+    def redirect_request(
+        self, req: object, fp: object, code: int, msg: str, headers: object, newurl: str
+    ) -> None:
+        """Follow none."""
+
+
+def fetch_plainly(address: str, limit_bytes: int = FETCH_BYTES) -> Fetched:
+    request = urllib.request.Request(address, headers=_HEADERS)
+    opener = urllib.request.build_opener(_Unfollowed)
+    try:
+        with opener.open(request, timeout=FETCH_SECONDS) as answer:
+            return _taken(answer.status, answer.headers, answer, limit_bytes)
+    except urllib.error.HTTPError as answer:
+        with answer:
+            return _taken(answer.code, answer.headers, answer, limit_bytes)
+    except (OSError, HTTPException, ValueError) as error:
+        raise NotFetched(str(getattr(error, "reason", error))) from None
+
+
+def _taken(status: int, headers: object, body: IO[bytes], limit_bytes: int) -> Fetched:
+    content = body.read(limit_bytes + 1)
+    get = headers.get  # type: ignore[attr-defined]
+    return Fetched(
+        status=status,
+        media_type=get("content-type", ""),
+        body=content[:limit_bytes],
+        is_cut=len(content) > limit_bytes,
+        location=get("location", "") if 300 <= status < 400 else "",
+    )
+
 
 MAX_REDIRECTS = 5
 """Within one host; more is a circle."""
@@ -25,13 +124,10 @@ _TEXTUAL = re.compile(r"text/|application/([\w.-]+\+)?(json|xml|yaml|toml|javasc
 
 
 class WebFetchInput(Input, frozen=True, kw_only=True):
-    """What WebFetch takes."""
-
     url: Annotated[str, Meta(description="The address, with http:// or https://.")]
 
 
 async def web_fetch(given: WebFetchInput, tool_context: ToolContext) -> Outcome:
-    """Read a page."""
     address = _checked(given.url)
     for _ in range(MAX_REDIRECTS + 1):
         tool_context.report(f"loading {address}")
@@ -51,14 +147,14 @@ def _checked(url: str) -> str:
         parts = urlsplit(url.strip())
         host = parts.hostname
     except ValueError as error:
-        raise Refused(f"{url!r} is no address: {error}.") from None
+        raise Refused(f"{url!r} is not an address: {error}.") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise Refused(f"{url!r} is no web address; it must begin with http:// or https://.")
+        raise Refused(f"{url!r} is not a web address; it must begin with http:// or https://.")
     return url.strip()
 
 
 def _place(address: str) -> tuple[str, str | None, int | None]:
-    """Name the server; going from http to https on it is no move."""
+    """Identify the server; going from http to https on it is no move."""
     parts = urlsplit(address)
     standard = {"http": 80, "https": 443}.get(parts.scheme)
     port = None if parts.port in (None, standard) else parts.port
@@ -95,7 +191,7 @@ def _shown(address: str, answer: Fetched) -> Outcome:
 
 
 def _decoded(answer: Fetched) -> str:
-    """Read the body in the encoding that the server or the page names."""
+    """Decode the body as the server or the page says."""
     named = re.search(r"charset=[\"']?([\w-]+)", answer.media_type, re.IGNORECASE)
     in_page = re.search(rb"charset=[\"']?([\w-]+)", answer.body[:2_048], re.IGNORECASE)
     encoding = named[1] if named else in_page[1].decode("ascii") if in_page else "utf-8"

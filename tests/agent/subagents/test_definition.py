@@ -155,7 +155,6 @@ def test_a_model_counts_only_with_the_users_word():
     section = SettingsSection(
         file=Path("/x/reviewer.md"),
         value=draft.demands,
-        is_projects=True,
         fingerprint="f",
         is_trusted=False,
     )

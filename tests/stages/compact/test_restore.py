@@ -136,7 +136,7 @@ def test_a_long_file_is_cut_to_whole_lines_within_its_budget(scene):
     scene.read(path)
     (text,) = scene.restored(settings=CompactSettings(restore_file_tokens=500))
     assert 350 < tokens_of((Text(text=text),)) <= 500
-    assert "go on with offset" in text
+    assert "continue with offset" in text
 
 
 def test_a_smaller_window_is_given_less(scene):

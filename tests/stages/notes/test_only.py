@@ -7,9 +7,8 @@ import pytest
 from holdfast.messages import ToolUse
 from holdfast.stages.notes.only import only
 from holdfast.tools.bash import BASH
-from holdfast.tools.edit import EDIT
+from holdfast.tools.edit import EDIT, WRITE
 from holdfast.tools.read import READ
-from holdfast.tools.write import WRITE
 from holdfast.turn.round import Allowed
 
 

@@ -22,9 +22,8 @@ from holdfast.log.entries import (
 )
 from holdfast.messages import Image, Opaque, Text, Thinking, ToolUse
 from holdfast.settings import HistorySettings, LogSettings, Settings
-from holdfast.tools.history.history import History
+from holdfast.tools.history.history import History, is_shown
 from holdfast.tools.history.index import NAME
-from holdfast.tools.history.visible import is_shown
 from holdfast.transcripts.formats import open_transcript
 from holdfast.turn.engine import Engine
 
@@ -206,7 +205,7 @@ def test_what_is_not_there_is_an_error_that_says_so(engine, history, id):
         ("#99999", "there is no #99999; the history reaches from #1 to #"),
         ("#99990-#99999", "there is no #99990 to #99999; the history reaches from #1"),
         ("#5-#2", "#5-#2 ends before it begins; ask for #2-#5"),
-        ("9" * 5_000, "9…' is no message or tool use here"),
+        ("9" * 5_000, "9…' is not a message or tool use here"),
     ],
 )
 def test_numbers_that_cannot_be_are_told_apart(engine, history, id, said):
@@ -247,14 +246,14 @@ def test_a_second_look_indexes_only_what_is_new(engine, history):
     engine.say("alpha")
     history.search("alpha")
     history.close()
-    told = []
+    read = []
     directory = engine.log.path.with_suffix("")
     later = History(lambda: engine.view.history, directory=directory, session="s")
-    tell = later._words._tell
-    later._words._tell = lambda entry: told.append(entry.n) or tell(entry)
+    record = later._words._read
+    later._words._read = lambda entry: read.append(entry.n) or record(entry)
     n = engine.say("alpha too").n
     assert len(later.search("alpha").hits) == 2
-    assert told == [n]
+    assert read == [n]
     later.close()
 
 

@@ -55,7 +55,7 @@ def test_a_page_ends_with_a_whole_line_where_one_fits():
         ({"lines": "0-2"}, "there is no line 0"),
         ({"chars": "99-"}, "there are 5 characters"),
         ({"lines": "2-1"}, "ends before it begins"),
-        ({"lines": "a few"}, "is no range"),
+        ({"lines": "a few"}, "is not a range"),
         ({"lines": "1", "chars": "1"}, "not both"),
     ],
 )

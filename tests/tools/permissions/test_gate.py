@@ -26,7 +26,6 @@ async def test_a_denial_is_remembered(tools, places):
     assert (first.outcome, second.outcome, len(asked)) == ("deny", "deny", 1)
     assert (first.by_user, second.by_user) == (True, False)
     assert "before" in second.reason
-    assert [denial.tool for denial in gate.denials] == ["Bash"]
 
 
 async def test_denials_can_be_forgotten(tools, places):
@@ -67,7 +66,7 @@ async def test_without_anyone_to_ask_asking_is_denying(tools, places):
     decision = await gate.check(tools["Bash"], {"command": "touch a"}, places)
     assert decision.outcome == "deny"
     assert not decision.by_user
-    assert "nobody" in decision.reason
+    assert "no user to ask" in decision.reason
 
 
 async def test_a_yes_once_is_not_remembered(tools, places):

@@ -70,6 +70,9 @@ def test_a_command_rule_is_read_by_words(rule, text, allows, denies):
         ("Read(/etc/**)", "/etc/passwd", True, True),
         ("Read(~/notes/**)", "~/notes/a", True, True),
         ("Read(~/notes/**)", "~/other", False, False),
+        ("Edit(src/[id].py)", "src/[id].py", True, True),
+        ("Edit(src/[id].py)", "src/i.py", False, False),
+        ("Edit(a**b)", "a/x/b", True, True),
     ],
 )
 def test_a_path_rule_covers_where_a_path_leads(places, rule, path, allows, denies):
@@ -77,6 +80,18 @@ def test_a_path_rule_covers_where_a_path_leads(places, rule, path, allows, denie
     located = locate(path, places)
     assert allows_path(parse_rule(rule), located, places) is allows
     assert denies_path(parse_rule(rule), located, places) is denies
+
+
+def test_a_newline_in_a_name_hides_nothing(places):
+    """Such a path cannot be written, but a link can lead to one."""
+    root = places.roots[0]
+    (root / "a\nb").mkdir()
+    (root / "a\nb" / ".env").write_text("")
+    (root / "plain").symlink_to("a\nb/.env")
+    (root / "x.py\n").write_text("")
+    (root / "y").symlink_to("x.py\n")
+    assert denies_path(parse_rule("Read(.env)"), locate("plain", places), places)
+    assert not allows_path(parse_rule("Edit(x.py)"), locate("y", places), places)
 
 
 @pytest.mark.parametrize(

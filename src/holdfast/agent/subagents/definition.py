@@ -199,9 +199,7 @@ def granted(
         memory = "local" if definition.memory == "user" else definition.memory
         return replace(definition, model="", memory=memory), []
     file = definition.file or Path()
-    own = SettingsSection(
-        file=file, value=draft.hooks, is_projects=False, fingerprint="", is_trusted=True
-    )
+    own = SettingsSection(file=file, value=draft.hooks, fingerprint="", is_trusted=True)
     hooks, skipped = hooks_in(own)
     servers = tuple(read_server(name, value, file) for name, value in draft.own_servers.items())
     return replace(definition, hooks=tuple(hooks), own_servers=servers), skipped

@@ -45,7 +45,7 @@ from holdfast.tools.context import ToolContext
 from holdfast.tools.mcp import McpTools
 from holdfast.tools.permissions import Answer, AskUser, Gate, Question
 from holdfast.tools.protocol import Tool
-from holdfast.tools.skill import skills_at
+from holdfast.tools.skills import skills_at
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import Forks
 from holdfast.turn.models import Models

@@ -151,9 +151,7 @@ class Restoring:
 
     def _known(self, again: Iterable[Again], kept: Sequence[Round]) -> Files:
         """Work out which files are before the model afterwards: those shown again, those kept."""
-        files = Files(
-            max_files=self.tool_context.files.max_files, max_bytes=self.tool_context.files.max_bytes
-        )
+        files = Files(max_files=self.tool_context.files.max_files)
         still = {self._real(path) for path in shown_paths(kept)}
         seen = [each for each in self.tool_context.files.newest_first() if each.path in still]
         for each in reversed((*(each.seen for each in again), *seen)):

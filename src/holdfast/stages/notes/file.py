@@ -103,7 +103,7 @@ class NotesFile:
             status = replace_content(self.draft, text.encode(), self._begin(self.draft))
         except OSError as error:
             raise StoreError(f"{self.draft} cannot be written: {error.strerror}") from error
-        return SeenFile(path=self.draft, stamp=stamp_of(status, text.encode()), text=text)
+        return SeenFile(path=self.draft, stamp=stamp_of(status, text.encode()))
 
     def end_draft(self) -> NotesPage:
         """Take what a fork made of the draft, and the draft away."""

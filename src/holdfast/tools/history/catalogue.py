@@ -1,7 +1,6 @@
-"""Who is who in a history: calls, their results, the files they name, and what stands for what.
+"""Tables of a log's calls, results and files, and of which entry stands for which others.
 
-Entries come in one by one, each once; questions by number, tool use and file are answered from
-tables. An answer is a list of numbers: what an entry says is read from the entry itself.
+Fed with each entry once. Answers are entry numbers; the text is read from the entry itself.
 """
 
 import re
@@ -32,15 +31,12 @@ _SPAN = re.compile(r"#?(\d{1,12})\s*(?:-|–|\.\.|to)\s*#?(\d{1,12})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    """A tool that was called."""
-
     n: int
     """The answer that called it."""
     use: ToolUse
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files it names."""
         return description_of(self.use.name).paths_in(self.use.input)
 
     @property
@@ -67,7 +63,6 @@ class Catalogue:
     """Bodies that were removed, and why."""
 
     def take(self, entry: AnyEntry) -> None:
-        """Take one more entry in."""
         match entry:
             case Replied(content=content):
                 for block in content:
@@ -90,11 +85,11 @@ class Catalogue:
                 known.append(n)
 
     def call_of(self, entry: AnyEntry | None) -> RecordedCall | None:
-        """Find the call that an entry is the result of."""
+        """Return the call that an entry is the result of."""
         return self.calls.get(entry.tool_use_id) if isinstance(entry, Ran) else None
 
     def touching(self, path: str) -> list[int]:
-        """List what names a file: by its whole path, or by the end of it."""
+        """Return what names a file: by its whole path, or by the end of it."""
         wanted = path.strip().removeprefix("./")
         found = {
             n
@@ -105,7 +100,7 @@ class Catalogue:
         return sorted(found)
 
     def numbers(self, id: str) -> range | list[int] | None:
-        """Read an id: a tool use's, `123`, `#123`, or a span such as `#41-#57`."""
+        """Resolve an id: a tool use's, `123`, `#123`, or a span such as `#41-#57`."""
         id = id.strip()
         if id in self.results:
             return self.results[id]
@@ -117,7 +112,7 @@ class Catalogue:
         return range(int(span[1]), int(span[2]) + 1) if span else None
 
     def behind(self, entry: AnyEntry) -> list[range]:
-        """List the numbers of what an entry stands for or took out of the view."""
+        """Return the numbers of what an entry stands for or took out of the view."""
         match entry:
             case Collapsed(first=first, last=last) | Compacted(first=first, last=last):
                 return [range(first, last + 1)]
@@ -132,11 +127,11 @@ class Catalogue:
 
 
 def number_in(id: str) -> int | None:
-    """Read the number of an entry: `123` or `#123`."""
+    """Parse the number of an entry: `123` or `#123`."""
     found = _NUMBER.fullmatch(id)
     return int(found[1]) if found else None
 
 
 def _is_end(path: str, known: str) -> bool:
-    """Say whether what was recorded is itself the end of a whole path that is asked for."""
+    """Return whether the recorded path is itself the end of the absolute path asked for."""
     return path.startswith("/") and path.endswith(f"/{known.removeprefix('./')}")

@@ -1,9 +1,8 @@
-"""A session's whole past, answered from the log: search it, open any of it, exactly.
+"""Search a session's whole log and open any part of it, exactly as it was.
 
-A callable that gives the entries comes in, for they grow while the session runs; each question
-first takes in what is new and costs that. Found are records, with what they are and where the
-words stand; opened is one record, a tool's result, or a span of them, page by page. Bodies on
-disk are read from the session's own directory. Nothing is changed but a private index.
+The log grows while the session runs: each question first catches up with what is new and costs
+no more than that. Bodies on disk are read from the session's own directory. Nothing is written
+but a private index.
 """
 
 from bisect import bisect_left
@@ -18,14 +17,23 @@ from msgspec import structs
 
 from holdfast.errors import NotInHistory
 from holdfast.log.entries import AnyEntry, Ran
+from holdfast.log.results import Results
 from holdfast.settings import HistorySettings
 from holdfast.tools.history.catalogue import Catalogue, RecordedCall
-from holdfast.tools.history.found import FoundRecords, OpenedRecord, RecordHit
-from holdfast.tools.history.pages import LineRange, NoSuchRange, page
-from holdfast.tools.history.records import Media, Record, record_of
-from holdfast.tools.history.shelf import Missing, Shelf
-from holdfast.tools.history.snippets import find_words, snippet
-from holdfast.tools.history.words import WordSearch
+from holdfast.tools.history.index import WordSearch
+from holdfast.tools.history.pages import LineRange, NoSuchRange, find_words, page, snippet
+from holdfast.tools.history.records import (
+    FoundRecords,
+    Media,
+    Missing,
+    OpenedRecord,
+    Record,
+    RecordHit,
+    read_body,
+    record_of,
+)
+from holdfast.view import View
+from holdfast.view.items import Round
 
 Entries = Sequence[AnyEntry]
 
@@ -37,7 +45,7 @@ _n = attrgetter("n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Whole:
-    """What an id means, put together."""
+    """The text an id refers to, assembled."""
 
     key: tuple[int, ...]
     """The entries it is made of."""
@@ -48,7 +56,7 @@ class _Whole:
 
 
 class History:
-    """The past of one session. May be asked from several threads."""
+    """The past of one session. Thread-safe."""
 
     def __init__(
         self,
@@ -62,14 +70,14 @@ class History:
         self._entries = entries
         self.settings = settings or HistorySettings()
         self._shows = shows
-        self._shelf = Shelf(directory)
+        self._results = Results(directory) if directory is not None else None
         self._catalogue = Catalogue()
         self._catalogued = 0
         self._words = WordSearch(
             directory,
             session,
             catalogue=self._catalogue,
-            tell=lambda entry: self._record(entry)[0],
+            read=lambda entry: self._record(entry)[0],
             limit_chars=self.settings.index_limit_chars,
         )
         self._last: _Whole | None = None
@@ -79,12 +87,12 @@ class History:
     def search(
         self, query: str = "", *, file: str = "", skip: int = 0, limit: int = 0
     ) -> FoundRecords:
-        """Find records by words, by the file they touch, or by both, and list some of them."""
+        """Find records by words, by the file they touch, or by both, and describe some of them."""
         numbers = self.find(query, file=file)
         return self.listing(numbers, query=query, shown=self.shown(numbers), skip=skip, limit=limit)
 
     def find(self, query: str = "", *, file: str = "") -> list[int]:
-        """Find records; by words the best come first, by file alone the newest."""
+        """Return numbers of records; by words the best first, by file alone the newest."""
         with self._lock:
             entries = self._caught_up()
             touching = self._catalogue.touching(file) if file else []
@@ -98,7 +106,7 @@ class History:
             ]
 
     def shown(self, numbers: Iterable[int]) -> frozenset[int]:
-        """Say which of these the model has before it; ask on the thread that changes the view."""
+        """Return the ids still visible to the model; call it on the thread that changes the view."""
         return frozenset(filter(self._shows, numbers))
 
     def listing(
@@ -110,7 +118,7 @@ class History:
         skip: int = 0,
         limit: int = 0,
     ) -> FoundRecords:
-        """Describe some of the records found; of those found by words, what left the view first."""
+        """Describe some of the records found; of those found by words, what left the view comes first."""
         ranked = sorted(numbers, key=shown.__contains__) if query.strip() else numbers
         chosen = ranked[skip : skip + (limit or self.settings.hits)]
         with self._lock:
@@ -121,7 +129,7 @@ class History:
     def open(
         self, id: str, *, lines: str = "", chars: str = "", limit_chars: int = 0
     ) -> OpenedRecord:
-        """Show a record, a tool use's result or a span of records, a page of it."""
+        """Return a page of a record, a tool use's result, or a span of records."""
         with self._lock:
             whole = self._whole(id)
         try:
@@ -137,12 +145,11 @@ class History:
         )
 
     def close(self) -> None:
-        """Let the index go."""
         with self._lock:
             self._words.close()
 
     def _caught_up(self) -> Entries:
-        """Take in what is new since the last question."""
+        """Catalogue what is new since the last question."""
         entries = self._entries()
         for entry in entries[self._catalogued :]:
             self._catalogue.take(entry)
@@ -173,7 +180,7 @@ class History:
         )
 
     def _whole(self, id: str) -> _Whole:
-        """Put together what an id means, or take it as it was put together last."""
+        """Assemble what an id refers to, or reuse the last one assembled."""
         entries = self._caught_up()
         chosen = [entry for span in self._spans(entries, id) for entry in _within(entries, span)]
         key = (*(entry.n for entry in chosen), -len(self._catalogue.swept))
@@ -182,10 +189,12 @@ class History:
         return self._last
 
     def _spans(self, entries: Entries, id: str) -> list[range]:
-        """Say which numbers an id means; one that stands for others means those too."""
+        """Return the numbers an id refers to; one that stands for others includes those."""
         numbers = self._catalogue.numbers(id)
         if numbers is None:
-            raise NotInHistory(f"{_named(id)} is no message or tool use here; search for its words")
+            raise NotInHistory(
+                f"{_named(id)} is not a message or tool use here; search for its words"
+            )
         if isinstance(numbers, range):
             _check_span(entries, numbers)
             return [numbers]
@@ -195,41 +204,40 @@ class History:
         return [range(n, n + 1) for n in numbers] + self._catalogue.behind(entry)
 
     def _put_together(self, key: tuple[int, ...], id: str, chosen: Entries) -> _Whole:
-        told = [(record, trouble) for record, trouble in map(self._record, chosen) if record]
-        if not told:
+        found = [(record, trouble) for record, trouble in map(self._record, chosen) if record]
+        if not found:
             raise NotInHistory(f"{_named(id)} holds no text; search for the words it should hold")
-        records = [record for record, _ in told]
+        records = [record for record, _ in found]
         text = records[0].text if len(records) == 1 else "".join(map(_chapter, records))
         return _Whole(
             key=key,
             title=_title(records, self._catalogue.call_of(chosen[0])),
             lines=LineRange(text),
             media=tuple(block for record in records for block in record.media),
-            trouble="; ".join(trouble for _, trouble in told if trouble),
+            trouble="; ".join(trouble for _, trouble in found if trouble),
         )
 
     def _record(self, entry: AnyEntry) -> tuple[Record | None, str]:
-        """Tell an entry, with its body from the disk where it lies there."""
+        """Read an entry, with its body from the disk where it was stored there."""
         record = record_of(entry)
         if record is None or not isinstance(entry, Ran) or not entry.file:
             return record, ""
         try:
-            body = self._shelf.read(entry.file, entry.sha256)
+            body = read_body(self._results, entry.file, entry.sha256)
             return record_of(structs.replace(entry, content=body)), ""
         except Missing as reason:
             name = entry.file.rpartition("/")[2]
             why = self._catalogue.swept.get(name, "")
-            told = f"{reason}{f' ({why})' if why else ''}"
-            return record, f"only the beginning of #{entry.n} is left, from the log: {told}"
+            why = f" ({why})" if why else ""
+            return record, f"only the beginning of #{entry.n} is left, from the log: {reason}{why}"
 
 
 def _named(id: str) -> str:
-    """Quote an id that somebody made up."""
     return repr(id if len(id) <= ID_CHARS else f"{id[:ID_CHARS]}…")
 
 
 def _check_span(entries: Entries, span: range) -> None:
-    """Refuse a span that is none, or has nothing in it."""
+    """Refuse a span that is empty or backwards."""
     first, last = span.start, span.stop - 1
     if not span:
         raise NotInHistory(f"#{first}-#{last} ends before it begins; ask for #{last}-#{first}")
@@ -238,7 +246,6 @@ def _check_span(entries: Entries, span: range) -> None:
 
 
 def _extent(entries: Entries) -> str:
-    """Say how far a history reaches."""
     if not entries:
         return "nothing has happened yet"
     return f"the history reaches from #{entries[0].n} to #{entries[-1].n}"
@@ -263,3 +270,12 @@ def _title(records: list[Record], call: RecordedCall | None) -> str:
         return f"#{records[0].n} to #{max(record.n for record in records)}"
     title = f"#{records[0].n} {records[0].kind}"
     return f"{title} of {call.use.name} {call.use.id}" if call else title
+
+
+def is_shown(view: View, n: int) -> bool:
+    """Return whether a view shows entry `n` whole: not cleared, spilled, collapsed or gone."""
+    item = view.item_of(n)
+    if not isinstance(item, Round):
+        return item is not None
+    result = next((result for result in item.results if result.id == n), None)
+    return result is None or result.stand_in("seen") is None

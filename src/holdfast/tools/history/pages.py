@@ -1,23 +1,25 @@
-"""A text cut to size: by lines, by characters, never more than allowed, and how to go on.
+"""Pages of a text by lines or characters, and one-line snippets of it.
 
-Whatever the lengths of the lines, pages that follow one another join to the exact text: a page
-ends with a whole line where one fits, else inside it, and then says with which character to go
-on. Lines and characters count from 1, and both ends of a range belong to it.
+Pages that follow one another join to the exact text: a page ends with a whole line where one
+fits, else inside it, and then says with which character to continue. Lines and characters count
+from 1, and both ends of a range belong to it.
 """
 
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
+from holdfast.log.secrets import find_secrets
+
 _RANGE = re.compile(r"\s*(\d{1,12})\s*(?:(-|:|\.\.)\s*(\d{1,12})?)?\s*")
 
 
 class NoSuchRange(ValueError):
-    """A range that is none, or lies past the end; the message says what there is."""
+    """The range is malformed or past the end; the message says what there is."""
 
 
 class LineRange:
-    """A text that knows where its lines begin."""
+    """A text and where its lines end."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -28,14 +30,11 @@ class LineRange:
         """Where each line ends, its line break included."""
 
     def line_at(self, position: int) -> int:
-        """Say in which line a character stands."""
         return min(bisect_right(self.ends, position) + 1, max(1, len(self.ends)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordPage:
-    """A piece of a text, verbatim, and where it stands."""
-
     text: str
     lines: tuple[int, int]
     """First and last line that are shown, whole or in part."""
@@ -47,7 +46,7 @@ class RecordPage:
 
 
 def page(whole: LineRange, *, lines: str = "", chars: str = "", limit_chars: int = 0) -> RecordPage:
-    """Cut a page out of a text; a limit of 0 is none."""
+    """Cut a page out of a text; a limit of 0 means no limit."""
     if lines and chars:
         raise NoSuchRange("give lines or chars, not both")
     if chars:
@@ -78,7 +77,6 @@ def _page(whole: LineRange, start: int, cut: int, *, by_chars: bool) -> RecordPa
 
 
 def _lines(whole: LineRange, wanted: str) -> tuple[int, int]:
-    """Turn a range of lines into one of positions."""
     count = len(whole.ends)
     if not wanted or not count:
         return 0, len(whole.text)
@@ -94,10 +92,10 @@ def _chars(whole: LineRange, wanted: str) -> tuple[int, int]:
 
 
 def _range(wanted: str, count: int, what: str) -> tuple[int, int]:
-    """Read `5`, `5-9` or `5-`; the end may lie past what there is, the beginning may not."""
+    """Parse `5`, `5-9` or `5-`; the end may lie past what there is, the beginning may not."""
     found = _RANGE.fullmatch(wanted)
     if found is None:
-        raise NoSuchRange(f"{wanted!r} is no range; give one such as '5', '5-9' or '5-'")
+        raise NoSuchRange(f"{wanted!r} is not a range; give one such as '5', '5-9' or '5-'")
     first = int(found[1])
     last = first if not found[2] else int(found[3]) if found[3] else count
     if first < 1 or first > count:
@@ -105,3 +103,36 @@ def _range(wanted: str, count: int, what: str) -> tuple[int, int]:
     if last < first:
         raise NoSuchRange(f"{wanted!r} ends before it begins")
     return first, min(last, count)
+
+
+AROUND_CHARS = 400
+"""Looked at on both sides for a secret that a cut would make unrecognisable."""
+
+
+def find_words(text: str, query: str) -> int | None:
+    """Return where a query's first word or phrase stands in a text, ignoring case."""
+    words = [phrase or word for phrase, word in re.findall(r'"([^"]+)"|([^\s"]+)', query)]
+    for word in (query.strip().strip('"'), *words):
+        parts = [re.escape(part) for part in re.findall(r"\w+", word)] or [re.escape(word)]
+        found = re.search(r"\W+".join(parts), text, re.IGNORECASE) if word else None
+        if found:
+            return found.start()
+    return None
+
+
+def snippet(text: str, place: int, limit_chars: int) -> str:
+    """Return the surroundings of a place on one line, secrets masked."""
+    start = max(text.rfind("\n", 0, place) + 1, place - limit_chars // 3)
+    line_end = text.find("\n", place)
+    stop = min(start + limit_chars, len(text) if line_end < 0 else line_end)
+    lo = max(0, start - AROUND_CHARS)
+    hidden = _without_secrets(text[lo : stop + AROUND_CHARS])[start - lo : stop - lo]
+    shown = " ".join("".join(char if char.isprintable() else " " for char in hidden).split())
+    return f"{shown}…" if stop < len(text) and shown else shown
+
+
+def _without_secrets(text: str) -> str:
+    """Replace secrets by stars, character for character, so that positions stay."""
+    for found in find_secrets(text):
+        text = text[: found.start] + "*" * (found.end - found.start) + text[found.end :]
+    return text

@@ -1,29 +1,34 @@
-"""What an entry has to tell, as text: the whole of it, in the order it came.
+"""What an entry says, as text, and what a question to the history returns.
 
-An entry comes in; a `Record` goes out, or nothing where an entry brings no content. The text of
-a result is the result, character for character. Pictures and documents cannot be text: a line
-says where they stood, and they travel beside it. Bodies on disk are put in by whoever asks.
+The text of a result is the result, character for character. Images and documents are returned
+beside it; a line marks where they stood. A body on disk is found by its file name alone, so a
+branched or moved session finds its own copy, and must match the recorded hash.
 """
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from holdfast.errors import StoreError
 from holdfast.log.entries import AnyEntry, Collapsed, Compacted, Ran, Replied, Restored, Said
+from holdfast.log.results import Results
 from holdfast.messages import (
     Block,
     Document,
     Image,
     Opaque,
     RedactedThinking,
+    ResultContent,
     Text,
     Thinking,
     ToolResult,
     ToolUse,
     block_to_wire,
 )
+from holdfast.tools.history.pages import RecordPage
 
 RecordKind: TypeAlias = Literal["user", "aside", "answer", "result", "summary", "line", "restored"]
 Media: TypeAlias = tuple[Image | Document, ...]
@@ -31,7 +36,7 @@ Media: TypeAlias = tuple[Image | Document, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One entry, told."""
+    """An entry's content as text."""
 
     n: int
     kind: RecordKind
@@ -41,27 +46,27 @@ class Record:
 
 
 def record_of(entry: AnyEntry) -> Record | None:
-    """Tell an entry; most kinds bring nothing."""
+    """Return an entry's content; most kinds of entries have none."""
     match entry:
         case Said(content=content):
             kind: RecordKind = "aside" if entry.hidden or entry.role == "system" else "user"
-            return _told(entry.n, kind, content)
+            return _record(entry.n, kind, content)
         case Replied(content=content):
-            return _told(entry.n, "answer", content)
+            return _record(entry.n, "answer", content)
         case Ran(content=str() as text):
             return Record(n=entry.n, kind="result", text=text)
         case Ran(content=tuple() as content):
-            return _told(entry.n, "result", content)
+            return _record(entry.n, "result", content)
         case Compacted(summary=content):
-            return _told(entry.n, "summary", content)
+            return _record(entry.n, "summary", content)
         case Collapsed(text=text):
             return Record(n=entry.n, kind="line", text=text)
         case Restored(content=content):
-            return _told(entry.n, "restored", content)
+            return _record(entry.n, "restored", content)
     return None
 
 
-def _told(n: int, kind: RecordKind, content: Iterable[Block]) -> Record:
+def _record(n: int, kind: RecordKind, content: Iterable[Block]) -> Record:
     blocks = tuple(content)
     return Record(
         n=n,
@@ -72,7 +77,6 @@ def _told(n: int, kind: RecordKind, content: Iterable[Block]) -> Record:
 
 
 def _written(block: Block) -> str:
-    """Write one block out."""
     match block:
         case Text(text=text):
             return text
@@ -92,3 +96,60 @@ def _written(block: Block) -> str:
 
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordHit:
+    n: int
+    kind: RecordKind
+    at: float
+    tool: str = ""
+    tool_use_id: str = ""
+    target: str = ""
+    """What the call was about: a path or a command."""
+    is_error: bool = False
+    is_shown: bool = False
+    """It is in the model's view, whole: there is no need to open it."""
+    chars: int = 0
+    lines: int = 0
+    line: int = 0
+    """Where the words stand; none where no words were asked for."""
+    snippet: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRecords:
+    hits: tuple[RecordHit, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedRecord:
+    title: str
+    page: RecordPage
+    media: Media = ()
+    """Pictures and documents that stood in it; only with the first page."""
+    trouble: str = ""
+    """What could not be had of it, and why."""
+
+
+class Missing(Exception):
+    """A body cannot be read; the message says why."""
+
+
+def read_body(results: Results | None, file: str, sha256: str = "") -> ResultContent:
+    """Read a body by its recorded path; `results` is None if the log has no directory."""
+    name = file.replace("\\", "/").rpartition("/")[2]
+    if results is None:
+        raise Missing(f"{name!r} does not belong to this transcript")
+    if name in ("", ".", "..") or "\0" in name:
+        raise Missing(f"{file!r} is not a file name")
+    try:
+        content = results.read(name)
+    except StoreError as error:
+        raise Missing(str(error)) from None
+    except (UnicodeDecodeError, msgspec.DecodeError):
+        content = ()
+    if sha256 and results.body(name, content, cap_bytes=sys.maxsize).sha256 != sha256:
+        raise Missing(f"{name!r} is not what was written there")
+    return content

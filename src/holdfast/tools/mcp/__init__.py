@@ -1,4 +1,4 @@
-"""Tools that live in other processes and on other machines, spoken to over MCP.
+"""Tools of MCP servers.
 
 `load_servers` reads which servers there are, `McpTools` connects to them, lists their tools
 by name and loads definitions when they are searched for. Needs the extra `mcp`, which is

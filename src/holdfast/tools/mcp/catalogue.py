@@ -1,9 +1,8 @@
-"""All tools of all servers: listed by name, loaded when they are searched for.
+"""All tools of all servers, as `mcp__server__tool`: listed by name, loaded when searched for.
 
-Servers come in, tools called `mcp__server__tool` go out. A name costs a few tokens, a
-definition hundreds, so only names are listed until `ToolSearch` loads a definition; the
-loop adds what is loaded to its requests. What a server says about itself is data: it
-cannot call a tool harmless, and what it writes there is cut and cleaned.
+A name costs a few tokens, a definition hundreds, so only names are listed until `ToolSearch`
+loads a definition. What a server says about itself is data: it cannot call a tool harmless,
+and its descriptions are cut and cleaned.
 """
 
 import asyncio
@@ -19,8 +18,7 @@ from msgspec import Meta
 from holdfast.messages import JsonObject
 from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import MCP_CHARS
-from holdfast.tools.mcp.link import McpLink, ServerFailed
-from holdfast.tools.mcp.results import read_result
+from holdfast.tools.mcp.link import McpLink, ServerFailed, read_result
 from holdfast.tools.mcp.servers import McpServer
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, ToolKind, make_tool
 
@@ -41,8 +39,6 @@ FOUND = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedTool:
-    """One tool of a server."""
-
     name: str
     """As the model calls it."""
     server: str
@@ -56,7 +52,7 @@ class ListedTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOffer:
-    """What one server has, and what it says of itself; data, whatever it says."""
+    """What one server offers, and what it says of itself, which is data."""
 
     server: str
     names: tuple[str, ...] = ()
@@ -64,8 +60,6 @@ class ServerOffer:
 
 
 class ToolSearchInput(Input, frozen=True, kw_only=True):
-    """What ToolSearch takes."""
-
     query: Annotated[
         str, Meta(description="`select:NAME,NAME`, or words to look for.", min_length=1)
     ]
@@ -90,12 +84,11 @@ class McpTools:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every tool there is, sorted."""
         return tuple(sorted(self._listed))
 
     @property
     def offers(self) -> tuple[ServerOffer, ...]:
-        """What each server that answered has, sorted."""
+        """What each server that answered offers, sorted."""
         return tuple(
             ServerOffer(
                 server=server,
@@ -111,12 +104,12 @@ class McpTools:
         return tuple(self._tool(self._listed[name]) for name in sorted(self._loaded))
 
     async def connect(self) -> tuple[str, ...]:
-        """Ask every server what it has, all at once; give a line for each that failed."""
+        """Ask every server for its tools at once; return a line for each that failed."""
         found = await asyncio.gather(*(self._ask(link) for link in self._links.values()))
         return tuple(problem for problem in found if problem)
 
     def load(self, names: Iterable[str]) -> tuple[ListedTool, ...]:
-        """Load definitions by name, also those a resumed session had; unknown names are left out."""
+        """Load definitions by name, also those a resumed session had; unknown names are ignored."""
         known = tuple(self._listed[name] for name in names if name in self._listed)
         self._loaded.update(listed.name for listed in known)
         return known
@@ -129,7 +122,7 @@ class McpTools:
         return tuple(self._listed[name] for _, name in best[:limit])
 
     def share(self, other: "McpTools", names: Iterable[str]) -> None:
-        """Offer tools of another session's servers too, over its connections; it closes them."""
+        """Also offer the tools of another session's servers, over its connections; it closes them."""
         for name in names:
             listed = other._listed[name]
             self._listed.setdefault(name, listed)
@@ -140,7 +133,7 @@ class McpTools:
         return self._links.get(server) or self._shared[server]
 
     async def close(self) -> None:
-        """End every connection that is one's own."""
+        """End the connections this session opened."""
         await asyncio.gather(*(link.close() for link in self._links.values()))
 
     async def _ask(self, link: McpLink) -> str:
@@ -206,7 +199,7 @@ def _listed(tool: "Offered", server: McpServer) -> ListedTool:
 
 
 def _limit(meta: JsonObject | None) -> int:
-    """Say how long a tool's results may be: what it asks for, within reason."""
+    """Return how long a tool's results may be: what it asks for, within reason."""
     asked = (meta or {}).get(ASKS)
     if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked >= 1:
         return MCP_CHARS
@@ -214,7 +207,7 @@ def _limit(meta: JsonObject | None) -> int:
 
 
 def _full_name(server: str, tool: str) -> str:
-    """Make a name every provider takes; one that had to be changed ends in a mark of its own."""
+    """Make a name every provider accepts; one that had to be changed ends in a hash."""
     exact = f"mcp__{server}__{tool}"
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", exact)
     if plain == exact and len(exact) <= NAME_CHARS:

@@ -1,22 +1,26 @@
-"""The connection to one MCP server, kept in a task of its own.
+"""The connection to one MCP server, and its answers as outcomes.
 
-A server's description comes in; its tools and the results of calls go out. One that cannot
-be started, dies or hangs raises `ServerFailed` with words a model can read, and is started
-again by the next call. The SDK's scopes must be left in the task that entered them, hence
-the task.
+A server that cannot be started, dies or hangs raises `ServerFailed` with words for the model,
+and is started again by the next call. The connection lives in a task of its own because the
+SDK's scopes must be left in the task that entered them. A long result is returned whole: it
+passes its budget where every result does.
 """
 
 import asyncio
 import os
 import tempfile
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from contextlib import AsyncExitStack
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from holdfast.errors import ConfigError
-from holdfast.messages import JsonObject
+from holdfast.messages import Image, JsonObject, ResultContent, Text, text_of
+from holdfast.tools.context import ToolContext
 from holdfast.tools.mcp.servers import McpServer, expanded
+from holdfast.tools.protocol import Outcome
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -30,11 +34,11 @@ MAX_PAGES = 50
 LAST_WORDS_BYTES = 2_000
 """Of what a server printed on its error stream: enough for its last line."""
 
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 
 
 class ServerFailed(Exception):
-    """A server did not do what was asked; the message is what the model reads."""
+    """A server did not do what was asked; the message is for the model."""
 
 
 class McpLink:
@@ -49,7 +53,6 @@ class McpLink:
         self._errors: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
 
     async def offered(self) -> list["Tool"]:
-        """Ask the server what it has."""
         client = await self._connected()
         tools: list[Tool] = []
         cursor: str | None = None
@@ -67,7 +70,6 @@ class McpLink:
         return (self._client.instructions or "") if self._client is not None else ""
 
     async def call(self, tool: str, given: JsonObject) -> "CallToolResult":
-        """Run a tool over there."""
         client = await self._connected()
         return await self._answer(client.call_tool(tool, given), self.server.call_seconds)
 
@@ -111,7 +113,7 @@ class McpLink:
             raise ServerFailed(await self._why_not(task))
 
     async def _why_not(self, task: asyncio.Task[None]) -> str:
-        """Say why a server did not start, and leave nothing of it running."""
+        """Explain why a server did not start, and leave nothing of it running."""
         if task.done():
             reason = f"could not be reached: {_innermost(task.exception())}"
         else:
@@ -145,8 +147,8 @@ class McpLink:
         )
         return stdio_client(started, errlog=self._errors)  # type: ignore[arg-type]
 
-    async def _answer(self, request: Awaitable[Answer], seconds: float) -> Answer:
-        """Wait for an answer, and turn every way of not getting one into words."""
+    async def _answer(self, request: Awaitable[Response], seconds: float) -> Response:
+        """Await an answer; turn every failure into words for the model."""
         from anyio import BrokenResourceError, ClosedResourceError
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED
@@ -174,12 +176,11 @@ class McpLink:
         raise ServerFailed(f"The MCP server {name!r} {said}{self._last_words()}")
 
     def _break(self) -> None:
-        """Let the task go; the next call starts another."""
+        """Drop the connection; the next call makes another."""
         self._client = None
         self._stop.set()
 
     def _last_words(self) -> str:
-        """Give the last line a server printed on its error stream."""
         number = self._errors.fileno()
         size = os.fstat(number).st_size
         tail = os.pread(number, LAST_WORDS_BYTES, max(0, size - LAST_WORDS_BYTES))
@@ -188,7 +189,6 @@ class McpLink:
 
 
 def load_sdk() -> None:
-    """Make sure the optional package is there."""
     try:
         import_module("mcp")
     except ModuleNotFoundError as error:
@@ -200,7 +200,45 @@ def load_sdk() -> None:
 
 
 def _innermost(error: BaseException | None) -> str:
-    """Give the first real cause inside groups of errors."""
+    """Return the first real cause inside exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{error}" or type(error).__name__
+
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult, ContentBlock
+
+WARN_TOKENS = 10_000
+"""Worth telling the user which server is that talkative."""
+
+
+def read_result(result: "CallToolResult", name: str, tool_context: ToolContext) -> Outcome:
+    blocks = tuple(block for item in result.content for block in _blocks(item))
+    if not blocks and result.structured_content is not None:
+        blocks = (Text(text=msgspec.json.encode(result.structured_content).decode()),)
+    texts_only = all(isinstance(block, Text) for block in blocks)
+    content: ResultContent = text_of(blocks) if texts_only else blocks
+    size_tokens = tool_context.count_tokens(text_of(content))
+    return Outcome(
+        content=content or "(no content)",
+        is_error=result.is_error,
+        note=f"about {size_tokens:,} tokens from {name}" if size_tokens > WARN_TOKENS else "",
+    )
+
+
+def _blocks(item: "ContentBlock") -> Iterator[Text | Image]:
+    match item.type:
+        case "text":
+            yield Text(text=item.text)
+        case "image":
+            source = {"type": "base64", "media_type": item.mime_type, "data": item.data}
+            yield Image(source=source)
+        case "audio":
+            yield Text(text=f"[sound, {item.mime_type}, which cannot be heard here]")
+        case "resource_link":
+            yield Text(text=f"{item.name}: {item.uri}")
+        case "resource":
+            inner = item.resource
+            text = getattr(inner, "text", None)
+            yield Text(text=text if text is not None else f"[{inner.uri}: not text]")

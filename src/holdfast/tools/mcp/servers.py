@@ -1,8 +1,7 @@
 """Which MCP servers there are: a command to start, or an address.
 
-The `mcpServers` sections of the settings files come in, also a project's `.mcp.json`; an
-`McpPlan` goes out. A server is a program that would run here, so a project's servers wait
-for the user's trust like its hooks do.
+Read from the `mcpServers` sections of the settings files and a project's `.mcp.json`. A server
+is a program that would run here, so a project's servers need the user's trust, like its hooks.
 """
 
 import re
@@ -21,14 +20,12 @@ from holdfast.tools.protocol import ToolKind
 START_SECONDS = 30.0
 """A server fetched by a package runner takes its time; longer means it hangs."""
 CALL_SECONDS = 300.0
-"""Browsers and builds are slow; past five minutes nobody is still waiting."""
+"""Browsers and builds are slow; past five minutes the user has stopped waiting."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
 class McpServer(Struct, frozen=True, kw_only=True):
-    """One server."""
-
     name: str = ""
     command: str = ""
     args: tuple[str, ...] = ()
@@ -45,15 +42,13 @@ class McpServer(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpPlan:
-    """What the settings files say about servers."""
-
     servers: tuple[McpServer, ...] = ()
     untrusted: tuple[SettingsSection, ...] = ()
-    """The project's servers that wait for the user's word; see `permissions.trust`."""
+    """The project's servers that wait for the user's trust; see `permissions.trust`."""
 
 
 def load_servers(project: Path | None, *, at: Path | None = None) -> McpPlan:
-    """Read the servers that hold in a project; of two with one name the later counts."""
+    """Read a project's servers; of two with one name the later counts."""
     servers: dict[str, McpServer] = {}
     untrusted: list[SettingsSection] = []
     for section in read_sections("mcpServers", project, at=at):
@@ -66,7 +61,7 @@ def load_servers(project: Path | None, *, at: Path | None = None) -> McpPlan:
 
 
 def read_server(name: str, value: Json, file: Path) -> McpServer:
-    """Read one server as a settings file or an agent's definition gives it."""
+    """Read one server from a settings file or an agent's definition."""
     try:
         server = msgspec.convert(value, McpServer)
     except msgspec.ValidationError as error:
@@ -77,7 +72,7 @@ def read_server(name: str, value: Json, file: Path) -> McpServer:
 
 
 def expanded(server: McpServer, variables: Mapping[str, str]) -> McpServer:
-    """Put environment variables where `${NAME}` or `${NAME:-otherwise}` stands."""
+    """Expand `${NAME}` and `${NAME:-otherwise}` from the environment."""
 
     def fill(text: str) -> str:
         return _VARIABLE.sub(lambda found: variables.get(found[1], found[2] or ""), text)

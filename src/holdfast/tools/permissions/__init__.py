@@ -1,12 +1,12 @@
-"""Who may do what: rules, modes, and the question in between.
+"""Permissions: rules, modes, and asking the user.
 
-`Gate` stands before every tool; `decide` is the pure judgement behind it; a strict reading
-of shell commands (`is_read_only_command`) is the ground both stand on.
+`Gate` is asked before every tool runs; `decide` is the pure decision behind it; both rest on a
+strict reading of shell commands (`is_read_only_command`).
 """
 
 from holdfast.tools.permissions.call import CallDescription, ToolCall, examine
 from holdfast.tools.permissions.decide import Decision, Mode, decide, narrower
-from holdfast.tools.permissions.gate import Answer, AskUser, Denial, Gate, Question, combine
+from holdfast.tools.permissions.gate import Answer, AskUser, Gate, Question, combine
 from holdfast.tools.permissions.load import Permissions, load_permissions
 from holdfast.tools.permissions.places import Places
 from holdfast.tools.permissions.readonly import is_read_only_command
@@ -18,7 +18,6 @@ __all__ = [
     "AskUser",
     "CallDescription",
     "Decision",
-    "Denial",
     "Gate",
     "Mode",
     "Permissions",

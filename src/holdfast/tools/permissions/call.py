@@ -1,17 +1,18 @@
-"""One tool call, looked at: which paths, which command, which address.
+"""One tool call with everything a decision needs: its paths, its command, its address.
 
-A tool's description and a model's input come in, a `ToolCall` goes out with everything a
-decision needs, so that the decision can be pure. The disk is looked at here, through
-`places` and `reach`.
+The disk is looked at here, through `places`, so that the decision can be pure. For a command
+line, every word that may be a path is located, wherever a `cd` may have led before it.
 """
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from holdfast.messages import Json, JsonObject
 from holdfast.tools.permissions.danger import Danger, find_danger
-from holdfast.tools.permissions.inner import is_opaque
+from holdfast.tools.permissions.inner import is_opaque, program
 from holdfast.tools.permissions.places import (
     Located,
     Places,
@@ -19,10 +20,124 @@ from holdfast.tools.permissions.places import (
     locate_glob,
     looks_like_bare_repository,
 )
-from holdfast.tools.permissions.reach import CommandReach, find_reach
 from holdfast.tools.permissions.readonly import is_read_only_script
-from holdfast.tools.permissions.script import Script
+from holdfast.tools.permissions.script import Command, Redirect, Script, Word, names
 from holdfast.tools.permissions.shell import read_script
+
+_TEXT_ONLY = names("echo printf true false tr seq expr basename dirname date sleep : type which")
+"""Their operands are text, never files that are opened."""
+
+_PATTERN_FIRST = names("grep egrep fgrep rg")
+_DELIMITED = names("cut sort column paste")
+_GIVES_PATTERN = re.compile(r"-[A-Za-z0-9]*[ef]|--[rf]")
+_UNSEEN = names(
+    "xargs parallel cpio rsync tar bash sh dash zsh ksh fish eval source . ssh su watch trap script"
+)
+"""They take names from their input, or run a text of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandReach:
+    """Which files a command line names."""
+
+    touched: tuple[Located, ...]
+    """Words that may be paths; whether they are written depends on the command."""
+    written: tuple[Located, ...]
+    """Targets of redirections."""
+    bases: tuple[Path, ...]
+    """Every directory in which some part of it may run."""
+    is_unseen: bool
+    """Some paths will be known to the shell only."""
+
+
+def find_reach(script: Script, places: Places) -> CommandReach:
+    bases = [places.cwd]
+    touched: list[Located] = []
+    written: list[Located] = []
+    unseen = bool(script.doubts)
+    for command in script.commands:
+        unseen = unseen or program(command.name) in _UNSEEN
+        for word in _candidates(command):
+            for base in bases:
+                touched.extend(_located(word, places, base))
+        for redirect in command.redirects:
+            if _names_no_file(redirect):
+                continue
+            found = [at for base in bases for at in _located(redirect.target, places, base)]
+            (written if ">" in redirect.operator else touched).extend(found)
+        moved = _moved(command, places, bases)
+        unseen = unseen or moved is None
+        bases.extend(moved or ())
+    return CommandReach(
+        touched=tuple(touched), written=tuple(written), bases=tuple(bases), is_unseen=unseen
+    )
+
+
+def _names_no_file(redirect: Redirect) -> bool:
+    """Return whether a redirection takes a text, joins streams or discards output."""
+    text = redirect.target.text
+    joins = redirect.operator in (">&", "<&") and (text.isdecimal() or text == "-")
+    return redirect.operator == "<<<" or joins or text == "/dev/null"
+
+
+def _moved(command: Command, places: Places, bases: list[Path]) -> list[Path] | None:
+    """Return the directories a `cd` may lead to, or None if that cannot be known."""
+    if command.name not in ("cd", "pushd", "popd"):
+        return []
+    words = [word for word in command.words[1:] if word.text not in ("--", "-P", "-L")]
+    if command.name == "popd" or len(words) > 1 or (words and words[0].text.startswith("-")):
+        return None
+    if words and (not words[0].is_literal or words[0].has_glob):
+        return None
+    target = words[0].text if words else "~"
+    found = (locate(target, places, base=base).path for base in bases)
+    return [path for path in found if path is not None]
+
+
+def _located(word: Word, places: Places, base: Path) -> tuple[Located, ...]:
+    if not word.is_literal:
+        return (Located(text=word.text, where="unclear"),)
+    if word.has_glob:
+        return locate_glob(word.text, places, base=base)
+    found = [locate(word.text, places, base=base)]
+    if word.is_quoted and word.text.startswith("~"):
+        found.append(locate("./" + word.text, places, base=base))
+    return tuple(found)
+
+
+def _candidates(command: Command) -> Iterator[Word]:
+    """Yield the words, or the parts of words, that may name a file."""
+    if command.name in _TEXT_ONLY:
+        return
+    words = list(command.words[1:])
+    if command.name in _PATTERN_FIRST and not any(_GIVES_PATTERN.match(w.text) for w in words):
+        first = next((w for w in words if not w.text.startswith("-")), None)
+        words = [w for w in words if w is not first]
+    if "/" in command.name:
+        yield command.words[0]
+    for word in words:
+        if word.text in ("", "-", "--") or (command.name == "find" and word.text in "(!),;+{}"):
+            continue
+        if not word.text.startswith("-"):
+            yield from _with_parts(word)
+        elif command.name not in _DELIMITED:
+            yield from _option_value(word)
+
+
+def _with_parts(word: Word) -> Iterator[Word]:
+    """Yield an operand, and what in it follows a mark that often stands before a path."""
+    yield word
+    for found in re.finditer(r"[=@:,](?=/|~|\.\.)", word.text):
+        yield replace(word, text=word.text[found.end() :], is_quoted=False)
+
+
+def _option_value(word: Word) -> Iterator[Word]:
+    """Yield what may be a value glued to an option."""
+    values = {word.text[2:]} if not word.text.startswith("--") else set()
+    values |= {found[1] for found in re.finditer(r"(?:=|(?=[/~]|\.\.))(.+)", word.text, re.S)}
+    for value in sorted(values - {""}):
+        yield from _with_parts(replace(word, text=value, is_quoted=False))
+
 
 AccessKind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
 
@@ -71,7 +186,6 @@ class ToolCall:
 
 
 def examine(tool: CallDescription, given: JsonObject, places: Places) -> ToolCall:
-    """Look at a call and at the disk, and write down what matters."""
     paths = tuple(_paths(tool, given, places))
     command = given.get(tool.command_input) if tool.command_input else None
     return ToolCall(

@@ -1,10 +1,9 @@
 """Recognises commands that no general permission should cover.
 
-A script comes in, the worst thing found in it goes out, or nothing. *Ruin* is what cannot
-be taken back on this machine: its roots, its disks, all its processes; it is asked about in
-every mode. *Risk* is what reaches past the project or destroys work: it needs a permission
-that names exactly this command. A list like this is never complete; it is a second net
-under the rules, not the fence.
+*Ruin* cannot be undone on this machine: its roots, its disks, all its processes; it is asked
+about in every mode. *Risk* reaches past the project or destroys work: it needs a permission
+that names exactly this command. A list like this is never complete; it is a second net under
+the rules, not the fence.
 """
 
 import posixpath
@@ -19,8 +18,6 @@ from holdfast.tools.permissions.script import Command, Script, Word, names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Danger:
-    """One dangerous thing a command would do."""
-
     level: Literal["ruin", "risk"]
     reason: str
 
@@ -105,7 +102,7 @@ _GIT_CASES = (
 
 
 def find_danger(script: Script, text: str) -> Danger | None:
-    """Give the worst danger in a command line, or None."""
+    """Return the worst danger in a command line, or None."""
     found = list(_dangers(script, text))
     return next((danger for danger in found if danger.level == "ruin"), found[0] if found else None)
 
@@ -132,7 +129,7 @@ def _normal(path: str) -> str:
 
 
 def _is_root(word: Word) -> bool:
-    """Say whether a word names the root, a directory right below it, or somebody's home."""
+    """Return whether a word names the root, a directory right below it, or a home directory."""
     text = word.text
     for home in _HOMES:
         if text == home or text.startswith((home + "/", home + "*")):
@@ -150,7 +147,7 @@ def _letters(command: Command) -> str:
 
 
 def _has_long(command: Command, *wanted: str) -> bool:
-    """Say whether a long option is there, also cut short or with a value."""
+    """Return whether a long option is present, also abbreviated or with a value."""
     given = (a.partition("=")[0] for a in command.arguments if a.startswith("--") and len(a) > 4)
     return any(name.startswith(option) for option in given for name in wanted)
 
@@ -164,7 +161,7 @@ def _removal(name: str, command: Command) -> Danger | None:
     if name in ("rm", "rmdir", "unlink", "shred", "mv", "chmod", "chown", "chgrp", "truncate"):
         deep = name in ("mv", "shred") or _is_recursive(command)
         if _has_long(command, "--no-preserve-root"):
-            return Danger(level="ruin", reason=f"{name} told not to spare the root")
+            return Danger(level="ruin", reason=f"{name} with --no-preserve-root")
         if deep and any(_is_root(word) for word in operands):
             return Danger(level="ruin", reason=f"{name} on a root or home directory")
         if name == "rm" and deep and any(not word.is_literal for word in operands):

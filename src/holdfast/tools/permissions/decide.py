@@ -1,8 +1,7 @@
-"""Decides whether a tool may run: allow, deny or ask, each with its reason.
+"""Decides whether a tool may run: allow, deny or ask, each with its reason. Pure.
 
-Pure: a call that was looked at comes in and is compared with the rules and the mode. Deny
-rules win over everything, in every mode. What cannot be proved harmless and is not named by
-a rule is asked about. Who is asked, and how, is left to `gate`.
+Deny rules win over everything, in every mode. What is neither proved harmless nor named by a
+rule is asked about.
 """
 
 from dataclasses import dataclass
@@ -42,14 +41,12 @@ _WIDTH: dict[Mode, int] = {"plan": 0, "ask": 1, "accept_edits": 2, "bypass": 3}
 
 
 def narrower(one: Mode, other: Mode) -> Mode:
-    """Give the mode of the two that lets less through."""
+    """Return the mode of the two that lets less through."""
     return min(one, other, key=_WIDTH.__getitem__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What becomes of a call, and why."""
-
     outcome: Literal["allow", "deny", "ask"]
     reason: str
     by_user: bool = False
@@ -57,12 +54,11 @@ class Decision:
 
 
 def decide(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
-    """Compare a call with the rules and the mode."""
     denied = next((rule for rule in rules.deny if _denies(rule, call, places)), None)
     if denied is not None:
         return Decision(outcome="deny", reason=f"the rule {denied} forbids it")
     if any(located.where == "impossible" for located in call.paths):
-        return Decision(outcome="deny", reason="that is no path")
+        return Decision(outcome="deny", reason="that is not a path")
     shell = call.shell
     if shell and shell.danger and shell.danger.level == "ruin" and mode != "plan":
         return Decision(outcome="ask", reason=shell.danger.reason)
@@ -241,7 +237,7 @@ def _denies(rule: Rule, call: ToolCall, places: Places) -> bool:
 
 
 def _denies_shell(rule: Rule, tool: str, shell: ShellCall, places: Places) -> bool:
-    """Hold a command line against rules for commands, and those for paths it names."""
+    """Check a command line against rules for commands, and those for paths it names."""
     if names_tool(rule, tool):
         return rule.content in ("", shell.text.strip()) or any(
             denies_command(rule, command) for command in every_command(shell.script)

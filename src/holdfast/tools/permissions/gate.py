@@ -1,9 +1,8 @@
-"""Stands before every tool: decides, asks whom it was told to ask, and remembers.
+"""Checks every tool call: decides, asks the user if need be, and remembers.
 
-A call comes in, an allow or a deny goes out. An answer may hold for this call, or become a
-rule for the rest of the session; a denial is remembered, so that the same call is not asked
-about twice. Where nobody can be asked, asking is denying. Writing rules to a settings file
-is left to the command line.
+An answer holds for one call or becomes a rule for the session; a denial is remembered, so that
+the same call is not asked about twice. If there is no user to ask, asking is denying. Writing
+rules to a settings file is left to the command line.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,8 +24,6 @@ _HAS_VERBS = names("git npm pnpm yarn cargo go docker kubectl make uv pip poetry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What the user is asked."""
-
     tool: str
     given: JsonObject
     reason: str
@@ -36,23 +33,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the user said."""
-
     choice: Literal["once", "always", "no"]
     reason: str = ""
-    """Told to the model with a no."""
+    """Shown to the model with a no."""
 
 
 AskUser: TypeAlias = Callable[[Question], Awaitable[Answer]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Denial:
-    """One call that was turned down."""
-
-    tool: str
-    given: JsonObject
-    reason: str
 
 
 class Gate:
@@ -70,8 +56,9 @@ class Gate:
         self.mode: Mode = mode
         self._ask = ask
         self._above = above
-        """Whose agent this one is: it never lets more through than that gate would now."""
-        self._denials: dict[bytes, Denial] = {}
+        """The parent agent's gate: this one never lets more through than that would now."""
+        self._denials: dict[bytes, str] = {}
+        """The reasons of refused calls."""
 
     def switch_mode(self, mode: Mode) -> Mode:
         """Decide by another mode from now on; return the one before."""
@@ -79,13 +66,8 @@ class Gate:
         return before
 
     @property
-    def denials(self) -> tuple[Denial, ...]:
-        """What was turned down so far, oldest first."""
-        return tuple(self._denials.values())
-
-    @property
     def in_force(self) -> Mode:
-        """The mode that counts just now: one's own, unless somebody above works in a narrower one."""
+        """The mode that applies now: this gate's own, or the narrower one of a gate above."""
         return self.mode if self._above is None else narrower(self.mode, self._above.in_force)
 
     def judge(self, tool: CallDescription, given: JsonObject, places: Places) -> Decision:
@@ -100,30 +82,30 @@ class Gate:
         *,
         hook: Decision | None = None,
     ) -> Decision:
-        """Decide, asking if need be; the answer is allow or deny. A hook may have spoken first."""
+        """Allow or deny a call, asking the user if need be; `hook` is what a hook decided before."""
         call = examine(tool, given, places)
         decision = combine(decide(call, self.rules, self.in_force, places), hook)
         key = _key(tool.name, given)
         if decision.outcome == "ask":
             decision = self._remembered(key) or await self._asked(call, given, decision)
         if decision.outcome == "deny":
-            self._denials[key] = Denial(tool=tool.name, given=given, reason=decision.reason)
+            self._denials[key] = decision.reason
         return decision
 
     def forget_denials(self) -> None:
-        """Let everything be asked again, after the user has spoken anew."""
+        """Let everything be asked again, after a new message of the user."""
         self._denials.clear()
 
     def _remembered(self, key: bytes) -> Decision | None:
         before = self._denials.get(key)
         if before is None:
             return None
-        return Decision(outcome="deny", reason=f"this was turned down before: {before.reason}")
+        return Decision(outcome="deny", reason=f"this was refused before: {before}")
 
     async def _asked(self, call: ToolCall, given: JsonObject, decision: Decision) -> Decision:
         if self._ask is None:
             return Decision(
-                outcome="deny", reason=f"nobody is there to be asked, and {decision.reason}"
+                outcome="deny", reason=f"there is no user to ask, and {decision.reason}"
             )
         suggestion = suggest_rule(call)
         question = Question(
@@ -139,14 +121,14 @@ class Gate:
 
 
 def combine(decision: Decision, hook: Decision | None) -> Decision:
-    """Join our decision with a hook's: a deny from either wins, then what the hook said."""
+    """Combine our decision with a hook's: a deny from either wins, then the hook's."""
     if hook is None or decision.outcome == "deny":
         return decision
     return hook
 
 
 def suggest_rule(call: ToolCall) -> Rule | None:
-    """Give the narrowest rule that would spare the next question of this sort."""
+    """Return the narrowest rule that would save the next question of this kind."""
     match call.kind:
         case "shell":
             return _suggest_command(call)

@@ -1,8 +1,7 @@
-"""Looks inside commands that run other commands, to find everything that might be run.
+"""Finds every command that a script might run, also inside other commands.
 
-A script comes in; every command that could run because of it goes out: those behind `sudo`,
-`env`, `xargs` or `timeout`, those in the text given to `bash -c` or `eval`, those after
-`find -exec`. It finds too much rather than too little, since it serves prohibitions only;
+Those behind `sudo`, `env`, `xargs` or `timeout`, in the text given to `bash -c` or `eval`, and
+after `find -exec`. It finds too much rather than too little, since it serves prohibitions only;
 permission is given by the commands as written.
 """
 
@@ -20,19 +19,19 @@ _CARRIERS = names(
 _FIND_RUNS = names("-exec -execdir -ok -okdir")
 
 MAX_DEPTH = 5
-"""A text inside a text inside a text: deeper than this nobody writes by hand."""
+"""Texts inside texts; nested deeper than people write by hand."""
 
 MAX_COMMANDS = 5_000
 """Past this many candidates the script is called opaque instead of being searched on."""
 
 
 def program(name: str) -> str:
-    """Name a program without the directory it is called from."""
+    """Return a program's name without its directory."""
     return name.rpartition("/")[2]
 
 
 def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
-    """Yield each command that could run, as written first, then what it carries."""
+    """Yield each command that could run, as written first, then those it carries."""
     for command in script.commands:
         yield command
         yield from _carried(command)
@@ -42,7 +41,7 @@ def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
 
 
 def is_opaque(script: Script) -> bool:
-    """Say whether some command's very name, or a text it runs, cannot be known beforehand."""
+    """Return whether a command's name, or a text it runs, cannot be known beforehand."""
     if script.doubts & {"too long", "unreadable", "odd character"}:
         return True
     for count, command in enumerate(every_command(script)):

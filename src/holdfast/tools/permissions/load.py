@@ -1,8 +1,7 @@
-"""Gathers the permission rules that hold in a project.
+"""The permission rules that hold in a project, from the `permissions` sections of settings files.
 
-The `permissions` sections of the settings files come in; `Permissions` goes out. What the
-user wrote counts. What a project's files forbid counts, too; what they allow counts only
-after the user has trusted them.
+What the user wrote counts. What a project's files forbid counts, too; what they allow counts
+only after the user has trusted them.
 """
 
 from dataclasses import dataclass
@@ -37,8 +36,6 @@ class _Wire(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permissions:
-    """What the settings files say about permissions."""
-
     rules: Rules
     mode: Mode = "ask"
     directories: tuple[Path, ...] = ()
@@ -48,7 +45,6 @@ class Permissions:
 
 
 def load_permissions(project: Path | None, *, at: Path | None = None) -> Permissions:
-    """Read the rules that hold in a project."""
     allow: list[str] = []
     deny: list[str] = []
     mode: Mode = "ask"

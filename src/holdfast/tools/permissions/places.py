@@ -1,9 +1,7 @@
-"""Says where a path really leads: inside the working directories, outside, or nowhere good.
+"""Resolves where a path leads: inside the working directories, outside, or unclear.
 
-A path as a model wrote it comes in; a `Located` goes out, with links, `..` and `~` resolved
-against the disk. This is the one module here that looks at the disk, so that the decision
-itself can be pure. What it saw can change before the tool opens the file; a tool that must
-be certain looks again.
+Links, `..` and `~` are resolved against the disk. What was seen can change before the tool
+opens the file; a tool that must be certain looks again.
 """
 
 import os
@@ -34,8 +32,6 @@ MAX_MATCHES = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where the agent may work."""
-
     roots: tuple[Path, ...]
     """The working directories."""
     cwd: Path
@@ -49,7 +45,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """One path as written and as it is."""
+    """One path as written and as resolved."""
 
     text: str
     where: Where
@@ -61,7 +57,6 @@ class Located:
 
 
 def locate(text: str, places: Places, *, base: Path | None = None) -> Located:
-    """Find out where a path leads."""
     if "\0" in text or not text:
         return Located(text=text, where="impossible")
     if _is_odd(text):
@@ -86,7 +81,7 @@ def locate(text: str, places: Places, *, base: Path | None = None) -> Located:
 
 
 def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple[Located, ...]:
-    """Find out where every match of a shell pattern leads, and the directory it starts in."""
+    """Locate every match of a shell pattern, and the directory it starts in."""
     if "\0" in text or _is_odd(text) or text.startswith("~"):
         return (Located(text=text, where="unclear"),)
     start = base or places.cwd
@@ -107,7 +102,7 @@ def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple
 
 
 def looks_like_bare_repository(directory: Path, places: Places) -> bool:
-    """Say whether git, run here, would take its settings from a plain directory.
+    """Return whether git, run here, would take its settings from a plain directory.
 
     A repository can carry such a directory among its files, with a configuration that runs
     programs; git uses the first one it meets on its way up.
@@ -128,7 +123,7 @@ def _until_glob(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _is_odd(text: str) -> bool:
-    """Notice characters that hide, turn or imitate what a path says."""
+    """Notice characters that hide, reverse or imitate parts of a path."""
     if not text.isprintable() or "\\" in text:
         return True
     folded = unicodedata.normalize("NFKC", text)
@@ -156,7 +151,7 @@ def _is_below(path: Path, roots: tuple[Path, ...]) -> bool:
 
 
 def _is_protected(path: Path, places: Places) -> bool:
-    """Look at the names below the working directory; case may not matter to the disk."""
+    """Check the names below the working directory; case may not matter to the disk."""
     for root in places.roots:
         if path.is_relative_to(root.resolve()):
             parts = [part.casefold() for part in path.relative_to(root.resolve()).parts]

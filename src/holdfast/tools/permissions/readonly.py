@@ -1,10 +1,9 @@
-"""Proves that a shell command changes nothing, or says no.
+"""Proves that a shell command changes nothing; unknown is no.
 
-Text comes in, a yes or a no goes out. A yes means: every command in it was read completely,
-is in the tables below, and carries only options known not to write, run or connect. Every
-word that begins with a dash is checked, also after `--` and where a value is expected, since
-which words are options depends on the program. Unknown is no. Which files are read is not
-asked here; that is for `places`.
+Proved means: every command in it was read completely, is in the tables below, and carries only
+options known not to write, run or connect. Every word that begins with a dash is checked, also
+after `--` and where a value is expected, since which words are options depends on the program.
+Which files are read is for `places`.
 """
 
 import re
@@ -38,7 +37,7 @@ class _Options:
     """Whole names, without a value or with one after an equals sign."""
 
     def allow(self, word: str) -> bool:
-        """Say whether this dashed word consists of known options only."""
+        """Return whether this dashed word consists of known options only."""
         if word in ("-", "--"):
             return True
         if word.startswith("--"):
@@ -161,12 +160,11 @@ _FORMAT = re.compile(r"([^%]|%%|%[-+ #0]*\d*(\.\d+)?[sbqdiouxXcfeg])*")
 
 
 def is_read_only_command(text: str) -> bool:
-    """Say whether every part of this command line is proved to change nothing."""
+    """Return whether every part of a command line is proved to change nothing."""
     return is_read_only_script(read_script(text))
 
 
 def is_read_only_script(script: Script) -> bool:
-    """Say the same of a command line that was read already."""
     return (
         not script.doubts
         and bool(script.commands)
@@ -175,7 +173,7 @@ def is_read_only_script(script: Script) -> bool:
 
 
 def is_read_only(command: Command) -> bool:
-    """Say whether one simple command is proved to change nothing."""
+    """Return whether one simple command is proved to change nothing."""
     if command.assignments or not command.words or not has_safe_redirects(command):
         return False
     if not all(word.is_literal for word in command.words) or command.words[0].is_quoted:
@@ -190,7 +188,7 @@ def is_read_only(command: Command) -> bool:
 
 
 def has_safe_redirects(command: Command) -> bool:
-    """Say whether its redirections only read files, join streams or throw output away."""
+    """Return whether its redirections only read files, join streams or discard output."""
     for redirect in command.redirects:
         target = redirect.target
         if not target.is_literal or target.has_glob:

@@ -2,24 +2,31 @@
 
 `Bash(git status:*)`, `Edit(src/**)`, `WebFetch(domain:example.org)`, a bare tool name. The
 same words are read in two ways: to allow, a rule must cover exactly what would happen; to
-deny, it is enough that what would happen may be covered. Rules hold no state and decide
-nothing; `decide` asks them.
+deny, it is enough that what would happen may be covered.
+
+In a path, `*` and `?` stay within one directory and `**` crosses them; everything else stands
+for itself. A pattern without a slash matches at any depth, one that begins with `/` or `~/` is
+absolute, any other is relative to a working directory. One that names a directory covers what
+lies in it.
 """
 
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from holdfast.errors import ConfigError
-from holdfast.tools.permissions import globs
 from holdfast.tools.permissions.inner import program
 from holdfast.tools.permissions.places import Located, Places
 from holdfast.tools.permissions.script import Command
 from holdfast.tools.permissions.shell import read_script
 
 _SHAPE = re.compile(r"([A-Za-z_][\w.*-]*)(?:\((.*)\))?", re.S)
+
+_GLOB_PIECE = re.compile(r"\*\*/|\*\*|.", re.S)
+_GLOB_MEANING = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 READERS = frozenset({"Read", "Grep", "Glob"})
 """A rule for one way of reading a path holds for all; the same goes for writing."""
@@ -28,15 +35,12 @@ WRITERS = frozenset({"Edit", "Write", "NotebookEdit"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One line of a rule list."""
-
     tool: str
     content: str = ""
     """What stands in the brackets; nothing is every call."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether the rule names one command and no family of them."""
         return bool(self.content) and "*" not in self.content
 
     def __str__(self) -> str:
@@ -45,26 +49,22 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What is allowed and what is forbidden beforehand."""
-
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
 
 def parse_rule(text: str) -> Rule:
-    """Read one rule; what is no rule is an error that says how one looks."""
     found = _SHAPE.fullmatch(text.strip())
     if found is None:
-        raise ConfigError(f"{text!r} is no permission rule; write Tool or Tool(pattern)")
+        raise ConfigError(f"{text!r} is not a permission rule; write Tool or Tool(pattern)")
     content = (found[2] or "").strip()
     rule = Rule(tool=found[1], content="" if content in ("*", ":*") else content)
     if rule.tool == "Bash" and rule.content and not rule.is_exact and not _wanted(rule.content)[0]:
-        raise ConfigError(f"{rule} is no family of commands; write Bash(name word:*)")
+        raise ConfigError(f"{rule} is not a family of commands; write Bash(name word:*)")
     return rule
 
 
 def parse_rules(*, allow: tuple[str, ...] = (), deny: tuple[str, ...] = ()) -> Rules:
-    """Read two lists of rules."""
     return Rules(
         allow=tuple(parse_rule(text) for text in allow),
         deny=tuple(parse_rule(text) for text in deny),
@@ -72,7 +72,7 @@ def parse_rules(*, allow: tuple[str, ...] = (), deny: tuple[str, ...] = ()) -> R
 
 
 def names_tool(rule: Rule, tool: str) -> bool:
-    """Say whether a rule is about this tool: by name, by family, or by MCP server."""
+    """Return whether a rule is about this tool: by name, by family, or by MCP server."""
     if rule.tool.startswith("mcp__"):
         return fnmatchcase(tool, rule.tool) or tool.startswith(rule.tool + "__")
     same_family = any({rule.tool, tool} <= family for family in (READERS, WRITERS))
@@ -80,7 +80,7 @@ def names_tool(rule: Rule, tool: str) -> bool:
 
 
 def allows_command(rule: Rule, command: Command) -> bool:
-    """Say whether a rule covers one simple command, word by word from its name on."""
+    """Return whether a rule covers one simple command, word by word from its name on."""
     if not rule.content:
         return True
     wanted, is_open = _wanted(rule.content)
@@ -91,7 +91,7 @@ def allows_command(rule: Rule, command: Command) -> bool:
 
 
 def denies_command(rule: Rule, command: Command) -> bool:
-    """Say whether a rule may cover a command: wherever the program lies, whatever options lead."""
+    """Return whether a rule may cover a command, in any directory and behind any options."""
     if not rule.content:
         return True
     wanted, is_open = _wanted(rule.content)
@@ -102,7 +102,7 @@ def denies_command(rule: Rule, command: Command) -> bool:
 
 
 def _follows(given: list[str], wanted: list[str], is_open: bool) -> bool:
-    """Match the wanted words in front, stepping over options and what may be their values."""
+    """Match the wanted words in front, skipping options and what may be their values."""
     reached = _past_options(given, {0})
     for pattern in wanted:
         matched = {at + 1 for at in reached if at < len(given) and _same_word(given[at], pattern)}
@@ -111,7 +111,7 @@ def _follows(given: list[str], wanted: list[str], is_open: bool) -> bool:
 
 
 def _past_options(given: list[str], starts: set[int]) -> set[int]:
-    """Add every position that is reached by taking words for options or their values."""
+    """Add every position that can be reached by taking words for options or their values."""
     reached = set(starts)
     for at, word in enumerate(given):
         if at in reached and word.startswith("-"):
@@ -129,7 +129,7 @@ def _matches(word: str, pattern: str) -> bool:
 
 
 def _wanted(content: str) -> tuple[tuple[str, ...], bool]:
-    """Split a command rule into words, and say whether more words may follow."""
+    """Split a command rule into words; return them and whether more words may follow."""
     is_open = content.endswith((":*", " *"))
     head = content[:-2] if is_open else content
     commands = read_script(head).commands
@@ -137,31 +137,51 @@ def _wanted(content: str) -> tuple[tuple[str, ...], bool]:
 
 
 def allows_path(rule: Rule, located: Located, places: Places) -> bool:
-    """Say whether a rule covers where a path really leads."""
+    """Return whether a rule covers where a path really leads."""
     if not rule.content:
         return False
     roots = tuple(root.resolve() for root in places.roots)
-    return located.path is not None and globs.matches(
-        rule.content, located.path, roots, places.home
-    )
+    return located.path is not None and _covers(rule.content, located.path, roots, places.home)
 
 
 def denies_path(rule: Rule, located: Located, places: Places) -> bool:
-    """Say whether a rule covers a path as written or as it is, in any case of letters."""
+    """Return whether a rule covers a path as written or as it is, in any case of letters."""
     if not rule.content:
         return True
     roots = tuple(Path(str(root.resolve()).casefold()) for root in places.roots)
     spelled = tuple(Path(str(root).casefold()) for root in places.roots)
     home = Path(str(places.home).casefold())
     return any(
-        globs.matches(rule.content.casefold(), Path(str(path).casefold()), roots + spelled, home)
+        _covers(rule.content.casefold(), Path(str(path).casefold()), roots + spelled, home)
         for path in (located.path, located.spelled)
         if path is not None
     )
 
 
+def _covers(pattern: str, path: Path, roots: tuple[Path, ...], home: Path) -> bool:
+    if pattern.startswith("~/"):
+        return bool(_compiled(str(home) + pattern[1:]).fullmatch(str(path)))
+    if pattern.startswith("/"):
+        return bool(_compiled("/" + pattern.lstrip("/")).fullmatch(str(path)))
+    pattern = pattern.removeprefix("./")
+    anywhere = "/" not in pattern.rstrip("/")
+    expression = _compiled("**/" + pattern if anywhere else pattern)
+    return any(
+        bool(expression.fullmatch(str(path.relative_to(root))))
+        for root in roots
+        if path.is_relative_to(root)
+    )
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    pieces = _GLOB_PIECE.findall(pattern.rstrip("/"))
+    written = "".join(_GLOB_MEANING.get(piece) or re.escape(piece) for piece in pieces)
+    return re.compile(written + "(?:/.*)?", re.S)
+
+
 def allows_url(rule: Rule, url: str) -> bool:
-    """Say whether a rule covers an address whose host is beyond doubt."""
+    """Return whether a rule covers an address whose host is beyond doubt."""
     host = plain_host(url)
     if not rule.content:
         return bool(host)
@@ -170,14 +190,14 @@ def allows_url(rule: Rule, url: str) -> bool:
 
 
 def denies_url(rule: Rule, url: str) -> bool:
-    """Say whether a rule may cover an address; one that cannot be read may be any."""
+    """Return whether a rule may cover an address; one that cannot be read may be any."""
     host = plain_host(url)
     wanted = rule.content.removeprefix("domain:").casefold()
     return not rule.content or not host or fnmatchcase(host, wanted) or host.endswith("." + wanted)
 
 
 def plain_host(url: str) -> str:
-    """Give the host of an ordinary web address, or nothing if parsers could disagree on it."""
+    """Return the host of an ordinary web address, or "" if parsers could disagree on it."""
     if not url.isascii() or not url.isprintable() or any(c in url for c in "\\ \"'<>^`{|}"):
         return ""
     try:

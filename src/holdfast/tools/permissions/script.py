@@ -1,8 +1,7 @@
-"""What a shell command is made of, once it has been read.
+"""The parts of a shell command, as `shell` reads them.
 
-Plain values only: `shell` makes them out of text, and `readonly`, `danger`, `inner`,
-`places` and `rules` look at them. A script that carries a doubt can be searched for what is
-forbidden, but nothing good can be proved about it.
+A script that carries a doubt can be searched for what is forbidden, but nothing can be proved
+about it.
 """
 
 from dataclasses import dataclass
@@ -32,8 +31,6 @@ class Word:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redirect:
-    """Where a command's input comes from or its output goes."""
-
     operator: str
     target: Word
 
@@ -49,12 +46,11 @@ class Command:
 
     @property
     def name(self) -> str:
-        """The first word as it stands, or nothing for a bare assignment or redirection."""
+        """The first word, or "" for a bare assignment or redirection."""
         return self.words[0].text if self.words else ""
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The words after the name."""
         return tuple(word.text for word in self.words[1:])
 
 
@@ -67,5 +63,5 @@ class Script:
 
 
 def names(text: str) -> frozenset[str]:
-    """Make a set of the words in a text; the tables of commands read better that way."""
+    """Make a set of the words in a text; tables of commands read better that way."""
     return frozenset(text.split())

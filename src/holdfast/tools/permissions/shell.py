@@ -1,9 +1,8 @@
-"""Reads a shell command far enough to say what it would run, and admits what it cannot read.
+"""Reads a shell command far enough to know what it would run, and records what it cannot read.
 
-Text comes in; a `Script` goes out: the simple commands in it, also those inside groups,
-loops and substitutions, and the `doubts` that keep anything from being proved about it. The
-grammar is small on purpose: what lies outside it becomes a doubt, never a guess. Nothing is
-expanded and nothing is run; what a command means is for `readonly`, `danger` and `rules`.
+A `Script` holds the simple commands, also those inside groups, loops and substitutions, and
+the `doubts` that keep anything from being proved about it. The grammar is small on purpose:
+what lies outside it becomes a doubt, never a guess. Nothing is expanded and nothing is run.
 """
 
 import re
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from holdfast.tools.permissions.script import Command, Doubt, Redirect, Script, Word, names
 
 MAX_CHARS = 200_000
-"""Longer than any command worth reading; about a longer one somebody is always asked."""
+"""Longer than any command worth reading; a longer one is always asked about."""
 
 MAX_WORDS = 500
 """Of one command; looking behind wrappers costs the square of it."""
@@ -55,8 +54,6 @@ def read_script(text: str, *, depth: int = 0) -> Script:
 
 @dataclass(slots=True)
 class _Draft:
-    """The command being read."""
-
     words: list[Word] = field(default_factory=list)
     assignments: list[str] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
@@ -139,7 +136,6 @@ class _Reader:
             )
 
     def _place(self, word: Word) -> None:
-        """Put a word where it belongs in the command being read."""
         starts = not self.draft.words
         if starts and not word.is_quoted and word.text in _RESERVED:
             self.doubts.add("group")

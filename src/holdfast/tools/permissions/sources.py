@@ -1,10 +1,9 @@
-"""Reads sections of settings files, and says which of them the user has vouched for.
+"""Sections of settings files (`hooks`, `permissions`, `mcpServers`), and which are trusted.
 
-The name of a section comes in (`hooks`, `permissions`, `mcpServers`); one `SettingsSection` per file
-that has it goes out. Files in the user's home are the user's own. Files of a project came
-with the project, so what they would run or allow counts only once the user has trusted
-exactly this content: the hash covers the section and the project's own files that its
-commands name. Scripts that those scripts call are not covered.
+Files in the user's home are the user's own. Files of a project came with the project, so what
+they would run or allow counts only once the user has trusted exactly this content: the hash
+covers the section and the project's own files that its commands name. Scripts that those
+scripts call are not covered.
 """
 
 import hashlib
@@ -35,11 +34,8 @@ _PROJECT_VARIABLES = ("$HOLDFAST_PROJECT_DIR", "$CLAUDE_PROJECT_DIR")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsSection:
-    """One section of one settings file."""
-
     file: Path
     value: JsonObject
-    is_projects: bool
     fingerprint: str
     is_trusted: bool
 
@@ -60,12 +56,12 @@ def read_sections(
 def as_section(
     name: str, file: Path, value: JsonObject, project: Path | None, *, at: Path | None = None
 ) -> SettingsSection:
-    """Hold what another file says, such as an agent's definition, against what is trusted."""
+    """Check a section from another file, such as an agent's definition, against what is trusted."""
     return _made(name, file, value, project, trusted(at=at))
 
 
 def trusted(*, at: Path | None = None) -> frozenset[str]:
-    """Give the fingerprints the user has vouched for."""
+    """Return the fingerprints the user has vouched for."""
     file = (at or home()) / "trusted.json"
     try:
         return frozenset(msgspec.json.decode(file.read_bytes(), type=list[str]))
@@ -76,7 +72,7 @@ def trusted(*, at: Path | None = None) -> frozenset[str]:
 
 
 def trust(section: SettingsSection, *, at: Path | None = None) -> None:
-    """Vouch for a section as it stands now; a change to it asks anew."""
+    """Trust a section as it is now; a change to it asks anew."""
     vouch(section.fingerprint, at=at)
 
 
@@ -113,7 +109,6 @@ def _made(
     return SettingsSection(
         file=file,
         value=value,
-        is_projects=project is not None,
         fingerprint=mark,
         is_trusted=project is None or mark in known,
     )
@@ -131,7 +126,7 @@ def _parsed(file: Path) -> JsonObject:
 
 
 def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str:
-    """Hash a section together with where it lies and the project's files it would run."""
+    """Hash a section together with its location and the project's files it would run."""
     digest = hashlib.sha256()
     digest.update(msgspec.json.encode([name, str(file.resolve()), value], order="deterministic"))
     for path in sorted(set(_own_files(value, project))):

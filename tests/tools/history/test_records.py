@@ -8,7 +8,7 @@ import pytest
 from holdfast.log.results import Results
 from holdfast.messages import Image, Text
 from holdfast.tools.history.index import NAME, Index
-from holdfast.tools.history.shelf import Missing, Shelf
+from holdfast.tools.history.records import Missing, read_body
 
 
 @pytest.fixture
@@ -24,14 +24,14 @@ def session(tmp_path):
 def test_a_body_is_read_by_its_name_wherever_it_was_recorded(session):
     """A branched or moved session has its own copy; the recorded directory does not count."""
     for file in ("a.txt", str(session / "tool-results" / "a.txt"), "/elsewhere/a.txt"):
-        assert Shelf(session).read(file) == "körper\n"
+        assert read_body(Results(session), file) == "körper\n"
 
 
 @pytest.mark.parametrize("file", ["../../outside/a", "..", "", ".", "/etc/passwd", "x\0y", "b.txt"])
 def test_no_name_leads_out_of_the_directory(session, file):
     """Whatever an id or an entry says, only what lies beside the log is opened."""
     with pytest.raises(Missing):
-        Shelf(session).read(file)
+        read_body(Results(session), file)
 
 
 def test_links_are_not_followed(session, tmp_path):
@@ -47,7 +47,7 @@ def test_links_are_not_followed(session, tmp_path):
         (tmp_path / "u", "a.txt"),
     ):
         with pytest.raises(Missing, match="links are not followed"):
-            Shelf(directory).read(name)
+            read_body(Results(directory), name)
 
 
 def test_what_is_no_plain_file_is_refused_at_once(session):
@@ -56,7 +56,7 @@ def test_what_is_no_plain_file_is_refused_at_once(session):
     (session / "tool-results" / "sub").mkdir()
     for name in ("pipe", "sub"):
         with pytest.raises(Missing, match="is no file"):
-            Shelf(session).read(name)
+            read_body(Results(session), name)
 
 
 def test_blocks_come_back_as_blocks(session):
@@ -65,7 +65,7 @@ def test_blocks_come_back_as_blocks(session):
     results = Results(session)
     body = results.body("b", content, cap_bytes=9_999)
     results.keep(body, is_only_copy=True)
-    assert Shelf(session).read(str(body.file), body.sha256) == content
+    assert read_body(Results(session), str(body.file), body.sha256) == content
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
@@ -73,23 +73,23 @@ def test_an_unreadable_body_says_so(session):
     """In the system's words."""
     (session / "tool-results" / "a.txt").chmod(0)
     with pytest.raises(Missing, match="ermission"):
-        Shelf(session).read("a.txt")
+        read_body(Results(session), "a.txt")
 
 
 def test_a_body_that_was_altered_is_not_passed_off_as_the_original(session):
     """The hash in the log decides."""
     sha256 = hashlib.sha256("körper\n".encode()).hexdigest()
-    assert Shelf(session).read("a.txt", sha256) == "körper\n"
+    assert read_body(Results(session), "a.txt", sha256) == "körper\n"
     for body in (b"other", b"\xff\xfe", b""):
         (session / "tool-results" / "a.txt").write_bytes(body)
         with pytest.raises(Missing, match="is not what was written there"):
-            Shelf(session).read("a.txt", sha256)
+            read_body(Results(session), "a.txt", sha256)
 
 
 def test_a_transcript_without_a_directory_has_no_bodies():
     """An imported file names places on somebody else's machine."""
     with pytest.raises(Missing, match="does not belong"):
-        Shelf(None).read("/etc/passwd")
+        read_body(None, "/etc/passwd")
 
 
 def test_an_index_never_writes_through_a_link(session, tmp_path):

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from holdfast.tools.lifeline import Lifeline
-from holdfast.tools.shell import group_members
+from holdfast.tools.process import group_members
+from holdfast.tools.shells import Lifeline
 
 AGENT = """
 import asyncio, sys

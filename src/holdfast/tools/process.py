@@ -1,0 +1,148 @@
+"""Runs a program to its end and leaves nothing of it behind.
+
+For hooks, git and other programs whose output is wanted whole; the commands of a session are
+`shell`'s. Each program has a process group of its own, which is ended when its time is up, when
+the caller is cancelled, and also when the program itself has ended but left children. A child
+that starts a session of its own leaves the group and is not found.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+OUTPUT_BYTES = 1 << 20
+"""More than anyone reads of one stream; the rest is read and dropped, so no program blocks on it."""
+GRACE_SECONDS = 0.5
+"""Between asking a program to end and killing it."""
+DRAIN_SECONDS = 1.0
+"""How long the last output may take to arrive once every process is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessResult:
+    """How a program ended."""
+
+    status: int
+    """The exit status, negative for a signal."""
+    stdout: bytes
+    stderr: bytes
+    is_timed_out: bool = False
+
+
+class _Output(asyncio.SubprocessProtocol):
+    """Keeps what a process prints and notices its end, even if children hold its streams."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.ended = asyncio.Event()
+        self.drained = asyncio.Event()
+        self.kept = {1: bytearray(), 2: bytearray()}
+        self._limit_bytes = limit_bytes
+        self._open = {1, 2}
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        kept = self.kept[fd]
+        kept += data[: max(0, self._limit_bytes - len(kept))]
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._open.discard(fd)
+        if not self._open:
+            self.drained.set()
+
+    def process_exited(self) -> None:
+        self.ended.set()
+
+
+async def run(
+    arguments: tuple[str, ...],
+    *,
+    cwd: Path,
+    variables: Mapping[str, str],
+    timeout_seconds: float | None,
+    given: bytes = b"",
+    output_bytes: int = OUTPUT_BYTES,
+) -> ProcessResult:
+    """Run a program to its end or to the end of its time, keeping the start of its output.
+
+    `variables` is the whole environment and `given` the whole standard input. Raises `OSError`
+    or `ValueError` if the program cannot be started.
+    """
+    transport, output = await asyncio.get_running_loop().subprocess_exec(
+        lambda: _Output(output_bytes),
+        *arguments,
+        cwd=cwd,
+        env=dict(variables),
+        start_new_session=True,
+    )
+    is_timed_out = False
+    try:
+        _feed(transport, given)
+        await asyncio.wait_for(output.ended.wait(), timeout_seconds)
+    except TimeoutError:
+        is_timed_out = True
+    finally:
+        await asyncio.shield(_finish(transport, output))
+    return ProcessResult(
+        status=transport.get_returncode() or 0,
+        stdout=bytes(output.kept[1]),
+        stderr=bytes(output.kept[2]),
+        is_timed_out=is_timed_out,
+    )
+
+
+def _feed(transport: asyncio.SubprocessTransport, given: bytes) -> None:
+    """Write the input; a program that does not read it is no error."""
+    stdin = transport.get_pipe_transport(0)
+    assert isinstance(stdin, asyncio.WriteTransport)
+    stdin.write(given)
+    stdin.write_eof()
+
+
+async def _finish(transport: asyncio.SubprocessTransport, output: _Output) -> None:
+    """End what is left of the group, asking first if its leader still runs."""
+    group = transport.get_pid()
+    if not output.ended.is_set():
+        signal_group(group, signal.SIGTERM)
+        await _wait(output.ended, GRACE_SECONDS)
+    signal_group(group, signal.SIGKILL)
+    await output.ended.wait()
+    await _wait(output.drained, DRAIN_SECONDS)
+    transport.close()
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+
+
+def signal_group(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def group_members(group: int) -> tuple[int, ...]:
+    """List the processes of a group that really run; zombies do not count."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return ()
+    except PermissionError:
+        pass
+    try:
+        numbers = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    except FileNotFoundError:
+        return (group,)  # no /proc: the group is all we know
+    return tuple(int(number) for number in numbers if _is_member(number, group))
+
+
+def _is_member(number: str, group: int) -> bool:
+    try:
+        fields = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    # The name in parentheses may hold anything; state, parent and group follow it.
+    state, _parent, its_group = fields.rpartition(")")[2].split()[:3]
+    return int(its_group) == group and state not in "ZX"
