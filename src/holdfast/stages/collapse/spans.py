@@ -8,9 +8,10 @@ it takes a model.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from holdfast.log.entries import Collapsed
 from holdfast.log.secrets import masked
 from holdfast.messages import ToolUse, text_of
 from holdfast.messages.measure import NOTHING, Measure
@@ -33,8 +34,8 @@ class Span:
     """Some items of a view that stand together."""
 
     items: tuple[Item, ...]
-    next_order: int
-    """Where the view goes on."""
+    last: int
+    """The number of its last message."""
     asked: str = ""
     """The beginning of what the user said before it."""
 
@@ -42,14 +43,6 @@ class Span:
     def first(self) -> int:
         """The number of its first message."""
         return self.items[0].order
-
-    @property
-    def last(self) -> int:
-        """The number of its last message: a round ends with its results, a line with its span."""
-        item = self.items[-1]
-        if isinstance(item, Round):
-            return max([item.id, *(result.id for result in item.results)])
-        return self.next_order - 1
 
     @property
     def measure(self) -> Measure:
@@ -85,7 +78,7 @@ def _spans(view: View, bounds: Callable[[Item], bool]) -> Iterator[Span]:
     for i, item in enumerate(view.items):
         if item.order < end and not bounds(item):
             continue
-        yield from _span(view.items, start, i, asked)
+        yield from _span(view, start, i, asked)
         if item.order >= end:
             return
         start = i + 1
@@ -93,14 +86,28 @@ def _spans(view: View, bounds: Callable[[Item], bool]) -> Iterator[Span]:
             asked = _quoted(text_of(item.content), QUOTE_CHARS)
 
 
-def _span(items: Sequence[Item], lo: int, hi: int, asked: str) -> Iterator[Span]:
+def _span(view: View, lo: int, hi: int, asked: str) -> Iterator[Span]:
     """Make a span that begins and ends with something the model did, if there is any."""
+    items = view.items
     while lo < hi and not _is_work(items[hi - 1]):
         hi -= 1
     while lo < hi and not _is_work(items[lo]):
         lo += 1
     if lo < hi:
-        yield Span(items=tuple(items[lo:hi]), next_order=items[hi].order, asked=asked)
+        yield Span(items=tuple(items[lo:hi]), last=_last(view, items[hi - 1]), asked=asked)
+
+
+def _last(view: View, item: Item) -> int:
+    """Number the last message an item shows.
+
+    A line ends where its own span ended: the number before the next item may be that of an entry
+    that stands somewhere else in the view.
+    """
+    if isinstance(item, Round):
+        return max([item.id, *(result.id for result in item.results)])
+    line = next(entry for entry in reversed(view.history) if entry.n == item.id)
+    assert isinstance(line, Collapsed)
+    return line.last
 
 
 def _bounds(view: View, item: Item) -> bool:
