@@ -35,7 +35,7 @@ from holdfast.models import Model, open_model
 from holdfast.session.scratch_session import Manners, on_paper, tried
 from holdfast.settings import Settings
 from holdfast.stages.compact.compact import CompactRequest
-from holdfast.stages.compact.digest import LIMITS, budget_for, digest, estimated_tokens, gather
+from holdfast.stages.compact.digest import LIMITS, budget_for, digest, gather
 from holdfast.stages.compact.digest.user_text import typed
 from holdfast.stages.compact.directives import keep_ledger
 from holdfast.stages.compact.survival import check_survival, recent_names
@@ -43,6 +43,7 @@ from holdfast.tools.describe import description_of
 from holdfast.transcripts.formats import open_transcript
 from holdfast.view import folding
 from holdfast.view.items import Item, Round, Spoken
+from holdfast.view.tokens import estimated_tokens
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 TOKENIZER = "o200k_base"

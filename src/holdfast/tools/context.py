@@ -14,10 +14,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from holdfast.messages.measure import measure_text
 from holdfast.tools.files import Files
 from holdfast.tools.shells import Shells
-from holdfast.view.tokens import CLAUDE, weigh
+from holdfast.view.tokens import CLAUDE, estimated_tokens
 
 
 class Todo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,11 +37,6 @@ class PlanMode:
 
 def _say_nothing(_line: str) -> None:
     """Drop progress nobody asked for."""
-
-
-def estimated_tokens(text: str) -> int:
-    """Estimate tokens without knowing the model, with the weights that count most."""
-    return round(weigh(measure_text(text), CLAUDE))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,7 +63,7 @@ class ToolContext:
     report: Callable[[str], None] = _say_nothing
     """Told one line now and then while a tool runs."""
     clock: Callable[[], float] = time.time
-    count_tokens: Callable[[str], int] = estimated_tokens
+    count_tokens: Callable[[str], int] = lambda text: estimated_tokens(text, CLAUDE)
     is_fork: bool = False
 
     def __post_init__(self) -> None:

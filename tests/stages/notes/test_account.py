@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.messages import Text, Thinking, ToolUse
-from holdfast.stages.compact.digest import estimated_tokens
 from holdfast.stages.notes.account import SessionAccount
 from holdfast.stages.notes.engine_lines import told
 from holdfast.view.items import Result, Round, Spoken
+from holdfast.view.tokens import estimated_tokens
 
 SECTION_TOKENS = 800
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from holdfast.log.entries import AnyEntry
-from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
 from holdfast.request.cache.cache_state import LIFETIME_SECONDS, CacheState, Lifetime
 from holdfast.request.cache.forecast import Forecast, expect
@@ -18,7 +17,7 @@ from holdfast.request.cache.payback import HistoryEdit, Payback, payback
 from holdfast.stages.clear.call_stats import CallStats
 from holdfast.stages.clear.candidates import Batch, Candidate, Candidates, weight
 from holdfast.turn.engine import Engine
-from holdfast.view.window import Window
+from holdfast.view.window import Window, scaled
 
 NEVER_CACHED = "nothing is cached"
 """Why a cache is cold that was turned off: it is so before every call."""
@@ -58,8 +57,7 @@ class Snapshot:
         return self.window.level(self.used_tokens + self.margin_tokens) == "blocking"
 
     def scaled(self, tokens: int) -> int:
-        """Shrink a budget that is meant for a window of the usual size."""
-        return min(tokens, tokens * self.window.limit_tokens // PLAIN_WINDOW_TOKENS)
+        return scaled(tokens, self.window.limit_tokens)
 
     def freed_tokens(self, batch: Batch) -> int:
         """Say how much shorter the prompt becomes if these are cleared."""

@@ -16,14 +16,14 @@ from importlib.resources import files
 from holdfast.errors import HoldfastError, ModelError, NotInHistory
 from holdfast.log.entries import AnyEntry, Collapsed, Failed, Said, Undone
 from holdfast.messages.measure import Measure, measure_content
-from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.settings import CollapseSettings, Settings
 from holdfast.stages.collapse.spans import Span, counted_line, framed_line, runs, stretches
 from holdfast.stages.prefix_lock import drops_thinking, may_move
+from holdfast.stages.weights import weigher
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork, ForkRequest
 from holdfast.view import View
-from holdfast.view.tokens import default_weights, weigh
+from holdfast.view.window import scaled
 
 WHAT = "collapse"
 """What failures and forks of this stage go by."""
@@ -60,7 +60,7 @@ class Collapse:
         limits = engine.settings.collapse
         if not limits.on or not _is_past(engine, limits.commit_ratio) or not may_move(engine):
             return
-        _commit(engine, plan_collapse(engine.view, _limits(engine), weigher(engine.model)))
+        _commit(engine, plan_collapse(engine.view, _limits(engine), weigher(engine)))
         if self.ask is not None and limits.write and _is_past(engine, limits.write_ratio):
             await _write(engine, self.ask)
 
@@ -76,7 +76,7 @@ def drain(engine: Engine) -> bool:
         respects_undo=False,
         drops_thinking=drops_thinking(engine),
     )
-    plan = plan_collapse(engine.view, limits, weigher(engine.model))
+    plan = plan_collapse(engine.view, limits, weigher(engine))
     _commit(engine, plan)
     return bool(plan)
 
@@ -84,7 +84,7 @@ def drain(engine: Engine) -> bool:
 def staged(engine: Engine) -> tuple[Collapsed, ...]:
     """List the lines that would be committed if all had to be."""
     limits = _limits(engine, free_tokens=float("inf"))
-    return plan_collapse(engine.view, limits, weigher(engine.model))
+    return plan_collapse(engine.view, limits, weigher(engine))
 
 
 def open_span(engine: Engine, n: int) -> str:
@@ -135,12 +135,6 @@ def plan_written(
     return tuple(plan)
 
 
-def weigher(model: str) -> Callable[[Measure], float]:
-    """Give the scales for parts of a view."""
-    weights = default_weights(model)
-    return lambda measure: weigh(measure, weights)
-
-
 def _is_past(engine: Engine, ratio: float) -> bool:
     fullness = engine.fullness()
     return fullness.used_tokens >= ratio * fullness.window.effective_tokens
@@ -150,11 +144,10 @@ def _limits(engine: Engine, free_tokens: float | None = None) -> CollapseLimits:
     """Work out what is to be freed in this window."""
     settings: CollapseSettings = engine.settings.collapse
     fullness = engine.fullness()
-    share = min(1.0, fullness.window.limit_tokens / PLAIN_WINDOW_TOKENS)
     target = settings.target_ratio * fullness.window.effective_tokens
     return CollapseLimits(
         free_tokens=fullness.used_tokens - target if free_tokens is None else free_tokens,
-        least_tokens=settings.least_tokens * share,
+        least_tokens=scaled(settings.least_tokens, fullness.window.limit_tokens),
         line_chars=settings.line_chars,
         respects_undo=not fullness.is_blocked,
         drops_thinking=drops_thinking(engine),
@@ -183,7 +176,7 @@ def _commit(engine: Engine, plan: Iterable[Collapsed]) -> None:
 
 async def _write(engine: Engine, ask: AskFork) -> None:
     """Have a fork write lines for whole stretches; what fails leaves a word and nothing else."""
-    limits, weight = _limits(engine), weigher(engine.model)
+    limits, weight = _limits(engine), weigher(engine)
     spans = plan_written(engine.view, limits, weight)
     if not spans or _has_failed(engine.view.history):
         return

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from holdfast.log.entries import Collapsed
 from holdfast.log.secrets import masked
 from holdfast.messages import ToolUse, text_of
+from holdfast.messages.cut import printable_line
 from holdfast.messages.measure import NOTHING, Measure
 from holdfast.stages.snip import newest_turn
 from holdfast.tools.describe import description_of
@@ -83,7 +84,7 @@ def _spans(view: View, bounds: Callable[[Item], bool]) -> Iterator[Span]:
             return
         start = i + 1
         if isinstance(item, Spoken) and item.is_asked():
-            asked = _quoted(text_of(item.content), QUOTE_CHARS)
+            asked = printable_line(text_of(item.content), QUOTE_CHARS)
 
 
 def _span(view: View, lo: int, hi: int, asked: str) -> Iterator[Span]:
@@ -145,7 +146,7 @@ def framed_line(span: Span, text: str, limit_chars: int) -> str:
     """Put a line into its frame: what it stands for, and how to read that again."""
     name = f"#{span.first}-#{span.last}"
     head, tail = f"[{name} collapsed to make room: ", f'. History with id "{name}" shows it.]'
-    plain = _quoted(masked(text), max(1, limit_chars - len(head) - len(tail)))
+    plain = printable_line(masked(text), max(1, limit_chars - len(head) - len(tail)))
     return head + plain.rstrip(".") + tail
 
 
@@ -154,20 +155,14 @@ def _ending(last: Round) -> str:
     result = last.result_of(use.id)
     known = description_of(use.name)
     target = use.input.get(known.command_input) if known.command_input else next(_paths(use), "")
-    said = f" {_quoted(str(target), TARGET_CHARS)}" if target else ""
+    said = f" {printable_line(str(target), TARGET_CHARS)}" if target else ""
     return f"{use.name}{said} {'failed' if result and result.is_error else 'succeeded'}"
 
 
 def _paths(use: ToolUse) -> Iterator[str]:
     for path in description_of(use.name).paths_in(use.input):
-        yield _quoted(path, TARGET_CHARS)
+        yield printable_line(path, TARGET_CHARS)
 
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _quoted(text: str, limit_chars: int) -> str:
-    """Put text that somebody else wrote on one line, cut to size."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return line if len(line) <= limit_chars else f"{line[: limit_chars - 1]}…"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from holdfast.stages.compact.digest.words import sentences
+from holdfast.messages.cut import sentences
 
 ENOUGH = 2 / 3
 """Of the words that name what is cancelled, so many must be in the request: users shorten."""

@@ -17,7 +17,6 @@ from holdfast.stages.compact.digest import (
     budget_for,
     digest,
     engine_part,
-    estimated_tokens,
     gather,
 )
 from holdfast.stages.compact.digest.context import Mask
@@ -26,6 +25,7 @@ from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, tel
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import prompt
 from holdfast.stages.compact.survival import Survival, check_survival, recent_names
+from holdfast.view.tokens import estimated_tokens
 
 HEADINGS = {
     3: "Files and code",

@@ -6,7 +6,7 @@ restored, then with a shorter summary, at last with a digest. Where not even tha
 what every request holds is over the line by itself, a `ContextOverflow` says what weighs how much.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,9 +20,9 @@ from holdfast.stages.compact.floor import floor, told
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import ask_for_summary
 from holdfast.stages.compact.writing import SOURCE
+from holdfast.stages.weights import weigher
 from holdfast.tools.recovered import is_restored_file
 from holdfast.turn.engine import Engine
-from holdfast.view.tokens import default_weights, weigh
 
 SHARES = (1.0, 0.5, 0.25, 0.1)
 """Of its budget, that a summary is given while what comes of it is over the line."""
@@ -86,8 +86,8 @@ def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
 
 def material_of(engine: Engine, segment: Segment) -> Material:
     """Gather from the log what a summary of a segment needs."""
-    scales, line = scales_of(engine), engine.fullness().window.base_tokens
-    tokens = round(sum(scales(item.measure) for item in segment.items))
+    weigh, line = weigher(engine), engine.fullness().window.base_tokens
+    tokens = round(sum(weigh(item.measure) for item in segment.items))
     most = max(1, int(LINE_SHARE * line))
     return gathered(engine.view.history, segment, tokens, most_tokens=most)
 
@@ -100,7 +100,7 @@ def asked_for(material: Material, focus: Sequence[str]) -> str:
 
 def check_floor(engine: Engine, line: int) -> int:
     """Say what every request holds; if that is over the line by itself, no compaction helps."""
-    weights = floor(engine.view, scales_of(engine))
+    weights = floor(engine.view, weigher(engine))
     lowest = sum(weight.tokens for weight in weights)
     if lowest >= line:
         raise ContextOverflow(told(weights, line))
@@ -138,7 +138,7 @@ def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) ->
     if _after_by_share(engine, bare) < line:
         return bare  # the gauge is off; the next answer puts it right
     left = after_tokens(engine, bare, ())
-    raise ContextOverflow(told(floor(engine.view, scales_of(engine)), line, left))
+    raise ContextOverflow(told(floor(engine.view, weigher(engine)), line, left))
 
 
 def within(engine: Engine, draft: CompactionDraft, line: int) -> CompactionDraft:
@@ -172,7 +172,7 @@ def after_tokens(engine: Engine, draft: CompactionDraft, restored: SpokenContent
 
 def _after_by_share(engine: Engine, draft: CompactionDraft) -> float:
     """Foretell it from the share of the view that stays, which does not rest on the last usage."""
-    return scales_of(engine)(_total_after(engine, draft, draft.restored))
+    return weigher(engine)(_total_after(engine, draft, draft.restored))
 
 
 def _total_after(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> Measure:
@@ -186,14 +186,6 @@ def _total_after(engine: Engine, draft: CompactionDraft, restored: SpokenContent
 
 def _smaller(material: Material, share: float) -> Material:
     return replace(material, budget_tokens=int(material.budget_tokens * share))
-
-
-def scales_of(engine: Engine) -> Callable[[Measure], float]:
-    """Weigh parts of the view as the gauge weighs all of it."""
-    weights, total = default_weights(engine.model), engine.view.total
-    raw = weigh(total, weights)
-    scale = engine.fullness().used_tokens / raw if raw else 1.0
-    return lambda measure: scale * weigh(measure, weights)
 
 
 def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:

@@ -14,14 +14,15 @@ from dataclasses import dataclass, replace
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry
 from holdfast.stages.compact.compose import Composed, Manner, Material, compose, gathered
-from holdfast.stages.compact.draft import LINE_SHARE, CompactionDraft, after_tokens, scales_of
+from holdfast.stages.compact.draft import LINE_SHARE, CompactionDraft, after_tokens
 from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.segment import Segment, segment_before
-from holdfast.stages.notes.due import scaled
 from holdfast.stages.notes.keeping import Enough, Judgement, kept_from, last_whole
 from holdfast.stages.notes.notes import Notes, judged_upto
 from holdfast.stages.prefix_lock import drops_thinking, may_move
+from holdfast.stages.weights import weigher
 from holdfast.turn.engine import Engine
+from holdfast.view.window import scaled
 
 WAY = "notes"
 
@@ -142,7 +143,7 @@ class FromNotes:
         segment = segment_before(engine.view, engine.view.items.index(item) + 1)
         if segment is None:
             return None
-        weigh, line = scales_of(engine), engine.fullness().window.base_tokens
+        weigh, line = weigher(engine), engine.fullness().window.base_tokens
         tokens = round(sum(weigh(each.measure) for each in segment.items))
         most, history = max(1, int(LINE_SHARE * line)), list(engine.view.history)
         return await asyncio.to_thread(_put, history, segment, tokens, most, basis, manner)
@@ -158,7 +159,7 @@ class FromNotes:
             messages=settings.keep_messages,
             most_tokens=scaled(settings.keep_most_tokens, window),
         )
-        start = kept_from(items, items.index(item) + 1, scales_of(engine), enough)
+        start = kept_from(items, items.index(item) + 1, weigher(engine), enough)
         return segment_before(engine.view, start)
 
 

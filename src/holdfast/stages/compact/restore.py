@@ -16,6 +16,7 @@ from pathlib import Path
 
 from holdfast.log.entries import Compacted, Restored, SpokenContent
 from holdfast.messages import Text
+from holdfast.messages.cut import printable_line
 from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.request.instructions.places import LOCAL, SHARED
 from holdfast.settings import CompactSettings
@@ -37,6 +38,7 @@ from holdfast.tools.shells import BackgroundCommand
 from holdfast.tools.todo import TODO_WRITE
 from holdfast.view import View
 from holdfast.view.items import Round
+from holdfast.view.window import scaled
 
 OURS = ".holdfast"
 """A project's directory of settings, agents, skills and memories: none of them work in progress."""
@@ -198,8 +200,7 @@ class Restoring:
                 yield text
 
     def _scaled(self, tokens: int) -> int:
-        """Shrink a budget with the window, as all of them are for a plain one."""
-        return min(tokens, tokens * self.window_tokens() // PLAIN_WINDOW_TOKENS)
+        return scaled(tokens, self.window_tokens())
 
 
 def running(shells: Iterable[BackgroundCommand], agents: Iterable[str]) -> Iterator[str]:
@@ -212,8 +213,7 @@ def running(shells: Iterable[BackgroundCommand], agents: Iterable[str]) -> Itera
 
 def _shell(shell: BackgroundCommand) -> str:
     status = shell.running.status
-    command = " ".join(shell.command.split())
-    command = command if len(command) <= COMMAND_CHARS else f"{command[:COMMAND_CHARS]}…"
+    command = printable_line(shell.command, COMMAND_CHARS)
     if status is None:
         return f"- {shell.id} runs in the background: {command} (BashOutput shows its output)"
     if shell.has_news() and not shell.is_stopped:

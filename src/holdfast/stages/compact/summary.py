@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal, TypeAlias
 
+from holdfast.messages.cut import cut, one_line
 from holdfast.stages.compact.digest.headings import parts
-from holdfast.stages.compact.digest.words import cut, one_line
 from holdfast.stages.compact.directives import Directive
 
 SummaryKind: TypeAlias = Literal["full", "from", "up_to"]

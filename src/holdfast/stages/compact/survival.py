@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.messages import Json, Text, text_of
-from holdfast.stages.compact.digest import LIMITS, DigestLimits, estimated_tokens
+from holdfast.stages.compact.digest import LIMITS, DigestLimits
 from holdfast.stages.compact.digest.names import NameKind, named_in
 from holdfast.stages.compact.digest.pieces import Count
 from holdfast.view.items import Item, Round, Spoken
+from holdfast.view.tokens import estimated_tokens
 
 HEADING = "Names in use lately that are not above:"
 

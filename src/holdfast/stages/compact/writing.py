@@ -27,9 +27,9 @@ from holdfast.messages import (
     is_thought,
     message_to_wire,
 )
+from holdfast.messages.cut import head_and_tail
 from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS, Capabilities
 from holdfast.models.retry import Retries
-from holdfast.stages.compact.digest.words import head_and_tail
 from holdfast.stages.compact.summary import SummaryFault, Written, prompt, read_summary
 from holdfast.turn.fork import AskFork, ForkReply, ForkRequest, Prefix
 from holdfast.view.items import Item, Spoken, render

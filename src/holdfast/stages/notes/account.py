@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from holdfast.log.entries import AnyEntry
 from holdfast.log.secrets import masked
+from holdfast.messages.cut import cut, one_line
 from holdfast.stages.compact.digest.errors import has_error
 from holdfast.stages.compact.digest.extract import extract, originals
 from holdfast.stages.compact.digest.facts import (
@@ -34,7 +35,6 @@ from holdfast.stages.compact.digest.files import touched
 from holdfast.stages.compact.digest.gist import conclusions
 from holdfast.stages.compact.digest.outcome import commits_in, only_looks, telling_lines
 from holdfast.stages.compact.digest.todos import Todos
-from holdfast.stages.compact.digest.words import cut, one_line
 from holdfast.view.items import Item, Round
 
 _Key = TypeVar("_Key")

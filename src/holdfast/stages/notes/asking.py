@@ -9,8 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from holdfast.settings import NotesSettings
-from holdfast.stages.compact.digest import estimated_tokens
 from holdfast.stages.notes.page import NotesPage, read_template
+from holdfast.view.tokens import estimated_tokens
 
 FAVOURED = '"Current state" and "Errors and corrections"'
 """What a reader misses first."""

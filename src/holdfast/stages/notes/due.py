@@ -7,8 +7,8 @@ of what was spent: after a compaction it is counted from what was left.
 
 from dataclasses import dataclass
 
-from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.settings import NotesSettings
+from holdfast.view.window import scaled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +32,3 @@ def is_due(progress: NotesProgress, settings: NotesSettings, window_tokens: int)
     if grown < scaled(settings.growth_tokens, window_tokens):
         return False
     return progress.calls >= settings.tool_calls or progress.is_at_rest
-
-
-def scaled(tokens: int, window_tokens: int) -> int:
-    """Shrink a budget that is meant for a window of 200K to a smaller one."""
-    return min(tokens, tokens * window_tokens // PLAIN_WINDOW_TOKENS)

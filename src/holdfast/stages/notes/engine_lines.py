@@ -7,10 +7,7 @@ and are shown in the order that reads best. `[#n]` is message n of the log, whic
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 
-from holdfast.stages.compact.digest import estimated_tokens
-from holdfast.stages.compact.digest.context import cite
-from holdfast.stages.compact.digest.files import PROSE
-from holdfast.stages.compact.digest.words import (
+from holdfast.messages.cut import (
     cut,
     head_and_tail,
     one_line,
@@ -18,7 +15,10 @@ from holdfast.stages.compact.digest.words import (
     sentences,
     tight,
 )
+from holdfast.stages.compact.digest.context import cite
+from holdfast.stages.compact.digest.files import PROSE
 from holdfast.stages.notes.account import Deeds, File, SessionAccount
+from holdfast.view.tokens import estimated_tokens
 
 TITLE_CHARS = 72
 """A title has one line in a list."""

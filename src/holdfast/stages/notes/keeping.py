@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.messages import Text
+from holdfast.messages.cut import cut
 from holdfast.messages.measure import Measure
-from holdfast.stages.compact.digest.words import cut
 from holdfast.stages.notes.page import NotesPage
 from holdfast.view.items import Item, Round, Spoken
 

@@ -21,7 +21,6 @@ from holdfast.log.secrets import masked
 from holdfast.messages import ToolUse, Usage
 from holdfast.settings import home
 from holdfast.settings.atomic import Overtaken
-from holdfast.stages.compact.digest import estimated_tokens
 from holdfast.stages.notes.account import SessionAccount
 from holdfast.stages.notes.asking import ask_for_update, template
 from holdfast.stages.notes.due import NotesProgress, is_due
@@ -35,6 +34,7 @@ from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork, ForkReply, ForkRequest, Prefix
 from holdfast.view.items import Round
+from holdfast.view.tokens import estimated_tokens
 
 SOURCE = "notes"
 WHAT = "notes"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import zip_longest
 
-from holdfast.stages.compact.digest import estimated_tokens
+from holdfast.view.tokens import estimated_tokens
 
 MARK_CHARS = 8
 """Of a checksum: enough to see an edit by."""

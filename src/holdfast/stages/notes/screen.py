@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from holdfast.stages.compact.digest.words import cut, one_line
+from holdfast.messages.cut import cut, one_line
 from holdfast.stages.notes.page import NotesPage, NotesSection
 
 LINES = 6

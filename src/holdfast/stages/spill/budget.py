@@ -11,12 +11,12 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from holdfast.messages import text_of
-from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.settings import SpillSettings
 from holdfast.stages.spill.pending_results import Arrived, last_round, tool_of, unsent
 from holdfast.stages.spill.preview import PreviewRoom
 from holdfast.tools.describe import MCP_CHARS, description_of
 from holdfast.view import View
+from holdfast.view.window import scaled
 
 SMALLEST_LIMIT_CHARS = 1_000
 """However small the window: shorter results are no longer than what would stand in for them."""
@@ -48,32 +48,32 @@ class Budgets:
     def limit_chars(self, tool: str) -> int | None:
         """Say how long a tool's result may be; None is as long as it likes."""
         wanted = self._wanted(tool)
-        return None if wanted is None else self.scaled(wanted, SMALLEST_LIMIT_CHARS)
+        return None if wanted is None else self._scaled(wanted, SMALLEST_LIMIT_CHARS)
 
     def limit_of(self, arrived: Arrived) -> int | None:
         """Say how long this result may be: less for a command that failed."""
         limit = self.limit_chars(arrived.tool)
         if limit is None or not arrived.has_failed:
             return limit
-        return min(limit, self.scaled(self.settings.failed_chars, SMALLEST_LIMIT_CHARS))
+        return min(limit, self._scaled(self.settings.failed_chars, SMALLEST_LIMIT_CHARS))
 
     @property
     def message_chars(self) -> int:
         """Say how long all results of one message may be together."""
-        return self.scaled(self.settings.message_chars, SMALLEST_LIMIT_CHARS)
+        return self._scaled(self.settings.message_chars, SMALLEST_LIMIT_CHARS)
 
     def room(self, *, has_failed: bool) -> PreviewRoom:
         """Say how much of a spilled result is shown."""
         wanted = self.settings.failed_preview_bytes if has_failed else self.settings.preview_bytes
         errors = self.settings.error_bytes
         return PreviewRoom(
-            preview_bytes=self.scaled(wanted, SMALLEST_PREVIEW_BYTES),
-            error_bytes=self.scaled(errors, min(errors, SMALLEST_PREVIEW_BYTES)),
+            preview_bytes=self._scaled(wanted, SMALLEST_PREVIEW_BYTES),
+            error_bytes=self._scaled(errors, min(errors, SMALLEST_PREVIEW_BYTES)),
         )
 
-    def scaled(self, constant: int, least: int) -> int:
+    def _scaled(self, constant: int, least: int) -> int:
         """Shrink a budget with the window."""
-        return max(least, min(constant, constant * self.window_tokens // PLAIN_WINDOW_TOKENS))
+        return max(least, scaled(constant, self.window_tokens))
 
     def _wanted(self, tool: str) -> int | None:
         """Choose a tool's limit: its own never, the user's word, what it says, what its name says.

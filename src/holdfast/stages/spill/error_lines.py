@@ -8,6 +8,8 @@ whole before it is cut. A line that counts is a complaint if it counts anything 
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from holdfast.messages.cut import byte_count
+
 LINE_CHARS = 200
 """Enough of a line to see what it complains of."""
 READ_CHARS = 2_000
@@ -49,7 +51,7 @@ def error_lines(
     Where not all fit, the first ones (the cause) and the last ones (the sum) are given.
     """
     found = list(_complaints(text, first_line))
-    sizes = [_bytes(f"{number}: {line.strip()[:LINE_CHARS]}") + 1 for line, number in found]
+    sizes = [byte_count(f"{number}: {line.strip()[:LINE_CHARS]}") + 1 for line, number in found]
     first = _fitting(sizes, limit_bytes if sum(sizes) <= limit_bytes else limit_bytes // 2)
     last = _fitting(sizes[first:][::-1], limit_bytes - sum(sizes[:first]))
     shown = found[:first] + found[len(found) - last :]
@@ -95,7 +97,3 @@ def _fitting(sizes: Sequence[int], limit_bytes: int) -> int:
         if limit_bytes < 0:
             return count
     return len(sizes)
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))

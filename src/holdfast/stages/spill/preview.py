@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.messages.cut import byte_count, first_bytes
 from holdfast.stages.spill.error_lines import Mask, error_lines
 from holdfast.tools.describe import HISTORY
 
@@ -75,11 +76,11 @@ def human_size(size_bytes: float) -> str:
 
 def head_of(text: str, limit_bytes: int) -> str:
     """Take the beginning of a text, up to a line's end if one lies past half of the limit."""
-    cut = text[:limit_bytes].encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
+    cut = first_bytes(text, limit_bytes)
     if len(cut) == len(text):
         return text
     line_end = cut.rfind("\n")
-    return cut[:line_end] if _bytes(cut[: max(0, line_end)]) > limit_bytes // 2 else cut
+    return cut[:line_end] if byte_count(cut[: max(0, line_end)]) > limit_bytes // 2 else cut
 
 
 def tail_of(text: str, limit_bytes: int) -> str:
@@ -91,12 +92,12 @@ def tail_of(text: str, limit_bytes: int) -> str:
         return text
     line_end = cut.find("\n")
     rest = cut[line_end + 1 :]
-    return rest if line_end >= 0 and _bytes(rest) > limit_bytes // 2 else cut
+    return rest if line_end >= 0 and byte_count(rest) > limit_bytes // 2 else cut
 
 
 def _opening(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
     head = _shown_head(long.text, room.preview_bytes, mask)
-    return [f"[its first {human_size(_bytes(head))}]", _quoted(head), "[…]"]
+    return [f"[its first {human_size(byte_count(head))}]", _quoted(head), "[…]"]
 
 
 def _excerpt_of_command(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
@@ -106,14 +107,14 @@ def _excerpt_of_command(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
     middle = text[len(head) : len(text) - len(tail)]
     lines, count = error_lines(middle, room.error_bytes, 1 + head.count("\n"), mask)
     head, tail = _shown_head(text, half, mask), _shown_tail(text, half, mask)
-    parts = [f"[its first {human_size(_bytes(head))}]", _quoted(head)]
+    parts = [f"[its first {human_size(byte_count(head))}]", _quoted(head)]
     if lines:
         told = "the" if len(lines) == count else f"{len(lines)} of the {count:,}"
         parts.append(f"[{told} lines between that look like errors, by number]")
-        parts.append(_quoted(_within("\n".join(lines), room.error_bytes)))
+        parts.append(_quoted(first_bytes("\n".join(lines), room.error_bytes)))
     else:
         parts.append("[…]")
-    return [*parts, f"[its last {human_size(_bytes(tail))}]", _quoted(tail)]
+    return [*parts, f"[its last {human_size(byte_count(tail))}]", _quoted(tail)]
 
 
 def _shown_head(text: str, limit_bytes: int, mask: Mask) -> str:
@@ -172,11 +173,3 @@ def _name(text: str) -> str:
 def _quoted(text: str) -> str:
     """Keep what was printed from closing our tag."""
     return text.replace(f"</{TAG}", f"<\\/{TAG}")
-
-
-def _within(text: str, limit_bytes: int) -> str:
-    return text.encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))

@@ -14,10 +14,10 @@ from holdfast.stages.compact.digest import (
     budget_for,
     digest,
     engine_part,
-    estimated_tokens,
     extract,
 )
 from holdfast.view.items import Result, Round, Spoken
+from holdfast.view.tokens import estimated_tokens
 
 PLENTY = 4_000
 ROOT = "/home/ann/shop"

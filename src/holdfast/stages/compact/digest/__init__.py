@@ -8,7 +8,6 @@ secrets with whatever they are given for it. Pure: the same items give the same 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from holdfast.messages.measure import measure_text
 from holdfast.stages.compact.digest import errors as trouble
 from holdfast.stages.compact.digest import files, state
 from holdfast.stages.compact.digest import timeline as course
@@ -19,7 +18,7 @@ from holdfast.stages.compact.digest.limits import LIMITS, DigestLimits
 from holdfast.stages.compact.digest.pieces import Count, DigestPiece, fit
 from holdfast.stages.compact.digest.prior_summary import carried
 from holdfast.stages.compact.digest.ranks import Rank
-from holdfast.view.tokens import O200K, weigh
+from holdfast.view.tokens import estimated_tokens
 
 __all__ = [
     "LIMITS",
@@ -29,7 +28,6 @@ __all__ = [
     "budget_for",
     "digest",
     "engine_part",
-    "estimated_tokens",
     "extract",
     "gather",
     "originals",
@@ -72,11 +70,6 @@ class Digest:
     tokens: int
     left_out: int
     """How many things could have been told with more room."""
-
-
-def estimated_tokens(text: str) -> int:
-    """Estimate a text's tokens without a tokenizer; within a tenth on prose and code."""
-    return round(weigh(measure_text(text), O200K)) + 1
 
 
 def budget_for(

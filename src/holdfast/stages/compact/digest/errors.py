@@ -8,6 +8,7 @@ later, or the same file was changed later without one.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from holdfast.messages.cut import cut, one_line
 from holdfast.stages.compact.digest.context import DigestContext, cite
 from holdfast.stages.compact.digest.facts import (
     ChangeFact,
@@ -21,7 +22,6 @@ from holdfast.stages.compact.digest.facts import (
 from holdfast.stages.compact.digest.outcome import error_head, has_failed, only_looks
 from holdfast.stages.compact.digest.pieces import DigestPiece
 from holdfast.stages.compact.digest.ranks import Rank
-from holdfast.stages.compact.digest.words import cut, one_line
 
 COMMAND_CHARS = 100
 """Of the command beside its error: it stands in full where it was run."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.stages.compact.digest.words import CUT, cut, one_line
+from holdfast.messages.cut import CUT, cut, one_line
 
 TELLING_LINES = 4
 """Lines of a long output: the first failures and the total."""

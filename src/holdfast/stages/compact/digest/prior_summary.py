@@ -8,8 +8,8 @@ and the step then next. A text without known sections is carried whole.
 
 import re
 
+from holdfast.messages.cut import cut, tight
 from holdfast.stages.compact.digest.headings import parts
-from holdfast.stages.compact.digest.words import cut, tight
 
 _NAMES = {
     1: re.compile(r"(?:primary )?request", re.IGNORECASE),

@@ -10,6 +10,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from holdfast.messages.cut import (
+    cut,
+    head_and_tail,
+    one_line,
+    outline,
+    sentences,
+    tight,
+)
 from holdfast.stages.compact.digest.context import DigestContext, cite
 from holdfast.stages.compact.digest.facts import (
     AnswerFact,
@@ -27,14 +35,6 @@ from holdfast.stages.compact.digest.gist import conclusions, is_strong, question
 from holdfast.stages.compact.digest.outcome import commits_in
 from holdfast.stages.compact.digest.pieces import DigestPiece
 from holdfast.stages.compact.digest.ranks import Rank
-from holdfast.stages.compact.digest.words import (
-    cut,
-    head_and_tail,
-    one_line,
-    outline,
-    sentences,
-    tight,
-)
 
 QUOTE_CHARS = 300
 """Of a message quoted a second time: it stands in full in section 6."""

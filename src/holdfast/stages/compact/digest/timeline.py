@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from holdfast.messages.cut import cut, head_and_tail, one_line, tight
 from holdfast.stages.compact.digest.context import DigestContext, cite
 from holdfast.stages.compact.digest.errors import has_error
 from holdfast.stages.compact.digest.facts import (
@@ -29,7 +30,6 @@ from holdfast.stages.compact.digest.gist import announces, gist, is_strong, rema
 from holdfast.stages.compact.digest.outcome import only_looks, telling_lines
 from holdfast.stages.compact.digest.pieces import DigestPiece
 from holdfast.stages.compact.digest.ranks import Rank
-from holdfast.stages.compact.digest.words import cut, head_and_tail, one_line, tight
 
 LONG_MESSAGE_CHARS = 1_000
 """A message longer than this is bought in full only after the short form of everything else."""
