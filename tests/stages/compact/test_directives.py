@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.log.entries import Directed
-from holdfast.stages.compact.digest.facts import WordsFact
 from holdfast.stages.compact.directives import (
     HEADING,
     Claim,
@@ -15,6 +14,7 @@ from holdfast.stages.compact.directives import (
     read_claims,
     tell_directives,
 )
+from holdfast.stages.facts.facts import WordsFact
 
 
 def said(*texts):

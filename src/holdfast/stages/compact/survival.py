@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from holdfast.messages import Json, Text, text_of
 from holdfast.stages.compact.digest import LIMITS, DigestLimits
-from holdfast.stages.compact.digest.names import NameKind, named_in
 from holdfast.stages.compact.digest.pieces import Count
+from holdfast.stages.facts.names import NameKind, named_in
 from holdfast.view.items import Item, Round, Spoken
 from holdfast.view.tokens import estimated_tokens
 

@@ -13,9 +13,10 @@ from typing import TypeVar
 from holdfast.log.entries import AnyEntry
 from holdfast.log.secrets import masked
 from holdfast.messages.cut import cut, one_line
-from holdfast.stages.compact.digest.errors import has_error
-from holdfast.stages.compact.digest.extract import extract, originals
-from holdfast.stages.compact.digest.facts import (
+from holdfast.stages.facts.calls import Todos
+from holdfast.stages.facts.edits import touched
+from holdfast.stages.facts.extract import extract, originals
+from holdfast.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
     CommandFact,
@@ -23,18 +24,17 @@ from holdfast.stages.compact.digest.facts import (
     Interruption,
     Look,
     PlanFact,
-    Report,
     StepFact,
     TaskFact,
     Thought,
     TodoFact,
     TurnFacts,
     WordsFact,
+    error_of,
+    subject_of,
 )
-from holdfast.stages.compact.digest.files import touched
-from holdfast.stages.compact.digest.gist import conclusions
-from holdfast.stages.compact.digest.outcome import commits_in, only_looks, telling_lines
-from holdfast.stages.compact.digest.todos import Todos
+from holdfast.stages.facts.gist import conclusions
+from holdfast.stages.facts.outcome import commits_in, only_looks, telling_lines
 from holdfast.view.items import Item, Round
 
 _Key = TypeVar("_Key")
@@ -171,12 +171,14 @@ class SessionAccount:
             self._step(self.turns[-1], step)
 
     def _step(self, deeds: Deeds, step: StepFact) -> None:
+        if error := error_of(step):
+            self._mistake(step.id, subject_of(step), error)
         match step:
             case AnswerFact():
                 deeds.answer = step
             case Thought(id=id, text=text):
                 self._learn(text, id)
-            case ChangeFact():
+            case ChangeFact(error=""):
                 self._change(deeds, step)
             case Look(kind="read", path=path, error="", id=id):
                 deeds.read += 1
@@ -184,12 +186,6 @@ class SessionAccount:
                 file.reads += 1
             case CommandFact():
                 self._command(deeds, step)
-            case Look(id=id, error=error) | WordsFact(id=id, error=error) if error:
-                self._mistake(id, _subject(step), error)
-            case Report(id=id, is_error=True, text=text):
-                self._mistake(id, f"{step.tool} {step.about}", text)
-            case WordsFact(id=id, via="refusal", text=text, about=about):
-                self._mistake(id, f"the user refused {about}", text)
             case PlanFact(is_approved=True):
                 self.plans.append(step)
             case Interruption():
@@ -201,9 +197,6 @@ class SessionAccount:
         return file
 
     def _change(self, deeds: Deeds, step: ChangeFact) -> None:
-        if step.error:
-            self._mistake(step.id, _subject(step), step.error)
-            return
         deeds.changed[step.path] += 1
         file = self._file(step.path, step.id)
         file.changes += 1
@@ -215,17 +208,14 @@ class SessionAccount:
         self.commits.update(
             (f"{c.hash} on {c.branch}: {c.subject}", step.id) for c in commits_in(step.output)
         )
-        is_failing = has_error(step)
-        if is_failing:
-            self._mistake(step.id, step.text, step.output)
         if only_looks(step.text):
             return
         text = cut(one_line(step.text), COMMAND_CHARS)
         ran = self.commands.pop(text, CommandRun(text=text))
         self.commands[text] = ran  # the newest stands last
         ran.times += 1
-        ran.failed += is_failing
-        ran.is_failing, ran.last = is_failing, step.id
+        ran.failed += step.has_failed
+        ran.is_failing, ran.last = step.has_failed, step.id
         ran.outcome = telling_lines(step.output, OUTCOME_CHARS)
         _forget(self.commands, COMMANDS)
 
@@ -246,16 +236,3 @@ def _forget(known: dict[_Key, _Known], most: int) -> None:
     """Let the oldest go."""
     while len(known) > most:
         del known[next(iter(known))]
-
-
-def _subject(step: StepFact) -> str:
-    match step:
-        case ChangeFact(path=path):
-            return f"change {path}"
-        case Look(kind="read", path=path):
-            return f"read {path}"
-        case Look(pattern=pattern):
-            return f"search {pattern}"
-        case WordsFact(about=about):
-            return about
-    return ""

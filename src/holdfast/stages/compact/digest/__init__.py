@@ -8,16 +8,13 @@ secrets with whatever they are given for it. Pure: the same items give the same 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from holdfast.stages.compact.digest import errors as trouble
-from holdfast.stages.compact.digest import files, state
-from holdfast.stages.compact.digest import timeline as course
-from holdfast.stages.compact.digest.context import DigestContext, Mask, cite
-from holdfast.stages.compact.digest.extract import extract, gather, originals
-from holdfast.stages.compact.digest.facts import Facts
+from holdfast.stages.compact.digest import errors, files, state, timeline
+from holdfast.stages.compact.digest.context import DigestContext, Mask
 from holdfast.stages.compact.digest.limits import LIMITS, DigestLimits
-from holdfast.stages.compact.digest.pieces import Count, DigestPiece, fit
+from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Rank, fit
 from holdfast.stages.compact.digest.prior_summary import carried
-from holdfast.stages.compact.digest.ranks import Rank
+from holdfast.stages.facts.extract import extract, gather, originals
+from holdfast.stages.facts.facts import Facts, cite
 from holdfast.view.tokens import estimated_tokens
 
 __all__ = [
@@ -101,18 +98,18 @@ def digest(
     has_log: bool = True,
 ) -> Digest:
     """Tell all nine sections within a budget; under that of the bare headings, only these."""
-    told = facts.masked(masked) if masked else facts
-    is_tight = _spoken_tokens(told, limits, count) + limits.least_tokens > budget_tokens
-    scene = DigestContext(facts=told, limits=limits, marks=marks or {}, is_tight=is_tight)
+    facts = facts.masked(masked) if masked else facts
+    is_tight = _spoken_tokens(facts, limits, count) + limits.least_tokens > budget_tokens
+    context = DigestContext(facts=facts, limits=limits, marks=marks or {}, is_tight=is_tight)
     pieces = (
-        *_earlier(scene, budget_tokens),
-        *state.pieces(scene),
-        *files.pieces(scene),
-        *trouble.pieces(scene),
-        *course.pieces(scene),
+        *_prior(context, budget_tokens),
+        *state.pieces(context),
+        *files.pieces(context),
+        *errors.pieces(context),
+        *timeline.pieces(context),
     )
     opening = OPENING if has_log else OPENING_ALONE
-    opening = f"{opening}\nPaths are relative to {scene.root}/." if scene.root else opening
+    opening = f"{opening}\nPaths are relative to {context.root}/." if context.root else opening
     room = budget_tokens - count(_framed(opening, {}))
     while True:
         fitted = fit(pieces, room, count)
@@ -134,31 +131,31 @@ def engine_part(
     with_messages: bool = True,
 ) -> dict[int, str]:
     """Tell what belongs beside a model's summary: sections 3 and 6, and facts for 4, 7 and 8."""
-    told = facts.masked(masked) if masked else facts
-    scene = DigestContext(facts=told, limits=limits, marks=marks or {})
-    words = course.words_pieces(scene) if with_messages else ()
+    facts = facts.masked(masked) if masked else facts
+    context = DigestContext(facts=facts, limits=limits, marks=marks or {})
+    words = timeline.words_pieces(context) if with_messages else ()
     pieces = (
-        *files.pieces(scene),
-        *trouble.pieces(scene),
-        *state.pending_pieces(scene),
-        *state.current_pieces(scene),
+        *files.pieces(context),
+        *errors.pieces(context),
+        *state.pending_pieces(context),
+        *state.current_pieces(context),
         *words,
     )
     return fit(pieces, budget_tokens, count).sections
 
 
-def _earlier(scene: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
+def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
     """Carry summaries of history that nothing else tells, shared evenly, in their own words."""
-    earlier = scene.facts.earlier
-    if not earlier:
+    prior = context.facts.prior
+    if not prior:
         return
-    chars = int(budget_tokens * scene.limits.earlier_ratio * TOKEN_CHARS / len(earlier))
-    for i, summary in enumerate(earlier):
+    chars = int(budget_tokens * context.limits.prior_ratio * TOKEN_CHARS / len(prior))
+    for i, summary in enumerate(prior):
         text = carried(summary.text, chars)
         if not text:
             continue
         line = f"From the summary of what came before {cite(summary.id)}:\n{text}"
-        yield DigestPiece(section=1, place=(2, i), forms=(line,), ranks=(Rank.EARLIER,))
+        yield DigestPiece(section=1, place=(2, i), forms=(line,), ranks=(Rank.PRIOR,))
 
 
 def _framed(opening: str, told: Mapping[int, str]) -> str:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from holdfast.stages.compact.digest.facts import AnswerFact, ChangeFact, Facts, Look
-from holdfast.stages.compact.digest.gist import question
 from holdfast.stages.compact.digest.limits import LIMITS, DigestLimits
+from holdfast.stages.facts.facts import AnswerFact, ChangeFact, Facts, Look
+from holdfast.stages.facts.gist import question
 
 ROOT_SHARE = 0.6
 """A directory that this share of all paths lies in is the one people mean."""
@@ -93,8 +93,3 @@ class DigestContext:
     def staleness(self, id: int) -> float:
         """Say how long ago a round was, from zero for the last one to just under one."""
         return (self._places.get(id, 1) - 1) / max(len(self.facts.rounds), 1)
-
-
-def cite(*ids: int) -> str:
-    """Name messages so that a reader can open them."""
-    return "[" + " ".join(f"#{id}" for id in dict.fromkeys(ids)) + "]"

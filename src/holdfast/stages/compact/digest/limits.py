@@ -57,7 +57,7 @@ class DigestLimits:
     """What a sub-agent, a page or a tool server reported."""
     long_report_chars: int = 2_400
     """The same with room to spare."""
-    earlier_ratio: float = 0.2
+    prior_ratio: float = 0.2
     """Of the digest, for a summary that stands for history the log does not have."""
     recent_rounds: int = 50
     """Commands and errors this recent are told one by one; older ones only with room to spare."""

@@ -9,10 +9,74 @@ anything. What was not bought at all is counted, section by section.
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum, auto
 from typing import TypeAlias
 
 Count: TypeAlias = Callable[[str], int]
 """How many tokens a text has, by whichever tokenizer the budget is in."""
+
+
+class Rank(IntEnum):
+    """When a form is bought, first to last; within one rank the newer comes first.
+
+    The short form of everything that matters stands above the full form of anything.
+    """
+
+    LAST_WORDS = auto()
+    FIRST_WORDS = auto()
+    """How each message begins, so that none is missing even where most of it is."""
+    NEXT_STEP = auto()
+    RUNNING = auto()
+    WORDS = auto()
+    CHANGED_FILES = auto()
+    OPEN_TODOS = auto()
+    LAST_ANSWER = auto()
+    WHOLE_WORDS = auto()
+    VERDICTS = auto()
+    COMMITS = auto()
+    BRIEF_ANSWERS = auto()
+    """What came of each turn, in a sentence or two."""
+    OLD_FIRST_WORDS = auto()
+    """How messages begin that were compacted before."""
+    READ_FILES = auto()
+    OPEN_ERRORS = auto()
+    """What went wrong lately and was not seen to work since."""
+    CONCLUSIONS = auto()
+    """Causes and choices, in the agent's own words."""
+    ANSWERS = auto()
+    RECENT_ERRORS = auto()
+    TOUCHED = auto()
+    OLD_WORDS = auto()
+    PRIOR = auto()
+    """A summary of history that nothing else tells."""
+    PASTES = auto()
+    CURRENT_WORK = auto()
+    OUTLINES = auto()
+    """Plans and specifications in brief."""
+    LONG_LAST_ANSWER = auto()
+    DEEDS = auto()
+    RECENT_COMMANDS = auto()
+    RECENT_OUTCOMES = auto()
+    CURRENT_CODE = auto()
+    REQUEST = auto()
+    REPORTS = auto()
+    REMARKS = auto()
+    LONG_ANSWERS = auto()
+    LONG_OUTLINES = auto()
+    LONG_ERRORS = auto()
+    PUT_IN = auto()
+    SEARCHES = auto()
+    DONE_TODOS = auto()
+    OLD_ERRORS = auto()
+    OLD_COMMANDS = auto()
+    TOLD_REPORTS = auto()
+    REASONS = auto()
+    OLD_TURNS = auto()
+    """What was done about messages that were compacted before."""
+    WHOLE_ANSWERS = auto()
+    WHOLE_REPORTS = auto()
+    OLD_OUTCOMES = auto()
+    OLD_CODE = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

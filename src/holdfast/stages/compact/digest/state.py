@@ -18,8 +18,10 @@ from holdfast.messages.cut import (
     sentences,
     tight,
 )
-from holdfast.stages.compact.digest.context import DigestContext, cite
-from holdfast.stages.compact.digest.facts import (
+from holdfast.stages.compact.digest.context import DigestContext
+from holdfast.stages.compact.digest.pieces import DigestPiece, Rank
+from holdfast.stages.facts.edits import PROSE, taken_out
+from holdfast.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
     CommandFact,
@@ -29,12 +31,10 @@ from holdfast.stages.compact.digest.facts import (
     StepFact,
     Thought,
     TurnFacts,
+    cite,
 )
-from holdfast.stages.compact.digest.files import PROSE, taken_out
-from holdfast.stages.compact.digest.gist import conclusions, is_strong, question
-from holdfast.stages.compact.digest.outcome import commits_in
-from holdfast.stages.compact.digest.pieces import DigestPiece
-from holdfast.stages.compact.digest.ranks import Rank
+from holdfast.stages.facts.gist import conclusions, is_strong, question
+from holdfast.stages.facts.outcome import commits_in
 
 QUOTE_CHARS = 300
 """Of a message quoted a second time: it stands in full in section 6."""
@@ -59,35 +59,35 @@ _INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
-def pieces(scene: DigestContext) -> Iterator[DigestPiece]:
+def pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Tell everything that is neither a file, nor an error, nor the course of the turns."""
-    yield from _request(scene)
-    yield from _concepts(scene)
-    yield from _findings(scene)
-    yield from pending_pieces(scene)
-    yield from current_pieces(scene)
-    yield from _next(scene)
+    yield from _request(context)
+    yield from _concepts(context)
+    yield from _findings(context)
+    yield from pending_pieces(context)
+    yield from current_pieces(context)
+    yield from _next(context)
 
 
-def _request(scene: DigestContext) -> Iterator[DigestPiece]:
-    said = [(turn, words) for turn, words in scene.facts.words() if words.via != "shell"]
+def _request(context: DigestContext) -> Iterator[DigestPiece]:
+    said = [(turn, words) for turn, words in context.facts.words() if words.via != "shell"]
     for place, (name, chosen) in enumerate((("Began", said[:1]), ("Latest", said[1:][-1:]))):
         for turn, words in chosen:
             quote = cut(one_line(words.text), QUOTE_CHARS)
             line = f"{name} with T{turn} {cite(words.id)}: {quote}"
             yield DigestPiece(section=1, place=(place,), forms=(line,), ranks=(Rank.REQUEST,))
-    for turn, step in scene.facts.steps():
+    for turn, step in context.facts.steps():
         if isinstance(step, PlanFact) and step.is_approved:
             lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
-            yield _outlined(scene, 1, (3, step.id), lead, step.text, turn)
-    yield from _specifications(scene)
+            yield _outlined(context, 1, (3, step.id), lead, step.text, turn)
+    yield from _specifications(context)
 
 
-def _specifications(scene: DigestContext) -> Iterator[DigestPiece]:
+def _specifications(context: DigestContext) -> Iterator[DigestPiece]:
     """Outline what the user pointed at and the agent read: a document, a page, a ticket."""
-    said = list(scene.facts.words())
+    said = list(context.facts.words())
     told: set[str] = set()
-    for turn, step in scene.facts.steps():
+    for turn, step in context.facts.steps():
         if isinstance(step, ChangeFact):  # what the agent writes is its own work, whoever names it
             told.add(PurePosixPath(step.path).name)
         name, text = _source(step)
@@ -95,9 +95,9 @@ def _specifications(scene: DigestContext) -> Iterator[DigestPiece]:
             continue
         if any(name in words.text for when, words in said if when <= turn):
             told.add(name)
-            what = scene.short(step.path) if isinstance(step, Look) else name
+            what = context.short(step.path) if isinstance(step, Look) else name
             lead = f"The user pointed at {what}, read in T{turn} {cite(step.id)}; in outline:\n"
-            yield _outlined(scene, 1, (4, step.id), lead, _without_numbers(text), turn)
+            yield _outlined(context, 1, (4, step.id), lead, _without_numbers(text), turn)
 
 
 def _source(step: StepFact) -> tuple[str, str]:
@@ -115,9 +115,9 @@ def _source(step: StepFact) -> tuple[str, str]:
 
 
 def _outlined(
-    scene: DigestContext, section: int, place: tuple[float, ...], lead: str, text: str, turn: int
+    context: DigestContext, section: int, place: tuple[float, ...], lead: str, text: str, turn: int
 ) -> DigestPiece:
-    chars, age = scene.limits.plan_chars, scene.age(turn)
+    chars, age = context.limits.plan_chars, context.age(turn)
     forms = (lead + outline(text, chars // SHORT_OUTLINE), lead + outline(text, chars))
     ranks = (Rank.OUTLINES + age, Rank.LONG_OUTLINES + age)
     return DigestPiece(section=section, place=place, forms=forms, ranks=ranks)
@@ -129,15 +129,15 @@ def _without_numbers(text: str) -> str:
     return re.sub(r"^\s*\d+[→\t:|] ?", "", text, flags=re.MULTILINE)
 
 
-def _concepts(scene: DigestContext) -> Iterator[DigestPiece]:
+def _concepts(context: DigestContext) -> Iterator[DigestPiece]:
     suffixes = Counter(
         PurePosixPath(step.path).suffix
-        for _, step in scene.facts.steps()
+        for _, step in context.facts.steps()
         if isinstance(step, ChangeFact | Look) and PurePosixPath(step.path).suffix
     )
     programs = Counter(
         program
-        for _, s in scene.facts.steps()
+        for _, s in context.facts.steps()
         if isinstance(s, CommandFact)
         for program in _programs(s)
     )
@@ -161,11 +161,11 @@ def _programs(command: CommandFact) -> Iterator[str]:
             yield f"{PurePosixPath(words[0]).name} {verb}".strip()
 
 
-def _findings(scene: DigestContext) -> Iterator[DigestPiece]:
+def _findings(context: DigestContext) -> Iterator[DigestPiece]:
     """Tell conclusions that stood only in thinking, and what was committed."""
-    for turn in scene.facts.turns:
-        yield from _thoughts(scene, turn)
-    for number, step in scene.facts.steps():
+    for turn in context.facts.turns:
+        yield from _thoughts(context, turn)
+    for number, step in context.facts.steps():
         if isinstance(step, CommandFact):
             for i, commit in enumerate(commits_in(step.output)):
                 line = f"- T{number} {cite(step.id)} commit {commit.hash} on {commit.branch}: {commit.subject}"
@@ -174,9 +174,9 @@ def _findings(scene: DigestContext) -> Iterator[DigestPiece]:
                 )
 
 
-def _thoughts(scene: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
+def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     """Tell what was concluded in a turn; the last conclusions count, the others led there."""
-    chars = scene.limits.thought_chars
+    chars = context.limits.thought_chars
     thought = [
         (step.id, told)
         for step in turn.steps
@@ -187,19 +187,19 @@ def _thoughts(scene: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     for i, (id, told) in enumerate(thought):
         rank = Rank.CONCLUSIONS if (id, told) in strong else Rank.REASONS
         line = f"- T{turn.number} {cite(id)} thought: {told}"
-        ranks = (rank + scene.staleness(id),)
+        ranks = (rank + context.staleness(id),)
         yield DigestPiece(section=5, place=(0, id, i), forms=(line,), ranks=ranks)
 
 
-def pending_pieces(scene: DigestContext) -> Iterator[DigestPiece]:
+def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Tell what is still to be done or still running, for section 7."""
     order = {"in_progress": 0, "pending": 1, "completed": 2}
-    for i, todo in enumerate(scene.facts.todos):
+    for i, todo in enumerate(context.facts.todos):
         state = order.get(todo.state, 1)
         rank = Rank.OPEN_TODOS if state < order["completed"] else Rank.DONE_TODOS
         line = f"- [{todo.state.replace('_', ' ')}] {one_line(todo.text)}"
         yield DigestPiece(section=7, place=(state, i), forms=(line,), ranks=(rank,))
-    for i, task in enumerate(scene.facts.tasks):
+    for i, task in enumerate(context.facts.tasks):
         if task.state == "running":
             about = cut(one_line(task.about), QUOTE_CHARS)
             line = (
@@ -208,21 +208,23 @@ def pending_pieces(scene: DigestContext) -> Iterator[DigestPiece]:
             yield DigestPiece(section=7, place=(3, i), forms=(line,), ranks=(Rank.RUNNING,))
 
 
-def current_pieces(scene: DigestContext) -> Iterator[DigestPiece]:
+def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Tell the last rounds closely, for section 8."""
-    current = [(turn, s) for turn, s in scene.facts.steps() if scene.is_current(s.id)]
+    current = [(turn, s) for turn, s in context.facts.steps() if context.is_current(s.id)]
     for i, (_, step) in enumerate(current):
-        age = scene.staleness(step.id)
+        age = context.staleness(step.id)
         match step:
             case ChangeFact(id=id, path=path, action=action, error=""):
-                lead = f"- {action} {scene.short(path)} {cite(id)}"
-                forms = (lead, lead + _snippet(step, scene.limits.snippet_chars))
+                lead = f"- {action} {context.short(path)} {cite(id)}"
+                forms = (lead, lead + _snippet(step, context.limits.snippet_chars))
                 ranks = (Rank.CURRENT_WORK + age, Rank.CURRENT_CODE + age)
                 yield DigestPiece(section=8, place=(i,), forms=forms, ranks=ranks)
             case Look(id=id, path=path, kind=kind, pattern=pattern, span=span, error=""):
                 sought = f" for `{pattern}`" if pattern else ""
                 verb = "read" if kind == "read" else "searched"
-                line = f"- {verb} {scene.short(path)}{sought} {span} {cite(id)}".replace("  ", " ")
+                line = f"- {verb} {context.short(path)}{sought} {span} {cite(id)}".replace(
+                    "  ", " "
+                )
                 yield DigestPiece(
                     section=8, place=(i,), forms=(line,), ranks=(Rank.CURRENT_CODE + age,)
                 )
@@ -237,11 +239,11 @@ def _snippet(change: ChangeFact, chars: int) -> str:
     return f": took out {', '.join(gone[:GONE])}" if gone else ""
 
 
-def _next(scene: DigestContext) -> Iterator[DigestPiece]:
-    words = [w for _, w in scene.facts.words() if w.via in ("message", "command")]
+def _next(context: DigestContext) -> Iterator[DigestPiece]:
+    words = [w for _, w in context.facts.words() if w.via in ("message", "command")]
     if words:
         line = f"The user last said {cite(words[-1].id)}: "
-        short = cut(one_line(words[-1].text), scene.limits.first_words_chars)
+        short = cut(one_line(words[-1].text), context.limits.first_words_chars)
         quote = one_line(head_and_tail(words[-1].text, QUOTE_CHARS, cite(words[-1].id)))
         yield DigestPiece(
             section=9,
@@ -249,13 +251,13 @@ def _next(scene: DigestContext) -> Iterator[DigestPiece]:
             forms=(f'{line}"{short}"', f'{line}"{quote}"'),
             ranks=(Rank.NEXT_STEP, Rank.REQUEST),
         )
-    answers = [s for _, s in scene.facts.steps() if isinstance(s, AnswerFact)]
+    answers = [s for _, s in context.facts.steps() if isinstance(s, AnswerFact)]
     if answers:
         body = tight(answers[-1].text)
         last = question(body) or " ".join(sentences(body)[-2:])
         line = f'The agent last said {cite(answers[-1].id)}: "{cut(one_line(last), QUOTE_CHARS)}"'
         yield DigestPiece(section=9, place=(1,), forms=(line,), ranks=(Rank.NEXT_STEP,))
-    doing = [todo.text for todo in scene.facts.todos if todo.state == "in_progress"]
+    doing = [todo.text for todo in context.facts.todos if todo.state == "in_progress"]
     if doing:
         yield DigestPiece(
             section=9, place=(2,), forms=(f"In progress: {doing[0]}",), ranks=(Rank.NEXT_STEP,)

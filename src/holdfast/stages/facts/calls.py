@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from holdfast.messages import Json, JsonObject, ToolUse, text_of
-from holdfast.stages.compact.digest import user_text as speech
-from holdfast.stages.compact.digest.facts import (
+from holdfast.stages.facts.facts import (
     ChangeFact,
     CommandFact,
     Look,
     PlanFact,
     Report,
     StepFact,
+    TodoFact,
     WordsFact,
 )
-from holdfast.stages.compact.digest.outcome import exit_status
+from holdfast.stages.facts.user_text import is_approval, refusal, reply
 from holdfast.tools.describe import Described
 from holdfast.view.items import NO_RESULT, Result
 
@@ -53,13 +53,17 @@ _TASK = re.compile(
 )
 
 
+_TODO_NUMBER = re.compile(r"#(\d+)")
+_TODO_LINE = re.compile(r"^#(\d+) \[(\w+)\]", re.MULTILINE)
+
+
 def steps_of(
     use: ToolUse, result: Result | None, id: int, described: Described
 ) -> Iterator[StepFact]:
     """Tell one call."""
     text = text_of(result.content) if result else NO_RESULT
     is_error = result.is_error if result else True
-    if is_error and (why := speech.refusal(text)) is not None:
+    if is_error and (why := refusal(text)) is not None:
         yield WordsFact(id=id, text=why, via="refusal", about=_call(use, described), error=text)
         return
     match described.kind:
@@ -130,12 +134,9 @@ def _search(use: ToolUse, described: Described, id: int, text: str, is_error: bo
 def _command(use: ToolUse, described: Described, id: int, text: str, is_error: bool) -> CommandFact:
     given = use.input.get(described.command_input)
     line = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
-    status = exit_status(text)
     return CommandFact(
         id=id,
         text=line.strip(),
-        purpose=_text(use.input, ("description",)),
-        status=status if status is not None else None if is_error else 0,
         output=text,
         is_error=is_error,
         task=_background(use.input, text),
@@ -145,11 +146,9 @@ def _command(use: ToolUse, described: Described, id: int, text: str, is_error: b
 def _asked(use: ToolUse, id: int, text: str, is_error: bool) -> Iterator[StepFact]:
     plan = _text(use.input, ("plan",))
     if plan or "plan" in use.name.lower():
-        yield PlanFact(
-            id=id, text=plan or text, is_approved=not is_error and speech.is_approval(text)
-        )
+        yield PlanFact(id=id, text=plan or text, is_approved=not is_error and is_approval(text))
     else:
-        yield WordsFact(id=id, text=speech.reply(text), via="answer", about=_questions(use.input))
+        yield WordsFact(id=id, text=reply(text), via="answer", about=_questions(use.input))
 
 
 def _questions(given: JsonObject) -> str:
@@ -199,3 +198,48 @@ def _background(given: JsonObject, text: str) -> str:
         found = _TASK.search(text[:TASK_CHARS])
         return found[1] if found else ""
     return _text(given, ("task_id", "shell_id", "bash_id"))
+
+
+class Todos:
+    """The list so far; lives for one pass over a segment."""
+
+    def __init__(self) -> None:
+        self._listed: dict[str, TodoFact] = {}
+
+    def take(self, use: ToolUse, result: Result | None, id: int) -> None:
+        """Take in a call, if it is one that keeps the list."""
+        if result is None or result.is_error:
+            return
+        whole = use.input.get("todos", use.input.get("plan"))
+        if isinstance(whole, list):
+            self._replace(whole, id)
+        elif use.name == "TaskCreate":
+            found = _TODO_NUMBER.search(text_of(result.content))
+            number = found[1] if found else str(len(self._listed) + 1)
+            text = str(use.input.get("subject") or "")
+            self._listed[number] = TodoFact(text=text, state="pending", id=id)
+        elif use.name == "TaskList":
+            for number, state in _TODO_LINE.findall(text_of(result.content)):
+                self._update(number, state, id)
+        elif use.name == "TaskUpdate":
+            self._update(str(use.input.get("taskId")), use.input.get("status"), id)
+
+    def listed(self) -> tuple[TodoFact, ...]:
+        """Give the list in its last state."""
+        return tuple(todo for todo in self._listed.values() if todo.state != "deleted")
+
+    def _replace(self, whole: list[Json], id: int) -> None:
+        listed = [each for each in whole if isinstance(each, dict)]
+        self._listed = {
+            str(i): TodoFact(
+                text=str(each.get("content") or each.get("step") or each.get("text") or ""),
+                state=str(each.get("status") or "pending"),
+                id=id,
+            )
+            for i, each in enumerate(listed, 1)
+        }
+
+    def _update(self, number: str, state: Json, id: int) -> None:
+        known = self._listed.get(number)
+        if known is not None and isinstance(state, str):
+            self._listed[number] = TodoFact(text=known.text, state=state, id=id)

@@ -1,6 +1,6 @@
 """Exact names, known by their shapes."""
 
-from holdfast.stages.compact.digest.names import defined_in, named_in, quoted_in, settings_in
+from holdfast.stages.facts.names import defined_in, named_in, quoted_in, settings_in
 
 
 def test_names_of_every_kind_are_found_in_order():

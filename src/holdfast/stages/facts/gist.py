@@ -9,7 +9,7 @@ A question at the end is always kept, since the user's next words answer it.
 import re
 
 from holdfast.messages.cut import CUT, cut, one_line, sentences, without_code
-from holdfast.stages.compact.digest.names import has_name
+from holdfast.stages.facts.names import has_name
 
 CONCLUSIONS = 2
 """Sentences taken from one thought."""

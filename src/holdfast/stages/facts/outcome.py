@@ -22,9 +22,6 @@ VERDICT_CHARS = 8
 LINE_CHARS = 160
 """Of one line; what is longer is data."""
 
-_STATUS = re.compile(
-    r"(?:\A|\n)(?:Exit code:? |Exit status |Command exited with code |Process exited with code )(-?\d+)"
-)
 _WRAPPER = re.compile(r"</?(?:tool_use_error|error|output|stdout|stderr)>")
 _FAILURE = re.compile(
     r"\b(?:FAIL(?:ED|URE)?|ERROR|[Ee]rror(?:\[|:|s\b)|panic:|[Ff]atal|Traceback|[Ee]xception"
@@ -59,12 +56,6 @@ class CommitLine:
 def unwrapped(text: str) -> str:
     """Leave out the tags some harnesses put around errors."""
     return _WRAPPER.sub("", text).strip()
-
-
-def exit_status(output: str) -> int | None:
-    """Find the exit status in what a tool reported."""
-    found = _STATUS.search(output)
-    return int(found[1]) if found else None
 
 
 def commits_in(output: str) -> list[CommitLine]:

@@ -2,8 +2,8 @@
 
 from holdfast.log.entries import Compacted
 from holdfast.messages import Opaque, RedactedThinking, Text, Thinking, ToolUse
-from holdfast.stages.compact.digest.extract import extract, gather, originals
-from holdfast.stages.compact.digest.facts import (
+from holdfast.stages.facts.extract import extract, gather, originals
+from holdfast.stages.facts.facts import (
     AnswerFact,
     Interruption,
     PriorSummary,

@@ -12,9 +12,8 @@ from typing import Literal
 
 from holdfast.log.entries import AnyEntry, Collapsed, Compacted, Restored
 from holdfast.messages import Text, Thinking, text_of
-from holdfast.stages.compact.digest import user_text as speech
-from holdfast.stages.compact.digest.calls import TASK_CHARS, Describe, steps_of
-from holdfast.stages.compact.digest.facts import (
+from holdfast.stages.facts.calls import TASK_CHARS, Describe, Todos, steps_of
+from holdfast.stages.facts.facts import (
     AnswerFact,
     CommandFact,
     Facts,
@@ -27,7 +26,7 @@ from holdfast.stages.compact.digest.facts import (
     TurnFacts,
     WordsFact,
 )
-from holdfast.stages.compact.digest.todos import Todos
+from holdfast.stages.facts.user_text import Notice, is_interruption, is_summary, notices, typed
 from holdfast.tools.describe import description_of
 from holdfast.view import fold
 from holdfast.view.items import Item, Round, Spoken
@@ -56,9 +55,9 @@ def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
     shown = [item for item in items if isinstance(item, Spoken) and item.kind == "summary"]
     made_by = {entry.n: entry.by for entry in history if isinstance(entry, Compacted)}
     kept = (item for item in shown if made_by.get(item.id) != "digest")
-    earlier = tuple(PriorSummary(id=item.id, text=text_of(item.content)) for item in kept)
+    summaries = tuple(PriorSummary(id=item.id, text=text_of(item.content)) for item in kept)
     fresh = next((item.order for item in items if item not in shown), last) if shown else 0
-    return replace(facts, earlier=facts.earlier + earlier, since=fresh)
+    return replace(facts, prior=facts.prior + summaries, since=fresh)
 
 
 def extract(
@@ -81,7 +80,7 @@ class _Gathering:
         self._words: WordsFact | None = None
         self._steps: list[StepFact] = []
         self._rounds: list[int] = []
-        self._earlier: list[PriorSummary] = []
+        self._prior: list[PriorSummary] = []
         self._tasks: dict[str, TaskFact] = {}
         self._todos = Todos()
 
@@ -89,7 +88,7 @@ class _Gathering:
         """Take in one item."""
         match item:
             case Spoken(kind="summary" | "line"):
-                self._earlier.append(PriorSummary(id=item.id, text=text_of(item.content)))
+                self._prior.append(PriorSummary(id=item.id, text=text_of(item.content)))
             case Spoken(kind="said"):
                 self._said(item)
             case Spoken():
@@ -105,26 +104,26 @@ class _Gathering:
             rounds=tuple(self._rounds),
             todos=self._todos.listed(),
             tasks=tuple(self._tasks.values()),
-            earlier=tuple(self._earlier),
+            prior=tuple(self._prior),
         )
 
     def _said(self, item: Spoken) -> None:
-        if speech.is_summary(item.content):
-            self._earlier.append(PriorSummary(id=item.id, text=text_of(item.content)))
+        if is_summary(item.content):
+            self._prior.append(PriorSummary(id=item.id, text=text_of(item.content)))
             return
-        for notice in speech.notices(item.content):
+        for notice in notices(item.content):
             self._notice(notice, item.id)
         if item.hidden:
             return
-        if speech.is_interruption(item.content):
+        if is_interruption(item.content):
             self._steps.append(Interruption(id=item.id))
-        elif own := speech.typed(item.content):
+        elif own := typed(item.content):
             self._end_turn()
             self._number += 1
             via = "shell" if own.is_shell else "command" if own.is_command else "message"
             self._words = WordsFact(id=item.id, text=own.text, via=via, images=own.images)  # type: ignore[arg-type]
 
-    def _notice(self, notice: speech.Notice, id: int) -> None:
+    def _notice(self, notice: Notice, id: int) -> None:
         self._steps.append(
             Report(id=id, tool="background task", about=notice.about, text=notice.text)
         )
@@ -155,9 +154,9 @@ class _Gathering:
 
 
 def _begins_turn(item: Item) -> bool:
-    if not isinstance(item, Spoken) or not item.is_asked() or speech.is_summary(item.content):
+    if not isinstance(item, Spoken) or not item.is_asked() or is_summary(item.content):
         return False
-    return speech.typed(item.content) is not None
+    return typed(item.content) is not None
 
 
 def _steps(item: Round, describe: Describe) -> Iterator[StepFact]:

@@ -1,8 +1,7 @@
-"""What can be known of a segment without a model: the values a digest is told from.
+"""The facts of a segment: turns, each with what the user said and the steps that followed.
 
-A segment is a row of turns; a turn is what the user said and the steps that followed. Steps
-are kept in order and as they were, uncut: how much of them is told is the teller's decision.
-Every fact names the message it was taken from, so that a reader can open it.
+Steps are kept in order and uncut: how much of them is shown is decided by whoever writes a text
+from them. Every fact has the number of its message, so that a reader can open it.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar
 
 from holdfast.messages import JsonObject
+from holdfast.stages.facts.outcome import has_failed, only_looks
 
 Via: TypeAlias = Literal["message", "command", "shell", "answer", "refusal"]
 """How the user's words came: typed, as a command, as a shell line, or inside a tool's result."""
@@ -78,12 +78,15 @@ class CommandFact:
 
     id: int
     text: str
-    purpose: str = ""
-    status: int | None = None
     output: str = ""
     is_error: bool = False
     task: str = ""
-    """Under what name it goes on in the background."""
+    """The name under which it goes on in the background."""
+
+    @property
+    def has_failed(self) -> bool:
+        """True if it failed by its status or by what it printed."""
+        return self.is_error or (not only_looks(self.text) and has_failed(self.output))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,41 @@ StepFact: TypeAlias = (
 )
 
 
+def subject_of(step: StepFact) -> str:
+    """Name the command, file or call that a step is about."""
+    match step:
+        case CommandFact(text=text):
+            return text
+        case ChangeFact(path=path):
+            return f"change {path}"
+        case Look(kind="read", path=path):
+            return f"read {path}"
+        case Look(pattern=pattern):
+            return f"search {pattern}"
+        case Report(tool=tool, about=about):
+            return f"{tool} {about}"
+        case WordsFact(about=about, error=error) if error:
+            return about
+    return ""
+
+
+def error_of(step: StepFact) -> str:
+    """Return the error that a step ended with, or ""."""
+    match step:
+        case CommandFact() if step.has_failed:
+            return step.output
+        case ChangeFact(error=error) | Look(error=error) | WordsFact(error=error):
+            return error
+        case Report(is_error=True, text=text):
+            return text
+    return ""
+
+
+def cite(*ids: int) -> str:
+    """Write message numbers so that a reader can open them: `[#3 #7]`."""
+    return "[" + " ".join(f"#{id}" for id in dict.fromkeys(ids)) + "]"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFacts:
     """What the user said and what was done about it; work before the first word is turn zero."""
@@ -163,7 +201,7 @@ class PriorSummary:
     text: str
 
 
-_TEXTS = ("text", "about", "error", "added", "removed", "pattern", "output", "purpose")
+_TEXTS = ("text", "about", "error", "added", "removed", "pattern", "output")
 """The fields that hold what was said, written or printed."""
 
 _Fact = TypeVar("_Fact", WordsFact, StepFact, TodoFact, TaskFact, PriorSummary)
@@ -173,8 +211,8 @@ def _masked(fact: _Fact, mask: Callable[[str], str]) -> _Fact:
     held = {name: text for name in _TEXTS if (text := getattr(fact, name, ""))}
     changed: JsonObject = {}
     for name, text in held.items():
-        if (told := mask(text)) != text:
-            changed[name] = told
+        if (safe := mask(text)) != text:
+            changed[name] = safe
     return replace(fact, **changed) if changed else fact
 
 
@@ -187,7 +225,7 @@ class Facts:
     """The ids of the rounds, in order."""
     todos: tuple[TodoFact, ...] = ()
     tasks: tuple[TaskFact, ...] = ()
-    earlier: tuple[PriorSummary, ...] = ()
+    prior: tuple[PriorSummary, ...] = ()
     since: int = 0
     """Messages before this one were compacted before; they are told more briefly."""
 
@@ -221,5 +259,5 @@ class Facts:
             turns=turns,
             todos=tuple(_masked(todo, mask) for todo in self.todos),
             tasks=tuple(_masked(task, mask) for task in self.tasks),
-            earlier=tuple(_masked(summary, mask) for summary in self.earlier),
+            prior=tuple(_masked(summary, mask) for summary in self.prior),
         )
