@@ -6,13 +6,12 @@ dead cache makes clearing free; edits delete inside a living one; else a batch m
 the rewrite it causes, by lower reads or by sparing a compaction.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from holdfast.log.entries import How
 from holdfast.settings import ClearSettings
-from holdfast.stages.clear.candidates import Batch, Candidate, Candidates
+from holdfast.stages.clear.candidates import Batch, Candidates
 from holdfast.stages.clear.snapshot import NEVER_CACHED, Snapshot
 
 Way: TypeAlias = Literal["stale", "idle", "edits", "server", "paid", "line"]
@@ -42,30 +41,6 @@ class ClearPlan:
     batch: Batch
     why: str
     how: How = "rewritten"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearRule:
-    """A rule by weights alone, without regard to the cache."""
-
-    keep: int
-    """The newest stay."""
-    stop_at: float
-    """Oldest first, until what is left weighs no more than this."""
-    at_least: float
-    """Nothing at all, if less than this would go."""
-
-
-def choose(results: Sequence[Candidate], rule: ClearRule) -> Batch:
-    """Take results by a rule of weights."""
-    left = sum(result.weight for result in results)
-    taken = Batch()
-    for result in results[: max(0, len(results) - rule.keep)]:
-        if left <= rule.stop_at:
-            break
-        taken.add(result)
-        left -= result.weight
-    return taken if taken.weight >= rule.at_least else Batch()
 
 
 def plan_clearing(

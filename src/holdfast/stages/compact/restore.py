@@ -15,17 +15,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.log.entries import Compacted, Restored, SpokenContent
-from holdfast.messages import Text
+from holdfast.messages import Text, text_of
 from holdfast.messages.cut import printable_line
 from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.request.instructions.places import LOCAL, SHARED
 from holdfast.settings import CompactSettings
 from holdfast.stages.compact.reread import Again, RereadRoom, Wanted, read_again, tokens_of
-from holdfast.stages.compact.retained import is_whole, kept_rounds, shown_paths
 from holdfast.stages.compact.segment import Segment
 from holdfast.tools.context import Todo, ToolContext
+from holdfast.tools.describe import description_of
 from holdfast.tools.files import Files
 from holdfast.tools.plan import EXIT_PLAN, plan_file
+from holdfast.tools.read import UNCHANGED
 from holdfast.tools.recovered import (
     UsedSkill,
     last_boundary,
@@ -37,7 +38,7 @@ from holdfast.tools.recovered import (
 from holdfast.tools.shells import BackgroundCommand
 from holdfast.tools.todo import TODO_WRITE
 from holdfast.view import View
-from holdfast.view.items import Round
+from holdfast.view.items import Result, Round
 from holdfast.view.window import scaled
 
 OURS = ".holdfast"
@@ -250,3 +251,26 @@ def cut_to(text: str, most_tokens: int, how: str) -> str:
         else:
             high = middle - 1
     return "\n".join((*lines[:low], mark))
+
+
+def kept_rounds(view: View, segment: Segment) -> list[Round]:
+    """List the rounds that stay in the view when a segment leaves it."""
+    gone = {item.order for item in segment.items if not view.is_pinned(item)}
+    return [item for item in view.items if isinstance(item, Round) and item.order not in gone]
+
+
+def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
+    """Yield the files whose text stands in some rounds: read there, or written whole."""
+    for item in rounds:
+        for use in item.tool_uses():
+            described, result = description_of(use.name), item.result_of(use.id)
+            if result is None or result.is_error:
+                continue
+            is_read = described.kind == "read" and is_whole(result)
+            if is_read or (described.kind == "write" and "content" in use.input):
+                yield from described.paths_in(use.input)
+
+
+def is_whole(result: Result) -> bool:
+    """Say whether a result still shows what came, and that was more than a pointer."""
+    return result.stand_in("seen") is None and UNCHANGED not in text_of(result.content)

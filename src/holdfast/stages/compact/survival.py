@@ -53,18 +53,11 @@ class Survival:
     index: str
     """Lists the missing ones, as far as the budget goes; empty if there are none."""
     listed: int
-    seen: int
-    seen_missing: int
 
     @property
     def share(self) -> float:
         """The share of names in the text and its index together."""
         return 1 - (self.missing - self.listed) / self.names if self.names else 1.0
-
-    @property
-    def share_without_index(self) -> float:
-        """The share of names in the text alone."""
-        return 1 - self.missing / self.names if self.names else 1.0
 
 
 def recent_names(
@@ -97,8 +90,6 @@ def check_survival(
         missing=len(missing),
         index=index,
         listed=listed,
-        seen=len(names.seen),
-        seen_missing=sum(name not in text for name in names.seen),
     )
 
 

@@ -42,9 +42,9 @@ OUTLINE_CHARS = 800
 """Of an approved plan."""
 
 
-def told(account: SessionAccount, section_tokens: int) -> dict[str, str]:
+def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, str]:
     """Tell every section that the engine has something to say in, within a budget each."""
-    tellers: dict[str, Callable[[SessionAccount], Iterable[str]]] = {
+    writers: dict[str, Callable[[SessionAccount], Iterable[str]]] = {
         "Title": _title,
         "Current state": _state,
         "Task": _task,
@@ -58,8 +58,8 @@ def told(account: SessionAccount, section_tokens: int) -> dict[str, str]:
     }
     return {
         heading: text
-        for heading, teller in tellers.items()
-        if (text := _fitted(teller(account), section_tokens, heading in NEWEST_LAST))
+        for heading, writer in writers.items()
+        if (text := _fitted(writer(account), section_tokens, heading in NEWEST_LAST))
     }
 
 

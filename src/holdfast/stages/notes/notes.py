@@ -24,12 +24,11 @@ from holdfast.settings.atomic import Overtaken
 from holdfast.stages.notes.account import SessionAccount
 from holdfast.stages.notes.asking import ask_for_update, template
 from holdfast.stages.notes.due import NotesProgress, is_due
-from holdfast.stages.notes.engine_lines import told
+from holdfast.stages.notes.engine_lines import engine_sections
 from holdfast.stages.notes.file import NotesFile
 from holdfast.stages.notes.keeping import last_whole
-from holdfast.stages.notes.merge import merged
 from holdfast.stages.notes.only import TOOLS, only
-from holdfast.stages.notes.page import NotesPage
+from holdfast.stages.notes.page import NotesPage, merged
 from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork, ForkReply, ForkRequest, Prefix
@@ -267,7 +266,7 @@ class Notes:
         if self._account is None:
             self._account = SessionAccount.of(engine.view.history)
         self._account.follow(engine.view.items)
-        return told(self._account, engine.settings.notes.log_tokens)
+        return engine_sections(self._account, engine.settings.notes.log_tokens)
 
 
 def _joined(page: NotesPage, before: Mapping[str, str], mine: Mapping[str, str]) -> NotesPage:

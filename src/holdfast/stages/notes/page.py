@@ -84,11 +84,6 @@ class NotesPage:
         """Give what a model or a person wrote, by heading."""
         return {each.heading: each.written() for each in self.sections}
 
-    @property
-    def is_judged(self) -> bool:
-        """Say whether anybody but the engine wrote something."""
-        return bool(self.lead) or any(self.written().values())
-
     def with_logs(
         self, told: Mapping[str, str], before: Mapping[str, str] | None = None
     ) -> "NotesPage":
@@ -154,6 +149,30 @@ def read_page(text: str, template: NotesPage) -> NotesPage:
         body = text[head.end() : after.start() if after else len(text)]
         _add(sections, _section(head[1], body, known))
     return NotesPage(sections=tuple(_in_place(sections, template)), lead=lead.strip())
+
+
+def merged(
+    base: Mapping[str, str], mine: Mapping[str, str], theirs: Mapping[str, str]
+) -> dict[str, str]:
+    """Merge two versions that began from `base`, section by section.
+
+    Where both changed a section, `theirs` stays as it is and the lines added in `mine` follow it:
+    what a person wrote is never lost.
+    """
+    headings = dict.fromkeys((*theirs, *mine))
+    return {
+        h: _merged_section(base.get(h, ""), mine.get(h, ""), theirs.get(h, "")) for h in headings
+    }
+
+
+def _merged_section(base: str, mine: str, theirs: str) -> str:
+    if theirs == base:
+        return mine
+    if mine in (base, theirs):
+        return theirs
+    known = {line.strip() for text in (base, theirs) for line in text.splitlines()}
+    added = [line for line in mine.splitlines() if line.strip() and line.strip() not in known]
+    return "\n".join(filter(None, (theirs, *added)))
 
 
 def _section(heading: str, body: str, known: NotesSection | None) -> NotesSection:

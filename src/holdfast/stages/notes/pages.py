@@ -5,21 +5,25 @@ file; what the engine says is told again from the log, so a page can be had of a
 one that never kept notes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from holdfast.log.entries import AnyEntry, Noted
+from holdfast.messages.cut import cut, one_line
 from holdfast.settings import NotesSettings
 from holdfast.stages.notes.account import SessionAccount
-from holdfast.stages.notes.engine_lines import told
+from holdfast.stages.notes.engine_lines import engine_sections
 from holdfast.stages.notes.file import NotesFile, NotesOnDisk
-from holdfast.stages.notes.merge import merged
-from holdfast.stages.notes.page import NotesPage
+from holdfast.stages.notes.page import NotesPage, NotesSection, merged
+
+LINES = 6
+"""Of a section: the first screen is read at a glance."""
+LINE_CHARS = 160
 
 
 def rebuilt(found: NotesOnDisk, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
     """Tell the engine's part of a page again from the log."""
-    return found.page.with_logs(told(SessionAccount.of(history), settings.log_tokens))
+    return found.page.with_logs(engine_sections(SessionAccount.of(history), settings.log_tokens))
 
 
 def shown(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
@@ -59,3 +63,21 @@ def edited(found: NotesOnDisk, page: NotesPage, last: Noted | None) -> Noted:
 def last_noted(history: Iterable[AnyEntry]) -> Noted | None:
     """Find the last time a page was brought up to date."""
     return next((e for e in reversed(list(history)) if isinstance(e, Noted)), None)
+
+
+def where_you_were(page: NotesPage) -> list[str]:
+    """Tell title and current state in a few lines; nothing of a page that says nothing."""
+    title, state = page.section("Title"), page.section("Current state")
+    return [*_first(title, 1), *(f"  {line}" for line in _first(state, LINES))]
+
+
+def _first(section: NotesSection | None, most: int) -> list[str]:
+    if section is None:
+        return []
+    return list(_lines(section))[:most]
+
+
+def _lines(section: NotesSection) -> Iterator[str]:
+    for line in (*section.text.splitlines(), *section.log.splitlines()):
+        if line.strip():
+            yield cut(one_line(line), LINE_CHARS)

@@ -4,14 +4,26 @@ A view comes in; `Arrived` values go out. A result is sent once a request went o
 or the model has answered since: from then on it stays as it was sent, for ever.
 """
 
+import re
 from dataclasses import dataclass
 
 from holdfast.log.entries import Asked, Ran
 from holdfast.messages import text_of
-from holdfast.stages.spill.exit_status import exit_status_in
 from holdfast.tools.describe import description_of
 from holdfast.view import View
 from holdfast.view.items import Round
+
+LOOKED_AT_CHARS = 200
+"""Agents put it in the first line or the last."""
+
+_FIRST = re.compile(r"\s*(?:exit code|exit status)[: ]\s*(-?\d{1,3})\b", re.IGNORECASE)
+_HEADER = re.compile(r"^(?:exit code: |process exited with code )(\d{1,3})$", re.IGNORECASE | re.M)
+_LAST = re.compile(
+    r"(?:^|\n)\W*(?:command |process )?(?:exited with (?:code|status)|exit (?:code|status))"
+    r":? (-?\d{1,3})\W*$",
+    re.IGNORECASE,
+)
+_METADATA = re.compile(r'"exit_code"\s*:\s*(-?\d{1,3})\s*[,}]')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,3 +91,14 @@ def unsent(view: View, owner: Round) -> dict[str, Arrived]:
             if arrived is not None:
                 found[entry.tool_use_id] = arrived
     return found
+
+
+def exit_status_in(text: str) -> int | None:
+    """Find the exit status that a command's result tells, if it does."""
+    head, tail = text[:LOOKED_AT_CHARS], text[-LOOKED_AT_CHARS:]
+    found = _FIRST.match(head) or _LAST.search(tail)
+    if found is None and text.startswith('{"output"'):
+        found = _METADATA.search(tail)
+    if found is None and "\nOutput:\n" in head:
+        found = _HEADER.search(head)
+    return int(found[1]) if found else None
