@@ -19,19 +19,19 @@ THOUGHTFUL_ROUNDS = 64
 
 
 def drops_thinking(engine: Engine) -> bool:
-    """Say whether an entry that changes an earlier message must drop the thinking after it."""
+    """True if changing an earlier message must drop the thinking after it."""
     return capabilities(engine.model).binds_thinking
 
 
 def may_move(engine: Engine) -> bool:
-    """Say whether an entry may change now what was sent before."""
+    """True if an entry may now change what was sent before."""
     if not drops_thinking(engine) or not is_thinking_in_loop(engine.view):
         return True
     return engine.fullness().is_blocked
 
 
 def is_thinking_in_loop(view: View) -> bool:
-    """Say whether the model is between two of its tool calls, with thinking that led there."""
+    """True if the model is between two tool calls, with thinking that led there."""
     for item in islice(reversed(view.items), THOUGHTFUL_ROUNDS):
         if isinstance(item, Round):
             if not item.tool_uses():

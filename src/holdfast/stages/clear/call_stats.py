@@ -27,7 +27,7 @@ EDITS_FAILED = "cache edits"
 
 @dataclass(slots=True)
 class CallStats:
-    """The counts so far."""
+    """Counts over a session's history, kept up to date by `follow`."""
 
     calls: int = 0
     cold_calls: int = 0
@@ -51,7 +51,6 @@ class CallStats:
     _response: str = ""
 
     def follow(self, history: Sequence[AnyEntry], lifetime_seconds: float) -> None:
-        """Count what is new."""
         if len(history) < self._read:
             self.__init__()  # type: ignore[misc]
         for entry in history[self._read :]:
@@ -84,7 +83,7 @@ class CallStats:
         self.began, self.began_at = at, n
 
     def _renew(self, entry: Forked) -> None:
-        """Count a fork that read what the conversation had left: from then on it lives anew."""
+        """Count a fork that read the conversation's cache: reading renews its lifetime."""
         if entry.usage.cache_read_tokens and self.began:
             self.began = max(self.began, entry.at - entry.seconds)
 
@@ -96,7 +95,7 @@ class CallStats:
             self._serve(entry)
 
     def _serve(self, entry: Replied) -> None:
-        """Take in what the provider cleared; it gives the sum for each prompt."""
+        """Note what the provider cleared; it reports a running total per prompt."""
         last = self.last_applied
         if last is None or not entry.response_id or last.response_id != entry.response_id:
             before = cleared_tokens(last.applied) if last else 0
@@ -104,5 +103,5 @@ class CallStats:
         self.last_applied = entry
 
     def is_void(self) -> bool:
-        """Say whether nothing that the last call left can be read."""
+        """True if nothing that the last call left in the cache can be read."""
         return self.void_at > self.began_at

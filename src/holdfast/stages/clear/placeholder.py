@@ -38,7 +38,7 @@ _PROGRAM = re.compile(
 
 
 class PlaceholderLines:
-    """The lines of one session, each made once and ahead of its time."""
+    """The placeholder lines of one session, each made once."""
 
     def __init__(self, history_tool: str = "") -> None:
         self.history_tool = history_tool
@@ -46,14 +46,14 @@ class PlaceholderLines:
         self._made: dict[str, tuple[str, Measure]] = {}
 
     def make_ready(self, results: Sequence[Candidate], history: Sequence[AnyEntry]) -> None:
-        """Make the lines of results that are new, the newest being last."""
+        """Make lines for new results, which are at the end, ahead of time."""
         for result in reversed(results):
             if result.id in self._made:
                 break
             self.line(result, history)
 
     def line(self, result: Candidate, history: Sequence[AnyEntry]) -> tuple[str, Measure]:
-        """Give a result's line and its measure; one that was shown before stays as it was."""
+        """Return a result's line and its measure; a line that was sent before never changes."""
         known = result.result.cleared
         if known is not None:
             return known.text, measure_result(known.text)
@@ -65,9 +65,9 @@ class PlaceholderLines:
 
 
 def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
-    """Say in one line what was cleared and how to have it again.
+    """Describe in one line what was cleared and how to get it again.
 
-    `came` is when the result came, `history_tool` the name of the tool that opens what is gone.
+    `came` is when the result arrived, `history_tool` the tool that opens cleared results.
     """
     use, kind = cleared.use, cleared.tool.kind
     what = " ".join(filter(None, (use.name, _target(cleared))))
@@ -80,7 +80,7 @@ def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
 
 
 def _target(cleared: Candidate) -> str:
-    """Name what a call was about, as shortly as tells it from others, on one line."""
+    """Name what a call was about, just long enough to tell it from others."""
     if cleared.tool.kind == "shell":
         return _program(cleared.use.input.get(cleared.tool.command_input))
     if cleared.paths:
@@ -90,7 +90,7 @@ def _target(cleared: Candidate) -> str:
 
 
 def _program(command: Json) -> str:
-    """Name the program of a command; the model may have given anything in its place."""
+    """Name the program of a command; the model may have passed anything as `command`."""
     words = command if isinstance(command, list) else [command]
     text = " ".join(word for word in words if isinstance(word, str))
     found = _PROGRAM.match(text.strip())
@@ -98,7 +98,7 @@ def _program(command: Json) -> str:
 
 
 def _site(url: Json) -> str:
-    """Name host and path of an address, and nothing of one that cannot be read."""
+    """Return host and path of a URL, or "" if it cannot be parsed."""
     if not isinstance(url, str):
         return ""
     try:

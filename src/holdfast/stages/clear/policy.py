@@ -19,7 +19,7 @@ Way: TypeAlias = Literal["stale", "idle", "edits", "server", "paid", "line"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStanding:
-    """What may be done just now."""
+    """What the cache and the provider allow before this call."""
 
     can_move: bool = True
     """What was sent before may change."""
@@ -35,7 +35,7 @@ class CacheStanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearPlan:
-    """What to clear, how, and what the user is told."""
+    """What to clear, how, and the line for the user."""
 
     way: Way
     batch: Batch
@@ -46,7 +46,7 @@ class ClearPlan:
 def plan_clearing(
     stock: Candidates, now: Snapshot, standing: CacheStanding, settings: ClearSettings
 ) -> ClearPlan | None:
-    """Decide what to clear before the next call, by the first way that applies."""
+    """Decide what to clear before the next call, by the first method that applies."""
     batch = stock.batch(settings.keep_results)
     if standing.is_stale and standing.can_move:
         return _stale(stock.edited, batch, now, settings)
@@ -64,14 +64,14 @@ def plan_clearing(
 
 
 def _stale(edited: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
-    """Cut from the text what was to be deleted; all behind it is written anew, so more may go."""
+    """Rewrite what a cache edit failed to delete; since everything after it is rewritten, clear more."""
     taken = _with(edited, batch, now, settings)
     why = f"{_told(taken, now)}: its cache does not do so"
     return ClearPlan(way="stale", batch=taken, why=why)
 
 
 def _idle(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
-    """Clear what is old while the cache is dead, and with it what the provider left out."""
+    """Clear old results while the cache is dead, including what the provider hid."""
     taken = _with(hidden, batch, now, settings)
     if not taken:
         return None
@@ -83,7 +83,7 @@ def _idle(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -
 
 
 def _with(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> Batch:
-    """Add what costs nothing to clear, if it is enough to be worth the loss."""
+    """Add what is free to clear, if it is enough to be worth losing."""
     is_enough = now.freed_tokens(batch) >= max(1, now.scaled(settings.idle_least_tokens))
     return hidden + batch if is_enough else hidden
 
@@ -98,13 +98,13 @@ def _edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
 def _edits_at_line(
     batch: Batch, now: Snapshot, standing: CacheStanding, settings: ClearSettings
 ) -> ClearPlan | None:
-    """Delete fewer than a dozen where that spares a compaction; nothing is written anew for it."""
+    """Delete fewer than a dozen if that avoids a compaction; no rewrite is paid."""
     found = _at_line(batch, now, standing, settings)
     return _edits(batch, now) if found else None
 
 
 def _paid(batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
-    """Clear a batch whose absence saves more than writing anew what stands behind it costs."""
+    """Clear a batch that saves more than the cache rewrite it causes costs."""
     least = max(settings.paid_least_tokens, settings.idle_least_tokens)
     if now.freed_tokens(batch) < max(1, now.scaled(least)):
         return None
@@ -122,9 +122,9 @@ def _paid(batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | N
 def _at_line(
     batch: Batch, now: Snapshot, standing: CacheStanding, settings: ClearSettings
 ) -> ClearPlan | None:
-    """Clear rather than let the history be compacted, if that makes room for a while.
+    """Clear to avoid a compaction, if that makes room for a while.
 
-    Where bound thinking is at work this does not wait: compacting would drop more of it.
+    This does not wait for bound thinking: a compaction would drop more of it.
     """
     if not batch or not (now.is_at_line or (now.is_blocked and standing.can_move)):
         return None
@@ -139,7 +139,7 @@ def _at_line(
 
 
 def _told(batch: Batch, now: Snapshot) -> str:
-    """Say what is cleared; what had been, and only leaves the text now, is told apart."""
+    """Describe what is cleared; results already hidden by the provider are listed apart."""
     fresh = Batch()
     for result in batch.results:
         if result.result.cleared is None:
@@ -158,10 +158,9 @@ def _told(batch: Batch, now: Snapshot) -> str:
 
 
 def counted_results(count: int, which: str = "") -> str:
-    """Write a number of results; one is one."""
     return f"1 {which}result" if count == 1 else f"{count} {which}results"
 
 
 def usd(amount: float) -> str:
-    """Write an amount so that it is not nothing."""
+    """Format an amount so that a small one does not read as $0.00."""
     return f"${amount:.2f}" if abs(amount) >= 0.1 else f"${amount:.4f}"

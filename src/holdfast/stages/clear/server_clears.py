@@ -18,7 +18,7 @@ from holdfast.view.items import Result, Round
 
 
 def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe) -> Batch:
-    """Infer which results a provider cleared of the prompt before an answer, and is new."""
+    """Infer which results the provider newly cleared from the prompt of an answer."""
     excluded = {
         name for edit in edits_in(frame.options) for name in edit.get("exclude_tools") or ()
     }
@@ -46,7 +46,7 @@ def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe
 
 
 def _called_before(view: View, answer: Replied) -> Iterator[tuple[Round, ToolUse, Result | None]]:
-    """List the calls in the prompt of an answer, oldest first, with what they brought."""
+    """Yield the calls in the prompt of an answer, oldest first, with their results."""
     last = view.item_of(answer.n)
     for item in view.items:
         if last is None or item.order >= last.order:
@@ -57,7 +57,7 @@ def _called_before(view: View, answer: Replied) -> Iterator[tuple[Round, ToolUse
 
 
 def plan_served(found: Batch, tokens: int, now: Snapshot) -> ClearPlan:
-    """Tell what is new: the tokens are the provider's own count, where it gave one."""
+    """Describe what is new, with the provider's own token count where it reports one."""
     told = f"{tokens:,}" if tokens else f"about {max(0, now.freed_tokens(found)):,}"
     saved = now.read_usd(tokens or now.freed_tokens(found))
     money = f"; each call costs {usd(saved)} less" if saved > 0 else ""

@@ -27,7 +27,7 @@ STAND_IN_WEIGHT = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What is known before a call."""
+    """Everything about the moment before a call that clearing depends on."""
 
     history: Sequence[AnyEntry]
     used_tokens: int
@@ -48,23 +48,23 @@ class Snapshot:
 
     @property
     def is_at_line(self) -> bool:
-        """Say whether the history is about to be compacted, unless room is made."""
+        """True if the history will be compacted unless room is made."""
         return self.window.auto and self.used_tokens >= self.window.auto_tokens
 
     @property
     def is_blocked(self) -> bool:
-        """Say whether nothing can be sent as it is."""
+        """True if nothing can be sent as it is."""
         return self.window.level(self.used_tokens + self.margin_tokens) == "blocking"
 
     def scaled(self, tokens: int) -> int:
         return scaled(tokens, self.window.limit_tokens)
 
     def freed_tokens(self, batch: Batch) -> int:
-        """Say how much shorter the prompt becomes if these are cleared."""
+        """Estimate how much shorter the prompt gets if a batch is cleared."""
         return round((batch.weight - STAND_IN_WEIGHT * len(batch)) * self.scale)
 
     def payback(self, batch: Batch) -> Payback | None:
-        """Price clearing these; None if the model has no price."""
+        """Price clearing a batch; None if the model has no price."""
         if self.listed is None or not batch.results:
             return None
         first, last = batch.results[0], batch.results[-1]
@@ -83,10 +83,10 @@ class Snapshot:
         )
 
     def _warmth(self, first: Candidate) -> CacheState:
-        """Say what can be read if everything from a result on changes.
+        """Return what can still be read if everything from a result on changes.
 
-        Each call leaves its prompt in the cache, so what stood before a round can be read for
-        as long as a prefix lives that was used when the round was answered.
+        Each call leaves its prompt in the cache, so the text before a round can be read as long as
+        a prefix from that time is alive.
         """
         if self.cold:
             return CacheState(lifetime=self.lifetime)
@@ -99,12 +99,12 @@ class Snapshot:
         )
 
     def read_usd(self, tokens: int) -> float:
-        """Price reading so many tokens from the cache once; 0 where there is no price."""
+        """Price reading tokens from the cache once; 0 without a price."""
         listed = self.listed.at_length(self.used_tokens).read if self.listed else 0.0
         return listed * tokens / TOKENS_PER_PRICE
 
     def write_usd(self, tokens: int) -> float:
-        """Price writing so many tokens to the cache once; 0 where there is no price."""
+        """Price writing tokens to the cache once; 0 without a price."""
         if self.listed is None:
             return 0.0
         flat = self.listed.at_length(self.used_tokens)
@@ -113,12 +113,11 @@ class Snapshot:
         )
 
     def _tokens(self, weight: float) -> int:
-        """Turn the weight of a beginning, the frame left out, into tokens with the frame."""
+        """Convert the weight of a message prefix to tokens, the frame included."""
         return round((self.frame_weight + weight) * self.scale)
 
 
 def take_snapshot(engine: Engine, stock: Candidates, tally: CallStats) -> Snapshot:
-    """Look at everything that clearing depends on."""
     full, view, frame = engine.fullness(), engine.view, engine.frame
     lifetime: Lifetime = frame.lifetime
     now, total = engine.monitor.clock(), weight(view.total)
@@ -148,7 +147,7 @@ def take_snapshot(engine: Engine, stock: Candidates, tally: CallStats) -> Snapsh
 
 
 def _cold(engine: Engine, tally: CallStats, idle_seconds: float) -> str:
-    """Say why nothing of the last prompt can be read from the cache, if that is so."""
+    """Return why nothing of the last prompt can be read from the cache, or ""."""
     lifetime: Lifetime = engine.frame.lifetime
     if not engine.frame.cached:
         return NEVER_CACHED
@@ -162,7 +161,7 @@ def _cold(engine: Engine, tally: CallStats, idle_seconds: float) -> str:
 
 
 def time_of(history: Sequence[AnyEntry], n: int) -> float:
-    """Find when an entry was written; most stand where their number says."""
+    """Return when an entry was written; 0.0 if there is no such entry."""
     if 0 < n <= len(history) and history[n - 1].n == n:
         return history[n - 1].at
     i = bisect_left(history, n, key=attrgetter("n"))

@@ -33,8 +33,6 @@ _NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollapseLimits:
-    """What a plan goes by."""
-
     free_tokens: float
     """How much room is to be made."""
     least_tokens: float
@@ -45,14 +43,13 @@ class CollapseLimits:
 
 
 def is_collapsing(settings: Settings) -> bool:
-    """Say whether spans are folded here, so that nothing compacts of its own accord."""
+    """True if collapse is on, which means that nothing is compacted before it must be."""
     return settings.collapse.on
 
 
 @dataclass(frozen=True, slots=True)
 class Collapse:
-    """The stage: commits staged lines from the first line on; from the second, `ask` has a
-    model write better ones."""
+    """The stage: past the first line it commits counted lines, past the second `ask` writes better."""
 
     ask: AskFork | None = None
 
@@ -66,7 +63,7 @@ class Collapse:
 
 
 def drain(engine: Engine) -> bool:
-    """Commit everything staged, whatever the lines and vetoes; say whether that freed anything."""
+    """Commit everything staged, regardless of lines and vetoes; return whether that freed anything."""
     if not is_collapsing(engine.settings):
         return False
     limits = CollapseLimits(
@@ -88,7 +85,7 @@ def staged(engine: Engine) -> tuple[Collapsed, ...]:
 
 
 def open_span(engine: Engine, n: int) -> str:
-    """Show again what a collapsed line stands for, in its place; say so in one line."""
+    """Undo a collapsed line so that its messages are shown again; return a line for the user."""
     entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
     if not isinstance(entry, Collapsed) or n in engine.view.in_force.dead:
         raise NotInHistory(f"#{n} is no collapsed line that is in force")
@@ -141,7 +138,6 @@ def _is_past(engine: Engine, ratio: float) -> bool:
 
 
 def _limits(engine: Engine, free_tokens: float | None = None) -> CollapseLimits:
-    """Work out what is to be freed in this window."""
     settings: CollapseSettings = engine.settings.collapse
     fullness = engine.fullness()
     target = settings.target_ratio * fullness.window.effective_tokens
@@ -175,7 +171,7 @@ def _commit(engine: Engine, plan: Iterable[Collapsed]) -> None:
 
 
 async def _write(engine: Engine, ask: AskFork) -> None:
-    """Have a fork write lines for whole stretches; what fails leaves a word and nothing else."""
+    """Have a fork write lines for whole stretches; a failure leaves an entry."""
     limits, weight = _limits(engine), weigher(engine)
     spans = plan_written(engine.view, limits, weight)
     if not spans or _has_failed(engine.view.history):
@@ -198,7 +194,7 @@ async def _write(engine: Engine, ask: AskFork) -> None:
 
 
 def asking(spans: Iterable[Span], line_chars: int) -> str:
-    """Ask for one line for each stretch, known by what the user had said before it."""
+    """Ask for one line per stretch, identified by the user's message before it."""
     prompt = (files("holdfast.stages.collapse") / "prompts" / "collapse.md").read_text(
         encoding="utf-8"
     )
@@ -210,13 +206,13 @@ def asking(spans: Iterable[Span], line_chars: int) -> str:
 
 
 def read_lines(text: str, count: int) -> dict[int, str]:
-    """Read numbered lines from an answer; what has no number in range is passed over."""
+    """Parse numbered lines from an answer; ignore numbers out of range."""
     found = {int(number): line.strip() for number, line in _NUMBERED.findall(text)}
     return {i: line for i, line in found.items() if 1 <= i <= count}
 
 
 def _has_failed(history: list[AnyEntry]) -> bool:
-    """Say whether this failed since the user last spoke: once for each turn is enough."""
+    """True if this failed since the user last spoke: one try per turn is enough."""
     for entry in reversed(history):
         if isinstance(entry, Failed) and entry.what == WHAT:
             return True

@@ -32,7 +32,7 @@ QUOTE_CHARS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Some items of a view that stand together."""
+    """Consecutive items of a view."""
 
     items: tuple[Item, ...]
     last: int
@@ -42,12 +42,10 @@ class Span:
 
     @property
     def first(self) -> int:
-        """The number of its first message."""
         return self.items[0].order
 
     @property
     def measure(self) -> Measure:
-        """What it weighs."""
         total = NOTHING
         for item in self.items:
             total = total + item.measure
@@ -55,26 +53,26 @@ class Span:
 
     @property
     def is_told(self) -> bool:
-        """Say whether nothing is left of it but one line."""
+        """True if it consists of a single collapsed line."""
         return len(self.items) == 1 and not isinstance(self.items[0], Round)
 
     def holds_any(self, numbers: frozenset[int | str]) -> bool:
-        """Say whether one of these messages is in it."""
+        """True if one of these messages lies in it."""
         return any(isinstance(n, int) and self.first <= n <= self.last for n in numbers)
 
 
 def runs(view: View) -> Iterator[Span]:
-    """List the runs of tool rounds in finished turns, oldest first."""
+    """Yield runs of tool rounds in finished turns, oldest first."""
     return _spans(view, lambda item: _bounds(view, item) or _breaks_run(item))
 
 
 def stretches(view: View) -> Iterator[Span]:
-    """List what lies between two things the user said, in finished turns, oldest first."""
+    """Yield what lies between two messages of the user in finished turns, oldest first."""
     return _spans(view, lambda item: _bounds(view, item))
 
 
 def _spans(view: View, bounds: Callable[[Item], bool]) -> Iterator[Span]:
-    """Cut the finished turns at every item that bounds a span."""
+    """Split the finished turns at every item that bounds a span."""
     end, asked, start = newest_turn(view), "", 0
     for i, item in enumerate(view.items):
         if item.order < end and not bounds(item):
@@ -88,7 +86,7 @@ def _spans(view: View, bounds: Callable[[Item], bool]) -> Iterator[Span]:
 
 
 def _span(view: View, lo: int, hi: int, asked: str) -> Iterator[Span]:
-    """Make a span that begins and ends with something the model did, if there is any."""
+    """Trim a span so that it begins and ends with something the model did."""
     items = view.items
     while lo < hi and not _is_work(items[hi - 1]):
         hi -= 1
@@ -99,10 +97,10 @@ def _span(view: View, lo: int, hi: int, asked: str) -> Iterator[Span]:
 
 
 def _last(view: View, item: Item) -> int:
-    """Number the last message an item shows.
+    """Return the number of the last message an item shows.
 
-    A line ends where its own span ended: the number before the next item may be that of an entry
-    that stands somewhere else in the view.
+    A line ends where its own span ended: the number before the next item may belong to an entry
+    that is shown somewhere else in the view.
     """
     if isinstance(item, Round):
         return max([item.id, *(result.id for result in item.results)])
@@ -112,14 +110,14 @@ def _last(view: View, item: Item) -> int:
 
 
 def _bounds(view: View, item: Item) -> bool:
-    """Say whether no span reaches over this item; what was told to the model stays told."""
+    """True if no span may contain this item; reminders the model was given stay."""
     if isinstance(item, Spoken) and item.kind not in ("line", "late"):
         return True
     return view.is_pinned(item)
 
 
 def _breaks_run(item: Item) -> bool:
-    """Say whether this is no part of a run: an answer, or a line that stands for one."""
+    """True if this is not part of a run: an answer, or a line that stands for one."""
     return not item.tool_uses() if isinstance(item, Round) else item.kind == "line"
 
 
@@ -128,7 +126,7 @@ def _is_work(item: Item) -> bool:
 
 
 def counted_line(span: Span, limit_chars: int) -> str:
-    """Tell a span by its calls: the tools, the files, the errors, how it ended."""
+    """Describe a span by its calls: tools, files, errors and how it ended."""
     rounds = [item for item in span.items if isinstance(item, Round)]
     uses = [use for item in rounds for use in item.tool_uses()]
     tools = Counter(use.name for use in uses).most_common(NAMED_TOOLS)
@@ -143,7 +141,7 @@ def counted_line(span: Span, limit_chars: int) -> str:
 
 
 def framed_line(span: Span, text: str, limit_chars: int) -> str:
-    """Put a line into its frame: what it stands for, and how to read that again."""
+    """Wrap a line with the message numbers it stands for and how to open them."""
     name = f"#{span.first}-#{span.last}"
     head, tail = f"[{name} collapsed to make room: ", f'. History with id "{name}" shows it.]'
     plain = printable_line(masked(text), max(1, limit_chars - len(head) - len(tail)))

@@ -66,7 +66,7 @@ LONGEST_CHARS = 1_500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelling:
-    """One thing taken back."""
+    """One request that is taken back."""
 
     words: frozenset[str] = frozenset()
     """By what it is known; none for the request before."""
@@ -93,7 +93,7 @@ def cancellings(text: str) -> Iterator[Cancelling]:
 
 
 def _named(naming: re.Match[str]) -> Cancelling | None:
-    """Say what is named, if it is named by itself and nothing is said of it."""
+    """Return what is named, if it is named by itself and nothing is said about it."""
     what = _TAIL.sub("", naming["what"]).strip()
     phrase = _ARTICLE.sub("", what)
     number = _NUMBERED.search(phrase)
@@ -107,18 +107,18 @@ def _named(naming: re.Match[str]) -> Cancelling | None:
 
 
 def significant(text: str) -> frozenset[str]:
-    """Give the words by which a text can be known again, without their endings."""
+    """Return the stems of the words that identify a text."""
     words = (word.strip(".-/") for word in _WORD.findall(text.lower()))
     return frozenset(_stem(word) for word in words if len(word) > 1 and word not in _STOP)
 
 
 def likeness(cancelling: Cancelling, text: str) -> float:
-    """Say which share of the words that name something a request has."""
+    """Return the share of a cancellation's words that a request contains."""
     return len(cancelling.words & significant(text)) / len(cancelling.words)
 
 
 def clauses(text: str) -> list[str]:
-    """Part a request into the things it asks for."""
+    """Split a request into the things it asks for."""
     told = sentences(_WRAPPED.sub(" ", text))
     parts = (part.strip() for sentence in told for part in _ASKS.split(sentence))
     return [part for part in parts if significant(part) and not _REMARK.match(part)]

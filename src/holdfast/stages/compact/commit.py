@@ -20,7 +20,7 @@ from holdfast.turn.engine import Engine
 
 
 class NotShorter(RequestRejected):
-    """A summary would be as long as what it stands for."""
+    """A summary would be as long as what it replaces."""
 
 
 def recorded(
@@ -31,7 +31,7 @@ def recorded(
     frame: Framed | None = None,
     seconds: float = 0.0,
 ) -> Compacted:
-    """Record a draft and all that goes with it."""
+    """Record a draft with everything that belongs to it."""
     entry = engine.record(_compacted(engine, draft, trigger, seconds))
     assert isinstance(entry, Compacted)
     if draft.restored:
@@ -73,7 +73,7 @@ def _compacted(
 
 
 def _states(draft: CompactionDraft) -> Iterator[Directed]:
-    """Give what a model says became of the user's requests, where a message shows it."""
+    """Yield the states a model claims for the user's requests, where a message supports it."""
     if draft.made.written is None:
         return
     ledger, items = draft.material.ledger, draft.material.segment.items

@@ -42,7 +42,7 @@ WITHOUT_HISTORY = "Read it there when exact words matter."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """What a compaction is made from, gathered once for every rung that may be tried."""
+    """What a compaction is made from, gathered once for every fallback."""
 
     segment: Segment
     facts: Facts
@@ -52,21 +52,19 @@ class Material:
 
 
 class Judged(Protocol):
-    """What somebody who can judge wrote about a segment: a summary, or notes."""
+    """A summary or notes, written by a model or a person."""
 
     @property
     def states(self) -> str:
-        """What it says of the state of the user's requests, to be checked."""
+        """What it claims about the state of the user's requests; to be checked."""
         ...
 
-    def text(self) -> str:
-        """Give it as it stands in the view."""
-        ...
+    def text(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How the text that stands for history speaks to the model."""
+    """How the text that replaces history is worded."""
 
     log: str = ""
     """Where everything lies; nothing where it lies nowhere."""
@@ -80,7 +78,7 @@ class Manner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
-    """The text that stands for a segment."""
+    """The text that replaces a segment."""
 
     text: str
     tokens: int
@@ -95,7 +93,7 @@ def gathered(
     most_tokens: int = 0,
     limits: DigestLimits = LIMITS,
 ) -> Material:
-    """Read from the log all that a summary of a segment needs."""
+    """Read from the log everything that a summary of a segment needs."""
     facts = gather(history, segment.items)
     directed = (entry for entry in history if isinstance(entry, Directed))
     budget = budget_for(segment_tokens, facts, limits)
@@ -109,7 +107,7 @@ def gathered(
 
 
 def compose(material: Material, written: Judged | None, manner: Manner) -> Composed:
-    """Put the parts together; without a model's, the digest tells all of it."""
+    """Assemble the parts; without a model's summary the digest is the body."""
     body = _digested(material, manner) if written is None else _written(material, written, manner)
     wanted = recent_names(material.segment.items, material.ledger.open_texts(), material.limits)
     room = int(material.budget_tokens * material.limits.index_ratio)
@@ -134,7 +132,7 @@ def _digested(material: Material, manner: Manner) -> str:
 
 
 def _written(material: Material, written: Judged, manner: Manner) -> str:
-    """Directives first, then the model's part, then what the log adds within the room left."""
+    """Directives first, then the summary, then log facts within the remaining budget."""
     room = int(material.budget_tokens * DIRECTIVES_RATIO)
     words = tell_directives(material.ledger, room, masked=manner.masked, count=manner.count)
     judged = manner.masked(written.text()) if manner.masked else written.text()

@@ -39,7 +39,7 @@ HEADING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive:
-    """One message of the user's, and what became of it."""
+    """One message of the user's and its state."""
 
     message: int
     turn: int
@@ -52,7 +52,7 @@ class Directive:
 
     @property
     def mark(self) -> str:
-        """Say in a word or two what became of it; nothing if it is simply open."""
+        """Its state in a few words; "" if it is simply open."""
         if self.state != "open":
             return f"{self.state} by #{self.rests_on}" if self.rests_on else self.state
         if self.in_part:
@@ -62,26 +62,21 @@ class Directive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectiveLedger:
-    """All directives, oldest first."""
-
     directives: tuple[Directive, ...] = ()
 
     def marks(self) -> Mapping[int, str]:
-        """Give what stands beside each message that is not simply open."""
         return {each.message: each.mark for each in self.directives if each.mark}
 
     def open_texts(self) -> list[str]:
-        """Give the words of what is still wanted."""
         return [each.text for each in self.directives if each.state == "open"]
 
     def find(self, message: int) -> Directive | None:
-        """Find the directive that a message holds."""
         return next((each for each in self.directives if each.message == message), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A change of state that a model wants, and the message it says it rests on."""
+    """A state change that a model proposes, with the message it cites."""
 
     message: int
     state: DirectiveState
@@ -91,7 +86,7 @@ class Claim:
 def keep_ledger(
     said: Iterable[tuple[int, WordsFact]], directed: Iterable[Directed] = ()
 ) -> DirectiveLedger:
-    """Fold what the user said, and the recorded changes of state, into a ledger."""
+    """Fold what the user said and the recorded state changes into a ledger."""
     changes = sorted(directed, key=lambda entry: entry.n)
     folding = _Folding()
     for turn, words in said:
@@ -107,12 +102,9 @@ def keep_ledger(
 
 @dataclass(slots=True)
 class _Folding:
-    """The ledger so far."""
-
     directives: dict[int, Directive] = field(default_factory=dict)
 
     def hear(self, turn: int, words: WordsFact) -> None:
-        """Take in what the user said."""
         for cancelling in cancellings(words.text):
             self._cancel(cancelling, words.id)
         text = f"{words.about}: {words.text}" if words.via == "answer" else words.text
@@ -122,7 +114,7 @@ class _Folding:
         self.directives[words.id] = Directive(message=words.id, turn=turn, text=text)
 
     def direct(self, entry: Directed) -> None:
-        """Take in a recorded change; a model's that rests on nothing is none."""
+        """Apply a recorded change; ignore a model's change that cites no message."""
         known = self.directives.get(entry.message)
         if known is not None and (entry.by != "model" or entry.rests_on):
             self.directives[entry.message] = replace(
@@ -139,10 +131,10 @@ class _Folding:
             self.directives[target.message] = changed
 
     def _meant(self, cancelling: Cancelling) -> list[Directive]:
-        """Find what is taken back: the newest that is most alike.
+        """Find what is taken back: the newest of the best matches.
 
-        Where two words or more name it and all are there, whatever else is known by them goes
-        too: a correction of a request falls with the request.
+        If two or more words match completely, every directive with those words is meant: a correction
+        of a request falls with the request.
         """
         still_open = [each for each in self.directives.values() if each.state == "open"]
         if cancelling.number:
@@ -162,7 +154,7 @@ def _only_cancels(text: str) -> bool:
 
 
 def _is_part(cancelling: Cancelling, text: str) -> bool:
-    """Say whether a request asks for more than what is taken back."""
+    """True if a request asks for more than what is taken back."""
     asked = clauses(text)
     return len(asked) > 1 and not all(likeness(cancelling, each) for each in asked)
 
@@ -174,7 +166,7 @@ _CLAIM = re.compile(
 
 
 def read_claims(text: str) -> Iterator[Claim]:
-    """Read changes of state out of a model's answer, one a line: `#12 done, see #40`."""
+    """Parse state changes from a model's answer, one per line: `#12 done, see #40`."""
     for line in text.splitlines():
         if found := _CLAIM.search(line):
             yield Claim(
@@ -191,10 +183,10 @@ def accept(
     said: Collection[int],
     known: Collection[int],
 ) -> Iterator[Directed]:
-    """Make entries of the claims that rest on something.
+    """Yield entries for the claims that hold.
 
-    The cited message must exist and come after the directive; only the user cancels, replaces
-    or opens again, so there it must be one of the user's (`said`).
+    The cited message must exist and come after the directive. Only the user cancels, replaces or
+    reopens, so for those states it must be one of the user's (`said`).
     """
     for claim in claims:
         directive = ledger.find(claim.message)
@@ -218,10 +210,10 @@ def tell_directives(
     masked: Mask | None = None,
     count: Count = estimated_tokens,
 ) -> str:
-    """Write the ledger out within a budget.
+    """Write the ledger within a budget.
 
-    Over it, the oldest finished directives shrink to their first words and a pointer, then open
-    pastes to head and tail, then the oldest open ones to a pointer too.
+    Over it, the oldest finished directives shrink to their first words, then open pastes to head
+    and tail, then the oldest open ones to their first words.
     """
     if masked:  # before anything is cut: half a secret is not recognised
         told = (replace(each, text=masked(each.text)) for each in ledger.directives)
@@ -239,7 +231,7 @@ def tell_directives(
 
 
 def _shrinkings(ledger: DirectiveLedger) -> Iterator[tuple[Directive, str]]:
-    """Yield what is shortened, in order."""
+    """Yield shorter forms in the order in which they are used."""
     finished = [each for each in ledger.directives if each.state != "open"]
     wanted = [each for each in ledger.directives if each.state == "open"]
     for each in finished:

@@ -51,13 +51,13 @@ class CompactionDraft:
 
     @property
     def content(self) -> SpokenContent:
-        """What stands for history: a provider's own block comes first."""
+        """The text that replaces history; a provider's own block comes first."""
         text = Text(text=self.composed.text)
         return (Opaque(raw=self.made.block), text) if self.made.block else (text,)
 
     @property
     def by(self) -> Literal["model", "notes", "digest", "provider", "person"]:
-        """Say who wrote it; notes that nobody added to are the log's own account."""
+        """Who wrote it; notes without anything written by a model count as a digest."""
         if self.is_edited:
             return "person"
         if self.made.block is not None:
@@ -68,10 +68,10 @@ class CompactionDraft:
 
 
 def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
-    """Say below which size a compaction must bring the context, in tokens of our gauge.
+    """Return the size that a compaction must get below, in tokens of our gauge.
 
-    A provider that reports an overflow has counted better than we: the line is moved by as much
-    as we were wrong.
+    A provider that reports an overflow has counted better than we did, so the line moves by our
+    error.
     """
     full = engine.fullness()
     line, used = full.window.base_tokens, full.used_tokens
@@ -85,7 +85,6 @@ def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
 
 
 def material_of(engine: Engine, segment: Segment) -> Material:
-    """Gather from the log what a summary of a segment needs."""
     weigh, line = weigher(engine), engine.fullness().window.base_tokens
     tokens = round(sum(weigh(item.measure) for item in segment.items))
     most = max(1, int(LINE_SHARE * line))
@@ -93,13 +92,12 @@ def material_of(engine: Engine, segment: Segment) -> Material:
 
 
 def asked_for(material: Material, focus: Sequence[str]) -> str:
-    """Write what a model is asked about a segment."""
     segment, directives = material.segment, material.ledger.directives
     return ask_for_summary(segment.kind, focus=focus, directives=directives, pivot=segment.pivot)
 
 
 def check_floor(engine: Engine, line: int) -> int:
-    """Say what every request holds; if that is over the line by itself, no compaction helps."""
+    """Return what every request holds; raise if that alone is over the line."""
     weights = floor(engine.view, weigher(engine))
     lowest = sum(weight.tokens for weight in weights)
     if lowest >= line:
@@ -110,7 +108,7 @@ def check_floor(engine: Engine, line: int) -> int:
 def check_helps(
     engine: Engine, material: Material, manner: Manner, line: int, lowest_tokens: int
 ) -> None:
-    """Make sure that the shortest digest would bring the context under the line."""
+    """Raise unless the shortest digest would bring the context under the line."""
     if lowest_tokens >= HIGH_FLOOR_SHARE * line:
         composed = compose(_smaller(material, SHARES[-1]), None, manner)
         fitted(
@@ -122,7 +120,7 @@ def check_helps(
 
 
 def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
-    """Make a draft smaller until what comes of it is under the line."""
+    """Shrink a draft until the result is under the line."""
     whole = draft.material
     for share in SHARES:
         if share < 1.0:
@@ -142,7 +140,7 @@ def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) ->
 
 
 def within(engine: Engine, draft: CompactionDraft, line: int) -> CompactionDraft:
-    """Leave out of what would be restored as much as there is no room for."""
+    """Drop restored content for which there is no room."""
     for restored in lighter(draft.restored):
         if after_tokens(engine, draft, restored) < ROOM_SHARE * line:
             return replace(draft, restored=restored)
@@ -150,10 +148,10 @@ def within(engine: Engine, draft: CompactionDraft, line: int) -> CompactionDraft
 
 
 def lighter(restored: SpokenContent) -> Iterator[SpokenContent]:
-    """Yield what is restored with fewer and fewer files, the newest last to go, then nothing.
+    """Yield the restored content with fewer and fewer files, oldest first, then nothing.
 
-    Todos, plan, skills and what hooks say weigh little and cannot be read again: they stay
-    longest. Files stand first, the newest before the others.
+    Todos, plan, skills and hook output weigh little and cannot be read again: they stay longest.
+    Files come first, the newest before the others.
     """
     texts = [(i, block.text) for i, block in enumerate(restored) if isinstance(block, Text)]
     starts = [i for i, text in texts if is_restored_file(text)]
@@ -166,12 +164,12 @@ def lighter(restored: SpokenContent) -> Iterator[SpokenContent]:
 
 
 def after_tokens(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> int:
-    """Foretell how full the window is once a draft is recorded."""
+    """Predict how full the window is once a draft is recorded."""
     return engine.size_tokens(_total_after(engine, draft, restored))
 
 
 def _after_by_share(engine: Engine, draft: CompactionDraft) -> float:
-    """Foretell it from the share of the view that stays, which does not rest on the last usage."""
+    """Predict it from the share of the view that stays, independent of the last usage."""
     return weigher(engine)(_total_after(engine, draft, draft.restored))
 
 
@@ -189,7 +187,7 @@ def _smaller(material: Material, share: float) -> Material:
 
 
 def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
-    """Add up what the calls for a summary used."""
+    """Add up what the calls for a summary used; None if there were none."""
     calls = [e.usage for e in entries if isinstance(e, Forked) and e.source == SOURCE]
     if not calls:
         return None
@@ -202,7 +200,7 @@ def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
 
 
 def told_why(draft: CompactionDraft, before: int, after: int) -> str:
-    """Say in one line what a compaction did, for the user."""
+    """Describe a compaction in one line for the user."""
     how = {
         "digest": "from the log, without a model",
         "ahead": "prepared in the background",

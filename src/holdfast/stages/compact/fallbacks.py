@@ -40,7 +40,7 @@ NOBODY = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeSummary:
-    """A summary, or the word that none could be had and the digest has to do."""
+    """A summary; without one in it, the digest is used."""
 
     written: Judged | None = None
     way: str = "digest"
@@ -50,7 +50,7 @@ class MadeSummary:
 
 
 class Fallbacks:
-    """Climbs down the rungs, and remembers how often all of them broke."""
+    """Tries the ways to get a summary in order, and counts how often all of them failed."""
 
     def __init__(self, ask: AskFork | None = None) -> None:
         self.ask = ask
@@ -58,7 +58,7 @@ class Fallbacks:
         """How often in a row every rung that needs a model failed."""
 
     def is_broken(self, settings: CompactSettings) -> bool:
-        """Say whether models failed so often that none is asked any more by itself."""
+        """True if models failed so often that none is asked unless a person wants it."""
         return self.failures >= settings.failures
 
     async def climb(
@@ -71,10 +71,10 @@ class Fallbacks:
         by_model: bool = True,
         error: PromptTooLong | None = None,
     ) -> MadeSummary:
-        """Have the summary written by the first rung that holds.
+        """Get the summary from the first way that works.
 
-        `is_wished` says that a person asks for it; `error` that the whole conversation is
-        known to be too long, and by how much.
+        `is_manual` means that a person asked for it; `error` that the whole conversation is known to
+        be too long.
         """
         settings = engine.settings.compact
         if self.ask is None or not settings.model or not by_model:
@@ -97,7 +97,7 @@ class Fallbacks:
         return MadeSummary()
 
     async def prefetch(self, engine: Engine, asked: str, prefix: Prefix) -> MadeSummary:
-        """Have the summary written on a fork of what is sent now, for later; raise if it fails."""
+        """Have the summary written on a fork of the current prefix, for later; raise if it fails."""
         written = await replace(self._writer(engine, asked), retries=None).on_fork(prefix)
         self.failures = 0
         return MadeSummary(written=written, way="ahead")
@@ -116,7 +116,7 @@ class Fallbacks:
 def _rungs(
     engine: Engine, writer: SummaryWriter, material: Material, error: PromptTooLong | None
 ) -> Iterator[tuple[str, Callable[[], Awaitable[MadeSummary]]]]:
-    """Yield the ways that are open, the best first."""
+    """Yield the ways that are available, the best first."""
     segment = material.segment
     window = engine.fullness().window.limit_tokens
     piece_chars = int(window * PIECE_SHARE * PIECE_CHARS_PER_TOKEN)
@@ -146,9 +146,9 @@ def _rungs(
 
 
 def may_provide(engine: Engine, segment: Segment) -> bool:
-    """Say whether a provider is to compact on its side, and what it gives could be sent.
+    """True if the provider should compact on its side and its block could be sent.
 
-    Its block must come first in all messages, so nothing may stand before it.
+    The block must be the very first message, so there must be no instructions before it.
     """
     return (
         engine.settings.compact.by_provider
@@ -159,7 +159,7 @@ def may_provide(engine: Engine, segment: Segment) -> bool:
 
 
 def prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
-    """Let the conversation end where a segment ends that begins it."""
+    """Return the conversation's prefix, cut where a segment ends."""
     prefix, shown = engine.prefix(), render(segment.items)
     opening = len(prefix.messages) - len(engine.view.messages())
     whole = prefix.messages[: opening + len(shown) - 1]

@@ -26,7 +26,7 @@ FloorKind: TypeAlias = Literal["tools", "system", "instructions", "pinned", "res
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """One thing that cannot be compacted away."""
+    """One thing that no compaction removes."""
 
     kind: FloorKind
     name: str
@@ -71,7 +71,6 @@ def _framed(frame: Framed | None) -> Iterator[_Part]:
 
 
 def _tool_advice(name: str) -> str:
-    """Say how to go without a tool: a server can be taken out, our own come with the agent."""
     if not name.startswith(MCP):
         return TOOL_ADVICE
     server = name.removeprefix(MCP).partition("__")[0]
@@ -79,7 +78,7 @@ def _tool_advice(name: str) -> str:
 
 
 def _waiting(item: Item) -> Iterator[_Part]:
-    """Name what stands behind everything that can be compacted; a summary can be told shorter."""
+    """Name what lies behind everything compactable; a summary can be shortened instead."""
     match item:
         case Spoken(kind="summary"):
             return
@@ -92,9 +91,9 @@ def _waiting(item: Item) -> Iterator[_Part]:
 
 
 def told(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:
-    """Say why there is no room, and what to do.
+    """Explain why there is no room, and what to do.
 
-    `least_tokens` is what the shortest summary leaves, where the floor by itself is no reason.
+    `least_tokens` is what the shortest summary leaves, for when the floor alone is not the reason.
     """
     total = sum(weight.tokens for weight in weights)
     if total >= line_tokens or not least_tokens:
@@ -108,7 +107,7 @@ def told(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:
 
 
 def itemised(weights: list[Weight]) -> str:
-    """Write what every request holds: by kind, then the heaviest by name, then the rest."""
+    """List what every request holds: by kind, then the heaviest by name, then the rest."""
     kinds: Counter[str] = Counter()
     for weight in weights:
         kinds[weight.kind] += weight.tokens

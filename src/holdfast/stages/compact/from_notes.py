@@ -29,7 +29,7 @@ WAY = "notes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What there is to make a text from."""
+    """What a text from notes would be made from."""
 
     cursor: int
     """The last message it will cover."""
@@ -41,7 +41,7 @@ class Basis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """A text that can stand for all history up to a message."""
+    """A text that can replace all history up to a message."""
 
     basis: Basis
     manner: Manner
@@ -49,20 +49,20 @@ class Ready:
     composed: Composed
 
     def holds(self, basis: Basis, manner: Manner) -> bool:
-        """Say whether it says what would be said now, of history up to its own end."""
+        """True if the same text would be written now, up to its own end."""
         same = replace(basis, cursor=self.basis.cursor)
         return manner == self.manner and same == self.basis
 
 
 class FromNotes:
-    """Lets one session's notes stand for its history."""
+    """Uses a session's notes as the summary of its history."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
         self._ready: Ready | None = None
 
     def serves(self, engine: Engine) -> bool:
-        """Say whether notes are tried before anybody is asked for a summary."""
+        """True if notes are tried before a model is asked for a summary."""
         settings = engine.settings.notes
         if not settings.on or settings.stand_in == "off":
             return False
@@ -70,16 +70,16 @@ class FromNotes:
         return settings.stand_in == "always" or not has_model or fresh_cursor(engine) > 0
 
     def _may_serve_soon(self, engine: Engine) -> bool:
-        """Say whether a model is at work on notes that would serve once they are there."""
+        """True if a model is writing notes that could serve when done."""
         settings = engine.settings.notes
         return settings.on and settings.stand_in != "off" and self._notes.is_asking
 
     def waits(self, engine: Engine) -> bool:
-        """Say whether notes could serve and only the turn's thinking is in their way."""
+        """True if notes could serve and only the turn's thinking prevents it."""
         return self._ready is not None and self.serves(engine) and not _may_keep(engine)
 
     async def make_ready(self, engine: Engine, manner: Manner) -> None:
-        """Make the text for what the notes cover now, if the line is not far."""
+        """Prepare the text for what the notes cover now, if the line is near."""
         full = engine.fullness()
         near = engine.settings.notes.ready_ratio * full.window.auto_tokens
         if full.used_tokens >= near and self.serves(engine):
@@ -88,9 +88,9 @@ class FromNotes:
     async def draft(
         self, engine: Engine, manner: Manner, line: int, *, must: bool = False
     ) -> CompactionDraft | None:
-        """Give a compaction made from notes, but for what is restored; none if it cannot be.
+        """Return a compaction from notes without restored content, or None.
 
-        `must` says that the window is full, whatever thinking is still at work.
+        `must` means that the window is full, so thinking in progress does not prevent it.
         """
         settings, since = engine.settings.notes, len(engine.view.history)
         if not (self.serves(engine) or self._may_serve_soon(engine)):
@@ -114,7 +114,7 @@ class FromNotes:
         return draft if after_tokens(engine, draft, ()) < settings.left_ratio * line else None
 
     async def _fresh(self, engine: Engine, manner: Manner) -> Ready | None:
-        """Give the text that was made ready if it still holds; else make it now."""
+        """Return the prepared text if it is still valid, else make it now."""
         ready, basis = self._ready, self._basis(engine)
         if ready is not None and ready.holds(basis, manner) and _shows(engine, ready.basis.cursor):
             return ready
@@ -122,7 +122,7 @@ class FromNotes:
         return await self._made(engine, basis, manner)
 
     def _basis(self, engine: Engine) -> Basis:
-        """See what there is: a model's notes up to their end, or the log up to its own."""
+        """Use a model's notes up to their cursor, or the log up to its end."""
         file, settings = self._notes.file(engine), engine.settings.notes
         page, last = file.read().page, last_whole(engine.view.items)
         judgement = Judgement(
@@ -136,7 +136,6 @@ class FromNotes:
         return Basis(cursor=last.id if last else 0, judgement=judgement)
 
     async def _made(self, engine: Engine, basis: Basis, manner: Manner) -> Ready | None:
-        """Have the text put together, out of the way of the conversation."""
         item = engine.view.item_of(basis.cursor)
         if item is None:
             return None
@@ -149,7 +148,7 @@ class FromNotes:
         return await asyncio.to_thread(_put, history, segment, tokens, most, basis, manner)
 
     def _segment(self, engine: Engine, cursor: int) -> Segment | None:
-        """Cover what the text tells, but for what is kept of it word for word."""
+        """Cover what the text covers, except what is kept word for word."""
         item, settings = engine.view.item_of(cursor), engine.settings.notes
         if item is None:
             return None
@@ -164,13 +163,13 @@ class FromNotes:
 
 
 def fresh_cursor(engine: Engine) -> int:
-    """Find the last message that a model's notes cover, if it still shows; 0 otherwise."""
+    """Return the last message that a model's notes cover, if it is still shown; else 0."""
     cursor = judged_upto(engine.view.history)
     return cursor if cursor and _shows(engine, cursor) else 0
 
 
 def _shows(engine: Engine, n: int) -> bool:
-    """Say whether a message stands in the view itself, not only in a summary."""
+    """True if a message is in the view itself, not only in a summary."""
     item = engine.view.item_of(n)
     return item is not None and item.id == n
 
@@ -183,7 +182,7 @@ def _put(
     basis: Basis,
     manner: Manner,
 ) -> Ready:
-    """Put the text together. Pure: it runs beside the conversation."""
+    """Compose the text. Pure, since it runs in a thread."""
     kept = segment.kept or (segment.last, segment.last)
     told = replace(segment, kind="up_to", kept=kept)  # something always follows it
     material = gathered(history, told, tokens, most_tokens=most_tokens)

@@ -58,7 +58,7 @@ def _nobody() -> Iterable[str]:
 
 @dataclass(slots=True, kw_only=True)
 class Restoring:
-    """Gathers what one session is shown again after its history was compacted."""
+    """Gathers what a session is shown again after a compaction."""
 
     tool_context: ToolContext
     view: Callable[[], View]
@@ -76,7 +76,7 @@ class Restoring:
     """and the messages that stay word for word."""
 
     async def __call__(self, segment: Segment) -> SpokenContent:
-        """Give what is shown again once a segment has left the view."""
+        """Return what is shown again once a segment has left the view."""
         view = self.view()
         kept = kept_rounds(view, segment)
         again, plan = await asyncio.gather(self._read(view, kept), self._plan())
@@ -92,15 +92,14 @@ class Restoring:
         return (*files, *(Text(text=text) for text in texts))
 
     def resume(self) -> None:
-        """Know again, from the log, what an unbroken session would know of files and todos."""
+        """Recover file and todo state from the log after a restart."""
         view = self.view()
         recall(self.tool_context, view.history, last_boundary(view.history, view.in_force.dead))
 
     def mark_shown(self, entry: Compacted) -> None:
-        """Forget which files the model had before it, but for those it still has.
+        """Forget which files the model has seen, except those it still has.
 
-        What was prepared counts only as far as it was recorded: a file for which there was no
-        room is not before the model.
+        Prepared files count only if they were recorded: there may have been no room for some.
         """
         blocks = [
             block
@@ -122,7 +121,7 @@ class Restoring:
         return await read_again(wanted, self.tool_context, room, self.may_read)
 
     def _wanted(self, view: View, kept: Sequence[Round]) -> Iterator[Wanted]:
-        """Yield files worth showing, newest first: by what is known here, then by the log."""
+        """Yield files worth showing, newest first: those known here, then those in the log."""
         touched = touched_files(view.history)
         named = {self._real(each.path): each for each in reversed(touched)}
         known = [seen.path for seen in self.tool_context.files.newest_first()]
@@ -144,7 +143,7 @@ class Restoring:
         return {Path(source.file).resolve() for source in frame}
 
     def _is_apart(self, path: Path) -> bool:
-        """Say whether a file comes before the model by other ways, or is none of the project's."""
+        """True if a file reaches the model in other ways, or is not part of the project."""
         if path.name in (*LOCAL, *(Path(name).name for name in SHARED)) or OURS in path.parts:
             return True
         home = self.tool_context.home.resolve()
@@ -153,7 +152,7 @@ class Restoring:
         )
 
     def _known(self, again: Iterable[Again], kept: Sequence[Round]) -> Files:
-        """Work out which files are before the model afterwards: those shown again, those kept."""
+        """Return the files the model has afterwards: those shown again and those in kept rounds."""
         files = Files(
             max_files=self.tool_context.files.max_files, max_bytes=self.tool_context.files.max_bytes
         )
@@ -170,7 +169,7 @@ class Restoring:
             yield "\n".join(("[Restored todos]", *map(_todo, todos)))
 
     async def _plan(self) -> list[str]:
-        """Give the plan, if there is one, and the word that it is still being made."""
+        """Return the plan, and a reminder if plan mode is on."""
         plan = self.tool_context.plan
         file = plan.file or plan_file(self.tool_context)
         text = (await asyncio.to_thread(_text_of, file)).strip()
@@ -205,7 +204,7 @@ class Restoring:
 
 
 def running(shells: Iterable[BackgroundCommand], agents: Iterable[str]) -> Iterator[str]:
-    """Tell which commands and agents run, or have ended unseen; nothing where there are none."""
+    """List background commands and agents that run, or ended unseen."""
     lines = [line for line in map(_shell, shells) if line]
     lines += agents
     if lines:
@@ -238,7 +237,7 @@ def _text_of(file: Path) -> str:
 
 
 def cut_to(text: str, most_tokens: int, how: str) -> str:
-    """Keep the head of a text within a budget, in whole lines, and say where it was cut."""
+    """Keep the head of a text within a budget, in whole lines, and mark the cut."""
     if tokens_of((Text(text=text),)) <= most_tokens:
         return text
     mark = CUT.format(how=how)
@@ -254,13 +253,12 @@ def cut_to(text: str, most_tokens: int, how: str) -> str:
 
 
 def kept_rounds(view: View, segment: Segment) -> list[Round]:
-    """List the rounds that stay in the view when a segment leaves it."""
     gone = {item.order for item in segment.items if not view.is_pinned(item)}
     return [item for item in view.items if isinstance(item, Round) and item.order not in gone]
 
 
 def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
-    """Yield the files whose text stands in some rounds: read there, or written whole."""
+    """Yield the files whose text is in these rounds: read there, or written whole."""
     for item in rounds:
         for use in item.tool_uses():
             described, result = description_of(use.name), item.result_of(use.id)
@@ -272,5 +270,5 @@ def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
 
 
 def is_whole(result: Result) -> bool:
-    """Say whether a result still shows what came, and that was more than a pointer."""
+    """True if a result is still shown in full and was more than a pointer."""
     return result.stand_in("seen") is None and UNCHANGED not in text_of(result.content)

@@ -20,7 +20,7 @@ FEWEST_ITEMS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A run of items to be replaced by a summary."""
+    """Consecutive items to be replaced by a summary."""
 
     items: tuple[Item, ...]
     kind: SummaryKind = "full"
@@ -31,19 +31,17 @@ class Segment:
 
     @property
     def first(self) -> int:
-        """The number of its first message."""
         return self.items[0].id
 
     @property
     def last(self) -> int:
-        """The number of its last message."""
         return self.items[-1].id
 
 
 def whole_segment(view: View, *, again: bool = False) -> Segment | None:
-    """Cover everything that may be covered; nothing if that is next to nothing.
+    """Cover everything that may be covered; None if that is next to nothing.
 
-    `again` covers what is only a summary, too, so that it can be told shorter.
+    `again` also covers a lone summary, so that it can be shortened.
     """
     end = view.compactable()
     if again:
@@ -57,7 +55,7 @@ def whole_segment(view: View, *, again: bool = False) -> Segment | None:
 
 
 def segment_before(view: View, start: int) -> Segment | None:
-    """Cover everything before item `start`; what follows is kept."""
+    """Cover everything before item `start`; keep what follows."""
     end = min(start, view.compactable())
     items = tuple(view.items[:end])
     if not items or all(_is_summary(item) for item in items):
@@ -68,9 +66,9 @@ def segment_before(view: View, start: int) -> Segment | None:
 
 
 def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
-    """Cover what lies from a message on, or up to and with it.
+    """Cover everything from a message on, or up to and including it.
 
-    A message that no longer shows, or one that leaves nothing to cover, is refused.
+    Raise if the message is no longer shown or leaves nothing to cover.
     """
     item = view.item_of(pivot)
     if item is None or (item.id != pivot and _is_summary(item)):
@@ -92,7 +90,7 @@ def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
 
 
 def _not_there(view: View, n: int) -> str:
-    """Say why a message cannot be cut at: a summary stands for it, or there is none of this number."""
+    """Explain why a message cannot be cut at."""
     covers = (
         entry
         for entry in reversed(view.history)

@@ -55,14 +55,12 @@ class Written:
     """What it says of the state of the user's requests, to be checked."""
 
     def text(self) -> str:
-        """Give the sections under their headings."""
         return "\n\n".join(
             f"## {number}. {HEADINGS[number]}\n{told}" for number, told in self.sections.items()
         )
 
 
 def prompt(name: str) -> str:
-    """Read one of the texts this package sends to models."""
     return (files("holdfast.stages.compact") / "prompts" / f"{name}.md").read_text("utf-8").strip()
 
 
@@ -73,7 +71,7 @@ def ask_for_summary(
     directives: Iterable[Directive] = (),
     pivot: str = "",
 ) -> str:
-    """Write what a model is asked; `focus` is the user's wish, then whatever hooks add."""
+    """Write the request for a summary; `focus` is the user's instruction, then those of hooks."""
     scope, work, next_step = prompt(kind).split("\n---\n")
     scope = scope.replace("{pivot}", cut(one_line(pivot), PIVOT_CHARS))
     asked = prompt("summary").replace("{scope}", scope)
@@ -92,7 +90,7 @@ def ask_for_summary(
 
 
 def read_summary(text: str, stop_reason: str) -> Written | SummaryFault:
-    """Take an answer apart, or say why it is no summary."""
+    """Parse an answer, or return why it is not a summary."""
     match stop_reason:
         case "max_tokens" | "model_context_window_exceeded":
             return "cut_off"
@@ -112,13 +110,13 @@ def read_summary(text: str, stop_reason: str) -> Written | SummaryFault:
 
 
 def _sections(body: str) -> Iterable[tuple[int, str]]:
-    """Part a text at its numbered headings; a number that was not asked for is left out."""
+    """Split a text at its numbered headings; ignore numbers that were not asked for."""
     for part in parts(body, _named)[1]:
         if part.number in HEADINGS and part.text:
             yield part.number, _BLANK_LINES.sub("\n\n", part.text)
 
 
 def _named(number: int, title: str) -> str:
-    """Know a heading by how it begins: models write them in their own manner."""
+    """Match a heading by its beginning: models word them differently."""
     wanted = HEADINGS.get(number, "")
     return wanted if wanted and title.lower().startswith(wanted[:8].lower()) else ""

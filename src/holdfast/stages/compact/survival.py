@@ -36,7 +36,7 @@ _PLURAL: dict[NameKind, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Names by use: those in words before those only in tools' inputs, then the most used first."""
+    """Names by use: in messages before only in tool inputs, then the most used first."""
 
     said: dict[str, NameKind]
     seen: dict[str, NameKind]
@@ -45,8 +45,6 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survival:
-    """How the names fared."""
-
     names: int
     missing: int
     """Not in the text itself."""
@@ -56,14 +54,14 @@ class Survival:
 
     @property
     def share(self) -> float:
-        """The share of names in the text and its index together."""
+        """The share of names in the text or its index."""
         return 1 - (self.missing - self.listed) / self.names if self.names else 1.0
 
 
 def recent_names(
     items: Sequence[Item], directives: Iterable[str] = (), limits: DigestLimits = LIMITS
 ) -> Names:
-    """Gather the names that were in use at the end of a segment, and in what the user wants."""
+    """Collect the names in use at the end of a segment, and in open directives."""
     rounds = [item for item in items if isinstance(item, Round)][-limits.current_rounds :]
     asked = [item for item in items if isinstance(item, Spoken) and item.is_asked()]
     texts = [text_of(item.content) for item in asked[-limits.current_messages :]]
@@ -82,7 +80,7 @@ def recent_names(
 def check_survival(
     text: str, names: Names, budget_tokens: int, count: Count = estimated_tokens
 ) -> Survival:
-    """Look for the names in a text and list the missing ones."""
+    """Look for the names in a text and index the missing ones."""
     missing = {name: kind for name, kind in names.said.items() if name not in text}
     index, listed = _index(_ordered(missing, text), budget_tokens, count)
     return Survival(
@@ -94,7 +92,7 @@ def check_survival(
 
 
 def _counted(texts: Iterable[str]) -> dict[str, NameKind]:
-    """Gather the names of texts, those in most texts first."""
+    """Collect the names of texts, those in most texts first."""
     times: Counter[str] = Counter()
     kinds: dict[str, NameKind] = {}
     for text in texts:
@@ -129,7 +127,7 @@ def _strings(value: Json) -> Iterator[str]:
 
 
 def _ordered(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKind]]:
-    """Put what could not be guessed first; a path the text names, or that may be none, after names."""
+    """Put what cannot be guessed first; paths whose file the text names come after names."""
     paths = [name for name, kind in missing.items() if kind == "path"]
     known = {path for path in paths if _file(path) in text or not _FILE.search(path)}
     return [
@@ -150,7 +148,7 @@ def _file(path: str) -> str:
 def _index(
     missing: list[tuple[str, NameKind]], budget_tokens: int, count: Count
 ) -> tuple[str, int]:
-    """List names by kind while they fit; one that another listed name holds is there already."""
+    """List names by kind while they fit; skip one that is part of a listed name."""
     chosen: dict[NameKind, list[str]] = {}
     spent = count(HEADING)
     listed = 0

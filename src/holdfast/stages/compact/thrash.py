@@ -38,7 +38,7 @@ HEAVY_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprit:
-    """What refilled the window."""
+    """Something that refills the window."""
 
     said: str
     """In words for the user."""
@@ -50,28 +50,25 @@ class Culprit:
 
     @property
     def told(self) -> str:
-        """Name it with its weight."""
         return f"{self.said} ({self.tokens:,} tokens)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrashStopped:
-    """What was done against it."""
-
     said: str
     has_room: bool
     """The window is under the line now: nothing has to be compacted."""
 
 
 class Guard:
-    """One session's guard: sees that the window is refilled, and acts on what refills it."""
+    """Notices that the window keeps refilling, and acts on what refills it."""
 
     def __init__(self) -> None:
         self.restores = True
         """Whether files and plans are shown again after a compaction."""
 
     def stop(self, engine: Engine) -> ThrashStopped:
-        """Find what refills the window, act on it and say what was done; raise if nothing helps."""
+        """Find what refills the window, act on it and describe that; raise if nothing helps."""
         line = engine.fullness().window.auto_tokens
         culprits = find_culprits(engine.view, weigher(engine), line)
         by = culprits[0].told if culprits else "many small things"
@@ -92,7 +89,7 @@ class Guard:
         return ThrashStopped(said=said, has_room=has_room)
 
     def _acted(self, engine: Engine, culprits: list[Culprit], line: int, why: str) -> Iterator[str]:
-        """Act on the heaviest first, until there is room; say what was done."""
+        """Act on the heaviest first until there is room; yield what was done."""
         for culprit in culprits:
             if culprit.is_restored and self.restores:
                 self.restores = False
@@ -106,19 +103,18 @@ class Guard:
 
 
 def times_stopped(history: Sequence[AnyEntry]) -> int:
-    """Count the streaks that were ended."""
     return sum(isinstance(entry, Failed) and entry.what == WHAT for entry in history)
 
 
 def may_ask_models(history: Sequence[AnyEntry]) -> bool:
-    """Say whether a summary by a model may still help."""
+    """True if a model's summary may still help."""
     return times_stopped(history) < WITHOUT_MODELS
 
 
 def is_thrashing(view: View, settings: CompactSettings) -> bool:
-    """Say whether the window was refilled within a few answers, several times in a row.
+    """True if the window was refilled within a few answers, several times in a row.
 
-    A compaction that was taken back does not count: its history came back with it.
+    A compaction that was undone does not count: its history came back with it.
     """
     streak, answers = 0, None
     for entry in view.history:
@@ -135,13 +131,13 @@ def is_thrashing(view: View, settings: CompactSettings) -> bool:
 
 
 def find_culprits(view: View, weigh: Callable[[Measure], float], line: int) -> list[Culprit]:
-    """Name the heavy things that came in since the last compaction or are always there."""
+    """List heavy things that arrived since the last compaction or are always sent."""
     found = sorted((*_came(view, weigh), *_held(view, weigh)), key=lambda each: -each.tokens)
     return [each for each in found if each.tokens >= HEAVY_SHARE * line]
 
 
 def filling(view: View, weigh: Callable[[Measure], float]) -> str:
-    """Itemise what the window holds: by tool, by who said it, and by kind of what is always sent."""
+    """Itemise what the window holds: by tool, by speaker, and by kind of what is always sent."""
     sizes: Counter[str] = Counter()
     for weight in floor(view, weigh):
         if weight.kind in ("instructions", "tools", "system"):
@@ -162,7 +158,7 @@ def filling(view: View, weigh: Callable[[Measure], float]) -> str:
 
 
 def _held(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
-    """Yield what every request holds, by kind: it leaves too little room for the work."""
+    """Yield what every request holds, by kind: it may leave too little room for work."""
     weights = floor(view, weigh)
     names = {"instructions": "the instructions", "tools": "the tools", "system": "the prompt"}
     for kind, name in names.items():
@@ -191,7 +187,6 @@ def _came(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
 
 
 def _called(item: Round, result: Result) -> str:
-    """Say which call a result is of: the tool and what it was about."""
     use = next((use for use in item.tool_uses() if use.id == result.tool_use_id), None)
     if use is None:
         return result.tool_use_id

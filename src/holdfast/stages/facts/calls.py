@@ -60,7 +60,6 @@ _TODO_LINE = re.compile(r"^#(\d+) \[(\w+)\]", re.MULTILINE)
 def steps_of(
     use: ToolUse, result: Result | None, id: int, described: Described
 ) -> Iterator[StepFact]:
-    """Tell one call."""
     text = text_of(result.content) if result else NO_RESULT
     is_error = result.is_error if result else True
     if is_error and (why := refusal(text)) is not None:
@@ -103,7 +102,7 @@ def _changes(use: ToolUse, described: Described, id: int, error: str) -> Iterato
 
 
 def _patched(use: ToolUse, id: int, error: str) -> Iterator[ChangeFact]:
-    """Read the files out of a patch, which names them in its text."""
+    """Read the files from a patch, which names them in its text."""
     patch = _text(use.input, _PATCH)
     parts = _PATCHED.split(patch)
     for verb, path, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
@@ -160,7 +159,6 @@ def _questions(given: JsonObject) -> str:
 
 
 def _call(use: ToolUse, described: Described) -> str:
-    """Name a call in a few words."""
     paths = described.paths_in(use.input)
     command = _text(use.input, (described.command_input,)) if described.command_input else ""
     return f"{use.name} {command or ' '.join(paths) or _about(use.input)}".strip()
@@ -174,7 +172,7 @@ def _span(given: JsonObject) -> str:
 
 
 def _about(given: JsonObject) -> str:
-    """Say what a call is about by the first input that says it."""
+    """Describe a call by the first input that says what it is about."""
     named = _text(given, _ABOUT)
     return named or " ".join(f"{key}={value}" for key, value in given.items() if _is_short(value))
 
@@ -188,12 +186,12 @@ def _text(given: JsonObject, names: tuple[str, ...]) -> str:
 
 
 def _keeps_list(use: ToolUse) -> bool:
-    """Say whether a call only keeps the list of what is to be done."""
+    """True if a call only updates the todo list."""
     return use.name in ("TaskCreate", "TaskUpdate", "TaskList", "TaskGet") or "todos" in use.input
 
 
 def _background(given: JsonObject, text: str) -> str:
-    """Name the background task that a call starts, looks at or ends."""
+    """Name the background task that a call starts, inspects or ends."""
     if given.get("run_in_background") is True:
         found = _TASK.search(text[:TASK_CHARS])
         return found[1] if found else ""
@@ -201,13 +199,12 @@ def _background(given: JsonObject, text: str) -> str:
 
 
 class Todos:
-    """The list so far; lives for one pass over a segment."""
+    """The todo list so far, over one pass."""
 
     def __init__(self) -> None:
         self._listed: dict[str, TodoFact] = {}
 
     def take(self, use: ToolUse, result: Result | None, id: int) -> None:
-        """Take in a call, if it is one that keeps the list."""
         if result is None or result.is_error:
             return
         whole = use.input.get("todos", use.input.get("plan"))
@@ -225,7 +222,6 @@ class Todos:
             self._update(str(use.input.get("taskId")), use.input.get("status"), id)
 
     def listed(self) -> tuple[TodoFact, ...]:
-        """Give the list in its last state."""
         return tuple(todo for todo in self._listed.values() if todo.state != "deleted")
 
     def _replace(self, whole: list[Json], id: int) -> None:

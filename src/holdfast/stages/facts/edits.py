@@ -27,7 +27,7 @@ def touched(changes: Iterable[ChangeFact]) -> list[str]:
 
 
 def set_to(changes: Iterable[ChangeFact]) -> list[str]:
-    """Name the constants that edits set, with their last values, the newest first."""
+    """List constants that edits set, with their last values, newest first."""
     found: dict[str, str] = {}
     for change in changes:
         before = settings_in(change.removed)
@@ -39,7 +39,7 @@ def set_to(changes: Iterable[ChangeFact]) -> list[str]:
 
 
 def put_in(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list[str]:
-    """Name what edits brought: strings in quotes, flags and names that were not there before."""
+    """List what edits added: quoted strings, flags and names that were not there before."""
     found: dict[str, None] = {}
     for change in changes:
         strings = [s for s in quoted_in(change.added) if s not in change.removed]
@@ -51,7 +51,6 @@ def put_in(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list[str
 
 
 def taken_out(changes: Iterable[ChangeFact]) -> list[str]:
-    """Name what edits removed."""
     found: dict[str, None] = {}
     for change in changes:
         found.update(

@@ -33,17 +33,17 @@ from holdfast.view.items import Item, Round, Spoken
 
 
 def originals(entries: Iterable[AnyEntry]) -> list[Item]:
-    """Give the conversation as it was, as if nothing of it had been compacted or collapsed."""
+    """Return the conversation as if nothing had been compacted or collapsed."""
     shown = fold(e for e in entries if not isinstance(e, Compacted | Collapsed | Restored))
     return list(shown.items)
 
 
 def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
-    """Gather the facts of a segment and of all that was compacted in it before, by stated rules.
+    """Gather the facts of a segment, including what was compacted within it before.
 
-    What the log still has is read again from the log, and turns are counted from its beginning.
-    A summary in the segment is carried in its own words beside that, since a model or a person
-    wrote it, unless it was a digest: that one was made of the same facts, and is made afresh.
+    Everything still in the log is read from there, and turns are counted from its beginning. A
+    summary in the segment is carried beside that in its own words, since a model or a person
+    wrote it; a digest is not, since it was made from the same facts.
     """
     if not items:
         return Facts()
@@ -63,7 +63,6 @@ def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
 def extract(
     items: Sequence[Item], describe: Describe = description_of, first_turn: int = 1
 ) -> Facts:
-    """Gather what is known of a segment."""
     gathered = _Gathering(describe, first_turn)
     for item in items:
         gathered.take(item)
@@ -71,7 +70,7 @@ def extract(
 
 
 class _Gathering:
-    """The facts so far; lives for one pass."""
+    """The facts so far, over one pass."""
 
     def __init__(self, describe: Describe, first_turn: int) -> None:
         self._describe = describe
@@ -85,7 +84,6 @@ class _Gathering:
         self._todos = Todos()
 
     def take(self, item: Item) -> None:
-        """Take in one item."""
         match item:
             case Spoken(kind="summary" | "line"):
                 self._prior.append(PriorSummary(id=item.id, text=text_of(item.content)))
@@ -97,7 +95,6 @@ class _Gathering:
                 self._round(item)
 
     def facts(self) -> Facts:
-        """Give what was gathered."""
         self._end_turn()
         return Facts(
             turns=tuple(self._turns),
@@ -172,7 +169,6 @@ def _steps(item: Round, describe: Describe) -> Iterator[StepFact]:
 
 
 def _state(step: CommandFact | Report) -> Literal["running", "ended"]:
-    """Say whether a background task was still running when it was last looked at."""
     text = step.output if isinstance(step, CommandFact) else step.text
     ended = ("<status>completed", "<status>failed", "killed", "Exit status", "had already ended")
     return "ended" if any(word in text[:TASK_CHARS] for word in ended) else "running"

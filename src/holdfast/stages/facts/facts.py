@@ -31,23 +31,19 @@ class WordsFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFact:
-    """Something the model said."""
-
     id: int
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thought:
-    """Something the model thought."""
-
     id: int
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFact:
-    """A file was written, edited or removed, or was meant to be."""
+    """A file was written, edited or deleted, or that was tried."""
 
     id: int
     path: str
@@ -74,8 +70,6 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFact:
-    """A command was run."""
-
     id: int
     text: str
     output: str = ""
@@ -91,7 +85,7 @@ class CommandFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Any other tool gave something back: a sub-agent, a page, a tool server."""
+    """The result of any other tool: a sub-agent, a page, a tool server."""
 
     id: int
     tool: str
@@ -103,7 +97,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFact:
-    """A plan was put before the user."""
+    """A plan that was presented to the user."""
 
     id: int
     text: str
@@ -167,7 +161,7 @@ def cite(*ids: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFacts:
-    """What the user said and what was done about it; work before the first word is turn zero."""
+    """What the user said and the steps that followed; work before the first message is turn 0."""
 
     number: int
     words: WordsFact | None = None
@@ -176,7 +170,7 @@ class TurnFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TodoFact:
-    """One thing on the list, in its last known state."""
+    """A todo in its last known state."""
 
     text: str
     state: str
@@ -185,7 +179,7 @@ class TodoFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFact:
-    """Work in the background, and how it stood when last heard of."""
+    """A background task in its last known state."""
 
     name: str
     about: str
@@ -195,7 +189,7 @@ class TaskFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorSummary:
-    """A summary of history that is told by nothing else."""
+    """A summary of history that is not in the log."""
 
     id: int
     text: str
@@ -218,8 +212,6 @@ def _masked(fact: _Fact, mask: Callable[[str], str]) -> _Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that is known of a segment."""
-
     turns: tuple[TurnFacts, ...] = ()
     rounds: tuple[int, ...] = ()
     """The ids of the rounds, in order."""
@@ -236,7 +228,7 @@ class Facts:
                 yield turn.number, step
 
     def words(self) -> Iterator[tuple[int, WordsFact]]:
-        """Yield everything the user said, wherever it came, with the number of the turn."""
+        """Yield everything the user said, wherever it arrived, with the number of the turn."""
         for turn in self.turns:
             if turn.words is not None:
                 yield turn.number, turn.words

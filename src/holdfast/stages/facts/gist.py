@@ -45,17 +45,17 @@ _HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*:?\Z|\|?[\s|:-]+\Z|\[code ")
 
 
 def announces(sentence: str) -> bool:
-    """Say whether a sentence tells of a step that comes next."""
+    """True if a sentence announces the next step."""
     return bool(_ANNOUNCES.match(sentence))
 
 
 def is_strong(sentence: str) -> bool:
-    """Say whether a sentence names a cause or a choice."""
+    """True if a sentence names a cause or a choice."""
     return bool(_STRONG.search(sentence))
 
 
 def conclusions(text: str, chars: int) -> list[str]:
-    """Pick the sentences of a thought that say they are a conclusion."""
+    """Pick the sentences of a thought that are worded as conclusions."""
     said = [one_line(sentence).removeprefix("- ") for sentence in sentences(text)]
     ends = [s for s in said if _concludes(s)]
     chosen = [s for s in ends if is_strong(s)] or [s for s in ends if _CONCLUDES.search(s)]
@@ -68,20 +68,20 @@ def _concludes(sentence: str) -> bool:
 
 
 def remark(text: str, chars: int) -> str:
-    """Pick what an answer in the middle of a turn found, leaving out what it was about to do."""
+    """Pick what an answer in mid-turn found, without what it announces."""
     said = [s for s in sentences(text) if not announces(s) or has_name(s)]
     strong = [s for s in said if is_strong(s)]
     return cut(one_line(" ".join((strong or said)[:2])), chars)
 
 
 def question(text: str) -> str:
-    """Give the question an answer ends with, if it ends with one."""
+    """Return the question an answer ends with, or ""."""
     asked = [s for s in sentences(without_code(text))[-3:] if s.rstrip("*_) ").endswith("?")]
     return cut(one_line(asked[-1]), QUESTION_CHARS) if asked else ""
 
 
 def gist(text: str, chars: int) -> str:
-    """Give the sentences that carry an answer, in their order, with a sign where some are missing."""
+    """Pick the sentences that carry an answer, in order, with marks where some are missing."""
     body = without_code(text)
     said = [one_line(s) for s in sentences(body or text)][:WEIGHED_SENTENCES]
     if not said or len(one_line(body)) <= chars:
@@ -98,7 +98,7 @@ def gist(text: str, chars: int) -> str:
 
 
 def _weight(said: list[str], place: int) -> int:
-    """Say how early a sentence is taken: causes, what a cause is told by, the first, names."""
+    """Rank a sentence: causes first, then what follows a cause, the first one, names."""
     sentence, before = said[place], said[place - 1] if place else ""
     if _HEADING.match(sentence) or announces(sentence):
         return _EMPTY

@@ -41,7 +41,7 @@ SCANNED_CHARS = 200_000
 
 
 def named_in(text: str) -> dict[str, NameKind]:
-    """Give the names in a text with their kinds, in the order they first appear."""
+    """Return the names in a text with their kinds, in order of first appearance."""
     found: dict[str, NameKind] = {}
     for match in _NAME.finditer(text[:SCANNED_CHARS]):
         name = match.group().rstrip(".,:;")
@@ -51,7 +51,7 @@ def named_in(text: str) -> dict[str, NameKind]:
 
 
 def has_name(text: str) -> bool:
-    """Say whether there is any name in a text; quicker than finding them all."""
+    """Faster than `named_in` for a yes or no."""
     return bool(_NAME.search(text))
 
 
@@ -65,12 +65,11 @@ _DEFINED = re.compile(
 
 
 def quoted_in(text: str) -> dict[str, None]:
-    """Give the strings written out in code, quotes and all, in order."""
+    """Return the string literals in code, quotes included, in order."""
     return dict.fromkeys(match.group() for match in _QUOTED.finditer(text[:SCANNED_CHARS]))
 
 
 def defined_in(text: str) -> dict[str, None]:
-    """Give the names that code defines, in order."""
     return dict.fromkeys(_DEFINED.findall(text[:SCANNED_CHARS]))
 
 
@@ -83,7 +82,7 @@ _SET = re.compile(
 
 
 def settings_in(text: str) -> dict[str, str]:
-    """Give the constants that code sets to something short, with what it sets them to."""
+    """Return the constants that code sets to short values."""
     found: dict[str, str] = {}
     for match in _SET.finditer(text[:SCANNED_CHARS]):
         name = match["declared"] or match["capital"] or match["attribute"]

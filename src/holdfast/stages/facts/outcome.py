@@ -54,12 +54,11 @@ class CommitLine:
 
 
 def unwrapped(text: str) -> str:
-    """Leave out the tags some harnesses put around errors."""
+    """Strip the tags some harnesses put around errors."""
     return _WRAPPER.sub("", text).strip()
 
 
 def commits_in(output: str) -> list[CommitLine]:
-    """Find the commits that an output tells of."""
     return [
         CommitLine(hash=hash, branch=branch, subject=subject.strip())
         for branch, hash, subject in _COMMIT.findall(output)
@@ -67,17 +66,17 @@ def commits_in(output: str) -> list[CommitLine]:
 
 
 def has_failed(output: str) -> bool:
-    """Say whether an output tells of a failure, whatever its exit status."""
+    """True if an output reports a failure, whatever its exit status."""
     return bool(_FAILED.search(output))
 
 
 def only_looks(command: str) -> bool:
-    """Say whether a command shows something and does nothing, so that its output is no verdict."""
+    """True if a command only shows something, so that its output is no verdict."""
     return bool(_LOOKING.match(command))
 
 
 def telling_lines(output: str, chars: int) -> str:
-    """Give the lines that say how it ended, on one line."""
+    """Return the lines that say how a command ended, on one line."""
     output = unwrapped(output)
     if len(output) <= chars:
         return one_line(output)
@@ -88,7 +87,7 @@ def telling_lines(output: str, chars: int) -> str:
 
 
 def error_head(text: str, chars: int) -> str:
-    """Give an error's beginning, and the line that names the trouble if it comes later."""
+    """Return an error's beginning, and the line that names the problem if it comes later."""
     whole = one_line(text)
     if len(whole) <= chars:
         return whole

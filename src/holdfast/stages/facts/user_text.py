@@ -15,8 +15,6 @@ from holdfast.messages import Content, Document, Image, text_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Typed:
-    """What the user typed, and how."""
-
     text: str
     is_command: bool = False
     is_shell: bool = False
@@ -25,7 +23,7 @@ class Typed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A background task that reports back on the user's side."""
+    """A background task's report among the user's messages."""
 
     task: str
     state: str
@@ -67,7 +65,7 @@ _APPROVED = re.compile(r"\A(?:User has approved your plan|The plan is approved)"
 
 
 def typed(content: Content) -> Typed | None:
-    """Give what the user typed in a message, if anything."""
+    """Return what the user typed in a message, or None."""
     text = text_of(content)
     images = sum(isinstance(block, Image | Document) for block in content)
     if len(text) > LONGEST_WRAPPED_CHARS:
@@ -87,17 +85,16 @@ def typed(content: Content) -> Typed | None:
 
 
 def is_interruption(content: Content) -> bool:
-    """Say whether a message only tells that the user stopped the work."""
     return bool(_INTERRUPTED.match(text_of(content)))
 
 
 def is_summary(content: Content) -> bool:
-    """Say whether a message is another agent's summary of what came before it."""
+    """True if a message is another agent's summary of what came before it."""
     return bool(_SUMMARY.match(text_of(content)))
 
 
 def notices(content: Content) -> Iterator[Notice]:
-    """Yield the reports of background tasks that came on the user's side."""
+    """Yield the reports of background tasks in a message."""
     for notice in _NOTICE.finditer(text_of(content)):
         fields = dict(_FIELD.findall(notice[1]))
         yield Notice(
@@ -109,7 +106,7 @@ def notices(content: Content) -> Iterator[Notice]:
 
 
 def refusal(result: str) -> str | None:
-    """Give the reason for which the user refused a tool use; empty if none was given."""
+    """Return the user's reason for refusing a tool use, "" without one; None if it was not refused."""
     for pattern in _REFUSED:
         if found := pattern.search(result):
             return found["why"].strip()
@@ -117,11 +114,10 @@ def refusal(result: str) -> str | None:
 
 
 def reply(result: str) -> str:
-    """Give what the user answered to a question that a tool put."""
+    """Return the user's answer to a question that a tool asked."""
     found = _ANSWERED.match(result)
     return (found[1].rstrip(".") if found else result).strip()
 
 
 def is_approval(result: str) -> bool:
-    """Say whether a tool's result tells that the user approved a plan."""
     return bool(_APPROVED.match(result))

@@ -56,8 +56,6 @@ COMMAND_CHARS = 200
 
 @dataclass(slots=True, kw_only=True)
 class File:
-    """One file, and what was done to it."""
-
     path: str
     changes: int = 0
     reads: int = 0
@@ -80,8 +78,6 @@ class CommandRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mistake:
-    """Something that went wrong, or was refused."""
-
     id: int
     what: str
     error: str
@@ -102,8 +98,6 @@ class Deeds:
 
 @dataclass(slots=True, kw_only=True)
 class SessionAccount:
-    """Everything counted so far."""
-
     mask: Callable[[str], str] = masked
     turns: list[Deeds] = field(default_factory=list)
     files: dict[str, File] = field(default_factory=dict)
@@ -123,13 +117,13 @@ class SessionAccount:
     def of(
         cls, history: Iterable[AnyEntry], mask: Callable[[str], str] = masked
     ) -> "SessionAccount":
-        """Count a whole log, whatever was compacted in it."""
+        """Count a whole log, regardless of what was compacted."""
         account = cls(mask=mask)
         account.follow(originals(history))
         return account
 
     def follow(self, items: Sequence[Item]) -> None:
-        """Count what is new among items, up to a last round whose tools still run."""
+        """Count new items, up to a last round whose tools still run."""
         new: list[Item] = []
         for item in reversed(items):
             if item.order <= self.upto:
@@ -143,7 +137,6 @@ class SessionAccount:
 
     @property
     def todos(self) -> tuple[TodoFact, ...]:
-        """The list of what is to be done, in its last state."""
         return tuple(
             TodoFact(text=self.mask(todo.text), state=todo.state, id=todo.id)
             for todo in self._todos.listed()
@@ -233,6 +226,6 @@ class SessionAccount:
 
 
 def _forget(known: dict[_Key, _Known], most: int) -> None:
-    """Let the oldest go."""
+    """Drop the oldest entries."""
     while len(known) > most:
         del known[next(iter(known))]

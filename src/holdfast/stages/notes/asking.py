@@ -17,12 +17,12 @@ FAVOURED = '"Current state" and "Errors and corrections"'
 
 
 def template(home: Path) -> NotesPage:
-    """Read the sections of the notes: the user's, or ours."""
+    """Read the user's template of sections, or the built-in one."""
     return read_template(_own(home, "template.md") or _ours("template"))
 
 
 def ask_for_update(page: NotesPage, file: Path, settings: NotesSettings, home: Path) -> str:
-    """Write what a model is asked, with the notes as they are."""
+    """Write the request for an update, with the notes as they are."""
     words = _own(home, "prompt.md") or _ours("update")
     values = {
         "path": str(file),
@@ -36,7 +36,7 @@ def ask_for_update(page: NotesPage, file: Path, settings: NotesSettings, home: P
 
 
 def reminders(page: NotesPage, settings: NotesSettings) -> list[str]:
-    """Say which sections, or whether all of it, must be condensed."""
+    """List the sections that must be condensed, and whether the whole page must be."""
     sizes = {heading: estimated_tokens(text) for heading, text in page.written().items() if text}
     said = [
         f'- "{heading}" has about {tokens:,} tokens. Condense it: join what belongs together, drop what is settled.'
@@ -53,7 +53,6 @@ def reminders(page: NotesPage, settings: NotesSettings) -> list[str]:
 
 
 def _own(home: Path, name: str) -> str:
-    """Read a text of the user's, if there is one."""
     try:
         return (home / "notes" / name).read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError):

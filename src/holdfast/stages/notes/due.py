@@ -13,7 +13,7 @@ from holdfast.view.window import scaled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotesProgress:
-    """What has happened since the notes were last brought up to date."""
+    """What happened since the notes were last updated."""
 
     used_tokens: int
     before_tokens: int | None
@@ -25,7 +25,6 @@ class NotesProgress:
 
 
 def is_due(progress: NotesProgress, settings: NotesSettings, window_tokens: int) -> bool:
-    """Say whether it is time."""
     if progress.before_tokens is None:
         return progress.used_tokens >= scaled(settings.first_tokens, window_tokens)
     grown = progress.used_tokens - progress.before_tokens

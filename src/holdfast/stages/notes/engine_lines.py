@@ -43,7 +43,7 @@ OUTLINE_CHARS = 800
 
 
 def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, str]:
-    """Tell every section that the engine has something to say in, within a budget each."""
+    """Write every section for which the log has something, within a budget each."""
     writers: dict[str, Callable[[SessionAccount], Iterable[str]]] = {
         "Title": _title,
         "Current state": _state,
@@ -68,7 +68,7 @@ NEWEST_LAST = frozenset({"Task", "Errors and corrections", "Learnings", "Key res
 
 
 def _fitted(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
-    """Take lines while there is room; `lines` has the ones worth most first."""
+    """Take lines while there is room, the most valuable first."""
     taken: list[str] = []
     left = budget_tokens
     for line in lines:
@@ -109,7 +109,7 @@ def _state(account: SessionAccount) -> Iterator[str]:
 
 
 def _task(account: SessionAccount) -> Iterator[str]:
-    """Tell what the user said: the last words and the first, then the others, newest first."""
+    """Yield what the user said: first the last and the first message, then the others, newest first."""
     said = [deeds for deeds in account.turns if deeds.words and deeds.words.text.strip()]
     first = said[:1] if len(said) > 1 else []
     for deeds in (*reversed(said[1:] if first else said), *first):
@@ -178,7 +178,6 @@ def _worklog(account: SessionAccount) -> Iterator[str]:
 
 
 def _line(deeds: Deeds) -> str:
-    """Tell a turn in one line."""
     words = deeds.words
     asked = f'{cite(words.id)} "{cut(one_line(words.text), WORDS_CHARS)}"' if words else ""
     done = []
@@ -202,5 +201,4 @@ def _times(n: int) -> str:
 
 
 def _indented(text: str) -> str:
-    """Keep the lines of a longer text under the one they belong to."""
     return text.strip().replace("\n", "\n  ")

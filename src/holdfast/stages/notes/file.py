@@ -25,8 +25,6 @@ FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotesOnDisk:
-    """A page as it lies on disk."""
-
     page: NotesPage
     text: str = ""
     status: os.stat_result | None = None
@@ -34,13 +32,10 @@ class NotesOnDisk:
 
     @property
     def sha256(self) -> str:
-        """By which a page is known again."""
         return hashed(self.text)
 
 
 class NotesFile:
-    """The notes of one session."""
-
     def __init__(self, directory: Path, template: NotesPage) -> None:
         self.directory = directory
         self.path = directory / NAME
@@ -49,7 +44,7 @@ class NotesFile:
         self._last: NotesOnDisk | None = None
 
     def read(self) -> NotesOnDisk:
-        """Read the page as it is; one that is missing is the empty template."""
+        """Read the page; a missing one is the empty template."""
         _check_no_link(self.path)
         try:
             status = self.path.stat()
@@ -64,7 +59,7 @@ class NotesFile:
         return self._last
 
     def write(self, page: NotesPage, found: NotesOnDisk) -> str:
-        """Put a page in the place of the one that was found; give what it is known by."""
+        """Replace the page that was read; return the hash of the new one."""
         text = page.render()
         if text == found.text:
             return found.sha256
@@ -79,7 +74,7 @@ class NotesFile:
         return hashed(text)
 
     def change(self, change: Callable[[NotesOnDisk], NotesPage]) -> tuple[NotesPage, str]:
-        """Change the page; if somebody saves it meanwhile, change theirs."""
+        """Change the page; if it was saved meanwhile, change the newer one."""
         for _ in range(TRIES):
             found = self.read()
             page = change(found)
@@ -92,7 +87,7 @@ class NotesFile:
         )
 
     def begin_draft(self, page: NotesPage) -> SeenFile:
-        """Lay out a page for a fork to work on; give what it is to know of the file."""
+        """Write a draft for a fork to edit; return what it should know of the file."""
         text = page.as_written().render()
         try:
             self.draft.unlink(missing_ok=True)
@@ -102,7 +97,7 @@ class NotesFile:
         return SeenFile(path=self.draft, stamp=stamp_of(status, text.encode()), text=text)
 
     def end_draft(self) -> NotesPage:
-        """Take what a fork made of the draft, and the draft away."""
+        """Read what a fork made of the draft, and delete it."""
         try:
             text = self.draft.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
@@ -112,23 +107,21 @@ class NotesFile:
         return read_page(text, self.template)
 
     def drop_draft(self) -> None:
-        """Take the draft away."""
         self.draft.unlink(missing_ok=True)
 
     def _begin(self, path: Path) -> os.stat_result:
-        """Make an empty file that only its owner may read."""
+        """Create an empty file that only its owner may read."""
         self.directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE))
         return path.stat()
 
 
 def hashed(text: str) -> str:
-    """Give what a text is known by."""
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def _same(one: os.stat_result, other: os.stat_result | None) -> bool:
-    """Say whether a file is the one that was read; whoever saves one changes at least its time."""
+    """True if the file was not saved since; saving changes at least its time."""
     return other is not None and (one.st_ino, one.st_size, one.st_mtime_ns) == (
         other.st_ino,
         other.st_size,

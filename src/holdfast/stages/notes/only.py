@@ -41,12 +41,11 @@ def only(file: Path) -> Permit:
 
 
 def _names(path: str, file: Path) -> bool:
-    """Say whether a path is that file's, but for dots in it."""
     return Path(path).is_absolute() and os.path.normpath(path) == str(file)
 
 
 def is_plain(file: Path) -> bool:
-    """Say whether a path leads, by no link, to a file that has no other name."""
+    """True if a path leads, without links, to a file that has no other name."""
     try:
         found = file.lstat()
         return (

@@ -22,12 +22,12 @@ LINE_CHARS = 160
 
 
 def rebuilt(found: NotesOnDisk, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
-    """Tell the engine's part of a page again from the log."""
+    """Rewrite the engine's part of a page from the log."""
     return found.page.with_logs(engine_sections(SessionAccount.of(history), settings.log_tokens))
 
 
 def shown(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
-    """Give the page as it lies there, or, where there is none, as the log tells it."""
+    """Return the page on disk, or one built from the log if there is none."""
     found = file.read()
     return found.page if found.text else rebuilt(found, history, settings)
 
@@ -35,7 +35,7 @@ def shown(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings)
 def together(
     found: NotesOnDisk, before: NotesOnDisk, base: NotesPage, theirs: NotesPage
 ) -> NotesPage:
-    """Join what a person made of a page with what was written to the file meanwhile."""
+    """Merge a person's edits with what was written to the file meanwhile."""
     if found.text == before.text:
         return theirs
     settled = theirs.with_logs(_logs(found.page), _logs(base))
@@ -45,12 +45,12 @@ def together(
 
 
 def _logs(page: NotesPage) -> dict[str, str]:
-    """Give the engine's lines that nobody edited, by heading."""
+    """Return the engine's lines that were not edited, by heading."""
     return {each.heading: each.log for each in page.sections if not each.is_edited}
 
 
 def edited(found: NotesOnDisk, page: NotesPage, last: Noted | None) -> Noted:
-    """Say that a person brought the page up to date; what it covers is as before."""
+    """Make the entry for a person's edit; the cursor stays."""
     return Noted(
         cursor=last.cursor if last else 0,
         by="person",
@@ -61,12 +61,11 @@ def edited(found: NotesOnDisk, page: NotesPage, last: Noted | None) -> Noted:
 
 
 def last_noted(history: Iterable[AnyEntry]) -> Noted | None:
-    """Find the last time a page was brought up to date."""
     return next((e for e in reversed(list(history)) if isinstance(e, Noted)), None)
 
 
 def where_you_were(page: NotesPage) -> list[str]:
-    """Tell title and current state in a few lines; nothing of a page that says nothing."""
+    """Show title and current state in a few lines."""
     title, state = page.section("Title"), page.section("Current state")
     return [*_first(title, 1), *(f"  {line}" for line in _first(state, LINES))]
 

@@ -28,7 +28,7 @@ MCP = "mcp__"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """A result of one message: how long it is as shown, and whether it may still be spilled."""
+    """A result of one message: its length as shown, and whether it may still be spilled."""
 
     tool_use_id: str
     chars: int
@@ -38,7 +38,7 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """The limits that hold for one model."""
+    """The limits for one model."""
 
     settings: SpillSettings
     window_tokens: int
@@ -46,12 +46,12 @@ class Budgets:
     """What tools say of themselves, by name."""
 
     def limit_chars(self, tool: str) -> int | None:
-        """Say how long a tool's result may be; None is as long as it likes."""
+        """Return how long a tool's result may be; None means no limit."""
         wanted = self._wanted(tool)
         return None if wanted is None else self._scaled(wanted, SMALLEST_LIMIT_CHARS)
 
     def limit_of(self, arrived: Arrived) -> int | None:
-        """Say how long this result may be: less for a command that failed."""
+        """Return how long this result may be: less for a failed command."""
         limit = self.limit_chars(arrived.tool)
         if limit is None or not arrived.has_failed:
             return limit
@@ -59,11 +59,10 @@ class Budgets:
 
     @property
     def message_chars(self) -> int:
-        """Say how long all results of one message may be together."""
+        """How long all results of one message may be together."""
         return self._scaled(self.settings.message_chars, SMALLEST_LIMIT_CHARS)
 
     def room(self, *, has_failed: bool) -> PreviewRoom:
-        """Say how much of a spilled result is shown."""
         wanted = self.settings.failed_preview_bytes if has_failed else self.settings.preview_bytes
         errors = self.settings.error_bytes
         return PreviewRoom(
@@ -72,14 +71,13 @@ class Budgets:
         )
 
     def _scaled(self, constant: int, least: int) -> int:
-        """Shrink a budget with the window."""
         return max(least, scaled(constant, self.window_tokens))
 
     def _wanted(self, tool: str) -> int | None:
-        """Choose a tool's limit: its own never, the user's word, what it says, what its name says.
+        """Choose a tool's limit: its own "never", the user's setting, its declaration, its name.
 
-        What is known by name only as a reader has no limit but the ceiling: a foreign reader
-        need not show a file in parts as ours does.
+        A tool known only by name to read files has just the ceiling: unlike ours it may be unable to
+        show a file in parts.
         """
         settings = self.settings
         is_declared = tool in self.declared
@@ -95,7 +93,7 @@ class Budgets:
 
 
 def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
-    """Choose unsent results that are over their own limit, and say why they go."""
+    """Choose unsent results over their own limit, each with the reason."""
     owner = last_round(view)
     waiting = unsent(view, owner) if owner else {}
     limits = [(arrived, budgets.limit_of(arrived)) for arrived in waiting.values()]
@@ -107,7 +105,7 @@ def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
 
 
 def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
-    """Choose unsent results of a message that is too long as a whole, and say why they go."""
+    """Choose unsent results of a message that is too long as a whole, each with the reason."""
     owner = last_round(view)
     waiting = unsent(view, owner) if owner else {}
     if owner is None or not waiting:
@@ -128,9 +126,9 @@ def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
 
 
 def plan_message(results: Sequence[Weighed], limit_chars: int) -> tuple[str, ...]:
-    """Choose which results of a message go, the longest first, until the rest is within the limit.
+    """Choose results to spill, the longest first, until the rest is within the limit.
 
-    What was sent stays as it was sent; if that alone is too much, it is accepted.
+    What was sent stays as it was sent, even if that alone is over the limit.
     """
     total = sum(result.chars for result in results)
     chosen = []
@@ -145,6 +143,6 @@ def plan_message(results: Sequence[Weighed], limit_chars: int) -> tuple[str, ...
 
 @lru_cache(maxsize=8)
 def overrides(text: str) -> tuple[tuple[str, int], ...]:
-    """Read limits by tool, as `spill.tools` has them; the first that fits a name counts."""
+    """Parse limits by tool from `spill.tools`; the first matching pattern counts."""
     pairs = (pair.partition("=") for pair in text.split(",") if pair.strip())
     return tuple((name.strip(), int(chars)) for name, _, chars in pairs)

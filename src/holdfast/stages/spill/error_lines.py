@@ -46,9 +46,9 @@ Mask = Callable[[str], str]
 def error_lines(
     text: str, limit_bytes: int, first_line: int = 1, mask: Mask = str
 ) -> tuple[list[str], int]:
-    """Find lines that look like errors; give those that fit, numbered, and how many there are.
+    """Find lines that look like errors; return those that fit, numbered, and the total count.
 
-    Where not all fit, the first ones (the cause) and the last ones (the sum) are given.
+    If not all fit, the first ones (the cause) and the last ones (the totals) are returned.
     """
     found = list(_complaints(text, first_line))
     sizes = [byte_count(f"{number}: {line.strip()[:LINE_CHARS]}") + 1 for line, number in found]
@@ -59,12 +59,12 @@ def error_lines(
 
 
 def is_complaint(line: str) -> bool:
-    """Say whether a line tells of something that went wrong, good news left aside."""
+    """True if a line reports a problem, not the absence of one."""
     return bool(_ERROR.search(_FINE.sub(" ", line)))
 
 
 def _complaints(text: str, first_line: int) -> Iterator[tuple[str, int]]:
-    """Yield lines that look like errors, each once, with the number of its first appearance."""
+    """Yield distinct lines that look like errors, each with its first line number."""
     text = f"\n{text[:SCANNED_CHARS]}"
     lowered = text.replace("İ", "I").lower()  # the one letter that grows when lowered
     place, number = 0, first_line - 1

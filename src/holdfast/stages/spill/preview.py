@@ -24,7 +24,7 @@ GUARD_CHARS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Long:
-    """A result too long to be shown."""
+    """A result that is too long to be shown."""
 
     tool: str
     tool_use_id: str
@@ -42,14 +42,12 @@ class Long:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewRoom:
-    """How much may be shown."""
-
     preview_bytes: int
     error_bytes: int
 
 
 def preview(long: Long, room: PreviewRoom, mask: Mask = str) -> str:
-    """Write what stands in for a long result."""
+    """Write the preview of a long result."""
     parts = [f"<{TAG} {_facts(long)}>", *_way(long), ""]
     parts += (
         _excerpt_of_command(long, room, mask) if long.is_command else _opening(long, room, mask)
@@ -58,7 +56,7 @@ def preview(long: Long, room: PreviewRoom, mask: Mask = str) -> str:
 
 
 def repetition(tool_use_id: str, first: str, size_bytes: int, readers: tuple[str, ...]) -> str:
-    """Write what stands in for a result that is shown already."""
+    """Write the note that replaces a repeated result."""
     said = f"[The same, byte for byte, as the result of {_name(first)}: {human_size(size_bytes)}"
     if HISTORY in readers:
         said += f'; should that be gone, History has it by id "{_name(tool_use_id)}"'
@@ -66,7 +64,6 @@ def repetition(tool_use_id: str, first: str, size_bytes: int, readers: tuple[str
 
 
 def human_size(size_bytes: float) -> str:
-    """Write a number of bytes for people."""
     for unit in ("bytes", "KB", "MB"):
         if size_bytes < 1_000:
             return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
@@ -75,7 +72,7 @@ def human_size(size_bytes: float) -> str:
 
 
 def head_of(text: str, limit_bytes: int) -> str:
-    """Take the beginning of a text, up to a line's end if one lies past half of the limit."""
+    """Take the beginning, up to a line end if one lies past half of the limit."""
     cut = first_bytes(text, limit_bytes)
     if len(cut) == len(text):
         return text
@@ -84,7 +81,7 @@ def head_of(text: str, limit_bytes: int) -> str:
 
 
 def tail_of(text: str, limit_bytes: int) -> str:
-    """Take the end of a text, from a line's beginning if one lies before half of the limit."""
+    """Take the end, from a line start if one lies before half of the limit."""
     if limit_bytes <= 0:
         return ""
     cut = text[-limit_bytes:].encode("utf-8", "replace")[-limit_bytes:].decode("utf-8", "ignore")
@@ -101,7 +98,7 @@ def _opening(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
 
 
 def _excerpt_of_command(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
-    """Show how a command's output begins and ends, and what in between looks like an error."""
+    """Show the beginning and end of the output, and lines between that look like errors."""
     text, half = long.text, room.preview_bytes // 2
     head, tail = head_of(text, half), tail_of(text, half)
     middle = text[len(head) : len(text) - len(tail)]
@@ -118,7 +115,7 @@ def _excerpt_of_command(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
 
 
 def _shown_head(text: str, limit_bytes: int, mask: Mask) -> str:
-    """Mask more than is shown, then cut: a secret at the cut is masked as a whole."""
+    """Mask more than is shown, then cut, so that a secret at the cut is masked whole."""
     head = head_of(text, limit_bytes)
     longer = text[: len(head) + SLACK_CHARS]
     seen = mask(longer)
@@ -149,7 +146,7 @@ def _facts(long: Long) -> str:
 
 
 def _way(long: Long) -> Iterator[str]:
-    """Say where the whole lies and how to read on."""
+    """Say where the whole result is and how to read on."""
     what = "All of it" if long.is_whole else "As much of it as a file may hold"
     yield f"Too long to be shown here. {what} is in {long.file}"
     ways = []
@@ -166,10 +163,10 @@ def _lines(text: str) -> int:
 
 
 def _name(text: str) -> str:
-    """Show somebody else's name so that it can end no tag."""
+    """Sanitise a foreign name so that it cannot close the tag."""
     return re.sub(r"[^\w.:/@-]", "_", text)[:120]
 
 
 def _quoted(text: str) -> str:
-    """Keep what was printed from closing our tag."""
+    """Escape text that would close the tag."""
     return text.replace(f"</{TAG}", f"<\\/{TAG}")

@@ -61,8 +61,6 @@ LEAD_TOKENS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """A segment, told."""
-
     text: str
     tokens: int
     left_out: int
@@ -75,14 +73,13 @@ def budget_for(
     limits: DigestLimits = LIMITS,
     count: Count = estimated_tokens,
 ) -> int:
-    """Say how long the digest of a segment may be: a share of it, and room for the user's words."""
+    """Return the token budget for a digest: a share of the segment, plus the user's own words."""
     share = min(int(segment_tokens * limits.tokens_ratio), limits.most_tokens)
     spoken = _spoken_tokens(facts, limits, count)
     return max(share, limits.least_tokens + min(spoken, limits.words_tokens))
 
 
 def _spoken_tokens(facts: Facts, limits: DigestLimits, count: Count) -> int:
-    """Say how much room the user's words take."""
     said = (words.text[: limits.message_chars] for _, words in facts.words())
     return sum(count(text) + LEAD_TOKENS for text in said)
 
@@ -97,7 +94,7 @@ def digest(
     count: Count = estimated_tokens,
     has_log: bool = True,
 ) -> Digest:
-    """Tell all nine sections within a budget; under that of the bare headings, only these."""
+    """Write all nine sections within a budget; a budget below the bare headings yields only those."""
     facts = facts.masked(masked) if masked else facts
     is_tight = _spoken_tokens(facts, limits, count) + limits.least_tokens > budget_tokens
     context = DigestContext(facts=facts, limits=limits, marks=marks or {}, is_tight=is_tight)
@@ -130,7 +127,7 @@ def engine_part(
     count: Count = estimated_tokens,
     with_messages: bool = True,
 ) -> dict[int, str]:
-    """Tell what belongs beside a model's summary: sections 3 and 6, and facts for 4, 7 and 8."""
+    """Write what goes beside a model's summary: sections 3 and 6, and facts for 4, 7 and 8."""
     facts = facts.masked(masked) if masked else facts
     context = DigestContext(facts=facts, limits=limits, marks=marks or {})
     words = timeline.words_pieces(context) if with_messages else ()
@@ -145,7 +142,7 @@ def engine_part(
 
 
 def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
-    """Carry summaries of history that nothing else tells, shared evenly, in their own words."""
+    """Carry over summaries of history that is not in the log, each with an equal share of room."""
     prior = context.facts.prior
     if not prior:
         return

@@ -22,7 +22,7 @@ Mask = Callable[[str], str]
 
 @dataclass(frozen=True, kw_only=True)
 class DigestContext:
-    """Facts with what is needed to tell them."""
+    """The facts, the limits, and how recent and how deep things are."""
 
     facts: Facts
     limits: DigestLimits = LIMITS
@@ -33,7 +33,7 @@ class DigestContext:
 
     @cached_property
     def root(self) -> str:
-        """The directory most files lie in, or nothing."""
+        """The directory that most files lie in, or ""."""
         paths = [
             step.path
             for _, step in self.facts.steps()
@@ -45,16 +45,16 @@ class DigestContext:
         return max(deep, key=len, default="")
 
     def short(self, path: str) -> str:
-        """Write a path as people would, from the common directory on."""
+        """Write a path relative to the common directory."""
         return path.removeprefix(f"{self.root}/") if self.root else path
 
     def plain(self, text: str) -> str:
-        """Write the paths in a text as people would."""
+        """Shorten the paths within a text."""
         return text.replace(f"{self.root}/", "") if self.root else text
 
     @cached_property
     def questions(self) -> dict[int, str]:
-        """What the agent had asked when the user said something, by the user's message."""
+        """The question the agent had asked, by the number of the user's reply."""
         found: dict[int, str] = {}
         said = ""
         for turn in self.facts.turns:
@@ -65,11 +65,10 @@ class DigestContext:
 
     @cached_property
     def last_turn(self) -> int:
-        """The number of the last turn."""
         return self.facts.turns[-1].number if self.facts.turns else 0
 
     def age(self, turn: int) -> float:
-        """Say how long ago a turn was, from zero for the last one to just under one."""
+        """Return how old a turn is: 0 for the last one, approaching 1."""
         first = self.facts.turns[0].number if self.facts.turns else 0
         return (self.last_turn - turn) / (self.last_turn - first + 1)
 
@@ -79,17 +78,15 @@ class DigestContext:
         return {id: len(rounds) - i for i, id in enumerate(rounds)}
 
     def is_old(self, id: int) -> bool:
-        """Say whether a message was compacted before."""
+        """True if a message was compacted before."""
         return id < self.facts.since
 
     def is_recent(self, id: int) -> bool:
-        """Say whether a round is one of the last few dozen."""
         return self._places.get(id, 0) <= self.limits.recent_rounds
 
     def is_current(self, id: int) -> bool:
-        """Say whether a round belongs to what is being worked on now."""
         return self._places.get(id, 0) <= self.limits.current_rounds
 
     def staleness(self, id: int) -> float:
-        """Say how long ago a round was, from zero for the last one to just under one."""
+        """Return how old a round is: 0 for the last one, approaching 1."""
         return (self._places.get(id, 1) - 1) / max(len(self.facts.rounds), 1)

@@ -22,7 +22,7 @@ SHORT_ERROR_CHARS = 220
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One thing that went wrong, however often."""
+    """One error, however often it occurred."""
 
     turn: int
     id: int
@@ -37,7 +37,7 @@ class Failure:
 
 
 def failures(facts: Facts) -> list[Failure]:
-    """List what went wrong, oldest first."""
+    """List errors, oldest first."""
     found: dict[tuple[str, str], Failure] = {}
     passed: dict[str, int] = {}
     for _, step in facts.steps():
@@ -63,7 +63,6 @@ def failures(facts: Facts) -> list[Failure]:
 
 
 def pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Tell what went wrong."""
     for failure in failures(context.facts):
         lengths = (SHORT_ERROR_CHARS, context.limits.error_chars)
         first, then = _ranks(context, failure)
@@ -77,7 +76,7 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _ranks(context: DigestContext, failure: Failure) -> tuple[Rank, Rank]:
-    """Say when an error is told: one that still stands comes first, one long past last."""
+    """Rank errors that still stand first, and old ones last."""
     if not context.is_recent(failure.id):
         return Rank.OLD_ERRORS, Rank.OLD_ERRORS
     if failure.is_refusal:

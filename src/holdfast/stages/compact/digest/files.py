@@ -27,8 +27,6 @@ SEARCHES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
-    """All changes to one file."""
-
     path: str
     changes: tuple[tuple[int, ChangeFact], ...]
     """With the number of the turn each was made in."""
@@ -36,12 +34,11 @@ class Edits:
 
     @property
     def last(self) -> ChangeFact:
-        """The newest one."""
         return self.changes[-1][1]
 
 
 def edited(facts: Facts) -> list[Edits]:
-    """Group the changes that took place by file, the most changed first."""
+    """Group successful changes by file, the most changed first."""
     by_path: dict[str, list[tuple[int, ChangeFact]]] = {}
     reads = read_counts(facts)
     for turn, step in facts.steps():
@@ -52,7 +49,6 @@ def edited(facts: Facts) -> list[Edits]:
 
 
 def read_counts(facts: Facts) -> Counter[str]:
-    """Count how often each file was read."""
     return Counter(
         step.path
         for _, step in facts.steps()
@@ -61,7 +57,6 @@ def read_counts(facts: Facts) -> Counter[str]:
 
 
 def pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Tell which files were changed and read."""
     yield from _changed(context)
     yield from _read(context)
     yield from _searched(context)

@@ -23,8 +23,6 @@ Naming: TypeAlias = Callable[[int, str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadedPart:
-    """A section of a summary."""
-
     number: int
     title: str
     text: str
@@ -44,7 +42,7 @@ class _Line:
 
 
 def parts(text: str, naming: Naming) -> tuple[str, list[HeadedPart]]:
-    """Part a summary at its headings; what stands before the first goes out by itself."""
+    """Split a summary at its headings; return the text before the first one separately."""
     heads = _headings(text, naming)
     ends = [*(head.start for head in heads[1:]), len(text)]
     lead = text[: heads[0].start] if heads else text

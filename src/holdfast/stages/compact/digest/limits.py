@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestLimits:
-    """The budgets of a digest."""
-
     tokens_ratio: float = 0.11
     """Of the segment's tokens; with the index of names beside it that stays under 12 %."""
     least_tokens: int = 1_200

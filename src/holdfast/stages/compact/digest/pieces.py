@@ -81,7 +81,7 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestPiece:
-    """One thing that could be told, at more or less length."""
+    """One thing to include, in forms from the shortest to the fullest."""
 
     section: int
     place: tuple[float, ...]
@@ -93,7 +93,7 @@ class DigestPiece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedPieces:
-    """What is told, by section, and how many things are not."""
+    """The text by section, and how many pieces were left out."""
 
     sections: dict[int, str]
     left_out: Counter[int]
@@ -101,7 +101,7 @@ class FittedPieces:
 
 
 def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> FittedPieces:
-    """Buy forms by rank until nothing more fits."""
+    """Take forms by rank until nothing more fits."""
     ordered = sorted(pieces, key=lambda piece: (piece.section, piece.place))
     bought: dict[int, str] = {}
     spent = _buy(ordered, bought, budget_tokens, count)

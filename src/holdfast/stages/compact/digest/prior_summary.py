@@ -37,7 +37,7 @@ _WRAPPING = re.compile(
 
 
 def judgement(text: str) -> str:
-    """Give the part of a summary that nothing else can tell."""
+    """Return the part of a summary that cannot be rebuilt from the log."""
     found = _BODY.search(text)
     body = (found[1] or found[2] or "") if found else text
     body = _WRAPPING.sub("", body)
@@ -47,7 +47,7 @@ def judgement(text: str) -> str:
 
 
 def carried(text: str, chars: int) -> str:
-    """Give each section of a summary its share of the room."""
+    """Shorten a summary, giving each section an equal share."""
     body = judgement(text)
     if len(body) <= chars:
         return body

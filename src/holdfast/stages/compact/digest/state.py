@@ -60,7 +60,6 @@ _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
 def pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Tell everything that is neither a file, nor an error, nor the course of the turns."""
     yield from _request(context)
     yield from _concepts(context)
     yield from _findings(context)
@@ -84,7 +83,7 @@ def _request(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _specifications(context: DigestContext) -> Iterator[DigestPiece]:
-    """Outline what the user pointed at and the agent read: a document, a page, a ticket."""
+    """Outline documents, pages and tickets that the user named and the agent read."""
     said = list(context.facts.words())
     told: set[str] = set()
     for turn, step in context.facts.steps():
@@ -101,7 +100,7 @@ def _specifications(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _source(step: StepFact) -> tuple[str, str]:
-    """Give the name by which a user would point at what a step read, and what it read."""
+    """Return the name by which a user would refer to what a step read, and its text."""
     match step:
         case Look(kind="read", path=path, text=text):
             file = PurePosixPath(path)
@@ -124,7 +123,7 @@ def _outlined(
 
 
 def _without_numbers(text: str) -> str:
-    """Take the line numbers off a file as a tool shows it, and what a harness put after it."""
+    """Strip line numbers from a file as a tool shows it, and a harness's reminder after it."""
     text = text.partition("<system-reminder>")[0]
     return re.sub(r"^\s*\d+[→\t:|] ?", "", text, flags=re.MULTILINE)
 
@@ -153,7 +152,7 @@ def _concepts(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _programs(command: CommandFact) -> Iterator[str]:
-    """Name the programs of a command line, with the word that says what they do."""
+    """Name the programs of a command line, each with its subcommand."""
     for part in re.split(r"&&|\|\||[;|\n]", _QUOTED.sub("''", command.text))[:PARTS]:
         words = [word for word in part.split() if "=" not in word]
         if words and re.fullmatch(r"[\w./-]+", words[0]) and words[0] not in ("cd", "echo"):
@@ -162,7 +161,7 @@ def _programs(command: CommandFact) -> Iterator[str]:
 
 
 def _findings(context: DigestContext) -> Iterator[DigestPiece]:
-    """Tell conclusions that stood only in thinking, and what was committed."""
+    """Report conclusions found only in thinking, and commits."""
     for turn in context.facts.turns:
         yield from _thoughts(context, turn)
     for number, step in context.facts.steps():
@@ -175,7 +174,7 @@ def _findings(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
-    """Tell what was concluded in a turn; the last conclusions count, the others led there."""
+    """Report the conclusions of a turn; only the last ones rank high."""
     chars = context.limits.thought_chars
     thought = [
         (step.id, told)
@@ -192,7 +191,7 @@ def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
 
 
 def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Tell what is still to be done or still running, for section 7."""
+    """Section 7: open todos and running background tasks."""
     order = {"in_progress": 0, "pending": 1, "completed": 2}
     for i, todo in enumerate(context.facts.todos):
         state = order.get(todo.state, 1)
@@ -209,7 +208,7 @@ def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Tell the last rounds closely, for section 8."""
+    """Section 8: the last rounds in detail."""
     current = [(turn, s) for turn, s in context.facts.steps() if context.is_current(s.id)]
     for i, (_, step) in enumerate(current):
         age = context.staleness(step.id)
@@ -231,7 +230,7 @@ def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _snippet(change: ChangeFact, chars: int) -> str:
-    """Show what an edit put in, or else name what it took out."""
+    """Show what an edit added, or else name what it removed."""
     body = change.added.strip("\n")
     if body.strip():
         return f":\n```\n{cut(body, chars)}\n```"

@@ -42,7 +42,7 @@ REPLY_CHARS = 60
 
 
 def words_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Tell what the user said."""
+    """Section 6 without what was done: the user's messages."""
     for turn in context.facts.turns:
         if turn.words is not None:
             yield _words(context, turn.number, turn.words, (turn.number, -1))
@@ -52,7 +52,6 @@ def words_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Tell what the user said and what was done about it."""
     yield from words_pieces(context)
     for turn in context.facts.turns:
         if turn.words is None:
@@ -85,7 +84,7 @@ def _words(
 
 
 def _asked(context: DigestContext, words: WordsFact) -> str:
-    """Give the question that a short reply answers."""
+    """Return the question that a short reply answers."""
     is_reply = words.via == "message" and len(words.text) <= REPLY_CHARS
     return context.questions.get(words.id, "") if is_reply else ""
 
@@ -103,7 +102,7 @@ def _lead(context: DigestContext, turn: int, words: WordsFact, asked: str = "") 
 
 
 def _deeds(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
-    """Tell in one line what a turn changed and looked at."""
+    """Summarise what a turn changed and read in one line."""
     changed = Counter(s.path for s in turn.steps if isinstance(s, ChangeFact) and not s.error)
     read = {s.path for s in turn.steps if isinstance(s, Look) and s.kind == "read"}
     told = []
@@ -137,8 +136,6 @@ def _steps(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
 
 
 class _Form(NamedTuple):
-    """A step told at more or less length."""
-
     texts: tuple[str, ...]
     ranks: tuple[Rank, ...]
     age: float = 0.0
@@ -186,7 +183,7 @@ def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
 
 
 def _remark_rank(context: DigestContext, turn: int, found: str) -> Rank:
-    """A cause or a choice counts as a conclusion; a turn that is not over has only remarks."""
+    """Rank a cause or a choice as a conclusion; an unfinished turn has only remarks."""
     if is_strong(found):
         return Rank.CONCLUSIONS
     is_course = turn == context.last_turn and not announces(found)
