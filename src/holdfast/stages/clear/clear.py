@@ -18,8 +18,13 @@ from holdfast.request.server_side import OPTION
 from holdfast.stages.clear.call_stats import EDITS_FAILED, CallStats
 from holdfast.stages.clear.candidates import Batch, Candidates, weight
 from holdfast.stages.clear.placeholder import LONGEST_WEIGHT, PlaceholderLines
-from holdfast.stages.clear.policy import CacheStanding, ClearPlan, plan_clearing
-from holdfast.stages.clear.server_clears import plan_served, server_clears
+from holdfast.stages.clear.policy import (
+    CacheStanding,
+    ClearPlan,
+    plan_clearing,
+    plan_served,
+    server_clears,
+)
 from holdfast.stages.clear.snapshot import Snapshot, take_snapshot
 from holdfast.stages.prefix_lock import drops_thinking, may_move
 from holdfast.tools.describe import HISTORY, Describe, describing, description_of

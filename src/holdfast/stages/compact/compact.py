@@ -19,7 +19,6 @@ from holdfast.errors import HoldfastError, ModelError, PromptTooLong, RequestRej
 from holdfast.log.entries import Compacted, Failed, Framed, SpokenContent
 from holdfast.settings import Settings
 from holdfast.stages.collapse.collapse import drain, is_collapsing
-from holdfast.stages.compact.commit import recorded
 from holdfast.stages.compact.compose import Manner, compose
 from holdfast.stages.compact.draft import (
     CompactionDraft,
@@ -29,6 +28,7 @@ from holdfast.stages.compact.draft import (
     fitted,
     line_for,
     material_of,
+    recorded,
     within,
 )
 from holdfast.stages.compact.fallbacks import Fallbacks, MadeSummary

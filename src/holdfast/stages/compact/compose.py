@@ -144,7 +144,6 @@ def _written(material: Material, written: Judged, manner: Manner) -> str:
         marks=material.ledger.marks(),
         masked=manner.masked,
         count=manner.count,
-        with_messages=False,
     )
     facts = (f"## {n}. {name}\n{told[n]}" for n, name in HEADINGS.items() if told.get(n))
     return "\n\n".join((*filter(None, (words, judged)), *facts))

@@ -10,16 +10,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from holdfast.errors import ContextOverflow, PromptTooLong
-from holdfast.log.entries import AnyEntry, Forked, SpokenContent
+from msgspec import structs
+
+from holdfast.errors import ContextOverflow, PromptTooLong, RequestRejected
+from holdfast.log.entries import (
+    AnyEntry,
+    Compacted,
+    Directed,
+    Forked,
+    Framed,
+    Restored,
+    SpokenContent,
+)
 from holdfast.messages import Opaque, Text, Usage
 from holdfast.messages.measure import NOTHING, Measure, measure_content
 from holdfast.stages.compact.compose import Composed, Manner, Material, compose, gathered
+from holdfast.stages.compact.directives import accept, read_claims
 from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.floor import floor, told
+from holdfast.stages.compact.hooks import Trigger
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import ask_for_summary
 from holdfast.stages.compact.writing import SOURCE
+from holdfast.stages.prefix_lock import drops_thinking
 from holdfast.stages.weights import weigher
 from holdfast.tools.recovered import is_restored_file
 from holdfast.turn.engine import Engine
@@ -34,6 +47,10 @@ HIGH_FLOOR_SHARE = 0.5
 """Of the line: above it, what a digest leaves is worked out before any model is asked."""
 OVERFLOW_SHARE = 0.8
 """Of what is in use: what must be gone at least after an overflow whose size nobody told."""
+
+
+class NotShorter(RequestRejected):
+    """A summary would be as long as what it replaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,14 +206,7 @@ def _smaller(material: Material, share: float) -> Material:
 def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
     """Add up what the calls for a summary used; None if there were none."""
     calls = [e.usage for e in entries if isinstance(e, Forked) and e.source == SOURCE]
-    if not calls:
-        return None
-    return Usage(
-        input_tokens=sum(call.input_tokens for call in calls),
-        output_tokens=sum(call.output_tokens for call in calls),
-        cache_read_tokens=sum(call.cache_read_tokens for call in calls),
-        cache_write_tokens=sum(call.cache_write_tokens for call in calls),
-    )
+    return sum(calls, Usage()) if calls else None
 
 
 def told_why(draft: CompactionDraft, before: int, after: int) -> str:
@@ -214,3 +224,62 @@ def told_why(draft: CompactionDraft, before: int, after: int) -> str:
         f"compacted {len(draft.material.segment.items)} messages {way}: {before:,} tokens became "
         f"about {after:,}; {share:.0%} of the names in use survive"
     )
+
+
+def recorded(
+    engine: Engine,
+    draft: CompactionDraft,
+    trigger: Trigger,
+    *,
+    frame: Framed | None = None,
+    seconds: float = 0.0,
+) -> Compacted:
+    """Record a draft with everything that belongs to it."""
+    entry = engine.record(_compacted(engine, draft, trigger, seconds))
+    assert isinstance(entry, Compacted)
+    if draft.restored:
+        engine.record(Restored(compaction=entry.n, content=draft.restored))
+    if frame is not None:
+        engine.record(structs.replace(frame, rests_on=(entry.n,)))
+    for directed in _states(draft):
+        engine.record(directed)
+    return entry
+
+
+def _compacted(
+    engine: Engine, draft: CompactionDraft, trigger: Trigger, seconds: float
+) -> Compacted:
+    segment = draft.material.segment
+    before = engine.fullness().used_tokens
+    after = after_tokens(engine, draft, draft.restored)
+    if trigger == "manual" and after >= before:
+        raise NotShorter(
+            f"a summary would be no shorter: {before:,} tokens would become {after:,}; "
+            "nothing was changed"
+        )
+    return Compacted(
+        first=segment.first,
+        last=segment.last,
+        summary=draft.content,
+        kind=segment.kind,
+        trigger=trigger,
+        by=draft.by,
+        kept=segment.kept,
+        before_tokens=before,
+        after_tokens=after,
+        survived=round(draft.composed.survival.share, 4),
+        seconds=round(seconds, 3),
+        usage=spent_in(engine.view.history[draft.since :]),
+        drops_thinking=drops_thinking(engine),
+        why=told_why(draft, before, after),
+    )
+
+
+def _states(draft: CompactionDraft) -> Iterator[Directed]:
+    """Yield the states a model claims for the user's requests, where a message supports it."""
+    if draft.made.written is None:
+        return
+    ledger, items = draft.material.ledger, draft.material.segment.items
+    said = {each.message for each in ledger.directives}
+    known = {item.id for item in items} | said
+    yield from accept(read_claims(draft.made.written.states), ledger, said=said, known=known)

@@ -19,7 +19,7 @@ from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.segment import Segment, segment_before
 from holdfast.stages.notes.keeping import Enough, Judgement, kept_from, last_whole
 from holdfast.stages.notes.notes import Notes, judged_upto
-from holdfast.stages.prefix_lock import drops_thinking, may_move
+from holdfast.stages.prefix_lock import may_move
 from holdfast.stages.weights import weigher
 from holdfast.turn.engine import Engine
 from holdfast.view.window import scaled
@@ -76,7 +76,7 @@ class FromNotes:
 
     def waits(self, engine: Engine) -> bool:
         """True if notes could serve and only the turn's thinking prevents it."""
-        return self._ready is not None and self.serves(engine) and not _may_keep(engine)
+        return self._ready is not None and self.serves(engine) and not may_move(engine)
 
     async def make_ready(self, engine: Engine, manner: Manner) -> None:
         """Prepare the text for what the notes cover now, if the line is near."""
@@ -96,7 +96,7 @@ class FromNotes:
         if not (self.serves(engine) or self._may_serve_soon(engine)):
             return None
         await self._notes.wait(settings.wait_seconds, settings.stale_seconds)
-        if not self.serves(engine) or not (must or _may_keep(engine)):
+        if not self.serves(engine) or not (must or may_move(engine)):
             return None
         try:
             ready = await self._fresh(engine, manner)
@@ -193,7 +193,3 @@ def _put(
         text = f"{composed.text}\n\n{said}"
         composed = replace(composed, text=text, tokens=manner.count(text))
     return Ready(basis=basis, manner=manner, material=material, composed=composed)
-
-
-def _may_keep(engine: Engine) -> bool:
-    return not drops_thinking(engine) or may_move(engine)

@@ -14,7 +14,6 @@ from holdfast.log.entries import AnyEntry
 from holdfast.log.secrets import masked
 from holdfast.messages.cut import cut, one_line
 from holdfast.stages.facts.calls import Todos
-from holdfast.stages.facts.edits import touched
 from holdfast.stages.facts.extract import extract, originals
 from holdfast.stages.facts.facts import (
     AnswerFact,
@@ -34,6 +33,7 @@ from holdfast.stages.facts.facts import (
     subject_of,
 )
 from holdfast.stages.facts.gist import conclusions
+from holdfast.stages.facts.names import touched
 from holdfast.stages.facts.outcome import commits_in, only_looks, telling_lines
 from holdfast.view.items import Item, Round
 

@@ -15,8 +15,8 @@ from holdfast.messages.cut import (
     sentences,
     tight,
 )
-from holdfast.stages.facts.edits import PROSE
 from holdfast.stages.facts.facts import cite
+from holdfast.stages.facts.names import PROSE
 from holdfast.stages.notes.account import Deeds, File, SessionAccount
 from holdfast.view.tokens import estimated_tokens
 

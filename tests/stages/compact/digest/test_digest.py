@@ -118,15 +118,8 @@ def test_a_short_session_reads_well(talk):
 
 
 def test_beside_a_models_summary_only_facts_are_told(talk):
-    """Sections 3 and 6 are whole, 4, 7 and 8 are facts to be appended; the rest is the model's."""
-    told = engine_part(extract(session(talk)), PLENTY)
-    assert sorted(told) == [3, 4, 6, 7, 8]
-    assert told[6] == (
-        "T1 [#1] User: Add a --dry-run flag to the importer. Follow docs/spec.md, and do not touch "
-        'db.py.\nT2 [#11] User, asked "Shall I push it?": yes, but only to my fork\n'
-        "T2 [#12] User, refusing `Bash git push origin main`: not to origin, to the fork"
-    )
-    assert 6 not in engine_part(extract(session(talk)), PLENTY, with_messages=False)
+    """Section 3 is whole, 4, 7 and 8 are facts to be appended; the rest is the model's."""
+    assert sorted(engine_part(extract(session(talk)), PLENTY)) == [3, 4, 7, 8]
 
 
 def test_with_little_room_the_users_words_stay_longest(talk):

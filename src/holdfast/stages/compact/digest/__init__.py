@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from holdfast.stages.compact.digest import errors, files, state, timeline
-from holdfast.stages.compact.digest.context import DigestContext, Mask
-from holdfast.stages.compact.digest.limits import LIMITS, DigestLimits
+from holdfast.stages.compact.digest.context import LIMITS, DigestContext, DigestLimits, Mask
+from holdfast.stages.compact.digest.headings import carried
 from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Rank, fit
-from holdfast.stages.compact.digest.prior_summary import carried
 from holdfast.stages.facts.extract import extract, gather, originals
 from holdfast.stages.facts.facts import Facts, cite
 from holdfast.view.tokens import estimated_tokens
@@ -125,18 +124,15 @@ def engine_part(
     marks: Mapping[int, str] | None = None,
     masked: Mask | None = None,
     count: Count = estimated_tokens,
-    with_messages: bool = True,
 ) -> dict[int, str]:
-    """Write what goes beside a model's summary: sections 3 and 6, and facts for 4, 7 and 8."""
+    """Write what goes beside a model's summary: section 3, and facts for 4, 7 and 8."""
     facts = facts.masked(masked) if masked else facts
     context = DigestContext(facts=facts, limits=limits, marks=marks or {})
-    words = timeline.words_pieces(context) if with_messages else ()
     pieces = (
         *files.pieces(context),
         *errors.pieces(context),
         *state.pending_pieces(context),
         *state.current_pieces(context),
-        *words,
     )
     return fit(pieces, budget_tokens, count).sections
 

@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 
 from holdfast.stages.compact.digest.context import DigestContext
 from holdfast.stages.compact.digest.pieces import DigestPiece, Rank
-from holdfast.stages.facts.edits import put_in, set_to, taken_out, touched
 from holdfast.stages.facts.facts import ChangeFact, Facts, Look, cite
+from holdfast.stages.facts.names import put_in, set_to, taken_out, touched
 
 PUT_IN = 12
 """Names and strings that edits put in."""

@@ -20,7 +20,6 @@ from holdfast.messages.cut import (
 )
 from holdfast.stages.compact.digest.context import DigestContext
 from holdfast.stages.compact.digest.pieces import DigestPiece, Rank
-from holdfast.stages.facts.edits import PROSE, taken_out
 from holdfast.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
@@ -34,6 +33,7 @@ from holdfast.stages.facts.facts import (
     cite,
 )
 from holdfast.stages.facts.gist import conclusions, is_strong, question
+from holdfast.stages.facts.names import PROSE, taken_out
 from holdfast.stages.facts.outcome import commits_in
 
 QUOTE_CHARS = 300
