@@ -193,7 +193,7 @@ class Course:
         facts = gather(self.entries, items)
         ledger = keep(facts)
         budget = budget_for(round(weigh(view.total, O200K)), facts)
-        text = digest(facts, budget, marks=ledger.marks()).text
+        text = digest(facts, budget, marks=ledger.marks())
         entry = Compacted(
             first=items[0].id, last=items[-1].id, summary=(Text(text=text),), by="digest"
         )

@@ -149,8 +149,8 @@ def by_digest(segment: Segment, size_tokens: int | None, count: Count) -> str:
     room = budget - reserve if size_tokens else budget
     made = digest(facts, room, marks=ledger.marks(), count=count)
     names = recent_names(segment.items, ledger.open_texts())
-    index = check_survival(made.text, names, reserve, count).index
-    return f"{made.text}\n\n{index}" if index else made.text
+    index = check_survival(made, names, reserve, count).index
+    return f"{made}\n\n{index}" if index else made
 
 
 async def by_model(segment: Segment, name: str, client: Model) -> tuple[str, bool]:

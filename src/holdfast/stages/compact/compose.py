@@ -121,14 +121,17 @@ def compose(material: Material, written: Judged | None, manner: Manner) -> Compo
 
 def _digested(material: Material, manner: Manner) -> str:
     return digest(
-        material.facts,
+        _facts(material, manner),
         material.budget_tokens,
         limits=material.limits,
         marks=material.ledger.marks(),
-        masked=manner.masked,
         count=manner.count,
         has_log=bool(manner.log),
-    ).text
+    )
+
+
+def _facts(material: Material, manner: Manner) -> Facts:
+    return material.facts.masked(manner.masked) if manner.masked else material.facts
 
 
 def _written(material: Material, written: Judged, manner: Manner) -> str:
@@ -137,16 +140,11 @@ def _written(material: Material, written: Judged, manner: Manner) -> str:
     words = tell_directives(material.ledger, room, masked=manner.masked, count=manner.count)
     judged = manner.masked(written.text()) if manner.masked else written.text()
     left = max(material.budget_tokens - manner.count(words) - manner.count(judged), 0)
-    told = engine_part(
-        material.facts,
-        max(left, material.limits.least_tokens),
-        limits=material.limits,
-        marks=material.ledger.marks(),
-        masked=manner.masked,
-        count=manner.count,
-    )
-    facts = (f"## {n}. {name}\n{told[n]}" for n, name in HEADINGS.items() if told.get(n))
-    return "\n\n".join((*filter(None, (words, judged)), *facts))
+    room = max(left, material.limits.least_tokens)
+    facts = _facts(material, manner)
+    added = engine_part(facts, room, limits=material.limits, count=manner.count)
+    sections = (f"## {n}. {name}\n{added[n]}" for n, name in HEADINGS.items() if added.get(n))
+    return "\n\n".join((*filter(None, (words, judged)), *sections))
 
 
 def _end(material: Material, manner: Manner) -> Iterable[str]:

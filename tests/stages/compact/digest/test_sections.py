@@ -13,7 +13,7 @@ PLENTY = 6_000
 
 def told(talk, budget=PLENTY):
     """Tell a conversation."""
-    return digest(extract(talk.items), budget).text
+    return digest(extract(talk.items), budget)
 
 
 def section(talk, n):
@@ -150,7 +150,7 @@ def test_messages_compacted_before_are_told_after_new_ones(talk):
     since = talk.user("new wish")
     talk.answer("A new answer. " + "It says a good many things about the new wish. " * 8)
     facts = replace(extract(talk.items), since=since)
-    text = digest(facts, 300).text
+    text = digest(facts, 300)
     assert "old wish" in text
     assert "A new answer" in text
     assert "An old answer" not in text

@@ -6,19 +6,17 @@ secrets with whatever they are given for it. Pure: the same items give the same 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from holdfast.stages.compact.digest import errors, files, state, timeline
-from holdfast.stages.compact.digest.context import LIMITS, DigestContext, DigestLimits, Mask
+from holdfast.stages.compact.digest.context import LIMITS, DigestContext, DigestLimits
 from holdfast.stages.compact.digest.headings import carried
-from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Rank, fit
+from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Rank, fit, line_piece
 from holdfast.stages.facts.extract import extract, gather, originals
 from holdfast.stages.facts.facts import Facts, cite
 from holdfast.view.tokens import estimated_tokens
 
 __all__ = [
     "LIMITS",
-    "Digest",
     "DigestLimits",
     "Facts",
     "budget_for",
@@ -58,14 +56,6 @@ LEAD_TOKENS = 12
 """What stands before each message: its turn, its number, its state."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Digest:
-    text: str
-    tokens: int
-    left_out: int
-    """How many things could have been told with more room."""
-
-
 def budget_for(
     segment_tokens: int,
     facts: Facts,
@@ -89,12 +79,10 @@ def digest(
     *,
     limits: DigestLimits = LIMITS,
     marks: Mapping[int, str] | None = None,
-    masked: Mask | None = None,
     count: Count = estimated_tokens,
     has_log: bool = True,
-) -> Digest:
+) -> str:
     """Write all nine sections within a budget; a budget below the bare headings yields only those."""
-    facts = facts.masked(masked) if masked else facts
     is_tight = _spoken_tokens(facts, limits, count) + limits.least_tokens > budget_tokens
     context = DigestContext(facts=facts, limits=limits, marks=marks or {}, is_tight=is_tight)
     pieces = (
@@ -108,12 +96,11 @@ def digest(
     opening = f"{opening}\nPaths are relative to {context.root}/." if context.root else opening
     room = budget_tokens - count(_framed(opening, {}))
     while True:
-        fitted = fit(pieces, room, count)
-        text = _framed(opening, fitted.sections)
-        tokens = count(text)
-        if tokens <= budget_tokens or room <= 0:
-            return Digest(text=text, tokens=tokens, left_out=fitted.left_out.total())
-        room -= tokens - budget_tokens  # what only joining the lines brought
+        text = _framed(opening, fit(pieces, room, count))
+        excess = count(text) - budget_tokens  # joining lines can cost tokens
+        if excess <= 0 or room <= 0:
+            return text
+        room -= excess
 
 
 def engine_part(
@@ -121,20 +108,17 @@ def engine_part(
     budget_tokens: int,
     *,
     limits: DigestLimits = LIMITS,
-    marks: Mapping[int, str] | None = None,
-    masked: Mask | None = None,
     count: Count = estimated_tokens,
 ) -> dict[int, str]:
     """Write what goes beside a model's summary: section 3, and facts for 4, 7 and 8."""
-    facts = facts.masked(masked) if masked else facts
-    context = DigestContext(facts=facts, limits=limits, marks=marks or {})
+    context = DigestContext(facts=facts, limits=limits)
     pieces = (
         *files.pieces(context),
         *errors.pieces(context),
         *state.pending_pieces(context),
         *state.current_pieces(context),
     )
-    return fit(pieces, budget_tokens, count).sections
+    return fit(pieces, budget_tokens, count)
 
 
 def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
@@ -148,9 +132,9 @@ def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
         if not text:
             continue
         line = f"From the summary of what came before {cite(summary.id)}:\n{text}"
-        yield DigestPiece(section=1, place=(2, i), forms=(line,), ranks=(Rank.PRIOR,))
+        yield line_piece(1, (2, i), line, Rank.PRIOR)
 
 
-def _framed(opening: str, told: Mapping[int, str]) -> str:
-    sections = (f"## {n}. {name}\n{told.get(n, NOTHING)}" for n, name in SECTIONS.items())
+def _framed(opening: str, written: Mapping[int, str]) -> str:
+    sections = (f"## {n}. {name}\n{written.get(n, NOTHING)}" for n, name in SECTIONS.items())
     return "\n\n".join((opening, *sections))

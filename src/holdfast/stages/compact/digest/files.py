@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from holdfast.stages.compact.digest.context import DigestContext
-from holdfast.stages.compact.digest.pieces import DigestPiece, Rank
+from holdfast.stages.compact.digest.pieces import DigestPiece, Rank, line_piece
 from holdfast.stages.facts.facts import ChangeFact, Facts, Look, cite
 from holdfast.stages.facts.names import put_in, set_to, taken_out, touched
 
@@ -108,7 +108,7 @@ def _read(context: DigestContext) -> Iterator[DigestPiece]:
         listed = ", ".join(f"{name} ×{n}" if n > 1 else name for name, n in names)
         place = "" if directory == "." else f"{directory}/: "
         line = f"- read: {place}{listed}"
-        yield DigestPiece(section=3, place=(1, i), forms=(line,), ranks=(Rank.READ_FILES,))
+        yield line_piece(3, (1, i), line, Rank.READ_FILES)
 
 
 def _searched(context: DigestContext) -> Iterator[DigestPiece]:
@@ -119,4 +119,4 @@ def _searched(context: DigestContext) -> Iterator[DigestPiece]:
     )
     if patterns:
         line = f"- searched for: {', '.join(list(patterns)[:SEARCHES])}"
-        yield DigestPiece(section=3, place=(2, 0), forms=(line,), ranks=(Rank.SEARCHES,))
+        yield line_piece(3, (2, 0), line, Rank.SEARCHES)

@@ -6,8 +6,7 @@ all sections, so that the short form of everything that matters comes before the
 anything. What was not bought at all is counted, section by section.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum, auto
 from typing import TypeAlias
@@ -91,43 +90,28 @@ class DigestPiece:
     """When each form is bought; the lowest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedPieces:
-    """The text by section, and how many pieces were left out."""
-
-    sections: dict[int, str]
-    left_out: Counter[int]
-    tokens: int
+def line_piece(section: int, place: tuple[float, ...], line: str, rank: float) -> DigestPiece:
+    """Make a piece that has only one form."""
+    return DigestPiece(section=section, place=place, forms=(line,), ranks=(rank,))
 
 
-def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> FittedPieces:
-    """Take forms by rank until nothing more fits."""
+def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> dict[int, str]:
+    """Take forms by rank until nothing more fits; return the text of each section."""
     ordered = sorted(pieces, key=lambda piece: (piece.section, piece.place))
-    bought: dict[int, str] = {}
-    spent = _buy(ordered, bought, budget_tokens, count)
-    lines: dict[int, list[str]] = {}
-    left_out: Counter[int] = Counter()
-    for i, piece in enumerate(ordered):
-        if i in bought:
-            lines.setdefault(piece.section, []).append(bought[i])
-        else:
-            left_out[piece.section] += 1
-    sections = {section: "\n".join(told) for section, told in lines.items()}
-    return FittedPieces(sections=sections, left_out=left_out, tokens=spent)
-
-
-def _buy(
-    pieces: Sequence[DigestPiece], bought: dict[int, str], budget_tokens: int, count: Count
-) -> int:
     offers = [
-        (rank, i, form) for i, piece in enumerate(pieces) for form, rank in enumerate(piece.ranks)
+        (rank, i, form)
+        for i, piece in enumerate(ordered)
+        for form, rank in zip(piece.forms, piece.ranks, strict=True)
     ]
+    chosen: dict[int, str] = {}
     prices: dict[int, int] = {}
     spent = 0
-    for _, i, form in sorted(offers):
-        text = pieces[i].forms[form]
-        price = count(text) + 1  # the line's end
+    for _, i, form in sorted(offers, key=lambda offer: offer[:2]):
+        price = count(form) + 1  # the line's end
         if spent - prices.get(i, 0) + price <= budget_tokens:
             spent += price - prices.get(i, 0)
-            prices[i], bought[i] = price, text
-    return spent
+            prices[i], chosen[i] = price, form
+    lines: dict[int, list[str]] = {}
+    for i in sorted(chosen):
+        lines.setdefault(ordered[i].section, []).append(chosen[i])
+    return {section: "\n".join(shown) for section, shown in lines.items()}

@@ -19,7 +19,7 @@ from holdfast.messages.cut import (
     tight,
 )
 from holdfast.stages.compact.digest.context import DigestContext
-from holdfast.stages.compact.digest.pieces import DigestPiece, Rank
+from holdfast.stages.compact.digest.pieces import DigestPiece, Rank, line_piece
 from holdfast.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
@@ -74,7 +74,7 @@ def _request(context: DigestContext) -> Iterator[DigestPiece]:
         for turn, words in chosen:
             quote = cut(one_line(words.text), QUOTE_CHARS)
             line = f"{name} with T{turn} {cite(words.id)}: {quote}"
-            yield DigestPiece(section=1, place=(place,), forms=(line,), ranks=(Rank.REQUEST,))
+            yield line_piece(1, (place,), line, Rank.REQUEST)
     for turn, step in context.facts.steps():
         if isinstance(step, PlanFact) and step.is_approved:
             lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
@@ -146,9 +146,7 @@ def _concepts(context: DigestContext) -> Iterator[DigestPiece]:
     if programs:
         told.append("commands " + ", ".join(f"{p} ×{n}" for p, n in programs.most_common(PROGRAMS)))
     if told:
-        yield DigestPiece(
-            section=2, place=(0,), forms=(f"Worked with {'; '.join(told)}.",), ranks=(Rank.REQUEST,)
-        )
+        yield line_piece(2, (0,), f"Worked with {'; '.join(told)}.", Rank.REQUEST)
 
 
 def _programs(command: CommandFact) -> Iterator[str]:
@@ -168,9 +166,7 @@ def _findings(context: DigestContext) -> Iterator[DigestPiece]:
         if isinstance(step, CommandFact):
             for i, commit in enumerate(commits_in(step.output)):
                 line = f"- T{number} {cite(step.id)} commit {commit.hash} on {commit.branch}: {commit.subject}"
-                yield DigestPiece(
-                    section=5, place=(1, step.id, i), forms=(line,), ranks=(Rank.COMMITS,)
-                )
+                yield line_piece(5, (1, step.id, i), line, Rank.COMMITS)
 
 
 def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
@@ -186,8 +182,7 @@ def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     for i, (id, told) in enumerate(thought):
         rank = Rank.CONCLUSIONS if (id, told) in strong else Rank.REASONS
         line = f"- T{turn.number} {cite(id)} thought: {told}"
-        ranks = (rank + context.staleness(id),)
-        yield DigestPiece(section=5, place=(0, id, i), forms=(line,), ranks=ranks)
+        yield line_piece(5, (0, id, i), line, rank + context.staleness(id))
 
 
 def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -197,14 +192,14 @@ def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
         state = order.get(todo.state, 1)
         rank = Rank.OPEN_TODOS if state < order["completed"] else Rank.DONE_TODOS
         line = f"- [{todo.state.replace('_', ' ')}] {one_line(todo.text)}"
-        yield DigestPiece(section=7, place=(state, i), forms=(line,), ranks=(rank,))
+        yield line_piece(7, (state, i), line, rank)
     for i, task in enumerate(context.facts.tasks):
         if task.state == "running":
             about = cut(one_line(task.about), QUOTE_CHARS)
             line = (
                 f"- in the background, not heard to have ended: {task.name} {cite(task.id)} {about}"
             )
-            yield DigestPiece(section=7, place=(3, i), forms=(line,), ranks=(Rank.RUNNING,))
+            yield line_piece(7, (3, i), line, Rank.RUNNING)
 
 
 def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -224,9 +219,7 @@ def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
                 line = f"- {verb} {context.short(path)}{sought} {span} {cite(id)}".replace(
                     "  ", " "
                 )
-                yield DigestPiece(
-                    section=8, place=(i,), forms=(line,), ranks=(Rank.CURRENT_CODE + age,)
-                )
+                yield line_piece(8, (i,), line, Rank.CURRENT_CODE + age)
 
 
 def _snippet(change: ChangeFact, chars: int) -> str:
@@ -255,9 +248,7 @@ def _next(context: DigestContext) -> Iterator[DigestPiece]:
         body = tight(answers[-1].text)
         last = question(body) or " ".join(sentences(body)[-2:])
         line = f'The agent last said {cite(answers[-1].id)}: "{cut(one_line(last), QUOTE_CHARS)}"'
-        yield DigestPiece(section=9, place=(1,), forms=(line,), ranks=(Rank.NEXT_STEP,))
+        yield line_piece(9, (1,), line, Rank.NEXT_STEP)
     doing = [todo.text for todo in context.facts.todos if todo.state == "in_progress"]
     if doing:
-        yield DigestPiece(
-            section=9, place=(2,), forms=(f"In progress: {doing[0]}",), ranks=(Rank.NEXT_STEP,)
-        )
+        yield line_piece(9, (2,), f"In progress: {doing[0]}", Rank.NEXT_STEP)

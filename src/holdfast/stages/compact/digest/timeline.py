@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from holdfast.messages.cut import cut, head_and_tail, one_line, tight
 from holdfast.stages.compact.digest.context import DigestContext
-from holdfast.stages.compact.digest.pieces import DigestPiece, Rank
+from holdfast.stages.compact.digest.pieces import DigestPiece, Rank, line_piece
 from holdfast.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
@@ -56,9 +56,7 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
     for turn in context.facts.turns:
         if turn.words is None:
             line = f"T{turn.number}, work that was going on when this begins:"
-            yield DigestPiece(
-                section=6, place=(turn.number, -1), forms=(line,), ranks=(Rank.DEEDS,)
-            )
+            yield line_piece(6, (turn.number, -1), line, Rank.DEEDS)
         yield from _deeds(context, turn)
         yield from _steps(context, turn)
 
@@ -117,7 +115,7 @@ def _deeds(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
         is_old = all(context.is_old(step.id) for step in turn.steps)
         rank = (Rank.OLD_TURNS if is_old else Rank.DEEDS) + context.age(turn.number)
         place = (turn.number, 0.5)
-        yield DigestPiece(section=6, place=place, forms=(f"- {'; '.join(told)}",), ranks=(rank,))
+        yield line_piece(6, place, f"- {'; '.join(told)}", rank)
 
 
 def _times(path: str, n: int) -> str:
