@@ -1,9 +1,7 @@
 """Snip: messages that the user or a tool marked as dropped leave the view.
 
-Marks are entries of their own, so they wait where they must and survive a restart: the newest
-turn is never touched, and the prefix moves only when it may. A round leaves as a whole, so no
-tool use is parted from its result. An undone snip stays undone; only a new mark of the user's
-drops the same messages again.
+Marks are entries, so they can wait and survive a restart. The newest turn is never touched, and a
+round leaves as a whole. An undone snip stays undone; only a new mark by the user repeats it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +15,6 @@ from holdfast.view import View
 from holdfast.view.items import Item, Spoken
 
 Marks: TypeAlias = Mapping[int, Dropped]
-"""The messages that are to go, each with the entry that says so."""
 
 
 class Snip:

@@ -1,10 +1,8 @@
-"""Which results may be cleared, oldest first, kept up to date as the view grows.
+"""The results that may be cleared, oldest first, kept up to date as the view grows.
 
-A view comes in before each call; out come the results of tools whose output can be had again,
-each with its weight and with what stands before it. Only what is new is looked at, unless an
-entry changed what was there. A result that no answer has followed yet is not listed: the
-model has not read it. Weights are those of one tokenizer: they say how the parts of a view
-relate, while the gauge says how large the whole is.
+Candidates are results of tools whose output can be had again, each with its weight. Only new
+items are read, unless an entry changed older ones. A result without a later answer is left out:
+the model has not read it. Weights only compare parts of a view; the gauge knows its size.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +35,7 @@ from holdfast.view.tokens import CLAUDE
 
 _WEIGHTS = astuple(CLAUDE)
 _MOVES = (Cleared, Collapsed, Compacted, Pinned, Redone, Snipped, Undone)
-"""Entries after which what was listed is not what stands there."""
+"""Entries that change items which were already read."""
 
 
 def weight(measure: Measure) -> float:
@@ -52,13 +50,12 @@ class Candidate(NamedTuple):
     use: ToolUse
     tool: Described
     order: int
-    """The round it belongs to."""
+    """The order of its round."""
     weight: float
-    """What is sent of it now."""
+    """As it is sent now."""
     before: float
-    """The weight of everything before its round, the frame left out."""
+    """The weight of everything before its round, without the frame."""
     paths: tuple[str, ...] = ()
-    """What files the call names."""
 
     @property
     def id(self) -> str:
@@ -101,32 +98,31 @@ class Candidates:
     ) -> None:
         self._describe = describe
         self._smallest = smallest
-        """A lighter result is never cleared; it only counts among the newest."""
+        """Lighter results are never cleared; they only count among the newest."""
         self._is_kept = is_kept
-        """Says of a path that what was read there is never cleared."""
+        """True for paths whose contents are never cleared."""
         self._view: View | None = None
         self._read = 0
         self._known: dict[int, tuple[Item, float]] = {}
-        """The weight of each item, by its order; an item that changed is another one."""
+        """Weights by order; a changed item is a different object."""
         self._forget()
 
     def _forget(self) -> None:
         self.newest: list[Candidate] = []
-        """All that the model has read and still sees, light ones included."""
+        """Everything the model has read and still sees, light results included."""
         self.heavy = Batch()
-        """Those of them that are worth clearing."""
+        """Those worth clearing."""
         self.edited = Batch()
-        """Deleted inside the provider's cache, and still sent."""
+        """Deleted in the provider's cache, and still sent."""
         self.served = Batch()
         """Cleared by the provider on its side, and still sent."""
         self.unread = 0
         """How many newer ones the model has not read."""
         self._pointed: frozenset[str] = frozenset()
-        """What those refer to in place of saying it again."""
+        """What unread results refer to."""
         self._held: set[str] = set()
-        """What results refer to that are never cleared themselves."""
+        """What permanent results refer to."""
         self.cleared_weight = 0.0
-        """What clearing has taken out."""
         self._ids: set[str] = set()
         self._taken = 0
         self._weight = 0.0

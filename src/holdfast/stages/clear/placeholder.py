@@ -1,9 +1,8 @@
-"""What stands in place of a cleared result: what it was, and how to have it again.
+"""The line in place of a cleared result: what it was, and how to get it again.
 
-A result and its call come in, one line goes out. It is made once, when the result could first
-be cleared, and kept in the entry, so the time in it never moves the prefix. The call itself
-stands right above it in full, so the line names only what tells calls apart: a file, a
-program, a site. No query and no argument is copied, which is where secrets would be.
+It is made once and kept in the entry, so its timestamp never moves the prefix. The call is shown
+in full right above it, so the line names only a file, a program or a site; queries and arguments,
+where secrets would be, are not copied.
 """
 
 import re
@@ -18,10 +17,10 @@ from holdfast.stages.clear.candidates import Candidate
 from holdfast.stages.clear.snapshot import time_of
 
 TARGET_CHARS = 80
-"""Enough for a path; what is longer is cut at its front, where paths are alike."""
+"""Enough for a path; longer ones lose their beginning, where paths are alike."""
 
 LONGEST_WEIGHT = 120.0
-"""Hardly any line weighs more, so a result that is not heavier is not worth one."""
+"""Hardly any line weighs more, so lighter results are not worth replacing."""
 
 _AGAIN = {
     "read": "Read it again",
@@ -34,7 +33,7 @@ _PROGRAM = re.compile(
     rf"(?:\w+={_WORD}\s+|cd\s+{_WORD}\s*(?:&&|;)\s*|sudo\s+|(?:ba|da|z)?sh\s+-\w*c\s+)*"
     r"([\w./+][\w./+-]*)"
 )
-"""What a command runs, past variables, a change of directory and the shell around it."""
+"""The program of a command, after variables, `cd` and a wrapping shell."""
 
 
 class PlaceholderLines:
@@ -42,7 +41,7 @@ class PlaceholderLines:
 
     def __init__(self, history_tool: str = "") -> None:
         self.history_tool = history_tool
-        """The tool that opens what is gone, if the model has one."""
+        """The tool that opens cleared results, if the model has one."""
         self._made: dict[str, tuple[str, Measure]] = {}
 
     def make_ready(self, results: Sequence[Candidate], history: Sequence[AnyEntry]) -> None:

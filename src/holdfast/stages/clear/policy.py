@@ -1,9 +1,9 @@
-"""Which way of clearing applies before a call, and what it takes: the decision, pure.
+"""What to clear before a call, and by which method. Pure.
 
-What could be cleared comes in with the moment and what may be done in it; a plan goes out, or
-none. The ways in their order: what the provider no longer leaves out is taken out by us; a
-dead cache makes clearing free; edits delete inside a living one; else a batch must pay for
-the rewrite it causes, by lower reads or by sparing a compaction.
+The methods in order: rewrite what the provider failed to leave out; clear for free while the cache
+is dead; delete inside a living cache; otherwise a batch must pay for the rewrite it causes, by
+cheaper reads or by avoiding a compaction. What the provider clears itself is only read back: it
+reports counts, so the oldest results are assumed.
 """
 
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ class CacheStanding:
     can_move: bool = True
     """What was sent before may change."""
     has_edits: bool = False
-    """The provider deletes inside its cache when told to."""
+    """The provider deletes inside its cache on request."""
     is_stale: bool = False
-    """It was told to and did not, or does no longer."""
+    """It was asked to and did not, or no longer does."""
     is_served: bool = False
     """The provider clears on its side."""
     asks_price: bool = True
-    """Enough has changed since it was last found that clearing does not pay."""
+    """Enough has changed since clearing was last found not to pay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
-"""The moment before a call, as far as clearing depends on it: sizes, prices, the cache's warmth.
+"""The state before a call that clearing depends on: sizes, prices, and what is cached.
 
-The engine comes in with what the stock and the tally know; a frozen value goes out that turns
-weights into tokens and tokens into money. Nothing here decides: `clear` does.
+A `Snapshot` converts weights to tokens and tokens to money; `policy` decides.
 """
 
 from bisect import bisect_left
@@ -20,9 +19,9 @@ from holdfast.turn.engine import Engine
 from holdfast.view.window import Window, scaled
 
 NEVER_CACHED = "nothing is cached"
-"""Why a cache is cold that was turned off: it is so before every call."""
+"""Caching is off, so the cache is cold before every call."""
 STAND_IN_WEIGHT = 60.0
-"""About what a line in place of a result weighs, its frame included."""
+"""About the weight of a placeholder with its frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +38,9 @@ class Snapshot:
     cached_tokens: int
     """What the last call left in the cache."""
     cold: str
-    """Why nothing of it can be read any more; empty if it can."""
+    """Why none of it can be read any more; "" if it can."""
     is_readable_from: float
-    """Prefixes that ended a prompt since then are still there."""
+    """Prefixes used since then are still cached."""
     lifetime: Lifetime
     listed: Prices | None
     outlook: Forecast

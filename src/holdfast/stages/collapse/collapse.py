@@ -1,11 +1,10 @@
-"""Collapse: spans of finished work shown as one line each, reversibly, to make room.
+"""Collapse: finished work shown as one line per span, reversibly, to make room.
 
-Every finished run of tool calls is staged by itself: its line can be told at any time from what
-was called. From nine tenths of the window on, lines are committed, oldest first and enough of
-them at once, for each commit costs a rewrite of the cache. If that left the window nearly full,
-a fork writes one line for all that was done and answered between two messages of the user's.
-What the user said stays. A line is opened again by undoing its entry, and is then left alone
-until the window is full. While this is on, nothing is compacted before it must be.
+A line for a run of tool calls is derived from the calls. From nine tenths of the window on, lines
+are committed oldest first and several at once, since each commit rewrites the cache. If the window
+is still nearly full, a fork writes one line for everything between two messages of the user.
+What the user said stays. Undoing an entry reopens its span, which is then left alone until the
+window is full. While this is on, nothing is compacted before it must be.
 """
 
 import re
@@ -26,7 +25,6 @@ from holdfast.view import View
 from holdfast.view.window import scaled
 
 WHAT = "collapse"
-"""What failures and forks of this stage go by."""
 
 _NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
 
@@ -34,11 +32,10 @@ _NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollapseLimits:
     free_tokens: float
-    """How much room is to be made."""
     least_tokens: float
     line_chars: int
     respects_undo: bool = True
-    """Leave alone what was opened again."""
+    """Leave reopened spans alone."""
     drops_thinking: bool = False
 
 

@@ -1,10 +1,8 @@
-"""Spans of finished work, and the line each is shown as.
+"""Spans of finished work, and the line for each.
 
-A view comes in; out come spans of its items. A *run* is rounds of tool calls between two things
-that were said: what the model did, without what it answered. A *stretch* is everything between
-two things the user said. Neither reaches into the newest turn, over a pinned message, over a
-reminder or over what a compaction left. Lines are told from the calls alone; for better ones
-it takes a model.
+A *run* is consecutive tool rounds, without the answer. A *stretch* is everything between two
+messages of the user. Neither includes the newest turn, pinned messages, reminders or what a
+compaction left. Lines are derived from the calls; better ones need a model.
 """
 
 from collections import Counter
@@ -22,12 +20,10 @@ from holdfast.view import View
 from holdfast.view.items import Item, Round, Spoken
 
 NAMED_FILES = 4
-"""Enough to know what a span was about; the history tool lists the rest."""
+"""Enough to recognise a span; the history tool lists the rest."""
 NAMED_TOOLS = 5
 TARGET_CHARS = 60
-"""Of the last command: the program and what it was given."""
 QUOTE_CHARS = 80
-"""Of what the user said, to know a stretch by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +32,8 @@ class Span:
 
     items: tuple[Item, ...]
     last: int
-    """The number of its last message."""
     asked: str = ""
-    """The beginning of what the user said before it."""
+    """The beginning of the user's message before it."""
 
     @property
     def first(self) -> int:

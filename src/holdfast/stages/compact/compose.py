@@ -1,8 +1,8 @@
-"""What stands in the view after a compaction, put together from all who have a part in it.
+"""The text that replaces history after a compaction.
 
-In this order: what the user said with its state, what a model wrote, what the log says, an index
-of exact names that would be missing, and where the rest can be found. Without a model the digest
-stands for the first three. The share of names that survived is counted on the finished text.
+In this order: the user's messages with their state, the model's summary, facts from the log, an
+index of exact names that would be missing, and where to find the rest. Without a model the digest
+replaces the first three. Survival of names is measured on the finished text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,9 +33,9 @@ HEADINGS = {
     7: "Pending, from the log",
     8: "Latest work, from the log",
 }
-"""What the engine adds to a model's summary; the user's words stand in the ledger."""
+"""What the engine adds to a model's summary; the user's messages are in the ledger."""
 DIRECTIVES_RATIO = 0.35
-"""Of the room for the whole, for the user's own words: they are what a summary must not lose."""
+"""The share of the budget for the user's messages, which a summary must not lose."""
 WITH_HISTORY = "The History tool opens any message cited as [#n], and searches all of it by words."
 WITHOUT_HISTORY = "Read it there when exact words matter."
 
@@ -67,9 +67,9 @@ class Manner:
     """How the text that replaces history is worded."""
 
     log: str = ""
-    """Where everything lies; nothing where it lies nowhere."""
+    """The path of the log; "" if there is none."""
     has_history: bool = False
-    """The model has a tool that opens it."""
+    """The model has the History tool."""
     is_auto: bool = True
     is_autonomous: bool = False
     masked: Mask | None = None

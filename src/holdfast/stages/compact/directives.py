@@ -1,10 +1,8 @@
-"""The ledger of what the user asked, forbade, approved, corrected and cancelled, word for word.
+"""The ledger of the user's requests, word for word, each with its state.
 
-Everything the user said comes in, with the changes of state that the log records; directives go
-out, each with its turn and its state. Without a model every message is a directive and stays
-open until a command, or a plain phrase of the user's, says otherwise. A model may change a state
-only by citing the message it rests on. The ledger is folded from the log each time, so that no
-number of compactions can wear it down.
+Without a model every message is a directive and stays open until a command or a plain phrase of the
+user's says otherwise. A model may change a state only by citing a message. The ledger is folded
+from the log each time, so compactions cannot wear it down.
 """
 
 import re
@@ -23,13 +21,13 @@ from holdfast.view.tokens import estimated_tokens
 DirectiveState: TypeAlias = Literal["open", "done", "cancelled", "replaced"]
 
 BUDGET_TOKENS = 8_000
-"""All the user's own words of every recorded session, the longest of which has 6,900 tokens."""
+"""The longest recorded session has 6,900 tokens of user messages."""
 PASTE_CHARS = 4_000
 """A message longer than this is a paste: head, tail and a pointer."""
 BRIEF_CHARS = 480
-"""What is kept of an open paste when the ledger is over its budget."""
+"""For an open paste when the ledger is over budget."""
 POINTER_CHARS = 80
-"""What is kept of a finished directive then: enough to know it again and leave it."""
+"""For a finished directive then."""
 
 HEADING = (
     "What the user said, word for word. What is marked cancelled, replaced or done is not to be "
@@ -48,7 +46,7 @@ class Directive:
     rests_on: int = 0
     """The message that changed its state."""
     in_part: tuple[int, ...] = ()
-    """Messages that took back some of what it asks."""
+    """Messages that took back part of it."""
 
     @property
     def mark(self) -> str:

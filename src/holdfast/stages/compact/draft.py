@@ -1,9 +1,9 @@
-"""A compaction before it is recorded: what it covers, how long it may be, whether it helps.
+"""A compaction before it is recorded, and its recording.
 
-Pure, but for the gauge that is asked. A segment becomes `Material`, a summary of it a `CompactionDraft`,
-and a draft is made smaller until what comes of it is under the line: first with fewer files
-restored, then with a shorter summary, at last with a digest. Where not even that is enough, or
-what every request holds is over the line by itself, a `ContextOverflow` says what weighs how much.
+A draft is shrunk until the result is under the line: first with fewer restored files, then with a
+shorter summary, at last with a digest. If that is not enough, or the floor alone is over the line,
+`ContextOverflow` lists what weighs how much. `recorded` is the only place that writes a compaction;
+a manual one that would be no shorter is refused.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,15 +38,15 @@ from holdfast.tools.recovered import is_restored_file
 from holdfast.turn.engine import Engine
 
 SHARES = (1.0, 0.5, 0.25, 0.1)
-"""Of its budget, that a summary is given while what comes of it is over the line."""
+"""Shares of its budget that a summary gets while the result is over the line."""
 ROOM_SHARE = 0.85
-"""Of the line, that what is restored may fill it to: else the next answers would reach it again."""
+"""Of the line: fill it no further by restoring, or the next answers reach it again."""
 LINE_SHARE = 0.3
-"""Of the line, that a summary may fill at most: the rest is for the work."""
+"""Of the line: the most a summary may take."""
 HIGH_FLOOR_SHARE = 0.5
-"""Of the line: above it, what a digest leaves is worked out before any model is asked."""
+"""Of the line: with a higher floor, a digest is tried before any model is asked."""
 OVERFLOW_SHARE = 0.8
-"""Of what is in use: what must be gone at least after an overflow whose size nobody told."""
+"""Of what is in use: the target after an overflow of unknown size."""
 
 
 class NotShorter(RequestRejected):
@@ -62,9 +62,9 @@ class CompactionDraft:
     composed: Composed
     restored: SpokenContent = ()
     since: int = 0
-    """How long the log was when its making began."""
+    """The length of the log when its making began."""
     is_edited: bool = False
-    """A person has put other words in its place."""
+    """A person replaced its text."""
 
     @property
     def content(self) -> SpokenContent:

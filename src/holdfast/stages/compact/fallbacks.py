@@ -1,10 +1,8 @@
-"""The rungs on which a summary is written, from the best to the one that cannot fail.
+"""The ways to get a summary, from the best to the one that cannot fail.
 
-A fork on the conversation's own prefix; a direct call, which may leave out the oldest rounds; a
-call for each piece; and then no call at all: the digest is made from the log. A rung that fails
-leaves an entry and the next one is tried. After several failures in a row no model is asked any
-more, unless a person asks for it; a success makes good for all of them. Forks run no stages, so
-nothing that is asked here can come back here.
+A fork on the conversation's prefix; a direct call, which may drop the oldest rounds; a call per
+piece; and no call: the digest. A failure leaves an entry and the next way is tried. After several
+failures in a row models are asked only if a person wants it; a success resets the count.
 """
 
 import asyncio
@@ -31,11 +29,11 @@ from holdfast.turn.fork import AskFork, Prefix
 from holdfast.view.items import render
 
 PIECE_CHARS_PER_TOKEN = 2
-"""Cautious: a piece of code or of another script than Latin has more tokens than prose."""
+"""Cautious: code and non-Latin scripts have more tokens than prose."""
 PIECE_SHARE = 0.5
-"""Of the window for a piece; the rest is for the question, the answer and the doubt."""
+"""Of the window; the rest is for the question, the answer and the margin."""
 NOBODY = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
-"""Nobody answers: the other rungs would only wait."""
+"""No model answers, so other ways would only wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +42,8 @@ class MadeSummary:
 
     written: Judged | None = None
     way: str = "digest"
-    """The rung it came from."""
     block: JsonObject | None = None
-    """What stands for history in a provider's own form; then it is no text of ours."""
+    """A provider's own block that replaces history."""
 
 
 class Fallbacks:
@@ -55,7 +52,7 @@ class Fallbacks:
     def __init__(self, ask: AskFork | None = None) -> None:
         self.ask = ask
         self.failures = 0
-        """How often in a row every rung that needs a model failed."""
+        """How often in a row every model call failed."""
 
     def is_broken(self, settings: CompactSettings) -> bool:
         """True if models failed so often that none is asked unless a person wants it."""

@@ -1,8 +1,7 @@
-"""The floor: what every request holds, however much is compacted, and what of it weighs how much.
+"""The floor: what every request holds however much is compacted, itemised by weight.
 
-When even that is over the line no compaction helps, and saying so at once, with the heaviest
-things by name and what to do about each, is worth more than trying. Where it is under the line
-and the shortest summary does not fit above it, that is said instead.
+If the floor is over the line, no compaction helps; the error names the heaviest parts and what to
+do about each.
 """
 
 from collections import Counter
@@ -16,10 +15,8 @@ from holdfast.view import View
 from holdfast.view.items import Item, Spoken
 
 LISTED = 6
-"""The heaviest few are what can be acted on."""
 TOOL_ADVICE = "an agent that is given fewer tools (`tools=`) goes without it"
 MCP = "mcp__"
-"""How the names of tools begin that a server brings."""
 
 FloorKind: TypeAlias = Literal["tools", "system", "instructions", "pinned", "restored", "waiting"]
 

@@ -1,10 +1,9 @@
-"""The first rung: notes stand for history, and nobody is asked anything.
+"""Notes as the summary: the first thing tried, since it needs no call.
 
-What the notes do not cover yet stays word for word, with enough of the latest talk before it.
-Notes that a model wrote are told beside what the log knows; where no model is to be had, the log
-tells all of it, as the digest does. That text is made ready with each update while the line comes
-nearer, so that at the line little is left to do. Nothing comes of it where notes are off, absent
-or empty, or where the result would still be over the line: then the next rung is tried.
+What the notes do not cover stays word for word, with enough of the latest messages before it. Notes
+by a model are combined with facts from the log; without a model the digest is used. The text is
+prepared with each update as the line comes nearer. If notes are off, empty or would leave too much,
+the next way is tried.
 """
 
 import asyncio
@@ -32,11 +31,11 @@ class Basis:
     """What a text from notes would be made from."""
 
     cursor: int
-    """The last message it will cover."""
+    """The last message it covers."""
     judgement: Judgement | None = None
     """What a model or a person wrote."""
     is_covering: bool = False
-    """It tells history up to the cursor; a person's remarks stand beside what the log tells."""
+    """It covers history up to the cursor; otherwise it only adds to what the log says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,7 @@
 """Reading files again after a compaction, each within its budget and all within theirs.
 
-Files that were touched come in, newest first; texts for the model go out in the same order, with
-what the agent then knows of each file. They are read by the Read tool itself, the lines that were
-looked at last rather than the head, and cut to whole lines with the word how to go on. What
-cannot be read, or may not be, is passed over, and so is what would not fit; the next in line
-takes its place.
+Files are read by the Read tool, at the lines looked at last, and cut to whole lines. Files that
+cannot or may not be read, or do not fit, are skipped and the next one is tried.
 """
 
 import asyncio
@@ -23,7 +20,7 @@ from holdfast.tools.recovered import restored_head
 from holdfast.view.tokens import CLAUDE, weigh
 
 ROUNDS = 4
-"""How often more files are looked at because some could not be read: then they are all gone."""
+"""How often more files are tried in place of unreadable ones."""
 END = "[End of {path}]"
 
 

@@ -1,12 +1,9 @@
-"""What is brought back after a boundary: the state that work goes on with.
+"""What is restored after a compaction: the state that work continues from.
 
-A summary tells what was done; what is being worked on is better shown than told. Called with the
-segment that leaves the view, `Restoring` gives, always in this order: files touched last, read
-again from disk; todos; the plan and the word that planning goes on; skills that were brought in;
-commands and agents that still run; what is announced in messages. Files of instructions, memories
-and plans come before the model by other ways, and what stands in messages that are kept is there
-already. Nothing changes until the compaction is recorded: then `settle` lets the workplace know
-which files are still before the model.
+In this order: recently touched files, read again from disk; todos; the plan; skills in use;
+running commands and agents; announcements. Instructions, memories and plans reach the model in
+other ways, and files shown in kept messages are there already. Nothing changes until the compaction
+is recorded; `mark_shown` then updates which files the model has seen.
 """
 
 import asyncio
@@ -42,9 +39,8 @@ from holdfast.view.items import Result, Round
 from holdfast.view.window import scaled
 
 OURS = ".holdfast"
-"""A project's directory of settings, agents, skills and memories: none of them work in progress."""
+"""Settings, agents, skills and memories: not work in progress."""
 COMMAND_CHARS = 200
-"""Of a command that still runs: enough to know it again."""
 CUT = "[Cut here; {how} shows all of it.]"
 
 
@@ -65,15 +61,15 @@ class Restoring:
     settings: CompactSettings
     window_tokens: Callable[[], int] = lambda: PLAIN_WINDOW_TOKENS
     may_read: Callable[[Path], bool] = _anything
-    """Whether a file could be read just now without asking anybody."""
+    """True if a file could be read now without asking the user."""
     agents: Callable[[], Iterable[str]] = _nobody
-    """A line for each agent that runs, or has ended without its answer having been taken."""
+    """A line for each agent that runs, or ended with its answer not yet taken."""
     listings: Callable[[], Iterable[str]] = _nobody
-    """What is announced in messages rather than in the frame, whole: the old words are gone."""
+    """Announcements made in messages rather than in the frame."""
     _again: tuple[Again, ...] = field(default=(), init=False)
-    """Files that were gathered last,"""
+    """The files gathered last."""
     _kept: tuple[Round, ...] = field(default=(), init=False)
-    """and the messages that stay word for word."""
+    """The messages kept word for word."""
 
     async def __call__(self, segment: Segment) -> SpokenContent:
         """Return what is shown again once a segment has left the view."""

@@ -1,8 +1,7 @@
-"""Which part of a view a compaction covers, and what stays beside it. Pure.
+"""Which part of a view a compaction covers. Pure.
 
-A segment is a run of items; items hold an answer with its results, so every edge of one is a
-legal cut. What the user said last and nobody answered stays, and so does a round whose tools
-still run. What is pinned within a segment stays too, word for word: the view sees to that.
+Items hold an answer with its results, so every edge of a segment is a legal cut. The user's
+unanswered message and a round whose tools still run stay, and the view keeps pinned messages.
 """
 
 from dataclasses import dataclass
@@ -25,9 +24,9 @@ class Segment:
     items: tuple[Item, ...]
     kind: SummaryKind = "full"
     kept: tuple[int, int] | None = None
-    """The first and the last message that stay word for word beside the summary."""
+    """The first and last message kept beside the summary."""
     pivot: str = ""
-    """The words at which a partial compaction begins."""
+    """The text of the message at which a partial compaction begins."""
 
     @property
     def first(self) -> int:

@@ -1,8 +1,7 @@
-"""The summary a model writes: what it is asked, and whether what came back is one.
+"""The summary a model writes: the request for it, and parsing the answer. Pure.
 
-The model is asked for judgement only, in seven of nine sections; files, commands and the user's
-words are the engine's to add. What comes back is read strictly enough that an apology, an error
-or half an answer is never taken for a summary. Pure; who asks, and whom, is decided elsewhere.
+The model is asked for judgement only, in seven of nine sections; the engine adds files, commands and
+the user's messages. Parsing is strict enough that an apology or half an answer is not accepted.
 """
 
 import re
@@ -17,7 +16,7 @@ from holdfast.stages.compact.directives import Directive
 
 SummaryKind: TypeAlias = Literal["full", "from", "up_to"]
 SummaryFault: TypeAlias = Literal["empty", "tool_call", "cut_off", "sections", "refused"]
-"""What was wrong with an answer that is no summary."""
+"""Why an answer is not a summary."""
 
 HEADINGS = {
     1: "Request and intent",
@@ -30,15 +29,13 @@ HEADINGS = {
 }
 """The sections a model writes."""
 NEEDED = frozenset({1, 8})
-"""Without what was wanted and where the work stands, nobody can go on."""
+"""What was wanted and where the work stands: without them work cannot continue."""
 ENOUGH_SECTIONS = 5
 """One or two may be missing where there was nothing to say."""
 PIVOT_CHARS = 120
-"""Enough of a message to find it by."""
 LISTED_MESSAGES = 80
-"""The user's latest messages, whose state a model may know; older ones it said so of before."""
+"""The latest messages; the state of older ones was asked for before."""
 LISTED_CHARS = 100
-"""Enough of each to know it again."""
 
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
 _ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|(?=<summary>)|\Z)", re.DOTALL | re.IGNORECASE)
@@ -52,7 +49,7 @@ class Written:
 
     sections: dict[int, str]
     states: str = ""
-    """What it says of the state of the user's requests, to be checked."""
+    """Claims about the state of the user's requests, to be checked."""
 
     def text(self) -> str:
         return "\n\n".join(

@@ -1,10 +1,8 @@
-"""Whether the exact names that were in use survive a compaction; those that do not are listed.
+"""Whether exact names in use survive a compaction; missing ones are indexed.
 
-The items that are compacted and the text that stands for them come in. Names in what was said
-lately (prompts, answers and the inputs of tools) and in what the user still wants are looked
-for in the text, letter for letter; the missing ones go out as an index, grouped by kind and
-within a budget, with the share that survived before and after it. Names seen only in tool
-results are counted apart: they can be had again by running the tool again.
+Names in recent prompts, answers and tool inputs, and in open directives, are searched in the text
+letter for letter. Missing ones are indexed by kind within a budget. Names only in tool results are
+counted apart: running the tool again shows them.
 """
 
 import re
@@ -22,7 +20,7 @@ from holdfast.view.tokens import estimated_tokens
 HEADING = "Names in use lately that are not above:"
 
 _ORDER: tuple[NameKind, ...] = ("path", "id", "address", "flag", "name", "number")
-"""The order of the index: what cannot be guessed comes first, bare numbers last."""
+"""What cannot be guessed comes first, bare numbers last."""
 
 _PLURAL: dict[NameKind, str] = {
     "path": "paths",
@@ -40,7 +38,7 @@ class Names:
 
     said: dict[str, NameKind]
     seen: dict[str, NameKind]
-    """In tool results only."""
+    """Only in tool results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +47,7 @@ class Survival:
     missing: int
     """Not in the text itself."""
     index: str
-    """Lists the missing ones, as far as the budget goes; empty if there are none."""
+    """The missing names, within the budget."""
     listed: int
 
     @property
@@ -138,7 +136,7 @@ def _ordered(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKin
 
 
 _FILE = re.compile(r"\.\w+$|^[/~.]")
-"""What a path has that is none of two words with a stroke between them: an ending, or a root."""
+"""Tells a path from two words joined by a slash: it has an extension or a root."""
 
 
 def _file(path: str) -> str:

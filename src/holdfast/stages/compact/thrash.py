@@ -1,9 +1,8 @@
-"""The guard against compacting over and over: something refills the window, and it has a name.
+"""The guard against compacting over and over because something refills the window.
 
-A window that is full again after a few answers, several times in a row, is not helped by one
-more summary. The log knows what came in since the last one, and what every request holds: the
-heaviest is named, and whatever can be acted on is. If that was not enough once, no model is
-asked for a summary any more; if it was not enough twice, the work stops, with the reason.
+If the window is full again after a few answers, several times in a row, the heaviest things that
+arrived or are always sent are named and acted on. The second time no model is asked for summaries
+any more; the third time work stops with the reason.
 """
 
 from collections import Counter
@@ -23,15 +22,13 @@ from holdfast.view import View
 from holdfast.view.items import Result, Round, Spoken
 
 WHAT = "thrash"
-"""What the entry that ends a streak goes by."""
 WITHOUT_MODELS = 2
-"""So many streaks, and no more summaries are paid for: they do not help."""
+"""From this many streaks on no summaries are paid for."""
 ENOUGH = 3
-"""So many, and nothing helps: a person has to see to it."""
+"""From this many on a person has to act."""
 ADVICE = "Ask for less at a time, begin a new session, or use a model with a larger window"
 CLEARED = "This result filled the window again and again, and was cleared."
 ABOUT_CHARS = 80
-"""Of a call's input: enough to know which file or command it was."""
 HEAVY_SHARE = 0.1
 """Of the line: a single thing this heavy is worth acting on."""
 
@@ -41,12 +38,12 @@ class Culprit:
     """Something that refills the window."""
 
     said: str
-    """In words for the user."""
+    """For the user."""
     tokens: int
     ids: tuple[str, ...] = ()
     """Results that can be cleared."""
     is_restored: bool = False
-    """It is what was brought back after the last compaction."""
+    """It is what was restored after the last compaction."""
 
     @property
     def told(self) -> str:
@@ -57,7 +54,7 @@ class Culprit:
 class ThrashStopped:
     said: str
     has_room: bool
-    """The window is under the line now: nothing has to be compacted."""
+    """The window is under the line now."""
 
 
 class Guard:
@@ -65,7 +62,7 @@ class Guard:
 
     def __init__(self) -> None:
         self.restores = True
-        """Whether files and plans are shown again after a compaction."""
+        """Whether files and plans are restored after a compaction."""
 
     def stop(self, engine: Engine) -> ThrashStopped:
         """Find what refills the window, act on it and describe that; raise if nothing helps."""

@@ -1,10 +1,8 @@
-"""Having a summary written by a model: on a fork, by itself, with less of it, or in pieces.
+"""Ways to have a summary written: on a fork, by a direct call, truncated, or in pieces.
 
-Each way takes what it needs and gives back a `Written`, or raises: `NoSummary` for an answer that
-is none, a `ModelError` for a call that failed. They come in the order of their price. A fork
-reads the conversation from the cache and is asked with images and all, so that nothing moves; a
-direct call has a short prompt of its own, no tools, no pictures and as little thinking as the
-model accepts; what is too long for it loses its oldest rounds, and at last is read in pieces.
+Each returns a `Written` or raises: `NoSummary` for an answer that is not one, `ModelError` for a
+failed call. A fork reads the conversation from the cache and changes nothing in it; a direct call
+has a short prompt, no tools, no images and as little thinking as the model accepts.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,21 +36,21 @@ SOURCE = "compact"
 OUTPUT_TOKENS = 20_000
 """99.99 % of summaries are shorter than 17,400."""
 OUTPUT_SHARE = 0.2
-"""Of the window: in a small one the conversation needs the room."""
+"""Of the window, if that is small."""
 SOON = Retries(attempts=2, obey_seconds=3.0)
-"""While somebody waits at the line: one more try for a hiccup; the digest is there in no time."""
+"""While the user waits: one more try, since the digest is always available."""
 ON_DEMAND_BETA = "compact-2026-09-04"
-"""Lets a provider compact when asked to."""
+"""Lets the provider compact on request."""
 COMPACTION = "compaction"
-"""The block that then stands for history; only the provider can read all of it."""
+"""The provider's block that replaces history."""
 TRUNCATIONS = 3
-"""How often the oldest part is left out before another way is taken."""
+"""How often the oldest part is dropped before giving up."""
 TRUNCATED_SHARE = 0.2
-"""Of the rounds, where the provider does not say by how much the prompt is too long."""
+"""Of the items, if the provider does not report the excess."""
 PIECES = 12
-"""More would cost more than the session they summarise is worth; a digest reads all of it."""
+"""More would cost more than they are worth; the digest reads everything."""
 PIECE_RESULT_CHARS = 2_000
-"""Of a tool's result in a piece: enough to see what came of the call."""
+"""Enough of a tool's result to see what came of the call."""
 
 
 class NoSummary(HoldfastError):
@@ -80,10 +78,9 @@ class SummaryWriter:
     model: str
     able: Capabilities
     asked: str
-    """The words that ask for the summary."""
     window_tokens: int = PLAIN_WINDOW_TOKENS
     retries: Retries | None = SOON
-    """Nothing where nobody waits: then as often as the conversation itself."""
+    """None if nobody waits: then as many as for the conversation itself."""
 
     async def on_fork(self, prefix: Prefix | None = None) -> Written:
         """Ask on the conversation's own prefix: the current one, or `prefix`."""

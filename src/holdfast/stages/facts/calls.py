@@ -1,9 +1,8 @@
-"""One tool call and its result, made into a step.
+"""Tool calls and their results as steps, and the todo list they maintain.
 
-A tool use comes in with what came back; what happened goes out as a `ChangeFact`, `Look`,
-`CommandFact`, `Report`, `PlanFact`, or as the user's `WordsFact` where the result carries them. What a
-tool is follows from its description; what its inputs are called differs from agent to agent,
-so each purpose has a list of names. A call that fits nothing is a report like any other.
+The kind of a tool comes from its description; inputs are named differently by each agent, so every
+purpose has a list of names. A call that fits nothing is a `Report`. A result can carry the user's
+words. Some agents write the whole todo list each time, others change single entries.
 """
 
 import re
@@ -28,7 +27,7 @@ from holdfast.view.items import NO_RESULT, Result
 Describe: TypeAlias = Callable[[str], Described]
 
 TASK_CHARS = 2_000
-"""A tool that starts something says its name near the beginning."""
+"""A tool that starts something gives its name near the beginning."""
 
 _OLD = ("old_string", "oldText", "old_str", "old", "search")
 _NEW = ("new_string", "newText", "new_str", "new", "replace", "content", "file_text", "contents")

@@ -1,9 +1,8 @@
-"""Items of a view in, facts out: one pass over a segment, model-free.
+"""Reads the items of a view into facts, in one pass.
 
-A message in which the user says something begins a turn; rounds add steps to it. What a
-compaction put in place of history is looked through where the log still has that history
-(`originals`) and kept as `PriorSummary` where it has not. Results are read as they came, whether
-or not they were cleared since: the view forgets, the log does not.
+A message of the user's begins a turn; rounds add steps to it. Compacted history is read from the
+log (`originals`) where it is still there, and kept as `PriorSummary` where not. Results are read as
+they arrived, even if they were cleared since.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -12,7 +12,7 @@ from holdfast.messages import JsonObject
 from holdfast.stages.facts.outcome import has_failed, only_looks
 
 Via: TypeAlias = Literal["message", "command", "shell", "answer", "refusal"]
-"""How the user's words came: typed, as a command, as a shell line, or inside a tool's result."""
+"""How the user's words arrived: typed, as a command or shell line, or in a tool's result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +23,9 @@ class WordsFact:
     text: str
     via: Via = "message"
     about: str = ""
-    """What was asked or refused, where the words came inside a tool's result."""
+    """What was asked or refused, if the words are from a tool's result."""
     error: str = ""
-    """The result itself, where it tells of a refusal."""
+    """The result itself, if it reports a refusal."""
     images: int = 0
 
 
@@ -62,9 +62,8 @@ class Look:
     kind: Literal["read", "search"] = "read"
     pattern: str = ""
     span: str = ""
-    """Which lines were read, where not all."""
+    """Which lines were read, if not all."""
     text: str = ""
-    """What came back."""
     error: str = ""
 
 
@@ -196,7 +195,7 @@ class PriorSummary:
 
 
 _TEXTS = ("text", "about", "error", "added", "removed", "pattern", "output")
-"""The fields that hold what was said, written or printed."""
+"""The fields that can hold secrets."""
 
 _Fact = TypeVar("_Fact", WordsFact, StepFact, TodoFact, TaskFact, PriorSummary)
 
@@ -214,12 +213,11 @@ def _masked(fact: _Fact, mask: Callable[[str], str]) -> _Fact:
 class Facts:
     turns: tuple[TurnFacts, ...] = ()
     rounds: tuple[int, ...] = ()
-    """The ids of the rounds, in order."""
     todos: tuple[TodoFact, ...] = ()
     tasks: tuple[TaskFact, ...] = ()
     prior: tuple[PriorSummary, ...] = ()
     since: int = 0
-    """Messages before this one were compacted before; they are told more briefly."""
+    """Messages before this one were compacted before; they are kept shorter."""
 
     def steps(self) -> Iterator[tuple[int, StepFact]]:
         """Yield every step with the number of its turn."""

@@ -1,9 +1,7 @@
-"""The sentences that carry a text: what was found, decided, or asked.
+"""The sentences that carry a text: what was found, decided or asked.
 
-An answer or a thought comes in; the sentences a reader could least do without go out, in their
-order, within a length. What weighs is how a sentence speaks: one that names a cause or a choice
-before one that names things, that before one that does neither; announcements and headings last.
-A question at the end is always kept, since the user's next words answer it.
+Sentences that name a cause or a choice come first, then those that name things; announcements and
+headings come last. A question at the end is always kept, since the user's next message answers it.
 """
 
 import re
@@ -12,13 +10,12 @@ from holdfast.messages.cut import CUT, cut, one_line, sentences, without_code
 from holdfast.stages.facts.names import has_name
 
 CONCLUSIONS = 2
-"""Sentences taken from one thought."""
+"""Per thought."""
 LEAST_CHARS = 40
-"""A shorter sentence concludes nothing."""
+"""Anything shorter concludes nothing."""
 QUESTION_CHARS = 160
-"""Of the question at the end: what is asked, without the reasons."""
 WEIGHED_SENTENCES = 60
-"""Of one text: an answer that says more is a document, and is told by how it begins."""
+"""A text with more is a document, represented by its beginning."""
 
 _CONCLUDES = re.compile(
     r"\b(?:this means|that means|therefore|in conclusion|because|so the|which is why)\b",
@@ -34,13 +31,13 @@ _STRONG = re.compile(
 _PLANS = re.compile(
     r"(?:Now |First |Next |Also |- )?(?:let me|I'll|I will|I should|I need)\b", re.IGNORECASE
 )
-"""How a sentence begins that says what comes next, not what was found."""
+"""Beginnings of sentences about what comes next."""
 _ANNOUNCES = re.compile(
     r"(?:Now|First|Next|Then|Good|Great|Perfect|OK|Okay|Let me|Let's|I'll|I will|I need to|I see|I can see|I understand|Done|You're right)\b"
 )
-"""How a sentence begins that announces a step, which stands there anyway."""
+"""Beginnings of sentences that announce a step, which is listed anyway."""
 _EMPTY = 4
-"""The weight of a sentence that says nothing by itself."""
+"""The rank of a sentence that carries nothing."""
 _HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*:?\Z|\|?[\s|:-]+\Z|\[code ")
 
 

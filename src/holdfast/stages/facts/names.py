@@ -1,8 +1,6 @@
-"""Exact names in a text: paths, identifiers, flags, numbers, ids, addresses.
+"""Exact names in a text (paths, identifiers, flags, numbers, ids, URLs) and what edits did to them.
 
-A text comes in; the strings a reader would have to get letter for letter to go on with the
-work go out, in the order they first stand there. Plain words are none: a name is known by
-its shape. Whether a name survived is a question of finding it again, letter for letter.
+Names are what a reader needs letter for letter to continue the work; they are recognised by shape.
 """
 
 import re
@@ -40,15 +38,14 @@ _SHAPES: dict[NameKind, str] = {
 _NAME = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in _SHAPES.items()))
 
 TOUCHED = 10
-"""Definitions told of one file: the ones edited most."""
 PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc", ".org"})
-"""Files that are parted by headings, not by definitions."""
+"""Files structured by headings, not definitions."""
 
 _PROSE_HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
 LONGEST_CHARS = 200
-"""What is longer is data, not a name."""
+"""Anything longer is data."""
 SCANNED_CHARS = 200_000
-"""Of one text; names that matter stand earlier, and time grows with what is looked at."""
+"""Per text; names that matter appear earlier."""
 
 
 def named_in(text: str) -> dict[str, NameKind]:

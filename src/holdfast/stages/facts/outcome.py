@@ -1,8 +1,7 @@
 """How a command ended, in the few lines of its output that say so.
 
-Output comes in; an exit status and telling lines go out: failures, totals, commits, the last
-word. Short output is told whole. Nothing here knows a particular program: the words are those
-that compilers, test runners, linters and version control have in common.
+Failures, totals, commits and the last line; short output is kept whole. The patterns are common to
+compilers, test runners, linters and version control.
 """
 
 import re
@@ -12,15 +11,13 @@ from dataclasses import dataclass
 from holdfast.messages.cut import CUT, cut, one_line
 
 TELLING_LINES = 4
-"""Lines of a long output: the first failures and the total."""
 HEAD_CHARS = 90
-"""Of an error's beginning: enough to know it by, leaving room for the line that matters."""
+"""Enough to recognise an error, leaving room for the line that matters."""
 PLACES = 2
-"""Lines that say what failed and where: one of each, or two places."""
 VERDICT_CHARS = 8
-"""A shorter line says that it failed, and not what."""
+"""A shorter line says that it failed, but not what."""
 LINE_CHARS = 160
-"""Of one line; what is longer is data."""
+"""Anything longer is data."""
 
 _WRAPPER = re.compile(r"</?(?:tool_use_error|error|output|stdout|stderr)>")
 _FAILURE = re.compile(
@@ -28,7 +25,7 @@ _FAILURE = re.compile(
     r"|AssertionError|\w+Error:|undefined|cannot|not found|No such file|denied|conflict)"
 )
 _PLACE = re.compile(r"\S+\.\w+:\d+(?::\d+)?:? ")
-"""How compilers, linters and test runners begin the line that says where it went wrong."""
+"""`file:line:` at the beginning of a diagnostic."""
 _TOTAL = re.compile(
     r"\b\d+ (?:passed|failed|tests?|files? changed|issues?|errors?|warnings?|problems?|failures?)\b"
     r"|\bok\s+\S+\s+[\d.(]|^(?:PASS|OK)\b|\ball tests passed\b|pull/\d+|-> [\w./-]+$",

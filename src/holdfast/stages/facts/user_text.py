@@ -1,9 +1,7 @@
-"""The user's own words, told apart from what a harness wraps around them or sends for them.
+"""The user's own words, separated from what a harness wraps around them.
 
-Content on the user's side comes in; what the user typed goes out, letter for letter. Other
-agents wrap commands, shell lines, reminders and notices in tags of their own and put a
-refused permission, or the answer to a question, into a tool's result: the patterns for that
-are data here and nowhere else. What matches none of them is the user's, as it stands.
+Other agents wrap commands, shell lines, reminders and notices in tags, and put refusals and answers
+into tool results. The patterns for that are all here; what matches none of them is the user's.
 """
 
 import re
@@ -32,7 +30,7 @@ class Notice:
 
 
 LONGEST_WRAPPED_CHARS = 200_000
-"""A longer message is a paste; looking for tags in it would cost more than it finds."""
+"""A longer message is a paste; searching it for tags costs more than it finds."""
 
 _TAG = r"(?:system-reminder|ide_opened_file|ide_selection|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|command-message|command-contents|user-prompt-submit-hook|environment_context|user_instructions)"
 _WRAPPED = re.compile(rf"<({_TAG})>.*?</\1>\s*", re.DOTALL)
@@ -43,7 +41,7 @@ _NOTICE = re.compile(r"<task-notification>(.*?)</task-notification>", re.DOTALL)
 _FIELD = re.compile(r"<(task-id|status|summary|result)>(.*?)</\1>", re.DOTALL)
 _INTERRUPTED = re.compile(r"^\s*\[Request interrupted by user[^\]]*\]\s*$")
 _HOUSEKEEPING = frozenset({"/exit", "/quit", "/clear", "/compact", "/resume", "/model", "/ide"})
-"""Commands that ask the model for nothing, unless they carry words."""
+"""Commands that ask the model for nothing unless they have arguments."""
 
 _SUMMARY = re.compile(
     r"\s*(?:<summary>|This session is being continued from a previous conversation"

@@ -1,8 +1,7 @@
-"""What the engine itself can say of a session: counted as it goes, told by section. No model.
+"""A running account of a session, from the log alone.
 
-Items come in as they are done, each once, so that keeping the account costs what is new. Facts
-are those of the digest, with secrets masked before anything is cut. Out go lines for the sections
-of the notes, within a budget each: the most used or the newest first, by what a section is for.
+Items are counted once, as they are finished, so the cost is that of what is new. Facts are those of
+the digest, with secrets masked before anything is cut.
 """
 
 from collections import Counter
@@ -41,17 +40,12 @@ _Key = TypeVar("_Key")
 _Known = TypeVar("_Known")
 
 COMMANDS = 60
-"""Different commands remembered: the latest; a workflow has fewer."""
+"""The latest are remembered; a workflow has fewer."""
 ERRORS = 40
-"""Errors remembered: the latest."""
 LEARNT = 40
-"""Conclusions remembered: the latest."""
 OUTCOME_CHARS = 160
-"""Of how a command ended."""
 THOUGHT_CHARS = 240
-"""Of one conclusion."""
 COMMAND_CHARS = 200
-"""By so much of it a command is known."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,7 +103,7 @@ class SessionAccount:
     tasks: dict[str, TaskFact] = field(default_factory=dict)
     recent: list[ChangeFact] = field(default_factory=list)
     upto: int = 0
-    """The place of the last item that was counted."""
+    """The order of the last item counted."""
     _todos: Todos = field(default_factory=Todos)
     _said: int = 0
 

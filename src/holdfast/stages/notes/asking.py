@@ -1,8 +1,7 @@
-"""What a model is asked when notes are brought up to date; template and words can be the user's own.
+"""The prompt for updating notes; users can replace the template and the wording.
 
-`~/.holdfast/notes/template.md` replaces the sections, `prompt.md` the words, in which `{path}`
-and `{notes}` stand for where the notes lie and what is in them. What is too long by now is named,
-with what to keep when it is shortened.
+`~/.holdfast/notes/template.md` replaces the sections, `prompt.md` the wording, in which `{path}` and
+`{notes}` are filled in. Sections that are too long are named in it.
 """
 
 from importlib.resources import files
@@ -13,7 +12,6 @@ from holdfast.stages.notes.page import NotesPage, read_template
 from holdfast.view.tokens import estimated_tokens
 
 FAVOURED = '"Current state" and "Errors and corrections"'
-"""What a reader misses first."""
 
 
 def template(home: Path) -> NotesPage:

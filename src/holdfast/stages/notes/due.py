@@ -1,8 +1,7 @@
-"""When notes are brought up to date. Pure.
+"""When notes are updated. Pure.
 
-The first time once there is something worth noting, then whenever the context has grown enough
-and either several tools were called or the model has come to rest. Growth is of the context, not
-of what was spent: after a compaction it is counted from what was left.
+First when there is enough to note, then whenever the context has grown enough and several tools were
+called or the model is at rest. Growth is that of the context: after a compaction it counts anew.
 """
 
 from dataclasses import dataclass
@@ -17,11 +16,9 @@ class NotesProgress:
 
     used_tokens: int
     before_tokens: int | None
-    """How full the context was then; None if that never was."""
+    """How full the context was then; None if notes were never updated."""
     calls: int
-    """Tools called since."""
     is_at_rest: bool
-    """The last answer called no tool."""
 
 
 def is_due(progress: NotesProgress, settings: NotesSettings, window_tokens: int) -> bool:

@@ -1,7 +1,7 @@
 """The engine's lines for each section of the notes, from an account of the session. Pure.
 
-Each section has a budget. Lines come in the order of their worth, are taken while there is room,
-and are shown in the order that reads best. `[#n]` is message n of the log, which has all of it.
+Each section has a budget. Lines are taken in order of value and shown in reading order; `[#n]` is
+message n of the log.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,25 +21,16 @@ from holdfast.stages.notes.account import Deeds, File, SessionAccount
 from holdfast.view.tokens import estimated_tokens
 
 TITLE_CHARS = 72
-"""A title has one line in a list."""
 MESSAGE_CHARS = 1_200
-"""Of one message of the user's; a longer one is a paste."""
+"""A longer message is a paste."""
 QUOTE_CHARS = 300
-"""Of what either side said last."""
 ANSWER_CHARS = 600
-"""Of an answer that ended a turn."""
 ANSWERS = 5
-"""Turns whose answers are results somebody may come back to."""
 WORDS_CHARS = 90
-"""Of the user's words in a line of the worklog."""
 SAID_CHARS = 110
-"""Of the answer in it."""
 NAMES = 8
-"""Definitions named of one file."""
 RECENT = 5
-"""Changes that say what is being worked on."""
 OUTLINE_CHARS = 800
-"""Of an approved plan."""
 
 
 def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, str]:
@@ -64,7 +55,7 @@ def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, s
 
 
 NEWEST_LAST = frozenset({"Task", "Errors and corrections", "Learnings", "Key results", "Worklog"})
-"""Sections that read in the order of time; the oldest go first where there is no room."""
+"""Sections in order of time; the oldest lines are dropped first."""
 
 
 def _fitted(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:

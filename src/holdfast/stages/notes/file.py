@@ -1,8 +1,7 @@
-"""The file a session's notes lie in: private, replaced in one step, and never written through a link.
+"""The file of a session's notes: private, replaced atomically, never written through a link.
 
-Whoever is killed at whatever point leaves the old page or the new one. A page that somebody saved
-in the moment between reading and writing is not overwritten: `Overtaken` is raised, and who wants
-to write reads again. A draft is a file of the same kind that nobody else knows.
+A page saved between reading and writing is not overwritten: `Overtaken` is raised and the writer
+reads again. A draft is a file of the same kind, for a fork to edit.
 """
 
 import os
@@ -19,7 +18,7 @@ from holdfast.tools.files import SeenFile, stamp_of
 NAME = "notes.md"
 DRAFT = "notes.draft.md"
 TRIES = 3
-"""How often a page is read again because somebody saved it in the moment between."""
+"""How often a page is read again because it was saved meanwhile."""
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 
@@ -28,7 +27,7 @@ class NotesOnDisk:
     page: NotesPage
     text: str = ""
     status: os.stat_result | None = None
-    """None while there is no such file."""
+    """None if there is no file yet."""
 
     @property
     def sha256(self) -> str:

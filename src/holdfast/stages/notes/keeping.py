@@ -1,7 +1,7 @@
-"""What stays word for word when notes stand for history, and how long each section may be. Pure.
+"""What stays word for word when notes replace history. Pure.
 
-Kept is what the notes do not cover yet, moved back until enough of the latest talk is there to
-go on from. The upper limit holds for the moving back only: what follows the notes always stays.
+Everything the notes do not cover, extended backwards until there is enough to continue from. The
+upper limit applies only to the extension.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,6 @@ from holdfast.stages.notes.page import NotesPage
 from holdfast.view.items import Item, Round, Spoken
 
 SECTION_CHARS_PER_TOKEN = 4
-"""Of prose; a section cut at compaction is cut by its length in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +22,7 @@ class Enough:
 
     tokens: int
     messages: int
-    """That have text."""
+    """Messages with text."""
     most_tokens: int
 
 
@@ -76,7 +75,7 @@ class Judgement:
 
     page: NotesPage
     file: str
-    """Where all of it lies."""
+    """The path of the whole page."""
     section_tokens: int
     states: str = ""
 

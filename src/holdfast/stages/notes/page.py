@@ -1,9 +1,8 @@
-"""A page of notes: its sections, how it is read from Markdown and written back. Pure.
+"""A page of notes: its sections, read from Markdown and written back. Pure.
 
-A section has a heading, a fixed line that says what belongs there, what a model or a person
-wrote, and what the engine wrote from the log. The engine's part stands between two comments, of
-which the first carries a checksum: a part that somebody edited no longer fits it, and what they
-wrote is kept as theirs. Headings that the template does not have are kept where they stand.
+A section has a heading, a fixed description, what a model or a person wrote, and what the engine
+wrote between two comments. The first comment has a checksum: if it does not match, someone edited
+the engine's part, and their text is kept. Unknown headings stay where they are.
 """
 
 import re
@@ -15,9 +14,8 @@ from itertools import zip_longest
 from holdfast.view.tokens import estimated_tokens
 
 MARK_CHARS = 8
-"""Of a checksum: enough to see an edit by."""
 EDITED = "0"
-"""Fits nothing: what stands there is not as the engine wrote it."""
+"""Matches no text."""
 
 _HEADING = re.compile(r"^## +(.+?)\s*$", re.MULTILINE)
 _LOG = re.compile(
@@ -37,7 +35,7 @@ class NotesSection:
     log: str = ""
     """What the engine wrote."""
     is_edited: bool = False
-    """Somebody changed what the engine wrote."""
+    """Someone changed what the engine wrote."""
 
     def with_log(self, log: str, before: str = "") -> "NotesSection":
         """Replace the engine's lines; keep what someone wrote between them.
@@ -69,7 +67,7 @@ class NotesSection:
 class NotesPage:
     sections: tuple[NotesSection, ...] = ()
     lead: str = ""
-    """What stands before the first heading."""
+    """The text before the first heading."""
 
     def section(self, heading: str) -> NotesSection | None:
         return next((each for each in self.sections if _same(each.heading, heading)), None)

@@ -1,8 +1,7 @@
-"""The notes of sessions that nobody is working on: shown, rebuilt from the log, edited.
+"""Notes of sessions at rest: shown, rebuilt from the log, edited.
 
-A session's log and its file come in. What a model or a person wrote is only ever taken from the
-file; what the engine says is told again from the log, so a page can be had of any session, also
-one that never kept notes.
+What a model or a person wrote is only in the file; the engine's part can be rebuilt for any session,
+even one that never kept notes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +16,6 @@ from holdfast.stages.notes.file import NotesFile, NotesOnDisk
 from holdfast.stages.notes.page import NotesPage, NotesSection, merged
 
 LINES = 6
-"""Of a section: the first screen is read at a glance."""
 LINE_CHARS = 160
 
 

@@ -1,8 +1,7 @@
-"""How long a result may be, and which of one message's results go when together they are too long.
+"""How long a result may be, and which results of a message are spilled if it is too long. Pure.
 
-A tool's name, what the tool says of itself, the settings and the model's window come in; limits
-and choices go out. Limits are for a 200K window and shrink with smaller ones. Everything here is
-pure: what becomes of a result that is over its limit is `spill`'s business.
+Limits depend on the tool, the settings and the model's window; they are for 200K tokens and shrink
+with smaller windows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,11 +18,11 @@ from holdfast.view import View
 from holdfast.view.window import scaled
 
 SMALLEST_LIMIT_CHARS = 1_000
-"""However small the window: shorter results are no longer than what would stand in for them."""
+"""Shorter results are no longer than their previews."""
 SMALLEST_PREVIEW_BYTES = 300
-"""Less of a result does not tell what it is."""
+"""Less does not show what a result is."""
 MCP = "mcp__"
-"""How the names of tool servers' tools begin; these have a limit of their own."""
+"""Tools of MCP servers have a limit of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +32,7 @@ class Weighed:
     tool_use_id: str
     chars: int
     is_free: bool
-    """It was never sent, is not spilled yet, and its tool has a limit."""
+    """It was never sent or spilled, and its tool has a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +42,7 @@ class Budgets:
     settings: SpillSettings
     window_tokens: int
     declared: Mapping[str, int | None]
-    """What tools say of themselves, by name."""
+    """The limits that tools declare, by name."""
 
     def limit_chars(self, tool: str) -> int | None:
         """Return how long a tool's result may be; None means no limit."""

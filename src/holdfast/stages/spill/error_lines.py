@@ -1,8 +1,7 @@
-"""Lines of a command's output that say something went wrong, found in the middle of it.
+"""Lines of a command's output that report a problem.
 
-A text comes in, with how much may be shown; out come lines with their numbers, each masked as a
-whole before it is cut. A line that counts is a complaint if it counts anything but nothing:
-"2 failed, 0 errors" is one, "0 failed" is none.
+Each is masked as a whole before it is cut. A line with counts is a complaint unless all counts are
+zero: "2 failed, 0 errors" is one, "0 failed" is not.
 """
 
 import re
@@ -11,19 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from holdfast.messages.cut import byte_count
 
 LINE_CHARS = 200
-"""Enough of a line to see what it complains of."""
 READ_CHARS = 2_000
-"""Looked at of a longer line, for words and for secrets."""
+"""How much of a longer line is searched and masked."""
 GUARD_CHARS = 400
-"""Not shown of what was looked at, where that was cut: a secret may begin there."""
+"""Dropped from the end of a cut line: a secret may begin there."""
 SCANNED_CHARS = 2 << 20
-"""Errors are looked for in this much of a middle: twice what a command's output is kept whole."""
+"""Twice what a command's output is kept whole."""
 
 _HINT = re.compile(
     "\ne  |error|exception|fatal|panic|traceback|fail|segmentation fault|core dumped|undefined "
     "|unhandled|aborted|denied|no such file|not found|cannot|could not|killed"
 )
-"""Words, in small letters, one of which is in every line that looks like an error."""
+"""Every line that looks like an error contains one of these."""
 _FAILURES = r"(?:errors?|fail(?:ed|ing|ures?|s)?|exceptions?)"
 _ERROR = re.compile(
     rf"^E  +\S"
@@ -32,13 +30,12 @@ _ERROR = re.compile(
     r"|permission denied|no such file|not found|cannot|could not|killed)(?![\w/]|\.\w)",
     re.IGNORECASE,
 )
-"""What compilers, test runners, shells and interpreters say when something is wrong."""
 _FINE = re.compile(
     rf"\b(?:0|no|without)\s+(?:\w+\s+)?{_FAILURES}\b"
     rf"|\b(?:tests?\s+)?{_FAILURES}\s*[:=]?\s*0\b(?![.,]\d)",
     re.IGNORECASE,
 )
-"""What they say when nothing is, or nothing of one sort."""
+"""The absence of problems."""
 
 Mask = Callable[[str], str]
 

@@ -1,7 +1,7 @@
-"""Results that have come and were not sent yet, each with what its call tells about it.
+"""Results that have arrived and were not sent yet.
 
-A view comes in; `Arrived` values go out. A result is sent once a request went out after it came,
-or the model has answered since: from then on it stays as it was sent, for ever.
+A result counts as sent once a request was made or an answer came after it; from then on it stays as
+it was sent.
 """
 
 import re
@@ -14,7 +14,7 @@ from holdfast.view import View
 from holdfast.view.items import Round
 
 LOOKED_AT_CHARS = 200
-"""Agents put it in the first line or the last."""
+"""Agents print it in the first line or the last."""
 
 _FIRST = re.compile(r"\s*(?:exit code|exit status)[: ]\s*(-?\d{1,3})\b", re.IGNORECASE)
 _HEADER = re.compile(r"^(?:exit code: |process exited with code )(\d{1,3})$", re.IGNORECASE | re.M)

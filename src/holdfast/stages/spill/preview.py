@@ -1,9 +1,7 @@
-"""What stands in the view for a result that lies on disk: a short look at it, and the way to it.
+"""The preview of a result that is on disk. Pure.
 
-What is known of a result comes in as `Long`, with how much may be shown; a text goes out, always
-within those bounds. A file's beginning says what it is; of a command's output the end says how it
-went and lines in the middle say what went wrong, so those are shown with their numbers. Pure:
-which results are spilled is `budget`'s to say, and secrets are masked by a function given here.
+For a file, its beginning; for a command, beginning and end and the lines between that look like
+errors, with their numbers. Always within the given bounds and masked.
 """
 
 import re
@@ -17,9 +15,9 @@ from holdfast.tools.describe import HISTORY
 
 TAG = "spilled"
 SLACK_CHARS = 8_000
-"""Looked at past a cut, so that no secret is cut in two: the longest private keys fit."""
+"""Read past a cut so that no secret is split; the longest private keys fit."""
 GUARD_CHARS = 1_000
-"""Not shown of what was looked at, where that was cut: a secret may begin there."""
+"""Dropped at the cut of what was read: a secret may begin there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,14 +28,13 @@ class Long:
     tool_use_id: str
     text: str
     bytes: int
-    """Of the whole result."""
     file: Path
     is_whole: bool = True
     """The file holds all of it."""
     is_command: bool = False
     exit_status: int | None = None
     readers: tuple[str, ...] = ()
-    """The names of the tools by which the model could read on."""
+    """Tools the model can read on with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,6 @@
-"""Which result was there before: an index over what the view shows, kept up to date.
+"""Which shown result a new one repeats.
 
-A result comes in; the tool use that brought the same content first goes out, as long as that is
-still shown in full or as a preview. The index holds hashes and ids, never a text: whether two
-results are the same is decided by comparing them.
+The index has hashes and ids; equality is decided by comparing contents.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +16,7 @@ class Repeats:
     """The first result with each content in one view."""
 
     _first: dict[int, str] = field(default_factory=dict)
-    """By the content's hash: the tool use that brought it."""
+    """The first tool use by content hash."""
     _is_built: bool = False
 
     def first_of(self, view: View, ran: Ran) -> Result | None:

@@ -1,8 +1,7 @@
-"""A segment of a view told without a model: nine sections, from the log alone.
+"""A summary of a segment without a model: nine sections, from the log alone.
 
-`extract` gathers the facts of a segment; `digest` tells all nine sections of them within a
-budget; `engine_part` tells only what belongs beside a summary that a model wrote. Both mask
-secrets with whatever they are given for it. Pure: the same items give the same text.
+`digest` writes all nine within a budget, `engine_part` only what goes beside a model's summary.
+Pure: the same facts give the same text.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,7 +37,6 @@ SECTIONS = {
     8: "Current work",
     9: "Next step",
 }
-"""The headings, in the order facts of a session are asked for."""
 
 OPENING = (
     "Told from the log, without a model. T1, T2 … are the user's turns; [#n] is message n of the "
@@ -48,12 +46,12 @@ OPENING_ALONE = (
     "Told from the messages themselves, without a model. T1, T2 … are the user's turns; [#n] was "
     "message n. They are kept nowhere else."
 )
-"""Where there is no log to look anything up in."""
+"""For when there is no log."""
 NOTHING = "Nothing to tell."
 TOKEN_CHARS = 4
-"""Of prose, on average; only how much of an earlier summary is carried hangs on it."""
+"""Average for prose; only used to size carried summaries."""
 LEAD_TOKENS = 12
-"""What stands before each message: its turn, its number, its state."""
+"""The turn, number and state before each message."""
 
 
 def budget_for(

@@ -1,7 +1,7 @@
-"""What every teller of a section looks at: the facts, the limits, and where things stand.
+"""What every section is written from: the facts, the limits, and how recent things are.
 
-The directory that most paths lie in is found once, so that lists can be short; how recent a
-turn or a round is decides what is told when room is short.
+Characters limit one text, tokens the whole. The limits are for a 200K window. What they cut is
+still in the log, under the message number next to it.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from holdfast.stages.facts.facts import AnswerFact, ChangeFact, Facts, Look
 from holdfast.stages.facts.gist import question
 
 ROOT_SHARE = 0.6
-"""A directory that this share of all paths lies in is the one people mean."""
+"""A directory that contains this share of all paths is left out of them."""
 
 Mask = Callable[[str], str]
 
@@ -28,14 +28,13 @@ class DigestLimits:
     most_tokens: int = 16_000
     """A long one no more: past it a reader skims, and each later call pays for it again."""
     words_tokens: int = 8_000
-    """The user's own words get this much beside that, however short the segment: they are what
-    no later step can find out again. The most that any recorded session has is 6,900."""
+    """The user's own words get this much on top: nothing later can recover them. The most in any
+    recorded session is 6,900."""
     index_ratio: float = 0.06
-    """Of the digest, for the index of names: it is looked up, not read."""
+    """Of the digest, for the index of names."""
     message_chars: int = 4_000
     """A user's message longer than this is a paste; its head and tail say what it is."""
     first_words_chars: int = 80
-    """What is kept of a message when there is room for nothing else."""
     short_message_chars: int = 480
     """What is kept of a paste when room is short: typed words before and after it are shorter."""
     answer_chars: int = 2_400
@@ -53,25 +52,20 @@ class DigestLimits:
     command_chars: int = 260
     """Nine in ten recorded commands are shorter; the rest are scripts and commit messages."""
     outcome_chars: int = 220
-    """The lines that say how a command ended, together."""
     error_chars: int = 320
-    """An error's head and its telling line."""
     snippet_chars: int = 700
     """Of what one recent edit put in."""
     plan_chars: int = 2_000
     """An approved plan or a specification in outline: headings, list items, first sentences."""
     old_snippet_chars: int = 400
-    """Of what an earlier edit put in, with room to spare."""
     report_chars: int = 700
     """What a sub-agent, a page or a tool server reported."""
     long_report_chars: int = 2_400
-    """The same with room to spare."""
     prior_ratio: float = 0.2
-    """Of the digest, for a summary that stands for history the log does not have."""
+    """Of the digest, for a summary of history that is not in the log."""
     recent_rounds: int = 50
-    """Commands and errors this recent are told one by one; older ones only with room to spare."""
+    """Commands and errors this recent are listed one by one; older ones only with room to spare."""
     current_rounds: int = 10
-    """Rounds that count as what is being worked on now."""
     current_messages: int = 5
     """The user's last messages, whose names the next steps will need."""
 
@@ -86,9 +80,9 @@ class DigestContext:
     facts: Facts
     limits: DigestLimits = LIMITS
     marks: Mapping[int, str] = field(default_factory=dict)
-    """What stands beside a user's message: its state, where it is not simply open."""
+    """The state of a user's message, where it is not simply open."""
     is_tight: bool = False
-    """There is no room for all the user's words and the rest: what was compacted before yields."""
+    """Not all of the user's words fit, so messages that were compacted before come later."""
 
     @cached_property
     def root(self) -> str:

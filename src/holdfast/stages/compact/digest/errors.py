@@ -1,8 +1,7 @@
-"""Section 4, errors and fixes: what went wrong, and whether it works since.
+"""Section 4, errors and fixes.
 
-Failed calls and commands that report failure come in as steps; each is told with its beginning
-and its telling line, repeated ones once. An error counts as mended when the same command passed
-later, or the same file was changed later without one.
+Failed calls and failing commands, repeated ones once. An error counts as mended when the same
+command passed later, or the same file was changed later without one.
 """
 
 from collections.abc import Iterator
@@ -15,9 +14,8 @@ from holdfast.stages.facts.facts import Facts, WordsFact, cite, error_of, subjec
 from holdfast.stages.facts.outcome import error_head
 
 COMMAND_CHARS = 100
-"""Of the command beside its error: it stands in full where it was run."""
+"""The command is given in full where it was run."""
 SHORT_ERROR_CHARS = 220
-"""How an error begins, and the line that says where it went wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +25,12 @@ class Failure:
     turn: int
     id: int
     what: str
-    """The command or the call."""
     error: str
     times: int = 1
     mended: int = 0
-    """The message that shows it works since."""
+    """The message that shows it works now."""
     is_refusal: bool = False
-    """The user would not have it; what the user said stands in section 6."""
+    """The user refused it; their words are in section 6."""
 
 
 def failures(facts: Facts) -> list[Failure]:

@@ -1,8 +1,7 @@
-"""Section 3, files and code: what was changed and read, by file, ordered by use.
+"""Section 3, files and code: changed and read files, ordered by use.
 
-A changed file is told with how often it was changed, the definitions the edits touched and the
-names and strings they put in or took out. Files only read are listed by directory. The
-functions that work out what an edit did are shared with the account of the current work.
+A changed file is listed with the number of changes, the definitions touched, and the names and
+strings put in or taken out. Files only read are listed by directory.
 """
 
 from collections import Counter
@@ -16,20 +15,19 @@ from holdfast.stages.facts.facts import ChangeFact, Facts, Look, cite
 from holdfast.stages.facts.names import put_in, set_to, taken_out, touched
 
 PUT_IN = 12
-"""Names and strings that edits put in."""
 SETTINGS = 6
 """Constants with their values: the ones set last."""
 TAKEN_OUT = 5
-"""Names that edits took out: a reader must know they are gone, not what they were."""
+"""Enough to know that they are gone."""
 SEARCHES = 12
-"""Searches told: the last ones say what was being looked for."""
+"""The last ones show what was being looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
     path: str
     changes: tuple[tuple[int, ChangeFact], ...]
-    """With the number of the turn each was made in."""
+    """With the number of the turn of each."""
     reads: int = 0
 
     @property

@@ -1,9 +1,9 @@
-"""The numbered headings of a summary, told from numbered lines of a list.
+"""Numbered headings of summaries, and what is carried over from an older summary.
 
-A text comes in, with whoever knows the names sections go by; the lines that part it go out. A
-line is a heading by its words, or by its mark (`#` or `**`) and its place: its number is above
-the one before, and no line has the words for it. A list within a section has neither, so what a
-summary lists is never taken for what it says.
+A line is a heading by its words, or by its mark (`#` or `**`) if its number rises and no other line
+has the words for it; so a list within a section is not mistaken for headings. Carried over are the
+sections that cannot be rebuilt: what was wanted, learnt, decided and solved. A text without known
+sections is carried whole.
 """
 
 import re
@@ -30,7 +30,7 @@ _NAMES = {
     8: re.compile(r"current work|latest work, from the log", re.IGNORECASE),
     9: re.compile(r"(?:optional )?next step", re.IGNORECASE),
 }
-"""How the headings of summaries begin, ours and those of other agents."""
+"""How headings of summaries begin, ours and other agents'."""
 _PAST = re.compile(
     r"user messages|(?:current|latest) work|next step|pending|files and code|from the log",
     re.IGNORECASE,
@@ -44,7 +44,7 @@ _WRAPPING = re.compile(
 )
 
 Naming: TypeAlias = Callable[[int, str], str]
-"""Given a number and a title, says which section's that is; nothing if it is nobody's."""
+"""Maps a number and a title to the name of a section, or ""."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +52,8 @@ class HeadedPart:
     number: int
     title: str
     text: str
-    """What stands under the heading."""
     whole: str
-    """The same with the heading."""
+    """Including the heading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,8 @@
-"""Fitting what could be told into a budget.
+"""Fitting pieces of text into a budget.
 
-Pieces come in, each with one or more forms, from the shortest to the fullest, and a rank for
-each form; the text that fits goes out. Forms are bought in the order of their ranks, across
-all sections, so that the short form of everything that matters comes before the full form of
-anything. What was not bought at all is counted, section by section.
+Each piece has one or more forms, from the shortest to the fullest, and a rank for each. Forms are
+taken by rank across all sections, so that the short form of everything that matters comes before
+the full form of anything.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +11,7 @@ from enum import IntEnum, auto
 from typing import TypeAlias
 
 Count: TypeAlias = Callable[[str], int]
-"""How many tokens a text has, by whichever tokenizer the budget is in."""
+"""Counts tokens with the tokenizer the budget is in."""
 
 
 class Rank(IntEnum):
@@ -23,7 +22,7 @@ class Rank(IntEnum):
 
     LAST_WORDS = auto()
     FIRST_WORDS = auto()
-    """How each message begins, so that none is missing even where most of it is."""
+    """So that no message is missing entirely."""
     NEXT_STEP = auto()
     RUNNING = auto()
     WORDS = auto()
@@ -34,24 +33,22 @@ class Rank(IntEnum):
     VERDICTS = auto()
     COMMITS = auto()
     BRIEF_ANSWERS = auto()
-    """What came of each turn, in a sentence or two."""
     OLD_FIRST_WORDS = auto()
-    """How messages begin that were compacted before."""
+    """The same for messages that were compacted before."""
     READ_FILES = auto()
     OPEN_ERRORS = auto()
-    """What went wrong lately and was not seen to work since."""
+    """Recent errors that were not seen to work since."""
     CONCLUSIONS = auto()
-    """Causes and choices, in the agent's own words."""
+    """Causes and choices."""
     ANSWERS = auto()
     RECENT_ERRORS = auto()
     TOUCHED = auto()
     OLD_WORDS = auto()
     PRIOR = auto()
-    """A summary of history that nothing else tells."""
     PASTES = auto()
     CURRENT_WORK = auto()
     OUTLINES = auto()
-    """Plans and specifications in brief."""
+    """Plans and specifications."""
     LONG_LAST_ANSWER = auto()
     DEEDS = auto()
     RECENT_COMMANDS = auto()
@@ -84,10 +81,10 @@ class DigestPiece:
 
     section: int
     place: tuple[float, ...]
-    """Where in its section it stands."""
+    """Its sort key within the section."""
     forms: tuple[str, ...]
     ranks: tuple[float, ...]
-    """When each form is bought; the lowest first."""
+    """When each form is taken, lowest first."""
 
 
 def line_piece(section: int, place: tuple[float, ...], line: str, rank: float) -> DigestPiece:

@@ -1,8 +1,7 @@
-"""Sections 1, 2, 5, 7, 8 and 9: what is wanted, known, pending, at hand and next.
+"""Sections 1, 2, 5, 7, 8 and 9: request, means, findings, pending, current work and next step.
 
-Nothing here judges. The request is quoted, an approved plan and a specification the user pointed
-at are given in outline, conclusions are sentences of the model's own that say they are one, and
-the next step is what the last words on either side say it is.
+Nothing here judges. The request is quoted, approved plans and specifications are outlined,
+conclusions are the model's own sentences, and the next step is what either side said last.
 """
 
 import re
@@ -37,24 +36,22 @@ from holdfast.stages.facts.names import PROSE, taken_out
 from holdfast.stages.facts.outcome import commits_in
 
 QUOTE_CHARS = 300
-"""Of a message quoted a second time: it stands in full in section 6."""
+"""The message is given in full in section 6."""
 SPEC_CHARS = 400
 """A file shorter than this is no specification."""
 POINTED_CHARS = 6
-"""A command or a subject shorter than this stands in a message by chance."""
+"""Anything shorter may appear in a message by chance."""
 SHORT_OUTLINE = 4
-"""The short form of an outline is this fraction of it: title and first headings."""
+"""The short form is this fraction: title and first headings."""
 PARTS = 3
-"""Programs named of one command line; what follows are filters."""
+"""Programs named per command line; filters follow."""
 FINAL_CONCLUSIONS = 2
-"""Of one turn: what was thought before them was often given up again."""
+"""Per turn; earlier ones were often given up."""
 GONE = 8
-"""Names told of an edit that only took out."""
 PROGRAMS = 8
-"""Commands named among the means: the ones used most."""
 
 _INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
-"""Read again by every session; they need no outline."""
+"""Read by every session; they need no outline."""
 
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 

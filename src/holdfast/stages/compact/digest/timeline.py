@@ -1,9 +1,8 @@
-"""Section 6, all user messages word for word, and under each what was done about it.
+"""Section 6: all user messages word for word, and what was done about each.
 
-The user's words are told first and cut last: a message is given whole, a long paste with its
-head, its tail and where the rest is. Under it stand the answers, the last one of the turn long
-and the others short, the commands with how they ended, and what else was done, in order. Alone,
-beside a summary that a model wrote, the section is the words only.
+The user's words are placed first and cut last: a long paste keeps its head, its tail and where the
+rest is. Below each message are the answers (the last one long), commands with their outcome, and
+other steps, in order.
 """
 
 from collections import Counter
@@ -31,14 +30,13 @@ from holdfast.stages.facts.gist import announces, gist, is_strong, remark
 from holdfast.stages.facts.outcome import only_looks, telling_lines
 
 LONG_MESSAGE_CHARS = 1_000
-"""A message longer than this is bought in full only after the short form of everything else."""
+"""A longer message is given in full only after the short form of everything else."""
 
 ABOUT_CHARS = 120
-"""Of what a call was about, where the call itself is not told."""
 MOST_READ = 3
-"""Files named in the line on a turn; more are counted, and listed in section 3."""
+"""More files are counted, and listed in section 3."""
 REPLY_CHARS = 60
-"""A message this short is told with the question it answers: alone it says nothing."""
+"""A message this short is shown with the question it answers."""
 
 
 def words_pieces(context: DigestContext) -> Iterator[DigestPiece]:
