@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from holdfast.log.entries import AnyEntry, Compacted
 from holdfast.messages import Text, ToolUse
 from holdfast.stages.compact.digest import budget_for, digest, gather
-from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, tell_directives
+from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, render_directives
 from holdfast.stages.facts.facts import Facts
 from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view import fold
@@ -198,7 +198,7 @@ class Course:
             first=items[0].id, last=items[-1].id, summary=(Text(text=text),), by="digest"
         )
         self.entries.append(self.scribe.write(entry))
-        return text, tell_directives(ledger)
+        return text, render_directives(ledger)
 
 
 def keep(facts: Facts) -> DirectiveLedger:

@@ -103,6 +103,11 @@ def first_bytes(text: str, limit_bytes: int) -> str:
     return text[:limit_bytes].encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
 
 
+def counted(count: int, what: str) -> str:
+    """Write a number with its noun: `1 image`, `1,200 images`."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
 def byte_count(text: str) -> int:
     """Count the bytes of a text in UTF-8."""
     return len(text.encode("utf-8", "replace"))

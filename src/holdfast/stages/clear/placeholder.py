@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from holdfast.log.entries import AnyEntry
 from holdfast.messages import Image, Json, text_of
+from holdfast.messages.cut import counted
 from holdfast.messages.measure import Measure, measure_result
 from holdfast.stages.clear.candidates import Candidate
 from holdfast.stages.clear.snapshot import time_of
@@ -70,12 +71,11 @@ def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
     """
     use, kind = cleared.use, cleared.tool.kind
     what = " ".join(filter(None, (use.name, _target(cleared))))
-    told = f"[{what}: {_size(cleared)}, {_when(came)}, cleared to make room."
-    ways = [_AGAIN[kind]] if kind in _AGAIN else []
+    shown = f"[{what}: {_size(cleared)}, {_when(came)}, cleared to make room."
+    hints = [_AGAIN[kind]] if kind in _AGAIN else []
     if history_tool:
-        ways.append(f"{history_tool} #{cleared.result.id} has it")
-    ending = f" {', or '.join(ways)}.]" if ways else "]"
-    return told + ending
+        hints.append(f"{history_tool} #{cleared.result.id} has it")
+    return shown + (f" {', or '.join(hints)}.]" if hints else "]")
 
 
 def _target(cleared: Candidate) -> str:
@@ -110,12 +110,8 @@ def _site(url: Json) -> str:
 def _size(cleared: Candidate) -> str:
     content = cleared.result.content
     images = 0 if isinstance(content, str) else sum(isinstance(block, Image) for block in content)
-    told = [_counted(len(text_of(content)), "character")]
-    return ", ".join([*told, _counted(images, "image")] if images else told)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+    sizes = [counted(len(text_of(content)), "character")]
+    return ", ".join([*sizes, counted(images, "image")] if images else sizes)
 
 
 def _when(at: float) -> str:

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from holdfast.log.entries import Framed, How, Replied
 from holdfast.messages import ToolUse
+from holdfast.messages.cut import counted
 from holdfast.request.server_side import cleared_count, edits_in
 from holdfast.settings import ClearSettings
 from holdfast.stages.clear.candidates import Batch, Candidate, Candidates, sent_measure, weight
@@ -50,18 +51,18 @@ class ClearPlan:
 
 
 def plan_clearing(
-    stock: Candidates, now: Snapshot, standing: CacheStanding, settings: ClearSettings
+    candidates: Candidates, now: Snapshot, standing: CacheStanding, settings: ClearSettings
 ) -> ClearPlan | None:
     """Decide what to clear before the next call, by the first method that applies."""
-    batch = stock.batch(settings.keep_results)
+    batch = candidates.batch(settings.keep_results)
     if standing.is_stale and standing.can_move:
-        return _stale(stock.edited, batch, now, settings)
+        return _stale(candidates.edited, batch, now, settings)
     if now.cold and now.cold != NEVER_CACHED and settings.idle and standing.can_move:
-        return _idle(stock.edited + stock.served, batch, now, settings)
+        return _idle(candidates.edited + candidates.served, batch, now, settings)
     if standing.is_stale:
-        return _at_line(stock.edited + batch, now, standing, settings)
+        return _at_line(candidates.edited + batch, now, standing, settings)
     if standing.has_edits and not now.cold:
-        active = len(stock.heavy) + stock.unread
+        active = len(candidates.heavy) + candidates.unread
         is_due = active >= settings.edits_trigger_results
         return _edits(batch, now) if is_due else _edits_at_line(batch, now, standing, settings)
     may_pay = standing.can_move and standing.asks_price and not standing.is_served
@@ -72,7 +73,7 @@ def plan_clearing(
 def _stale(edited: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
     """Rewrite what a cache edit failed to delete; since everything after it is rewritten, clear more."""
     taken = _with(edited, batch, now, settings)
-    why = f"{_told(taken, now)}: its cache does not do so"
+    why = f"{_described(taken, now)}: its cache does not do so"
     return ClearPlan(way="stale", batch=taken, why=why)
 
 
@@ -84,7 +85,7 @@ def _idle(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -
     saved = now.write_usd(now.freed_tokens(taken))
     money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
     return ClearPlan(
-        way="idle", batch=taken, why=f"{_told(taken, now)} for free, as {now.cold}{money}"
+        way="idle", batch=taken, why=f"{_described(taken, now)} for free, as {now.cold}{money}"
     )
 
 
@@ -97,7 +98,7 @@ def _with(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -
 def _edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
     saved = now.read_usd(now.freed_tokens(batch))
     money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
-    why = f"{_told(batch, now)} inside the provider's cache{money}"
+    why = f"{_described(batch, now)} inside the provider's cache{money}"
     return ClearPlan(way="edits", batch=batch, why=why, how="edited") if batch else None
 
 
@@ -122,7 +123,7 @@ def _paid(batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | N
     )
     if found.cost_now_usd <= 0:
         money = f"the next call costs {usd(-found.cost_now_usd)} less"
-    return ClearPlan(way="paid", batch=batch, why=f"{_told(batch, now)}: {money}")
+    return ClearPlan(way="paid", batch=batch, why=f"{_described(batch, now)}: {money}")
 
 
 def _at_line(
@@ -140,11 +141,11 @@ def _at_line(
     found = now.payback(batch)
     cost = max(0.0, found.cost_now_usd) if found else 0.0
     money = f"; it costs {usd(cost)}" if cost > 0 else ""
-    why = f"{_told(batch, now)}, so that nothing needs to be compacted yet{money}"
+    why = f"{_described(batch, now)}, so that nothing needs to be compacted yet{money}"
     return ClearPlan(way="line", batch=batch, why=why)
 
 
-def _told(batch: Batch, now: Snapshot) -> str:
+def _described(batch: Batch, now: Snapshot) -> str:
     """Describe what is cleared; results already hidden by the provider are listed apart."""
     fresh = Batch()
     for result in batch.results:
@@ -154,17 +155,13 @@ def _told(batch: Batch, now: Snapshot) -> str:
     parts = []
     if fresh or not known:
         parts.append(
-            f"cleared {counted_results(len(fresh), 'old ')}, about {max(0, now.freed_tokens(fresh)):,} tokens"
+            f"cleared {counted(len(fresh), 'old result')}, about {max(0, now.freed_tokens(fresh)):,} tokens"
         )
     if known:
         parts.append(
-            f"took {counted_results(known)} out of the text that the provider was to leave out"
+            f"took {counted(known, 'result')} out of the text that the provider was to leave out"
         )
     return ", and ".join(parts)
-
-
-def counted_results(count: int, which: str = "") -> str:
-    return f"1 {which}result" if count == 1 else f"{count} {which}results"
 
 
 def usd(amount: float) -> str:
@@ -213,11 +210,11 @@ def _called_before(view: View, answer: Replied) -> Iterator[tuple[Round, ToolUse
 
 def plan_served(found: Batch, tokens: int, now: Snapshot) -> ClearPlan:
     """Describe what is new, with the provider's own token count where it reports one."""
-    told = f"{tokens:,}" if tokens else f"about {max(0, now.freed_tokens(found)):,}"
+    size = f"{tokens:,}" if tokens else f"about {max(0, now.freed_tokens(found)):,}"
     saved = now.read_usd(tokens or now.freed_tokens(found))
     money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
     why = (
-        f"the provider cleared {counted_results(len(found))} on its side, {told} tokens, "
+        f"the provider cleared {counted(len(found), 'result')} on its side, {size} tokens, "
         f"taken to be the oldest{money}"
     )
     return ClearPlan(way="server", batch=found, why=why, how="server")

@@ -76,12 +76,12 @@ class Snapshot:
         return payback(
             edit,
             prompt_tokens=self.used_tokens,
-            warmth=self._warmth(first),
+            warmth=self._cache_state(first),
             model=self.listed,
             outlook=self.outlook,
         )
 
-    def _warmth(self, first: Candidate) -> CacheState:
+    def _cache_state(self, first: Candidate) -> CacheState:
         """Return what can still be read if everything from a result on changes.
 
         Each call leaves its prompt in the cache, so the text before a round can be read as long as
@@ -116,13 +116,13 @@ class Snapshot:
         return round((self.frame_weight + weight) * self.scale)
 
 
-def take_snapshot(engine: Engine, stock: Candidates, tally: CallStats) -> Snapshot:
+def take_snapshot(engine: Engine, candidates: Candidates, stats: CallStats) -> Snapshot:
     full, view, frame = engine.fullness(), engine.view, engine.frame
     lifetime: Lifetime = frame.lifetime
     now, total = engine.monitor.clock(), weight(view.total)
     scale = full.used_tokens / total if total > 0 else 1.0
     frame_weight = weight(frame.measure)
-    cleared = round(stock.cleared_weight * scale)
+    cleared = round(candidates.cleared_weight * scale)
     return Snapshot(
         history=view.history,
         used_tokens=full.used_tokens,
@@ -131,29 +131,29 @@ def take_snapshot(engine: Engine, stock: Candidates, tally: CallStats) -> Snapsh
         scale=scale,
         frame_weight=frame_weight,
         cached_tokens=view.reported.usage.prompt_tokens if view.reported else 0,
-        cold=_cold(engine, tally, now - tally.began),
+        cold=_cold(engine, stats, now - stats.began),
         is_readable_from=now - LIFETIME_SECONDS[lifetime],
         lifetime=lifetime,
         listed=prices(engine.model),
         outlook=expect(
-            calls=tally.calls,
-            cold_calls=tally.cold_calls,
+            calls=stats.calls,
+            cold_calls=stats.cold_calls,
             grown_tokens=max(0, round(full.used_tokens - frame_weight * scale) + cleared),
-            removable_tokens=round(stock.heavy.weight * scale) + cleared,
+            removable_tokens=round(candidates.heavy.weight * scale) + cleared,
             lifetime=lifetime,
         ),
     )
 
 
-def _cold(engine: Engine, tally: CallStats, idle_seconds: float) -> str:
+def _cold(engine: Engine, stats: CallStats, idle_seconds: float) -> str:
     """Return why nothing of the last prompt can be read from the cache, or ""."""
     lifetime: Lifetime = engine.frame.lifetime
     if not engine.frame.cached:
         return NEVER_CACHED
-    if tally.began == 0:
+    if stats.began == 0:
         return "nothing was sent yet"
-    if tally.is_void():
-        return tally.void_by
+    if stats.is_void():
+        return stats.void_by
     if idle_seconds >= LIFETIME_SECONDS[lifetime]:
         return f"the cache has died after {'5 minutes' if lifetime == '5m' else 'an hour'}"
     return ""

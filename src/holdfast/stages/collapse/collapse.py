@@ -9,7 +9,7 @@ window is full. While this is on, nothing is compacted before it must be.
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from holdfast.errors import HoldfastError, ModelError, NotInHistory
@@ -63,13 +63,7 @@ def drain(engine: Engine) -> bool:
     """Commit everything staged, regardless of lines and vetoes; return whether that freed anything."""
     if not is_collapsing(engine.settings):
         return False
-    limits = CollapseLimits(
-        free_tokens=float("inf"),
-        least_tokens=0,
-        line_chars=engine.settings.collapse.line_chars,
-        respects_undo=False,
-        drops_thinking=drops_thinking(engine),
-    )
+    limits = replace(_limits(engine, float("inf")), least_tokens=0, respects_undo=False)
     plan = plan_collapse(engine.view, limits, weigher(engine))
     _commit(engine, plan)
     return bool(plan)
@@ -123,7 +117,7 @@ def plan_written(
         if freed >= limits.free_tokens:
             break
         saved = weight(span.measure) - line_tokens
-        if saved > limits.least_tokens and not span.is_told and not _is_vetoed(view, span, limits):
+        if saved > limits.least_tokens and not span.is_line and not _is_vetoed(view, span, limits):
             plan.append(span)
             freed += saved
     return tuple(plan)
@@ -174,23 +168,23 @@ async def _write(engine: Engine, ask: AskFork) -> None:
     if not spans or _has_failed(engine.view.history):
         return
     try:
-        reply = await ask(ForkRequest(say=asking(spans, limits.line_chars), source=WHAT))
+        reply = await ask(ForkRequest(say=ask_for_lines(spans, limits.line_chars), source=WHAT))
     except ModelError as error:
         engine.record(Failed(what=WHAT, error=str(error)))
         return
     written = read_lines(reply.text, len(spans))
-    told = [
+    lines = [
         (span, _line(span, framed_line(span, text, limits.line_chars), "written", limits))
         for i, span in enumerate(spans, 1)
         if (text := written.get(i))
     ]
-    lines = [line for span, line in told if weight(line.measure) < weight(span.measure)]
-    if not lines:
+    shorter = [line for span, line in lines if weight(line.measure) < weight(span.measure)]
+    if not shorter:
         engine.record(Failed(what=WHAT, error="the answer held no line in the form asked for"))
-    _commit(engine, lines)
+    _commit(engine, shorter)
 
 
-def asking(spans: Iterable[Span], line_chars: int) -> str:
+def ask_for_lines(spans: Iterable[Span], line_chars: int) -> str:
     """Ask for one line per stretch, identified by the user's message before it."""
     prompt = (files("holdfast.stages.collapse") / "prompts" / "collapse.md").read_text(
         encoding="utf-8"

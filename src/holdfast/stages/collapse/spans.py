@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from holdfast.log.entries import Collapsed
 from holdfast.log.secrets import masked
 from holdfast.messages import ToolUse, text_of
-from holdfast.messages.cut import printable_line
+from holdfast.messages.cut import counted, printable_line
 from holdfast.messages.measure import NOTHING, Measure
 from holdfast.stages.snip import newest_turn
 from holdfast.tools.describe import description_of
@@ -47,7 +47,7 @@ class Span:
         return total
 
     @property
-    def is_told(self) -> bool:
+    def is_line(self) -> bool:
         """True if it consists of a single collapsed line."""
         return len(self.items) == 1 and not isinstance(self.items[0], Round)
 
@@ -125,12 +125,12 @@ def counted_line(span: Span, limit_chars: int) -> str:
     rounds = [item for item in span.items if isinstance(item, Round)]
     uses = [use for item in rounds for use in item.tool_uses()]
     tools = Counter(use.name for use in uses).most_common(NAMED_TOOLS)
-    facts = [_counted(len(rounds), "round"), ", ".join(f"{name} {count}" for name, count in tools)]
+    facts = [counted(len(rounds), "round"), ", ".join(f"{name} {count}" for name, count in tools)]
     if files := list(dict.fromkeys(path for use in uses for path in _paths(use))):
         more = f" and {len(files) - NAMED_FILES} more" if len(files) > NAMED_FILES else ""
         facts.append(f"files {', '.join(files[:NAMED_FILES])}{more}")
     if errors := sum(result.is_error for item in rounds for result in item.results):
-        facts.append(_counted(errors, "error"))
+        facts.append(counted(errors, "error"))
     facts.append(f"last {_ending(rounds[-1])}")
     return framed_line(span, "; ".join(facts), limit_chars)
 
@@ -155,7 +155,3 @@ def _ending(last: Round) -> str:
 def _paths(use: ToolUse) -> Iterator[str]:
     for path in description_of(use.name).paths_in(use.input):
         yield printable_line(path, TARGET_CHARS)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -116,8 +116,8 @@ def likeness(cancelling: Cancelling, text: str) -> float:
 
 def clauses(text: str) -> list[str]:
     """Split a request into the things it asks for."""
-    told = sentences(_WRAPPED.sub(" ", text))
-    parts = (part.strip() for sentence in told for part in _ASKS.split(sentence))
+    asked = sentences(_WRAPPED.sub(" ", text))
+    parts = (part.strip() for sentence in asked for part in _ASKS.split(sentence))
     return [part for part in parts if significant(part) and not _REMARK.match(part)]
 
 

@@ -186,7 +186,7 @@ class Compaction:
                     engine,
                     material,
                     asked,
-                    is_wished=request.trigger == "manual",
+                    is_manual=request.trigger == "manual",
                     by_model=request.by_model and request.may_ask,
                     error=request.error,
                 )

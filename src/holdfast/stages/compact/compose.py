@@ -21,7 +21,7 @@ from holdfast.stages.compact.digest import (
 )
 from holdfast.stages.compact.digest.context import Mask
 from holdfast.stages.compact.digest.pieces import Count
-from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, tell_directives
+from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, render_directives
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import prompt
 from holdfast.stages.compact.survival import Survival, check_survival, recent_names
@@ -137,7 +137,7 @@ def _facts(material: Material, manner: Manner) -> Facts:
 def _written(material: Material, written: Judged, manner: Manner) -> str:
     """Directives first, then the summary, then log facts within the remaining budget."""
     room = int(material.budget_tokens * DIRECTIVES_RATIO)
-    words = tell_directives(material.ledger, room, masked=manner.masked, count=manner.count)
+    words = render_directives(material.ledger, room, masked=manner.masked, count=manner.count)
     judged = manner.masked(written.text()) if manner.masked else written.text()
     left = max(material.budget_tokens - manner.count(words) - manner.count(judged), 0)
     room = max(left, material.limits.least_tokens)

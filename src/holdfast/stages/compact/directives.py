@@ -137,11 +137,11 @@ class _Folding:
         still_open = [each for each in self.directives.values() if each.state == "open"]
         if cancelling.number:
             return [d for d in still_open if cancelling.number in (d.message, d.turn)][:1]
-        wishes = [each for each in still_open if not _only_cancels(each.text)]
+        requests = [each for each in still_open if not _only_cancels(each.text)]
         if not cancelling.words:
-            return wishes[-1:]
-        literal = [each for each in wishes if cancelling.phrase in each.text.lower()]
-        alike = [(likeness(cancelling, each.text), each) for each in literal or wishes]
+            return requests[-1:]
+        literal = [each for each in requests if cancelling.phrase in each.text.lower()]
+        alike = [(likeness(cancelling, each.text), each) for each in literal or requests]
         best = max((share for share, _ in alike), default=0.0)
         found = [each for share, each in alike if share == best >= ENOUGH]
         return found if best == 1 and len(cancelling.words) > 1 else found[-1:]
@@ -201,7 +201,7 @@ def accept(
             )
 
 
-def tell_directives(
+def render_directives(
     ledger: DirectiveLedger,
     budget_tokens: int = BUDGET_TOKENS,
     *,
@@ -214,8 +214,8 @@ def tell_directives(
     and tail, then the oldest open ones to their first words.
     """
     if masked:  # before anything is cut: half a secret is not recognised
-        told = (replace(each, text=masked(each.text)) for each in ledger.directives)
-        ledger = DirectiveLedger(directives=tuple(told))
+        safe = (replace(each, text=masked(each.text)) for each in ledger.directives)
+        ledger = DirectiveLedger(directives=tuple(safe))
     forms = {each.message: _full(each) for each in ledger.directives}
     spent = count(HEADING) + sum(count(form) for form in forms.values())
     for directive, shorter in _shrinkings(ledger):

@@ -27,7 +27,7 @@ from holdfast.messages.measure import NOTHING, Measure, measure_content
 from holdfast.stages.compact.compose import Composed, Manner, Material, compose, gathered
 from holdfast.stages.compact.directives import accept, read_claims
 from holdfast.stages.compact.fallbacks import MadeSummary
-from holdfast.stages.compact.floor import floor, told
+from holdfast.stages.compact.floor import explain_floor, floor
 from holdfast.stages.compact.hooks import Trigger
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import ask_for_summary
@@ -118,7 +118,7 @@ def check_floor(engine: Engine, line: int) -> int:
     weights = floor(engine.view, weigher(engine))
     lowest = sum(weight.tokens for weight in weights)
     if lowest >= line:
-        raise ContextOverflow(told(weights, line))
+        raise ContextOverflow(explain_floor(weights, line))
     return lowest
 
 
@@ -153,7 +153,7 @@ def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) ->
     if _after_by_share(engine, bare) < line:
         return bare  # the gauge is off; the next answer puts it right
     left = after_tokens(engine, bare, ())
-    raise ContextOverflow(told(floor(engine.view, weigher(engine)), line, left))
+    raise ContextOverflow(explain_floor(floor(engine.view, weigher(engine)), line, left))
 
 
 def within(engine: Engine, draft: CompactionDraft, line: int) -> CompactionDraft:
@@ -209,7 +209,7 @@ def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
     return sum(calls, Usage()) if calls else None
 
 
-def told_why(draft: CompactionDraft, before: int, after: int) -> str:
+def describe(draft: CompactionDraft, before: int, after: int) -> str:
     """Describe a compaction in one line for the user."""
     how = {
         "digest": "from the log, without a model",
@@ -271,7 +271,7 @@ def _compacted(
         seconds=round(seconds, 3),
         usage=spent_in(engine.view.history[draft.since :]),
         drops_thinking=drops_thinking(engine),
-        why=told_why(draft, before, after),
+        why=describe(draft, before, after),
     )
 
 

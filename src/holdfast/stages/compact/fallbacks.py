@@ -32,7 +32,7 @@ PIECE_CHARS_PER_TOKEN = 2
 """Cautious: code and non-Latin scripts have more tokens than prose."""
 PIECE_SHARE = 0.5
 """Of the window; the rest is for the question, the answer and the margin."""
-NOBODY = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
+NO_ANSWER = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
 """No model answers, so other ways would only wait."""
 
 
@@ -64,7 +64,7 @@ class Fallbacks:
         material: Material,
         asked: str,
         *,
-        is_wished: bool = False,
+        is_manual: bool = False,
         by_model: bool = True,
         error: PromptTooLong | None = None,
     ) -> MadeSummary:
@@ -76,7 +76,7 @@ class Fallbacks:
         settings = engine.settings.compact
         if self.ask is None or not settings.model or not by_model:
             return MadeSummary()
-        if self.is_broken(settings) and not is_wished:
+        if self.is_broken(settings) and not is_manual:
             return MadeSummary()
         for name, way in _rungs(engine, self._writer(engine, asked), material, error):
             try:
@@ -85,7 +85,7 @@ class Fallbacks:
             except (ModelError, NoSummary, TimeoutError) as failure:
                 said = str(failure) or f"nothing came within {settings.rung_seconds:g} seconds"
                 engine.record(Failed(what=f"compact: {name}", error=said))
-                if isinstance(failure, NOBODY):
+                if isinstance(failure, NO_ANSWER):
                     break
             else:
                 self.failures = 0

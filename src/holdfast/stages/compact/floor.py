@@ -87,7 +87,7 @@ def _waiting(item: Item) -> Iterator[_Part]:
             yield "waiting", named, item.measure, "say it in fewer words"
 
 
-def told(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:
+def explain_floor(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:
     """Explain why there is no room, and what to do.
 
     `least_tokens` is what the shortest summary leaves, for when the floor alone is not the reason.

@@ -183,8 +183,8 @@ def _put(
 ) -> Ready:
     """Compose the text. Pure, since it runs in a thread."""
     kept = segment.kept or (segment.last, segment.last)
-    told = replace(segment, kind="up_to", kept=kept)  # something always follows it
-    material = gathered(history, told, tokens, most_tokens=most_tokens)
+    covered = replace(segment, kind="up_to", kept=kept)  # something always follows it
+    material = gathered(history, covered, tokens, most_tokens=most_tokens)
     judgement = basis.judgement
     composed = compose(material, judgement if basis.is_covering else None, manner)
     if judgement is not None and not basis.is_covering:

@@ -111,10 +111,10 @@ def _shown(path: Path, outcome: Outcome) -> SpokenContent:
     """Frame a file's text with a header and an end line."""
     text = text_of(outcome.content)
     head = f"{restored_head(path)}: {len(text):,} characters]"
-    told = Text(text=f"{head}\n{text}\n{END.format(path=path)}")
+    framed = Text(text=f"{head}\n{text}\n{END.format(path=path)}")
     if isinstance(outcome.content, str):
-        return (told,)
-    return (told, *(block for block in outcome.content if not isinstance(block, Text)))
+        return (framed,)
+    return (framed, *(block for block in outcome.content if not isinstance(block, Text)))
 
 
 def _fitting(again: Again, each_tokens: int) -> int:

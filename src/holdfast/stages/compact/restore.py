@@ -48,7 +48,7 @@ def _anything(path: Path) -> bool:
     return True
 
 
-def _nobody() -> Iterable[str]:
+def _nothing() -> Iterable[str]:
     return ()
 
 
@@ -62,9 +62,9 @@ class Restoring:
     window_tokens: Callable[[], int] = lambda: PLAIN_WINDOW_TOKENS
     may_read: Callable[[Path], bool] = _anything
     """True if a file could be read now without asking the user."""
-    agents: Callable[[], Iterable[str]] = _nobody
+    agents: Callable[[], Iterable[str]] = _nothing
     """A line for each agent that runs, or ended with its answer not yet taken."""
-    listings: Callable[[], Iterable[str]] = _nobody
+    listings: Callable[[], Iterable[str]] = _nothing
     """Announcements made in messages rather than in the frame."""
     _again: tuple[Again, ...] = field(default=(), init=False)
     """The files gathered last."""
@@ -169,16 +169,16 @@ class Restoring:
         plan = self.tool_context.plan
         file = plan.file or plan_file(self.tool_context)
         text = (await asyncio.to_thread(_text_of, file)).strip()
-        told = []
+        parts = []
         if text:
             most = self._scaled(self.settings.restore_tokens)
-            told.append(cut_to(f"[Restored plan, from {file}]\n{text}", most, f"reading {file}"))
+            parts.append(cut_to(f"[Restored plan, from {file}]\n{text}", most, f"reading {file}"))
         if plan.is_on:
-            told.append(
+            parts.append(
                 f"[Planning goes on: look around, change nothing but {file}, in which the plan "
                 f"grows, and hand it over with {EXIT_PLAN.name}.]"
             )
-        return told
+        return parts
 
     def _skills(self, view: View, kept: Sequence[Round]) -> Iterator[str]:
         there = {result.tool_use_id for item in kept for result in item.results if is_whole(result)}

@@ -53,7 +53,7 @@ class Written:
 
     def text(self) -> str:
         return "\n\n".join(
-            f"## {number}. {HEADINGS[number]}\n{told}" for number, told in self.sections.items()
+            f"## {number}. {HEADINGS[number]}\n{text}" for number, text in self.sections.items()
         )
 
 
@@ -73,9 +73,9 @@ def ask_for_summary(
     scope = scope.replace("{pivot}", cut(one_line(pivot), PIVOT_CHARS))
     asked = prompt("summary").replace("{scope}", scope)
     parts = [asked.replace("{work}", work).replace("{next}", next_step)]
-    wishes = [wish.strip() for wish in focus if wish.strip()]
-    if wishes:
-        parts.append(prompt("focus").replace("{focus}", "\n\n".join(wishes)))
+    instructions = [text.strip() for text in focus if text.strip()]
+    if instructions:
+        parts.append(prompt("focus").replace("{focus}", "\n\n".join(instructions)))
     listed = [
         f"#{each.message}: {cut(one_line(each.text), LISTED_CHARS)}"
         for each in directives

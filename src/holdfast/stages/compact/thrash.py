@@ -46,7 +46,7 @@ class Culprit:
     """It is what was restored after the last compaction."""
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         return f"{self.said} ({self.tokens:,} tokens)"
 
 
@@ -68,7 +68,7 @@ class Guard:
         """Find what refills the window, act on it and describe that; raise if nothing helps."""
         line = engine.fullness().window.auto_tokens
         culprits = find_culprits(engine.view, weigher(engine), line)
-        by = culprits[0].told if culprits else "many small things"
+        by = culprits[0].described if culprits else "many small things"
         why = f"the window was refilled again and again, by {by}"
         times = times_stopped(engine.view.history) + 1
         done = [*self._acted(engine, culprits, line, why)]

@@ -123,7 +123,7 @@ class _Gathering:
         self._steps.append(
             Report(id=id, tool="background task", about=notice.about, text=notice.text)
         )
-        self._heard(TaskFact(name=notice.task, about=notice.about, state="ended", id=id))
+        self._note_task(TaskFact(name=notice.task, about=notice.about, state="ended", id=id))
 
     def _round(self, item: Round) -> None:
         self._rounds.append(item.id)
@@ -131,11 +131,13 @@ class _Gathering:
             self._steps.append(step)
             if isinstance(step, CommandFact | Report) and step.task:
                 about = step.text if isinstance(step, CommandFact) else step.about
-                self._heard(TaskFact(name=step.task, about=about, state=_state(step), id=item.id))
+                self._note_task(
+                    TaskFact(name=step.task, about=about, state=_state(step), id=item.id)
+                )
         for use in item.tool_uses():
             self._todos.take(use, item.result_of(use.id), item.id)
 
-    def _heard(self, task: TaskFact) -> None:
+    def _note_task(self, task: TaskFact) -> None:
         known = self._tasks.get(task.name)
         if task.name:
             self._tasks[task.name] = replace(task, about=known.about if known else task.about)

@@ -128,8 +128,8 @@ def put_in(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list[str
         written = " ".join(strings)
         names = (n for n in named_in(change.added) if n not in change.removed and n not in written)
         found.update(dict.fromkeys((*strings, *names)))
-    told = set(known)
-    return [name for name in found if name not in told]
+    listed = set(known)
+    return [name for name in found if name not in listed]
 
 
 def taken_out(changes: Iterable[ChangeFact]) -> list[str]:

@@ -79,8 +79,8 @@ def telling_lines(output: str, chars: int) -> str:
         return one_line(output)
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     chosen = _chosen(lines)
-    told = [cut(lines[i], LINE_CHARS) for i in sorted(chosen)]
-    return cut(f" {CUT} ".join(told), chars)
+    shown = [cut(lines[i], LINE_CHARS) for i in sorted(chosen)]
+    return cut(f" {CUT} ".join(shown), chars)
 
 
 def error_head(text: str, chars: int) -> str:
@@ -93,9 +93,9 @@ def error_head(text: str, chars: int) -> str:
     named = [line for line in lines if _FAILED.match(line) and len(line) > VERDICT_CHARS]
     placed = [line for line in lines if _PLACE.match(line)]
     failing = [line for line in lines if _FAILURE.search(line)]
-    trouble = " ".join((*named[:1], *placed)[:PLACES] or failing[:1])
+    problem = " ".join((*named[:1], *placed)[:PLACES] or failing[:1])
     room = chars - len(head)
-    return f"{head} {cut(trouble, room)}" if trouble else f"{whole[:chars].rstrip()} {CUT}"
+    return f"{head} {cut(problem, room)}" if problem else f"{whole[:chars].rstrip()} {CUT}"
 
 
 def _chosen(lines: list[str]) -> set[int]:

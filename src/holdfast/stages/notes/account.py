@@ -78,7 +78,7 @@ class Mistake:
 
 
 @dataclass(slots=True, kw_only=True)
-class Deeds:
+class TurnRecord:
     """What was done in one turn."""
 
     number: int
@@ -93,7 +93,7 @@ class Deeds:
 @dataclass(slots=True, kw_only=True)
 class SessionAccount:
     mask: Callable[[str], str] = masked
-    turns: list[Deeds] = field(default_factory=list)
+    turns: list[TurnRecord] = field(default_factory=list)
     files: dict[str, File] = field(default_factory=dict)
     commands: dict[str, CommandRun] = field(default_factory=dict)
     mistakes: dict[tuple[str, str], Mistake] = field(default_factory=dict)
@@ -152,46 +152,46 @@ class SessionAccount:
 
     def _turn(self, turn: TurnFacts) -> None:
         if turn.words is not None or not self.turns:
-            self.turns.append(Deeds(number=turn.number, words=turn.words))
+            self.turns.append(TurnRecord(number=turn.number, words=turn.words))
             self._said = max(self._said, turn.number)
         for step in turn.steps:
             self._step(self.turns[-1], step)
 
-    def _step(self, deeds: Deeds, step: StepFact) -> None:
+    def _step(self, turn: TurnRecord, step: StepFact) -> None:
         if error := error_of(step):
             self._mistake(step.id, subject_of(step), error)
         match step:
             case AnswerFact():
-                deeds.answer = step
+                turn.answer = step
             case Thought(id=id, text=text):
                 self._learn(text, id)
             case ChangeFact(error=""):
-                self._change(deeds, step)
+                self._change(turn, step)
             case Look(kind="read", path=path, error="", id=id):
-                deeds.read += 1
+                turn.read += 1
                 file = self._file(path, id)
                 file.reads += 1
             case CommandFact():
-                self._command(deeds, step)
+                self._command(turn, step)
             case PlanFact(is_approved=True):
                 self.plans.append(step)
             case Interruption():
-                deeds.is_interrupted = True
+                turn.is_interrupted = True
 
     def _file(self, path: str, id: int) -> File:
         file = self.files.setdefault(path, File(path=path))
         file.last = id
         return file
 
-    def _change(self, deeds: Deeds, step: ChangeFact) -> None:
-        deeds.changed[step.path] += 1
+    def _change(self, turn: TurnRecord, step: ChangeFact) -> None:
+        turn.changed[step.path] += 1
         file = self._file(step.path, step.id)
         file.changes += 1
         file.names.update(touched([step]))
         self.recent = [*self.recent[-9:], step]
 
-    def _command(self, deeds: Deeds, step: CommandFact) -> None:
-        deeds.commands += 1
+    def _command(self, turn: TurnRecord, step: CommandFact) -> None:
+        turn.commands += 1
         self.commits.update(
             (f"{c.hash} on {c.branch}: {c.subject}", step.id) for c in commits_in(step.output)
         )
@@ -213,9 +213,9 @@ class SessionAccount:
         _forget(self.mistakes, ERRORS)
 
     def _learn(self, thought: str, id: int) -> None:
-        for told in conclusions(thought, THOUGHT_CHARS):
-            self.learnt.pop(told, None)
-            self.learnt[told] = id
+        for found in conclusions(thought, THOUGHT_CHARS):
+            self.learnt.pop(found, None)
+            self.learnt[found] = id
         _forget(self.learnt, LEARNT)
 
 

@@ -17,7 +17,7 @@ from holdfast.messages.cut import (
 )
 from holdfast.stages.facts.facts import cite
 from holdfast.stages.facts.names import PROSE
-from holdfast.stages.notes.account import Deeds, File, SessionAccount
+from holdfast.stages.notes.account import File, SessionAccount, TurnRecord
 from holdfast.view.tokens import estimated_tokens
 
 TITLE_CHARS = 72
@@ -71,10 +71,10 @@ def _fitted(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
 
 
 def _title(account: SessionAccount) -> Iterator[str]:
-    for deeds in account.turns:
-        if deeds.words is not None and deeds.words.via != "shell":
+    for turn in account.turns:
+        if turn.words is not None and turn.words.via != "shell":
             yield cut(
-                one_line(sentences(deeds.words.text)[0] if deeds.words.text.strip() else ""),
+                one_line(sentences(turn.words.text)[0] if turn.words.text.strip() else ""),
                 TITLE_CHARS,
             )
             return
@@ -88,10 +88,10 @@ def _state(account: SessionAccount) -> Iterator[str]:
         if task.state == "running":
             about = cut(one_line(task.about), QUOTE_CHARS)
             yield f"- still running: {task.name} {cite(task.id)} {about}"
-    spoken = [deeds for deeds in account.turns if deeds.words is not None]
+    spoken = [turn for turn in account.turns if turn.words is not None]
     if spoken and (words := spoken[-1].words) is not None:
         yield f"- the user last said {cite(words.id)}: {cut(one_line(words.text), QUOTE_CHARS)}"
-    answers = [deeds.answer for deeds in account.turns if deeds.answer is not None]
+    answers = [turn.answer for turn in account.turns if turn.answer is not None]
     if answers:
         last = " ".join(sentences(tight(answers[-1].text))[-2:])
         yield f"- the agent last said {cite(answers[-1].id)}: {cut(one_line(last), QUOTE_CHARS)}"
@@ -101,12 +101,12 @@ def _state(account: SessionAccount) -> Iterator[str]:
 
 def _task(account: SessionAccount) -> Iterator[str]:
     """Yield what the user said: first the last and the first message, then the others, newest first."""
-    said = [deeds for deeds in account.turns if deeds.words and deeds.words.text.strip()]
+    said = [turn for turn in account.turns if turn.words and turn.words.text.strip()]
     first = said[:1] if len(said) > 1 else []
-    for deeds in (*reversed(said[1:] if first else said), *first):
-        assert deeds.words is not None
-        text = head_and_tail(deeds.words.text, MESSAGE_CHARS, cite(deeds.words.id))
-        yield f"- T{deeds.number} {cite(deeds.words.id)}: {_indented(text)}"
+    for turn in (*reversed(said[1:] if first else said), *first):
+        assert turn.words is not None
+        text = head_and_tail(turn.words.text, MESSAGE_CHARS, cite(turn.words.id))
+        yield f"- T{turn.number} {cite(turn.words.id)}: {_indented(text)}"
 
 
 def _files(account: SessionAccount) -> Iterator[str]:
@@ -154,37 +154,37 @@ def _learnt(account: SessionAccount) -> Iterator[str]:
 
 
 def _results(account: SessionAccount) -> Iterator[str]:
-    answered = [deeds for deeds in account.turns if deeds.answer is not None]
-    for deeds in reversed(answered[-ANSWERS:]):
-        assert deeds.answer is not None
-        text = cut(tight(deeds.answer.text), ANSWER_CHARS)
-        yield f"- T{deeds.number} {cite(deeds.answer.id)}: {_indented(text)}"
+    answered = [turn for turn in account.turns if turn.answer is not None]
+    for turn in reversed(answered[-ANSWERS:]):
+        assert turn.answer is not None
+        text = cut(tight(turn.answer.text), ANSWER_CHARS)
+        yield f"- T{turn.number} {cite(turn.answer.id)}: {_indented(text)}"
     for commit, id in reversed(account.commits.items()):
         yield f"- commit {commit} {cite(id)}"
 
 
 def _worklog(account: SessionAccount) -> Iterator[str]:
-    for deeds in reversed(account.turns):
-        yield _line(deeds)
+    for turn in reversed(account.turns):
+        yield _line(turn)
 
 
-def _line(deeds: Deeds) -> str:
-    words = deeds.words
+def _line(turn: TurnRecord) -> str:
+    words = turn.words
     asked = f'{cite(words.id)} "{cut(one_line(words.text), WORDS_CHARS)}"' if words else ""
     done = []
-    if deeds.changed:
-        names = (f"{PurePosixPath(p).name}{_times(n)}" for p, n in deeds.changed.items())
+    if turn.changed:
+        names = (f"{PurePosixPath(p).name}{_times(n)}" for p, n in turn.changed.items())
         done.append(f"changed {', '.join(names)}")
-    if deeds.read:
-        done.append(f"read {deeds.read}")
-    if deeds.commands:
-        done.append(f"ran {deeds.commands}")
-    if deeds.is_interrupted:
+    if turn.read:
+        done.append(f"read {turn.read}")
+    if turn.commands:
+        done.append(f"ran {turn.commands}")
+    if turn.is_interrupted:
         done.append("interrupted")
-    if deeds.answer is not None:
-        said = sentences(tight(deeds.answer.text))[:1]
+    if turn.answer is not None:
+        said = sentences(tight(turn.answer.text))[:1]
         done.append(f"said: {cut(one_line(' '.join(said)), SAID_CHARS)}")
-    return f"- T{deeds.number} {asked}: {'; '.join(done)}".rstrip(": ").replace("  ", " ")
+    return f"- T{turn.number} {asked}: {'; '.join(done)}".rstrip(": ").replace("  ", " ")
 
 
 def _times(n: int) -> str:

@@ -81,9 +81,7 @@ class NotesFile:
                 return page, self.write(page, found)
             except Overtaken:
                 continue
-        raise StoreError(
-            f"{self.path} was saved by somebody else again and again; nothing was written"
-        )
+        raise StoreError(f"{self.path} kept being saved by another program; nothing was written")
 
     def begin_draft(self, page: NotesPage) -> SeenFile:
         """Write a draft for a fork to edit; return what it should know of the file."""

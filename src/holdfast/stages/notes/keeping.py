@@ -81,8 +81,8 @@ class Judgement:
 
     def text(self) -> str:
         """Return every non-empty section, cut to size."""
-        told = ((each.heading, each.written()) for each in self.page.sections)
-        parts = [f"## {heading}\n{self._cut(text)}" for heading, text in told if text]
+        sections = ((each.heading, each.written()) for each in self.page.sections)
+        parts = [f"## {heading}\n{self._cut(text)}" for heading, text in sections if text]
         lead = ["Notes taken while the work went on:", *filter(None, (self.page.lead,))]
         return "\n\n".join((*lead, *parts)) if parts or self.page.lead else ""
 

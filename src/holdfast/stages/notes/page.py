@@ -77,12 +77,12 @@ class NotesPage:
         return {each.heading: each.written() for each in self.sections}
 
     def with_logs(
-        self, told: Mapping[str, str], before: Mapping[str, str] | None = None
+        self, logs: Mapping[str, str], before: Mapping[str, str] | None = None
     ) -> "NotesPage":
         """Replace the engine's lines, by heading; `before` are the previous ones."""
         was = before or {}
         sections = (
-            each.with_log(told.get(each.heading, ""), was.get(each.heading, ""))
+            each.with_log(logs.get(each.heading, ""), was.get(each.heading, ""))
             for each in self.sections
         )
         return replace(self, sections=tuple(sections))

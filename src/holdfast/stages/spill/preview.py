@@ -45,7 +45,7 @@ class PreviewRoom:
 
 def preview(long: Long, room: PreviewRoom, mask: Mask = str) -> str:
     """Write the preview of a long result."""
-    parts = [f"<{TAG} {_facts(long)}>", *_way(long), ""]
+    parts = [f"<{TAG} {_facts(long)}>", *_where(long), ""]
     parts += (
         _excerpt_of_command(long, room, mask) if long.is_command else _opening(long, room, mask)
     )
@@ -103,8 +103,8 @@ def _excerpt_of_command(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
     head, tail = _shown_head(text, half, mask), _shown_tail(text, half, mask)
     parts = [f"[its first {human_size(byte_count(head))}]", _quoted(head)]
     if lines:
-        told = "the" if len(lines) == count else f"{len(lines)} of the {count:,}"
-        parts.append(f"[{told} lines between that look like errors, by number]")
+        which = "the" if len(lines) == count else f"{len(lines)} of the {count:,}"
+        parts.append(f"[{which} lines between that look like errors, by number]")
         parts.append(_quoted(first_bytes("\n".join(lines), room.error_bytes)))
     else:
         parts.append("[…]")
@@ -142,17 +142,17 @@ def _facts(long: Long) -> str:
     return " ".join(f'{key}="{value}"' for key, value in facts.items())
 
 
-def _way(long: Long) -> Iterator[str]:
+def _where(long: Long) -> Iterator[str]:
     """Say where the whole result is and how to read on."""
     what = "All of it" if long.is_whole else "As much of it as a file may hold"
     yield f"Too long to be shown here. {what} is in {long.file}"
-    ways = []
+    hints = []
     if reader := next((name for name in long.readers if name != HISTORY), ""):
-        ways.append(f"{reader} shows any part of that file by offset and limit")
+        hints.append(f"{reader} shows any part of that file by offset and limit")
     if HISTORY in long.readers:
-        ways.append(f'History opens it by id "{_name(long.tool_use_id)}"')
-    if ways:
-        yield "; ".join(ways) + "."
+        hints.append(f'History opens it by id "{_name(long.tool_use_id)}"')
+    if hints:
+        yield "; ".join(hints) + "."
 
 
 def _lines(text: str) -> int:

@@ -50,7 +50,7 @@ class Rank(IntEnum):
     OUTLINES = auto()
     """Plans and specifications."""
     LONG_LAST_ANSWER = auto()
-    DEEDS = auto()
+    WORK = auto()
     RECENT_COMMANDS = auto()
     RECENT_OUTCOMES = auto()
     CURRENT_CODE = auto()

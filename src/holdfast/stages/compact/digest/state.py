@@ -82,15 +82,15 @@ def _request(context: DigestContext) -> Iterator[DigestPiece]:
 def _specifications(context: DigestContext) -> Iterator[DigestPiece]:
     """Outline documents, pages and tickets that the user named and the agent read."""
     said = list(context.facts.words())
-    told: set[str] = set()
+    outlined: set[str] = set()
     for turn, step in context.facts.steps():
         if isinstance(step, ChangeFact):  # what the agent writes is its own work, whoever names it
-            told.add(PurePosixPath(step.path).name)
+            outlined.add(PurePosixPath(step.path).name)
         name, text = _source(step)
-        if not name or name in told or len(text) < SPEC_CHARS:
+        if not name or name in outlined or len(text) < SPEC_CHARS:
             continue
         if any(name in words.text for when, words in said if when <= turn):
-            told.add(name)
+            outlined.add(name)
             what = context.short(step.path) if isinstance(step, Look) else name
             lead = f"The user pointed at {what}, read in T{turn} {cite(step.id)}; in outline:\n"
             yield _outlined(context, 1, (4, step.id), lead, _without_numbers(text), turn)
@@ -137,13 +137,15 @@ def _concepts(context: DigestContext) -> Iterator[DigestPiece]:
         if isinstance(s, CommandFact)
         for program in _programs(s)
     )
-    told = []
+    means = []
     if suffixes:
-        told.append("files " + ", ".join(f"{s} ×{n}" for s, n in suffixes.most_common(5)))
+        means.append("files " + ", ".join(f"{s} ×{n}" for s, n in suffixes.most_common(5)))
     if programs:
-        told.append("commands " + ", ".join(f"{p} ×{n}" for p, n in programs.most_common(PROGRAMS)))
-    if told:
-        yield line_piece(2, (0,), f"Worked with {'; '.join(told)}.", Rank.REQUEST)
+        means.append(
+            "commands " + ", ".join(f"{p} ×{n}" for p, n in programs.most_common(PROGRAMS))
+        )
+    if means:
+        yield line_piece(2, (0,), f"Worked with {'; '.join(means)}.", Rank.REQUEST)
 
 
 def _programs(command: CommandFact) -> Iterator[str]:
@@ -170,15 +172,15 @@ def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     """Report the conclusions of a turn; only the last ones rank high."""
     chars = context.limits.thought_chars
     thought = [
-        (step.id, told)
+        (step.id, text)
         for step in turn.steps
         if isinstance(step, Thought)
-        for told in conclusions(step.text, chars)
+        for text in conclusions(step.text, chars)
     ]
     strong = [each for each in thought if is_strong(each[1])][-FINAL_CONCLUSIONS:]
-    for i, (id, told) in enumerate(thought):
-        rank = Rank.CONCLUSIONS if (id, told) in strong else Rank.REASONS
-        line = f"- T{turn.number} {cite(id)} thought: {told}"
+    for i, (id, text) in enumerate(thought):
+        rank = Rank.CONCLUSIONS if (id, text) in strong else Rank.REASONS
+        line = f"- T{turn.number} {cite(id)} thought: {text}"
         yield line_piece(5, (0, id, i), line, rank + context.staleness(id))
 
 

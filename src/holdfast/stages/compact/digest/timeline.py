@@ -54,8 +54,8 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
     for turn in context.facts.turns:
         if turn.words is None:
             line = f"T{turn.number}, work that was going on when this begins:"
-            yield line_piece(6, (turn.number, -1), line, Rank.DEEDS)
-        yield from _deeds(context, turn)
+            yield line_piece(6, (turn.number, -1), line, Rank.WORK)
+        yield from _work(context, turn)
         yield from _steps(context, turn)
 
 
@@ -97,23 +97,23 @@ def _lead(context: DigestContext, turn: int, words: WordsFact, asked: str = "") 
     return f"T{turn} {cite(words.id)} User{how}{state}{images}: "
 
 
-def _deeds(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
+def _work(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     """Summarise what a turn changed and read in one line."""
     changed = Counter(s.path for s in turn.steps if isinstance(s, ChangeFact) and not s.error)
     read = {s.path for s in turn.steps if isinstance(s, Look) and s.kind == "read"}
-    told = []
+    done = []
     if changed:
-        told.append(f"changed {', '.join(_times(path, n) for path, n in changed.items())}")
+        done.append(f"changed {', '.join(_times(path, n) for path, n in changed.items())}")
     if len(read) > MOST_READ:
-        told.append(f"read {len(read)} files")
+        done.append(f"read {len(read)} files")
     elif read - changed.keys():
         names = (PurePosixPath(path).name for path in sorted(read - changed.keys()))
-        told.append(f"read {', '.join(names)}")
-    if told:
+        done.append(f"read {', '.join(names)}")
+    if done:
         is_old = all(context.is_old(step.id) for step in turn.steps)
-        rank = (Rank.OLD_TURNS if is_old else Rank.DEEDS) + context.age(turn.number)
+        rank = (Rank.OLD_TURNS if is_old else Rank.WORK) + context.age(turn.number)
         place = (turn.number, 0.5)
-        yield line_piece(6, place, f"- {'; '.join(told)}", rank)
+        yield line_piece(6, place, f"- {'; '.join(done)}", rank)
 
 
 def _times(path: str, n: int) -> str:
@@ -143,24 +143,24 @@ def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) ->
             yield _answer(context, turn, step)
         case AnswerFact(id=id, text=text):
             if found := remark(text, context.limits.remark_chars):
-                told = f"- said {cite(id)}: {found}"
-                yield _Form((told,), (_remark_rank(context, turn, found),), context.staleness(id))
+                line = f"- said {cite(id)}: {found}"
+                yield _Form((line,), (_remark_rank(context, turn, found),), context.staleness(id))
         case CommandFact():
             yield _command(context, step)
         case Report(is_error=False) if step.text.strip():
             yield _report(context, turn, step)
         case ChangeFact(id=id, error="") if step.added.strip() and not context.is_current(id):
             shown = cut(step.added.strip("\n"), context.limits.old_snippet_chars)
-            told = f"- changed {PurePosixPath(step.path).name} {cite(id)}:\n```\n{shown}\n```"
-            yield _Form((told,), (Rank.OLD_CODE,), context.staleness(id))
+            line = f"- changed {PurePosixPath(step.path).name} {cite(id)}:\n```\n{shown}\n```"
+            yield _Form((line,), (Rank.OLD_CODE,), context.staleness(id))
         case PlanFact(id=id, is_approved=is_approved):
             verdict = "approved" if is_approved else "not approved"
             yield _Form((f"- the plan was {verdict} by the user {cite(id)}",), (Rank.VERDICTS,))
         case WordsFact(id=id, text="", via="refusal", about=about):
-            told = f"- the user refused `{_about(context, about)}` {cite(id)}"
-            yield _Form((told,), (Rank.VERDICTS,))
+            line = f"- the user refused `{_about(context, about)}` {cite(id)}"
+            yield _Form((line,), (Rank.VERDICTS,))
         case Interruption(id=id):
-            yield _Form((f"- the user interrupted {cite(id)}",), (Rank.DEEDS,))
+            yield _Form((f"- the user interrupted {cite(id)}",), (Rank.WORK,))
 
 
 def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
@@ -182,8 +182,8 @@ def _remark_rank(context: DigestContext, turn: int, found: str) -> Rank:
     """Rank a cause or a choice as a conclusion; an unfinished turn has only remarks."""
     if is_strong(found):
         return Rank.CONCLUSIONS
-    is_course = turn == context.last_turn and not announces(found)
-    return Rank.ANSWERS if is_course else Rank.REMARKS
+    is_unfinished = turn == context.last_turn and not announces(found)
+    return Rank.ANSWERS if is_unfinished else Rank.REMARKS
 
 
 def _about(context: DigestContext, about: str) -> str:
@@ -193,10 +193,10 @@ def _about(context: DigestContext, about: str) -> str:
 def _report(context: DigestContext, turn: int, step: Report) -> _Form:
     lead = f"- {step.tool} {cite(step.id)} {_about(context, step.about)}"
     body = tight(step.text)
-    told = f"{lead} → {cut(body, context.limits.report_chars)}"
+    short = f"{lead} → {cut(body, context.limits.report_chars)}"
     whole = f"{lead} → {cut(body, context.limits.long_report_chars)}"
     ranks = (Rank.REPORTS, Rank.TOLD_REPORTS, Rank.WHOLE_REPORTS)
-    return _Form((lead, told, whole), ranks, context.age(turn))
+    return _Form((lead, short, whole), ranks, context.age(turn))
 
 
 def _command(context: DigestContext, step: CommandFact) -> _Form:
