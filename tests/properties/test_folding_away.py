@@ -150,7 +150,7 @@ async def play(engine, steps, asks):
         else:
             step(engine, kind, *aims)
         assert violations(engine.view.messages()) == []
-    await run(engine, snip, "stages")
+    await run(engine, snip, collapse, "stages")
 
 
 @settings(max_examples=80)

@@ -120,7 +120,7 @@ async def test_a_learnt_tokenizer_frees_as_much_as_the_gauge_says(make):
     learnt = Calibration.fresh(FREE)
     save_calibration(structs.replace(learnt, factors=tuple(f / 2 for f in learnt.factors)))
     engine = filled(make(settings(limit=LIMIT_TOKENS // 2)))
-    await collapse(engine)
+    await Collapse()(engine)
     full = engine.fullness()
     assert full.used_tokens <= engine.settings.collapse.target_ratio * full.window.effective_tokens
 
