@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from holdfast.log.entries import AnyEntry, Compacted
 from holdfast.messages import Text, ToolUse
 from holdfast.stages.compact.digest import budget_for, digest, gather
-from holdfast.stages.compact.digest.facts import Facts
-from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, tell_directives
+from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, render_directives
+from holdfast.stages.facts.facts import Facts
 from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view import fold
 from holdfast.view.tokens import O200K, weigh
@@ -193,12 +193,12 @@ class Course:
         facts = gather(self.entries, items)
         ledger = keep(facts)
         budget = budget_for(round(weigh(view.total, O200K)), facts)
-        text = digest(facts, budget, marks=ledger.marks()).text
+        text = digest(facts, budget, marks=ledger.marks())
         entry = Compacted(
             first=items[0].id, last=items[-1].id, summary=(Text(text=text),), by="digest"
         )
         self.entries.append(self.scribe.write(entry))
-        return text, tell_directives(ledger)
+        return text, render_directives(ledger)
 
 
 def keep(facts: Facts) -> DirectiveLedger:

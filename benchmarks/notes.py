@@ -47,13 +47,13 @@ from holdfast.settings import (
 )
 from holdfast.simulator.request import Caller, parse_request
 from holdfast.stages.compact.compact import CompactRequest
-from holdfast.stages.compact.digest import estimated_tokens
 from holdfast.stages.notes.asking import ask_for_update
 from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import build_layers
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import Prefix
 from holdfast.view.items import Item, Round
+from holdfast.view.tokens import estimated_tokens
 from holdfast.view.window import window_for
 from retention import Scores, Segment, by_digest, measure, summed, told
 

@@ -35,14 +35,15 @@ from holdfast.models import Model, open_model
 from holdfast.session.scratch_session import Manners, on_paper, tried
 from holdfast.settings import Settings
 from holdfast.stages.compact.compact import CompactRequest
-from holdfast.stages.compact.digest import LIMITS, budget_for, digest, estimated_tokens, gather
-from holdfast.stages.compact.digest.user_text import typed
+from holdfast.stages.compact.digest import LIMITS, budget_for, digest, gather
 from holdfast.stages.compact.directives import keep_ledger
 from holdfast.stages.compact.survival import check_survival, recent_names
+from holdfast.stages.facts.user_text import typed
 from holdfast.tools.describe import description_of
 from holdfast.transcripts.formats import open_transcript
 from holdfast.view import folding
 from holdfast.view.items import Item, Round, Spoken
+from holdfast.view.tokens import estimated_tokens
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 TOKENIZER = "o200k_base"
@@ -148,8 +149,8 @@ def by_digest(segment: Segment, size_tokens: int | None, count: Count) -> str:
     room = budget - reserve if size_tokens else budget
     made = digest(facts, room, marks=ledger.marks(), count=count)
     names = recent_names(segment.items, ledger.open_texts())
-    index = check_survival(made.text, names, reserve, count).index
-    return f"{made.text}\n\n{index}" if index else made.text
+    index = check_survival(made, names, reserve, count).index
+    return f"{made}\n\n{index}" if index else made
 
 
 async def by_model(segment: Segment, name: str, client: Model) -> tuple[str, bool]:

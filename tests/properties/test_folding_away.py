@@ -5,7 +5,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import NotInHistory
@@ -150,11 +150,32 @@ async def play(engine, steps, asks):
         else:
             step(engine, kind, *aims)
         assert violations(engine.view.messages()) == []
-    await run(engine, snip, "stages")
+    await run(engine, snip, collapse, "stages")
 
 
 @settings(max_examples=80)
 @given(_steps, st.sampled_from(MODELS), st.booleans())
+@example(
+    [
+        ("say", False),
+        ("work", 1, 2, False),
+        ("answer", 1),
+        ("say", False),
+        ("work", 1, 2, False),
+        ("answer", 1),
+        ("say", False),
+        ("work", 1, 2, False),
+        ("answer", 1),
+        ("say", False),
+        ("work", 1, 900, False),
+        ("answer", 301),
+        ("work", 1, 60, False),
+        ("compact", 0, 2),
+        ("say", False),
+    ],
+    "claude-opus-4-6",
+    True,
+)
 def test_folding_away_keeps_its_promises(steps, model, asks):
     """Whatever happened before: smaller, legal, moved only from its targets on, done once."""
     with tempfile.TemporaryDirectory() as name:

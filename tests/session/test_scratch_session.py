@@ -11,8 +11,8 @@ from holdfast.messages import Text, ToolUse, Usage, text_of
 from holdfast.session import Session
 from holdfast.session.scratch_session import Manners, carry_over, edited, on_paper, take, tried
 from holdfast.settings import Settings, home
-from holdfast.stages.compact.commit import NotShorter
 from holdfast.stages.compact.compact import CompactRequest
+from holdfast.stages.compact.draft import NotShorter
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
 MANUAL = CompactRequest(trigger="manual", by_model=False)

@@ -13,8 +13,7 @@ from holdfast.errors import HoldfastError
 from holdfast.messages import JsonObject, text_of
 from holdfast.models import Finished, Model, Restarted, TextDelta, ThinkingDelta, open_model
 from holdfast.settings import Settings
-from holdfast.stages.notes.pages import shown
-from holdfast.stages.notes.screen import where_you_were
+from holdfast.stages.notes.pages import shown, where_you_were
 from holdfast.tools.permissions import AskUser, Mode
 from holdfast.turn.loop import Continued, LoopEvent, Stopped
 from holdfast.turn.round import ToolBegan, ToolRan

@@ -19,8 +19,8 @@ from holdfast.messages import Json, JsonObject, Usage
 from holdfast.session import Session
 from holdfast.session.scratch_session import Manners, on_paper, take, tried
 from holdfast.settings import Settings
-from holdfast.stages.compact.commit import NotShorter
 from holdfast.stages.compact.compact import CompactRequest, NothingToCompact
+from holdfast.stages.compact.draft import NotShorter
 from holdfast.transcripts.formats import named, read_lines
 from holdfast.transcripts.provider import provider_of
 

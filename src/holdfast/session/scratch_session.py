@@ -18,10 +18,9 @@ from holdfast.log.entries import AnyEntry, Compacted, Forked
 from holdfast.messages import Text
 from holdfast.session import Session
 from holdfast.settings import Settings
-from holdfast.stages.compact.commit import recorded
 from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.compose import Composed, Manner, compose
-from holdfast.stages.compact.draft import CompactionDraft
+from holdfast.stages.compact.draft import CompactionDraft, recorded
 from holdfast.stages.compact.hooks import CompactionHooks
 from holdfast.stages.compact.reread import tokens_of
 from holdfast.stages.compact.survival import check_survival, recent_names

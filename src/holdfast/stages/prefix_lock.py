@@ -1,9 +1,8 @@
-"""When the prefix may move: between turns at any time, inside a tool loop with care.
+"""When the prefix may change: between turns always, inside a tool loop with care.
 
-Some models bind their thinking to the exact prefix it was produced under. An entry that
-changes an earlier message drops all later thinking there, and in the middle of a run of tool
-calls that thinking is still at work. So such entries wait for the end of the turn; only a
-window that is full does not let them. Every stage that changes what was sent asks here.
+Some models bind thinking to the exact prefix it was produced under, so changing an earlier message
+drops all later thinking. In a tool loop that thinking is still needed; the change waits for the end
+of the turn unless the window is full.
 """
 
 from itertools import islice
@@ -15,23 +14,23 @@ from holdfast.view import View
 from holdfast.view.items import Round
 
 THOUGHTFUL_ROUNDS = 64
-"""A loop whose newest rounds, this many, hold no thought has none to lose that matters."""
+"""Older thinking in the same loop does not matter."""
 
 
 def drops_thinking(engine: Engine) -> bool:
-    """Say whether an entry that changes an earlier message must drop the thinking after it."""
+    """True if changing an earlier message must drop the thinking after it."""
     return capabilities(engine.model).binds_thinking
 
 
 def may_move(engine: Engine) -> bool:
-    """Say whether an entry may change now what was sent before."""
+    """True if an entry may now change what was sent before."""
     if not drops_thinking(engine) or not is_thinking_in_loop(engine.view):
         return True
     return engine.fullness().is_blocked
 
 
 def is_thinking_in_loop(view: View) -> bool:
-    """Say whether the model is between two of its tool calls, with thinking that led there."""
+    """True if the model is between two tool calls, with thinking that led there."""
     for item in islice(reversed(view.items), THOUGHTFUL_ROUNDS):
         if isinstance(item, Round):
             if not item.tool_uses():

@@ -1,9 +1,7 @@
 """Snip: messages that the user or a tool marked as dropped leave the view.
 
-Marks are entries of their own, so they wait where they must and survive a restart: the newest
-turn is never touched, and the prefix moves only when it may. A round leaves as a whole, so no
-tool use is parted from its result. An undone snip stays undone; only a new mark of the user's
-drops the same messages again.
+Marks are entries, so they can wait and survive a restart. The newest turn is never touched, and a
+round leaves as a whole. An undone snip stays undone; only a new mark by the user repeats it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,18 +15,17 @@ from holdfast.view import View
 from holdfast.view.items import Item, Spoken
 
 Marks: TypeAlias = Mapping[int, Dropped]
-"""The messages that are to go, each with the entry that says so."""
 
 
 class Snip:
-    """The stage, for one engine; it remembers the marks it has read."""
+    """The stage of one engine; remembers the marks it has read."""
 
     def __init__(self) -> None:
         self._marks: dict[int, Dropped] = {}
         self._read = 0
 
     async def __call__(self, engine: Engine) -> None:
-        """Take marked messages out of the view, where and when that is allowed."""
+        """Remove marked messages from the view, where and when that is allowed."""
         self._read_marks(engine.view.history)
         if not self._marks:
             return
@@ -37,7 +34,6 @@ class Snip:
             engine.record(plan)
 
     def _read_marks(self, history: list[AnyEntry]) -> None:
-        """Bring the marks up to date with what was recorded since."""
         for entry in history[self._read :]:
             match entry:
                 case Dropped(targets=targets, on=True):
@@ -49,7 +45,7 @@ class Snip:
 
 
 def plan_snip(view: View, marks: Marks, *, drops: bool = False) -> Snipped | None:
-    """Choose the marked messages that may leave now; marks of tools yield to an undo."""
+    """Choose the marked messages that may leave now; an undo overrules a tool's marks."""
     end = newest_turn(view)
     chosen = {
         n: mark
@@ -65,7 +61,7 @@ def plan_snip(view: View, marks: Marks, *, drops: bool = False) -> Snipped | Non
 
 
 def newest_turn(view: View) -> int:
-    """Give the order of the last thing the user said: from there on nothing is taken away."""
+    """Return the order of the user's last message: nothing from there on is removed."""
     for item in reversed(view.items):
         if isinstance(item, Spoken) and item.is_asked():
             return item.order
@@ -75,7 +71,7 @@ def newest_turn(view: View) -> int:
 def drop(
     engine: Engine, numbers: Iterable[int], *, by: Literal["user", "tool"] = "user", why: str = ""
 ) -> Dropped:
-    """Mark messages to leave the view with the next request for which that is allowed."""
+    """Mark messages to leave the view with the next request that allows it."""
     wanted = tuple(dict.fromkeys(numbers))
     for n in wanted:
         item = engine.view.item_of(n)
@@ -89,12 +85,12 @@ def drop(
 
 
 def keep(engine: Engine, numbers: Iterable[int]) -> None:
-    """Take marks back that have not been acted on; what has left is undone by its entry."""
+    """Remove marks that were not acted on; a message that left is restored by undoing its entry."""
     engine.record(Dropped(targets=tuple(dict.fromkeys(numbers)), on=False))
 
 
 def _stands_fast(view: View, item: Item) -> str:
-    """Say why an item is not dropped, if so."""
+    """Return why an item cannot be dropped, or ""."""
     if view.is_pinned(item):
         return "is pinned; take the pin away first"
     if isinstance(item, Spoken) and item.kind in ("summary", "restored"):

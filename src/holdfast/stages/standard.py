@@ -46,7 +46,7 @@ class Layers:
         return (self.notes.after_turn,)
 
     def close(self, engine: Engine) -> None:
-        """Stop what they do in the background."""
+        """Stop background work."""
         self.notes.close(engine)
         self.compact.close()
 

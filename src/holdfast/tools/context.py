@@ -12,10 +12,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from holdfast.messages.measure import measure_text
 from holdfast.tools.files import Files
 from holdfast.tools.shells import Shells
-from holdfast.view.tokens import CLAUDE, weigh
+from holdfast.view.tokens import CLAUDE, estimated_tokens
 
 
 class Todo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,11 +31,6 @@ class PlanMode:
 
 def _say_nothing(_line: str) -> None:
     """Discard progress."""
-
-
-def estimated_tokens(text: str) -> int:
-    """Estimate tokens for an unknown model, with the weights that count most."""
-    return round(weigh(measure_text(text), CLAUDE))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,7 +54,7 @@ class ToolContext:
     """The environment of commands."""
     report: Callable[[str], None] = _say_nothing
     """Called with one line of progress now and then while a tool runs."""
-    count_tokens: Callable[[str], int] = estimated_tokens
+    count_tokens: Callable[[str], int] = lambda text: estimated_tokens(text, CLAUDE)
     is_fork: bool = False
 
     def __post_init__(self) -> None:

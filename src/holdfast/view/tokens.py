@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from msgspec.structs import asdict, astuple
 
 from holdfast.messages import Usage
-from holdfast.messages.measure import NOTHING, Measure
+from holdfast.messages.measure import NOTHING, Measure, measure_text
 from holdfast.models.capabilities import capabilities
 
 CLASSES = Measure.__struct_fields__
@@ -113,6 +113,11 @@ def default_weights(model: str) -> Weights:
 
 def weigh(measure: Measure, weights: Weights) -> float:
     return _dot(astuple(measure), astuple(weights))
+
+
+def estimated_tokens(text: str, weights: Weights = O200K) -> int:
+    """Estimate a text's tokens without knowing the model; within a tenth on prose and code."""
+    return round(weigh(measure_text(text), weights)) + 1
 
 
 class Calibration(Struct, frozen=True, kw_only=True):

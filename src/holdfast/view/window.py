@@ -67,26 +67,29 @@ def window_for(model: str, settings: WindowSettings | None = None) -> Window:
     return lines(limit, settings, max_output_tokens=known.max_output_tokens)
 
 
+def scaled(tokens: int, limit_tokens: int) -> int:
+    """Shrink a budget that is meant for a window of 200K to a smaller one."""
+    return min(tokens, tokens * limit_tokens // PLAIN_WINDOW_TOKENS)
+
+
 def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int) -> Window:
     if limit_tokens < 1:
         raise ConfigError(f"a window of {limit_tokens} tokens holds nothing; give at least 1")
-
-    def scaled(tokens: int) -> int:
-        return min(tokens, tokens * limit_tokens // PLAIN_WINDOW_TOKENS)
-
-    reserve = min(max_output_tokens, scaled(settings.reserve_tokens))
+    reserve = min(max_output_tokens, scaled(settings.reserve_tokens, limit_tokens))
     effective = limit_tokens - reserve
     proactive = min(limit_tokens, settings.auto_window_tokens or limit_tokens) - reserve
-    auto = _auto_line(settings.auto_line, proactive, scaled(settings.auto_buffer_tokens))
+    auto = _auto_line(
+        settings.auto_line, proactive, scaled(settings.auto_buffer_tokens, limit_tokens)
+    )
     base = auto if settings.auto else effective
     return Window(
         limit_tokens=limit_tokens,
         reserve_tokens=reserve,
         effective_tokens=effective,
         auto_tokens=auto,
-        warning_tokens=max(1, base - scaled(settings.warning_buffer_tokens)),
-        error_tokens=max(1, base - scaled(settings.error_buffer_tokens)),
-        blocking_tokens=max(1, effective - scaled(settings.blocking_buffer_tokens)),
+        warning_tokens=max(1, base - scaled(settings.warning_buffer_tokens, limit_tokens)),
+        error_tokens=max(1, base - scaled(settings.error_buffer_tokens, limit_tokens)),
+        blocking_tokens=max(1, effective - scaled(settings.blocking_buffer_tokens, limit_tokens)),
         auto=settings.auto,
     )
 

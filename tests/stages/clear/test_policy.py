@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,38 @@ from holdfast.models.prices import prices
 from holdfast.request.cache.forecast import Forecast
 from holdfast.settings import ClearSettings, WindowSettings
 from holdfast.stages.clear.candidates import Batch, Candidate, Candidates
-from holdfast.stages.clear.policy import CacheStanding, ClearRule, choose, plan_clearing, usd
+from holdfast.stages.clear.policy import CacheStanding, plan_clearing, usd
 from holdfast.stages.clear.snapshot import NEVER_CACHED, Snapshot
 from holdfast.tools.describe import description_of
 from holdfast.transcripts.formats import open_transcript
 from holdfast.view import View
 from holdfast.view.items import Result, Round, StandIn
 from holdfast.view.window import window_for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearRule:
+    """A rule by weights alone, without regard to the cache."""
+
+    keep: int
+    """The newest stay."""
+    stop_at: float
+    """Oldest first, until what is left weighs no more than this."""
+    at_least: float
+    """Nothing at all, if less than this would go."""
+
+
+def choose(results, rule):
+    """Take results by a rule of weights."""
+    left = sum(result.weight for result in results)
+    taken = Batch()
+    for result in results[: max(0, len(results) - rule.keep)]:
+        if left <= rule.stop_at:
+            break
+        taken.add(result)
+        left -= result.weight
+    return taken if taken.weight >= rule.at_least else Batch()
+
 
 RECORDED = Path(__file__).parents[4] / "shared" / "data" / "transcripts"
 THEIRS = ClearRule(keep=3, stop_at=40_000, at_least=20_000)

@@ -3,6 +3,7 @@
 from functools import partial
 
 import pytest
+from msgspec import structs
 
 from holdfast.errors import HoldfastError, ModelUnavailable, NotInHistory
 from holdfast.log import Header, Log
@@ -31,6 +32,8 @@ from holdfast.tools.history.history import History
 from holdfast.tools.history.tool import history_tool
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import ForkReply
+from holdfast.view.gauge import save_calibration
+from holdfast.view.tokens import Calibration
 
 BINDS, FREE = "claude-sonnet-5-5", "claude-opus-4-6"
 LIMIT_TOKENS = 20_000
@@ -110,6 +113,16 @@ async def test_below_the_line_nothing_happens(make):
     engine = filled(make(), turns=3)
     await collapsed(engine)
     assert lines(engine) == []
+
+
+async def test_a_learnt_tokenizer_frees_as_much_as_the_gauge_says(make):
+    """Parts are weighed in the gauge's own tokens, so one run is enough."""
+    learnt = Calibration.fresh(FREE)
+    save_calibration(structs.replace(learnt, factors=tuple(f / 2 for f in learnt.factors)))
+    engine = filled(make(settings(limit=LIMIT_TOKENS // 2)))
+    await Collapse()(engine)
+    full = engine.fullness()
+    assert full.used_tokens <= engine.settings.collapse.target_ratio * full.window.effective_tokens
 
 
 async def test_switched_off_it_does_nothing_at_all(make):

@@ -3,7 +3,7 @@
 from holdfast.log.entries import Framed, Pinned, Replied, Said, Section, measured
 from holdfast.messages import Text
 from holdfast.request.frame import weighed
-from holdfast.stages.compact.floor import Weight, floor, itemised, told
+from holdfast.stages.compact.floor import Weight, explain_floor, floor, itemised
 from holdfast.view import fold
 from holdfast.view.tokens import default_weights, weigh
 
@@ -53,7 +53,7 @@ def test_what_stays_is_listed_heaviest_first():
 def test_the_error_says_what_to_do_about_each():
     """In numbers and in words."""
     weights = floor(view(), scales)
-    said = told(weights, 100)
+    said = explain_floor(weights, 100)
     total = sum(weight.tokens for weight in weights)
     assert f"about {total:,} tokens and the line is at 100" in said
     assert "AGENTS.md" in said
@@ -73,7 +73,7 @@ def test_a_floor_below_the_line_is_not_called_too_high():
     """The error does not contradict itself: it says what the shortest summary leaves."""
     weights = floor(view(), scales)
     total = sum(weight.tokens for weight in weights)
-    said = told(weights, total + 100, total + 200)
+    said = explain_floor(weights, total + 100, total + 200)
     assert "cannot help" not in said
     assert f"about {total + 200:,} tokens are left, {total:,} of them in every request" in said
 

@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.messages import Text, ToolUse
-from holdfast.stages.compact.digest import DigestLimits, estimated_tokens
+from holdfast.stages.compact.digest import DigestLimits
 from holdfast.stages.compact.survival import Names, check_survival, recent_names
 from holdfast.view.items import Result, Round, Spoken
+from holdfast.view.tokens import estimated_tokens
 
 
 def spoken(n, text):
@@ -53,7 +54,7 @@ def test_missing_names_are_listed_by_kind():
     assert found.index == (
         "Names in use lately that are not above:\n- paths: src/x.py\n- names: c_d\n- numbers: 42"
     )
-    assert (found.share_without_index, found.share) == (0.25, 1.0)
+    assert (found.names, found.missing, found.share) == (4, 3, 1.0)
 
 
 def test_nothing_missing_needs_no_index():

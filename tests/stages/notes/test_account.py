@@ -1,14 +1,14 @@
-"""The engine's account: the same counted at once or bit by bit, and told within its room."""
+"""The engine's account: the same counted at once or bit by bit, and engine_sections within its room."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.messages import Text, Thinking, ToolUse
-from holdfast.stages.compact.digest import estimated_tokens
 from holdfast.stages.notes.account import SessionAccount
-from holdfast.stages.notes.engine_lines import told
+from holdfast.stages.notes.engine_lines import engine_sections
 from holdfast.view.items import Result, Round, Spoken
+from holdfast.view.tokens import estimated_tokens
 
 SECTION_TOKENS = 800
 
@@ -80,12 +80,12 @@ def account(items=WORK):
 )
 def test_each_section_tells_what_the_log_knows(section, line):
     """Without a model."""
-    assert line in told(account(), SECTION_TOKENS)[section]
+    assert line in engine_sections(account(), SECTION_TOKENS)[section]
 
 
 def test_what_is_done_is_not_pending():
     """A todo that was completed is no state to go on from."""
-    assert "Read auth.py" not in told(account(), SECTION_TOKENS)["Current state"]
+    assert "Read auth.py" not in engine_sections(account(), SECTION_TOKENS)["Current state"]
 
 
 @given(cuts=st.sets(st.integers(0, len(WORK))))
@@ -95,7 +95,7 @@ def test_counted_bit_by_bit_it_comes_to_the_same(cuts):
     for cut in sorted({*cuts, len(WORK)}):
         one.follow(WORK[:cut])
         one.follow(WORK[:cut])
-    assert told(one, SECTION_TOKENS) == told(account(), SECTION_TOKENS)
+    assert engine_sections(one, SECTION_TOKENS) == engine_sections(account(), SECTION_TOKENS)
 
 
 def test_a_round_whose_tools_still_run_waits():
@@ -119,13 +119,16 @@ def test_a_round_that_was_interrupted_does_not_hold_up_the_rest():
     """Its results will never come."""
     use = ToolUse(id="t20", name="Bash", input={"command": "make"})
     cut_off = Round(id=20, order=20, response_id="r20", content=(use,))
-    assert "It is done." in told(account([cut_off, answered(21, "It is done.")]), 800)["Worklog"]
+    assert (
+        "It is done."
+        in engine_sections(account([cut_off, answered(21, "It is done.")]), 800)["Worklog"]
+    )
 
 
 def test_secrets_are_masked():
     """Before anything is cut."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    lines = told(account([said(1, f"Use {token} to push.")]), SECTION_TOKENS)
+    lines = engine_sections(account([said(1, f"Use {token} to push.")]), SECTION_TOKENS)
     assert token not in str(lines)
     assert "[secret" in lines["Task"]
 
@@ -139,6 +142,6 @@ def test_each_section_stays_within_its_room():
             ran(i + 2, "Read", "text", file_path=f"/src/{i}.py"),
             answered(i + 4, f"Done {i}."),
         ]
-    lines = told(account(items), SECTION_TOKENS)
+    lines = engine_sections(account(items), SECTION_TOKENS)
     assert all(estimated_tokens(text) <= 1.1 * SECTION_TOKENS for text in lines.values())
     assert "Done 3996." in lines["Worklog"] and "Done 0." not in lines["Worklog"]

@@ -3,7 +3,8 @@
 import pytest
 
 from holdfast.settings import NotesSettings
-from holdfast.stages.notes.due import NotesProgress, is_due, scaled
+from holdfast.stages.notes.due import NotesProgress, is_due
+from holdfast.view.window import scaled
 
 WINDOW_TOKENS = 200_000
 

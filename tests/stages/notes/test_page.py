@@ -1,9 +1,10 @@
 """A page of notes: what is read is what was written, whoever wrote it."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.stages.notes.page import NotesPage, NotesSection, read_page, read_template
+from holdfast.stages.notes.page import NotesPage, NotesSection, merged, read_page, read_template
 
 TEMPLATE = read_template("## Title\n_What it is about._\n\n## Worklog\n_What was done._\n")
 
@@ -22,7 +23,7 @@ def test_a_template_has_sections_with_their_fixed_lines():
         NotesSection(heading="Title", description="_What it is about._"),
         NotesSection(heading="Worklog", description="_What was done._"),
     )
-    assert not TEMPLATE.is_judged
+    assert not any(TEMPLATE.written().values())
 
 
 def test_what_was_written_is_read_back():
@@ -42,7 +43,7 @@ def test_an_edit_between_the_engines_lines_is_kept():
     """A line that a person put there becomes theirs; the engine's own is not told twice."""
     shown = page().with_logs({"Worklog": "- T1: fixed\n- T2: tested"}).render()
     edited = read_page(shown.replace("- T2", "- remember the cookie!\n- T2"), TEMPLATE)
-    assert edited.is_judged
+    assert any(edited.written().values())
     again = edited.with_logs({"Worklog": "- T1: fixed\n- T2: tested\n- T3: done"})
     assert again.section("Worklog").text == "- remember the cookie!"
     assert reread(again) == again
@@ -130,3 +131,34 @@ def test_an_empty_file_is_the_template():
     """Nothing written is nothing lost."""
     assert read_page("", TEMPLATE).sections == TEMPLATE.sections
     assert read_page("", NotesPage()).sections == ()
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=4).map("\n".join)
+
+
+@pytest.mark.parametrize(
+    ("base", "mine", "theirs", "both"),
+    [
+        ("a", "b", "a", "b"),
+        ("a", "a", "c", "c"),
+        ("a", "b", "b", "b"),
+        ("a", "a\nb", "a\nc", "a\nc\nb"),
+        ("a", "b", "", "b"),
+    ],
+)
+def test_who_changed_a_section_has_it(base, mine, theirs, both):
+    """One change wins; of two, the person's stays and the model's new lines follow."""
+    assert merged({"x": base}, {"x": mine}, {"x": theirs}) == {"x": both}
+
+
+def test_sections_that_only_one_of_them_has_stay():
+    """A person's own section is not the model's to drop."""
+    assert merged({}, {"a": "1"}, {"b": "2"}) == {"a": "1", "b": "2"}
+
+
+@given(base=LINES, mine=LINES, theirs=LINES)
+def test_no_line_that_a_person_wrote_is_lost(base, mine, theirs):
+    """Whatever both did: what the person changed is there, line by line."""
+    both = merged({"x": base}, {"x": mine}, {"x": theirs})["x"]
+    if theirs != base:
+        assert set(theirs.splitlines()) <= set(both.splitlines())

@@ -1,8 +1,8 @@
-"""What a history says about a session's calls and its cache, counted as it grows.
+"""Counts over a session's history that clearing depends on.
 
-Entries come in, each once; out come how many calls there were and how many of them cold, when
-the last one began, what has since made the whole cache void, and whether the provider acts on
-edits of its cache. All of it is in the log, so a session that is resumed knows it too.
+Calls, cold calls, when the last call began, what has since invalidated the whole cache, and
+whether the provider acts on cache edits. All of it comes from the log, so a resumed session
+knows it too.
 """
 
 from collections.abc import Sequence
@@ -22,36 +22,33 @@ from holdfast.request.edits import deleted_tokens
 from holdfast.request.server_side import cleared_tokens
 
 EDITS_FAILED = "cache edits"
-"""What a `Failed` entry is about that says a provider did not act on edits of its cache."""
+"""The subject of the `Failed` entry for a provider that ignores cache edits."""
 
 
 @dataclass(slots=True)
 class CallStats:
-    """The counts so far."""
+    """Counts over a session's history, kept up to date by `follow`."""
 
     calls: int = 0
     cold_calls: int = 0
     began: float = 0.0
-    """When the last call began that wrote the cache or read it; an imported session tells only
-    when its answer came."""
+    """When the last call that used the cache began; in imported sessions, when its answer arrived."""
     began_at: int = 0
-    """The entry that says so."""
     void_at: int = 0
     void_by: str = ""
-    """The last entry after which nothing of a prompt is in the cache, and what it was."""
+    """The last entry that invalidated the whole cache, and why."""
     has_deleted: bool = False
-    """Some answer reported that edits of the cache were acted on."""
+    """Some answer reported that cache edits were applied."""
     edits_failed: bool = False
     last_applied: Replied | None = None
     """The last answer to a prompt that the provider shortened."""
     served_tokens: int = 0
-    """What it took out of that prompt and had not out of the one before."""
+    """How many more tokens it cleared there than in the prompt before."""
     _read: int = 0
     _model: str = ""
     _response: str = ""
 
     def follow(self, history: Sequence[AnyEntry], lifetime_seconds: float) -> None:
-        """Count what is new."""
         if len(history) < self._read:
             self.__init__()  # type: ignore[misc]
         for entry in history[self._read :]:
@@ -84,7 +81,7 @@ class CallStats:
         self.began, self.began_at = at, n
 
     def _renew(self, entry: Forked) -> None:
-        """Count a fork that read what the conversation had left: from then on it lives anew."""
+        """Count a fork that read the conversation's cache: reading renews its lifetime."""
         if entry.usage.cache_read_tokens and self.began:
             self.began = max(self.began, entry.at - entry.seconds)
 
@@ -96,7 +93,7 @@ class CallStats:
             self._serve(entry)
 
     def _serve(self, entry: Replied) -> None:
-        """Take in what the provider cleared; it gives the sum for each prompt."""
+        """Note what the provider cleared; it reports a running total per prompt."""
         last = self.last_applied
         if last is None or not entry.response_id or last.response_id != entry.response_id:
             before = cleared_tokens(last.applied) if last else 0
@@ -104,5 +101,5 @@ class CallStats:
         self.last_applied = entry
 
     def is_void(self) -> bool:
-        """Say whether nothing that the last call left can be read."""
+        """True if nothing that the last call left in the cache can be read."""
         return self.void_at > self.began_at

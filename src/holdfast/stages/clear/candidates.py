@@ -1,10 +1,8 @@
-"""Which results may be cleared, oldest first, kept up to date as the view grows.
+"""The results that may be cleared, oldest first, kept up to date as the view grows.
 
-A view comes in before each call; out come the results of tools whose output can be had again,
-each with its weight and with what stands before it. Only what is new is looked at, unless an
-entry changed what was there. A result that no answer has followed yet is not listed: the
-model has not read it. Weights are those of one tokenizer: they say how the parts of a view
-relate, while the gauge says how large the whole is.
+Candidates are results of tools whose output can be had again, each with its weight. Only new
+items are read, unless an entry changed older ones. A result without a later answer is left out:
+the model has not read it. Weights only compare parts of a view; the gauge knows its size.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,11 +35,11 @@ from holdfast.view.tokens import CLAUDE
 
 _WEIGHTS = astuple(CLAUDE)
 _MOVES = (Cleared, Collapsed, Compacted, Pinned, Redone, Snipped, Undone)
-"""Entries after which what was listed is not what stands there."""
+"""Entries that change items which were already read."""
 
 
 def weight(measure: Measure) -> float:
-    """Weigh a part of a view against its other parts."""
+    """Weigh part of a view relative to its other parts."""
     return float(sum(map(mul, astuple(measure), _WEIGHTS)))
 
 
@@ -52,34 +50,30 @@ class Candidate(NamedTuple):
     use: ToolUse
     tool: Described
     order: int
-    """The round it belongs to."""
+    """The order of its round."""
     weight: float
-    """What is sent of it now."""
+    """As it is sent now."""
     before: float
-    """The weight of everything before its round, the frame left out."""
+    """The weight of everything before its round, without the frame."""
     paths: tuple[str, ...] = ()
-    """What files the call names."""
 
     @property
     def id(self) -> str:
-        """The tool use it answers."""
         return self.result.tool_use_id
 
 
 @dataclass(slots=True)
 class Batch:
-    """Results that go together, oldest first."""
+    """Results that are cleared together, oldest first."""
 
     results: list[Candidate] = field(default_factory=list)
     weight: float = 0.0
 
     def add(self, result: Candidate) -> None:
-        """Add a newer one."""
         self.results.append(result)
         self.weight += result.weight
 
     def without(self, ids: AbstractSet[str]) -> "Batch":
-        """Leave some out."""
         left = [result for result in self.results if result.id not in ids]
         gone = len(left) < len(self.results)
         return Batch(left, sum(result.weight for result in left)) if gone else self
@@ -93,7 +87,7 @@ class Batch:
 
 
 class Candidates:
-    """What of a view could be cleared."""
+    """The results of a view that could be cleared."""
 
     def __init__(
         self,
@@ -104,38 +98,37 @@ class Candidates:
     ) -> None:
         self._describe = describe
         self._smallest = smallest
-        """A lighter result is never cleared; it only counts among the newest."""
+        """Lighter results are never cleared; they only count among the newest."""
         self._is_kept = is_kept
-        """Says of a path that what was read there is never cleared."""
+        """True for paths whose contents are never cleared."""
         self._view: View | None = None
         self._read = 0
         self._known: dict[int, tuple[Item, float]] = {}
-        """The weight of each item, by its order; an item that changed is another one."""
+        """Weights by order; a changed item is a different object."""
         self._forget()
 
     def _forget(self) -> None:
         self.newest: list[Candidate] = []
-        """All that the model has read and still sees, light ones included."""
+        """Everything the model has read and still sees, light results included."""
         self.heavy = Batch()
-        """Those of them that are worth clearing."""
+        """Those worth clearing."""
         self.edited = Batch()
-        """Deleted inside the provider's cache, and still sent."""
+        """Deleted in the provider's cache, and still sent."""
         self.served = Batch()
         """Cleared by the provider on its side, and still sent."""
         self.unread = 0
         """How many newer ones the model has not read."""
         self._pointed: frozenset[str] = frozenset()
-        """What those refer to in place of saying it again."""
+        """What unread results refer to."""
         self._held: set[str] = set()
-        """What results refer to that are never cleared themselves."""
+        """What permanent results refer to."""
         self.cleared_weight = 0.0
-        """What clearing has taken out."""
         self._ids: set[str] = set()
         self._taken = 0
         self._weight = 0.0
 
     def follow(self, view: View, *, is_forced: bool = False) -> None:
-        """Take in what happened since the last time; forced, what the user took back too."""
+        """Read new entries; `is_forced` includes results whose clearing the user undid."""
         vetoes = frozenset[int | str]() if is_forced else view.in_force.vetoes
         if view is not self._view or is_forced:
             self._view, self._read = None if is_forced else view, 0
@@ -153,9 +146,9 @@ class Candidates:
         self._pointed = frozenset(filter(None, map(pointed_at, unread)))
 
     def batch(self, keep: int) -> Batch:
-        """Give all that is worth clearing but for the newest, of which at least one stays.
+        """Return everything worth clearing except the newest results; at least one of those stays.
 
-        What one that stays refers to is as new as that one, however old it is itself.
+        A result that a kept one refers to counts as equally new.
         """
         kept = max(0, max(1, keep) - self.unread)
         newest = self.newest[-kept:] if kept else []
@@ -167,7 +160,7 @@ class Candidates:
         return taken.without(held) if held else taken
 
     def _is_move(self, entry: AnyEntry, model: str) -> bool:
-        """Say whether an entry changed items that were taken already."""
+        """True if an entry changed items that were read already."""
         if isinstance(entry, Spilled):
             return entry.tool_use_id in self._ids
         if isinstance(entry, Said):  # models that strip thinking lose the turn's at its end
@@ -202,7 +195,7 @@ class Candidates:
             )
 
     def _hold(self, item: Round, vetoes: AbstractSet[int | str], *, is_pinned: bool) -> None:
-        """Note what a round refers to from results that always stay."""
+        """Note what a round's permanent results refer to."""
         references = [result for result in item.results if pointed_at(result)]
         goes = {use.id for use, _, _ in self._answers(item)} if references else set()
         for result in references:
@@ -210,7 +203,6 @@ class Candidates:
                 self._held.add(pointed_at(result))
 
     def _file(self, found: Candidate) -> None:
-        """Put a result where it belongs by what was done to it."""
         cleared = found.result.cleared
         if cleared is not None:
             (self.edited if cleared.how == "edited" else self.served).add(found)
@@ -220,14 +212,14 @@ class Candidates:
             self.heavy.add(found)
 
     def _weigh(self, item: Item) -> float:
-        """Weigh an item, each once."""
+        """Weigh an item, once."""
         known = self._known.get(item.order)
         if known is None or known[0] is not item:
             known = self._known[item.order] = item, weight(item.measure)
         return known[1]
 
     def _answers(self, item: Round) -> Iterator[tuple[ToolUse, Described, Result]]:
-        """List the results of a round that come from tools of the right kinds."""
+        """Yield the results of a round whose tools are clearable."""
         results = {result.tool_use_id: result for result in item.results}
         for use in item.tool_uses():
             tool = self._describe(use.name)
@@ -236,7 +228,7 @@ class Candidates:
 
 
 def _last_round(items: Sequence[Item]) -> int:
-    """Find the last answer; what stands before it was read."""
+    """Find the last answer; everything before it has been read by the model."""
     for i in range(len(items) - 1, -1, -1):
         if isinstance(items[i], Round):
             return i
@@ -244,11 +236,10 @@ def _last_round(items: Sequence[Item]) -> int:
 
 
 def sent_measure(result: Result) -> Measure:
-    """Give the measure of what is sent of a result."""
     instead = result.stand_in("sent")
     return instead.measure if instead else result.measure
 
 
 def pointed_at(result: Result) -> str:
-    """Name the result that one refers to instead of saying the same again."""
+    """Return the tool use whose identical result this one points to, or ""."""
     return result.spilled.same_as if result.spilled and result.cleared is None else ""

@@ -1,10 +1,8 @@
 """Layer 2: old tool results leave the view when that is free, or when it pays.
 
-Before each call the results of tools whose output can be had again are looked at, the newest
-left out; `ways` decides. What is decided is one entry, with a line for the user and, in each
-result's place, one for the model. Clearing that the provider does on its side is only read
-back: it gives counts, so which results it meant is inferred. Cleared are batches: a cut that
-moved with every call would cost a rewrite of the cache each time.
+Considered are results of tools whose output can be had again, except the newest; `policy` decides.
+A decision is one entry, with a line for the user and a placeholder for each result. Results are
+cleared in batches: a cut that moved with every call would rewrite the cache each time.
 """
 
 import os
@@ -18,8 +16,13 @@ from holdfast.request.server_side import OPTION
 from holdfast.stages.clear.call_stats import EDITS_FAILED, CallStats
 from holdfast.stages.clear.candidates import Batch, Candidates, weight
 from holdfast.stages.clear.placeholder import LONGEST_WEIGHT, PlaceholderLines
-from holdfast.stages.clear.policy import CacheStanding, ClearPlan, plan_clearing
-from holdfast.stages.clear.server_clears import plan_served, server_clears
+from holdfast.stages.clear.policy import (
+    CacheStanding,
+    ClearPlan,
+    plan_clearing,
+    plan_served,
+    server_clears,
+)
 from holdfast.stages.clear.snapshot import Snapshot, take_snapshot
 from holdfast.stages.prefix_lock import drops_thinking, may_move
 from holdfast.tools.describe import HISTORY, Describe, describing, description_of
@@ -27,20 +30,21 @@ from holdfast.turn.engine import Engine
 from holdfast.view import View
 
 STALE_SHARE = 0.5
-"""Edits that delete less than this share of what they should are not being acted on."""
+"""If edits delete less than this share of what they should, the provider ignores them."""
 SURELY_LONGER = 4 * LONGEST_WEIGHT
-"""A result of this weight is longer than any line in its place, which need not be weighed."""
+"""Longer than any placeholder, which then need not be weighed."""
 ASK_AGAIN_SHARE = 1 / 16
-"""By how much a batch must have grown before its price is asked again: near its best moment
-the gain is flat, and asking takes longer than all else here."""
+"""How much a batch must grow before it is priced again: pricing is slow, and near the best moment
+the gain is flat.
+"""
 
 
 def _nothing(_: str) -> None:
-    """Tell nobody."""
+    return
 
 
 class Clearing:
-    """The stage, with what it has counted so far."""
+    """The clear stage of one session."""
 
     def __init__(
         self,
@@ -50,50 +54,49 @@ class Clearing:
         tell: Callable[[str], None] = _nothing,
         is_main: bool = True,
     ) -> None:
-        """Make the stage of one session.
+        """`forget` gets each path whose text the model no longer sees, `tell` the line for the user.
 
-        `forget` is given each path whose text the model no longer has before it, `tell` the
-        line for the user. Agents beside the main conversation leave the provider's cache alone.
+        Agents other than the main one leave the provider's cache alone.
         """
         self._describe = describe
         self._forget = forget
         self._tell = tell
         self._is_main = is_main
-        self._stock: Candidates | None = None
-        self._tally = CallStats()
+        self._candidates: Candidates | None = None
+        self._stats = CallStats()
         self._lines = PlaceholderLines()
         self._served = 0
-        """The last answer whose word on what the provider cleared was taken in."""
+        """The last answer whose server-side clearing was recorded."""
         self._refused = 0.0
-        """What a batch weighed when clearing it was found not to pay."""
+        """The weight of the batch when clearing it was found not to pay."""
 
     async def __call__(self, engine: Engine) -> None:
         """Clear what is due before the next call."""
         settings = engine.settings.clear
-        stock = self.look(engine)
-        if self._take_in_served(engine, stock):
-            stock = self.look(engine)
+        candidates = self.look(engine)
+        if self._record_served(engine, candidates):
+            candidates = self.look(engine)
         if not settings.on:
             return
-        now = take_snapshot(engine, stock, self._tally)
+        now = take_snapshot(engine, candidates, self._stats)
         if now.is_blocked and engine.view.in_force.vetoes:
-            stock.follow(engine.view, is_forced=True)
-        standing = self._standing(engine, stock, now)
-        if standing.is_stale and not self._tally.has_deleted and not self._tally.edits_failed:
+            candidates.follow(engine.view, is_forced=True)
+        standing = self._standing(engine, candidates, now)
+        if standing.is_stale and not self._stats.has_deleted and not self._stats.edits_failed:
             engine.record(Failed(what=EDITS_FAILED, error="the provider did not act on them"))
-        plan = plan_clearing(stock, now, standing, settings)
+        plan = plan_clearing(candidates, now, standing, settings)
         if plan is not None:
             self._clear(engine, plan)
         elif standing.asks_price and standing.can_move:
-            self._refused = stock.heavy.weight
-        self._lines.make_ready(stock.heavy.results, engine.view.history)
+            self._refused = candidates.heavy.weight
+        self._lines.make_ready(candidates.heavy.results, engine.view.history)
 
     def look(self, engine: Engine) -> Candidates:
-        """Take in what is new, and say what could be cleared."""
+        """Read what is new; return what could be cleared."""
         settings = engine.settings.clear
-        if self._stock is None:
+        if self._candidates is None:
             memory = str(engine.log.path.parent / "memory")
-            self._stock = Candidates(
+            self._candidates = Candidates(
                 describing(settings.also, self._describe),
                 smallest=max(settings.smallest_tokens, LONGEST_WEIGHT),
                 is_kept=lambda path: is_memory(path, memory),
@@ -101,17 +104,17 @@ class Clearing:
         tool = HISTORY if any(tool.get("name") == HISTORY for tool in engine.frame.tools) else ""
         if self._lines.history_tool != tool:
             self._lines = PlaceholderLines(tool)
-        self._stock.follow(engine.view)
-        self._tally.follow(engine.view.history, LIFETIME_SECONDS[engine.frame.lifetime])
-        return self._stock
+        self._candidates.follow(engine.view)
+        self._stats.follow(engine.view.history, LIFETIME_SECONDS[engine.frame.lifetime])
+        return self._candidates
 
-    def _standing(self, engine: Engine, stock: Candidates, now: Snapshot) -> CacheStanding:
+    def _standing(self, engine: Engine, candidates: Candidates, now: Snapshot) -> CacheStanding:
         is_able = takes_edits(engine.frame, engine.model) and self._is_main
-        grown = abs(stock.heavy.weight - self._refused)
+        grown = abs(candidates.heavy.weight - self._refused)
         return CacheStanding(
             can_move=may_move(engine),
-            has_edits=is_able and not self._tally.edits_failed,
-            is_stale=not now.cold and is_stale(engine.view, stock.edited, now),
+            has_edits=is_able and not self._stats.edits_failed,
+            is_stale=not now.cold and is_stale(engine.view, candidates.edited, now),
             is_served=OPTION in engine.frame.options
             and capabilities(engine.model).context_management,
             asks_price=bool(now.cold) or grown >= ASK_AGAIN_SHARE * self._refused,
@@ -130,22 +133,22 @@ class Clearing:
                     self._forget(path)
         self._tell(entry.why)
 
-    def _take_in_served(self, engine: Engine, stock: Candidates) -> bool:
-        """Write down what the provider says it cleared on its side, if there is any news."""
-        answer = self._tally.last_applied
+    def _record_served(self, engine: Engine, candidates: Candidates) -> bool:
+        """Record what the provider reports to have cleared on its side, if that is news."""
+        answer = self._stats.last_applied
         if answer is None or answer.n <= self._served:
             return False
         self._served = answer.n
         found = server_clears(engine.view, engine.frame, answer, self._describe)
         found = shorter(found, self._lines, engine.view.history)
         if found:
-            now = take_snapshot(engine, stock, self._tally)
-            self._clear(engine, plan_served(found, self._tally.served_tokens, now))
+            now = take_snapshot(engine, candidates, self._stats)
+            self._clear(engine, plan_served(found, self._stats.served_tokens, now))
         return bool(found)
 
 
 def cleared(engine: Engine, plan: ClearPlan, lines: PlaceholderLines) -> Cleared:
-    """Make the entry of a plan, leaving out what would not become shorter by it."""
+    """Make the entry for a plan, without results that it would not shorten."""
     taken = shorter(plan.batch, lines, engine.view.history)
     made = [lines.line(result, engine.view.history) for result in taken.results]
     return Cleared(
@@ -161,7 +164,7 @@ def cleared(engine: Engine, plan: ClearPlan, lines: PlaceholderLines) -> Cleared
 
 
 def shorter(batch: Batch, lines: PlaceholderLines, history: Sequence[AnyEntry]) -> Batch:
-    """Leave out what a line in its place would not make shorter."""
+    """Leave out results that are no longer than their placeholder."""
     longer = {
         result.id
         for result in batch.results
@@ -172,13 +175,13 @@ def shorter(batch: Batch, lines: PlaceholderLines, history: Sequence[AnyEntry]) 
 
 
 def is_stale(view: View, edited: Batch, now: Snapshot) -> bool:
-    """Say whether the provider, told to leave results out, counted them in all the same."""
+    """True if the provider was asked to leave results out and still counted them."""
     if not edited or not view.edits or view.reported is None or view.reported.n < view.edits[-1].n:
         return False
     return deleted_tokens(view.reported.usage) < STALE_SHARE * edited.weight * now.scale
 
 
 def is_memory(path: str, memory: str) -> bool:
-    """Say whether a file holds what is remembered between sessions."""
+    """True if a file holds memories that outlive the session."""
     given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
     return given.endswith("MEMORY.md") or given.startswith((f"{memory}/", f"{memory}\\"))

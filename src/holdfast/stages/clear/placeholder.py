@@ -1,9 +1,8 @@
-"""What stands in place of a cleared result: what it was, and how to have it again.
+"""The line in place of a cleared result: what it was, and how to get it again.
 
-A result and its call come in, one line goes out. It is made once, when the result could first
-be cleared, and kept in the entry, so the time in it never moves the prefix. The call itself
-stands right above it in full, so the line names only what tells calls apart: a file, a
-program, a site. No query and no argument is copied, which is where secrets would be.
+It is made once and kept in the entry, so its timestamp never moves the prefix. The call is shown
+in full right above it, so the line names only a file, a program or a site; queries and arguments,
+where secrets would be, are not copied.
 """
 
 import re
@@ -13,15 +12,16 @@ from urllib.parse import urlsplit
 
 from holdfast.log.entries import AnyEntry
 from holdfast.messages import Image, Json, text_of
+from holdfast.messages.cut import counted
 from holdfast.messages.measure import Measure, measure_result
 from holdfast.stages.clear.candidates import Candidate
 from holdfast.stages.clear.snapshot import time_of
 
 TARGET_CHARS = 80
-"""Enough for a path; what is longer is cut at its front, where paths are alike."""
+"""Enough for a path; longer ones lose their beginning, where paths are alike."""
 
 LONGEST_WEIGHT = 120.0
-"""Hardly any line weighs more, so a result that is not heavier is not worth one."""
+"""Hardly any line weighs more, so lighter results are not worth replacing."""
 
 _AGAIN = {
     "read": "Read it again",
@@ -34,26 +34,26 @@ _PROGRAM = re.compile(
     rf"(?:\w+={_WORD}\s+|cd\s+{_WORD}\s*(?:&&|;)\s*|sudo\s+|(?:ba|da|z)?sh\s+-\w*c\s+)*"
     r"([\w./+][\w./+-]*)"
 )
-"""What a command runs, past variables, a change of directory and the shell around it."""
+"""The program of a command, after variables, `cd` and a wrapping shell."""
 
 
 class PlaceholderLines:
-    """The lines of one session, each made once and ahead of its time."""
+    """The placeholder lines of one session, each made once."""
 
     def __init__(self, history_tool: str = "") -> None:
         self.history_tool = history_tool
-        """The tool that opens what is gone, if the model has one."""
+        """The tool that opens cleared results, if the model has one."""
         self._made: dict[str, tuple[str, Measure]] = {}
 
     def make_ready(self, results: Sequence[Candidate], history: Sequence[AnyEntry]) -> None:
-        """Make the lines of results that are new, the newest being last."""
+        """Make lines for new results, which are at the end, ahead of time."""
         for result in reversed(results):
             if result.id in self._made:
                 break
             self.line(result, history)
 
     def line(self, result: Candidate, history: Sequence[AnyEntry]) -> tuple[str, Measure]:
-        """Give a result's line and its measure; one that was shown before stays as it was."""
+        """Return a result's line and its measure; a line that was sent before never changes."""
         known = result.result.cleared
         if known is not None:
             return known.text, measure_result(known.text)
@@ -65,22 +65,21 @@ class PlaceholderLines:
 
 
 def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
-    """Say in one line what was cleared and how to have it again.
+    """Describe in one line what was cleared and how to get it again.
 
-    `came` is when the result came, `history_tool` the name of the tool that opens what is gone.
+    `came` is when the result arrived, `history_tool` the tool that opens cleared results.
     """
     use, kind = cleared.use, cleared.tool.kind
     what = " ".join(filter(None, (use.name, _target(cleared))))
-    told = f"[{what}: {_size(cleared)}, {_when(came)}, cleared to make room."
-    ways = [_AGAIN[kind]] if kind in _AGAIN else []
+    shown = f"[{what}: {_size(cleared)}, {_when(came)}, cleared to make room."
+    hints = [_AGAIN[kind]] if kind in _AGAIN else []
     if history_tool:
-        ways.append(f"{history_tool} #{cleared.result.id} has it")
-    ending = f" {', or '.join(ways)}.]" if ways else "]"
-    return told + ending
+        hints.append(f"{history_tool} #{cleared.result.id} has it")
+    return shown + (f" {', or '.join(hints)}.]" if hints else "]")
 
 
 def _target(cleared: Candidate) -> str:
-    """Name what a call was about, as shortly as tells it from others, on one line."""
+    """Name what a call was about, just long enough to tell it from others."""
     if cleared.tool.kind == "shell":
         return _program(cleared.use.input.get(cleared.tool.command_input))
     if cleared.paths:
@@ -90,7 +89,7 @@ def _target(cleared: Candidate) -> str:
 
 
 def _program(command: Json) -> str:
-    """Name the program of a command; the model may have given anything in its place."""
+    """Name the program of a command; the model may have passed anything as `command`."""
     words = command if isinstance(command, list) else [command]
     text = " ".join(word for word in words if isinstance(word, str))
     found = _PROGRAM.match(text.strip())
@@ -98,7 +97,7 @@ def _program(command: Json) -> str:
 
 
 def _site(url: Json) -> str:
-    """Name host and path of an address, and nothing of one that cannot be read."""
+    """Return host and path of a URL, or "" if it cannot be parsed."""
     if not isinstance(url, str):
         return ""
     try:
@@ -111,12 +110,8 @@ def _site(url: Json) -> str:
 def _size(cleared: Candidate) -> str:
     content = cleared.result.content
     images = 0 if isinstance(content, str) else sum(isinstance(block, Image) for block in content)
-    told = [_counted(len(text_of(content)), "character")]
-    return ", ".join([*told, _counted(images, "image")] if images else told)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+    sizes = [counted(len(text_of(content)), "character")]
+    return ", ".join([*sizes, counted(images, "image")] if images else sizes)
 
 
 def _when(at: float) -> str:

@@ -1,42 +1,48 @@
-"""Which way of clearing applies before a call, and what it takes: the decision, pure.
+"""What to clear before a call, and by which method. Pure.
 
-What could be cleared comes in with the moment and what may be done in it; a plan goes out, or
-none. The ways in their order: what the provider no longer leaves out is taken out by us; a
-dead cache makes clearing free; edits delete inside a living one; else a batch must pay for
-the rewrite it causes, by lower reads or by sparing a compaction.
+The methods in order: rewrite what the provider failed to leave out; clear for free while the cache
+is dead; delete inside a living cache; otherwise a batch must pay for the rewrite it causes, by
+cheaper reads or by avoiding a compaction. What the provider clears itself is only read back: it
+reports counts, so the oldest results are assumed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from holdfast.log.entries import How
+from holdfast.log.entries import Framed, How, Replied
+from holdfast.messages import ToolUse
+from holdfast.messages.cut import counted
+from holdfast.request.server_side import cleared_count, edits_in
 from holdfast.settings import ClearSettings
-from holdfast.stages.clear.candidates import Batch, Candidate, Candidates
+from holdfast.stages.clear.candidates import Batch, Candidate, Candidates, sent_measure, weight
 from holdfast.stages.clear.snapshot import NEVER_CACHED, Snapshot
+from holdfast.tools.describe import Describe
+from holdfast.view import View
+from holdfast.view.items import Result, Round
 
 Way: TypeAlias = Literal["stale", "idle", "edits", "server", "paid", "line"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStanding:
-    """What may be done just now."""
+    """What the cache and the provider allow before this call."""
 
     can_move: bool = True
     """What was sent before may change."""
     has_edits: bool = False
-    """The provider deletes inside its cache when told to."""
+    """The provider deletes inside its cache on request."""
     is_stale: bool = False
-    """It was told to and did not, or does no longer."""
+    """It was asked to and did not, or no longer does."""
     is_served: bool = False
     """The provider clears on its side."""
     asks_price: bool = True
-    """Enough has changed since it was last found that clearing does not pay."""
+    """Enough has changed since clearing was last found not to pay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearPlan:
-    """What to clear, how, and what the user is told."""
+    """What to clear, how, and the line for the user."""
 
     way: Way
     batch: Batch
@@ -44,43 +50,19 @@ class ClearPlan:
     how: How = "rewritten"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearRule:
-    """A rule by weights alone, without regard to the cache."""
-
-    keep: int
-    """The newest stay."""
-    stop_at: float
-    """Oldest first, until what is left weighs no more than this."""
-    at_least: float
-    """Nothing at all, if less than this would go."""
-
-
-def choose(results: Sequence[Candidate], rule: ClearRule) -> Batch:
-    """Take results by a rule of weights."""
-    left = sum(result.weight for result in results)
-    taken = Batch()
-    for result in results[: max(0, len(results) - rule.keep)]:
-        if left <= rule.stop_at:
-            break
-        taken.add(result)
-        left -= result.weight
-    return taken if taken.weight >= rule.at_least else Batch()
-
-
 def plan_clearing(
-    stock: Candidates, now: Snapshot, standing: CacheStanding, settings: ClearSettings
+    candidates: Candidates, now: Snapshot, standing: CacheStanding, settings: ClearSettings
 ) -> ClearPlan | None:
-    """Decide what to clear before the next call, by the first way that applies."""
-    batch = stock.batch(settings.keep_results)
+    """Decide what to clear before the next call, by the first method that applies."""
+    batch = candidates.batch(settings.keep_results)
     if standing.is_stale and standing.can_move:
-        return _stale(stock.edited, batch, now, settings)
+        return _stale(candidates.edited, batch, now, settings)
     if now.cold and now.cold != NEVER_CACHED and settings.idle and standing.can_move:
-        return _idle(stock.edited + stock.served, batch, now, settings)
+        return _idle(candidates.edited + candidates.served, batch, now, settings)
     if standing.is_stale:
-        return _at_line(stock.edited + batch, now, standing, settings)
+        return _at_line(candidates.edited + batch, now, standing, settings)
     if standing.has_edits and not now.cold:
-        active = len(stock.heavy) + stock.unread
+        active = len(candidates.heavy) + candidates.unread
         is_due = active >= settings.edits_trigger_results
         return _edits(batch, now) if is_due else _edits_at_line(batch, now, standing, settings)
     may_pay = standing.can_move and standing.asks_price and not standing.is_served
@@ -89,26 +71,26 @@ def plan_clearing(
 
 
 def _stale(edited: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
-    """Cut from the text what was to be deleted; all behind it is written anew, so more may go."""
+    """Rewrite what a cache edit failed to delete; since everything after it is rewritten, clear more."""
     taken = _with(edited, batch, now, settings)
-    why = f"{_told(taken, now)}: its cache does not do so"
+    why = f"{_described(taken, now)}: its cache does not do so"
     return ClearPlan(way="stale", batch=taken, why=why)
 
 
 def _idle(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
-    """Clear what is old while the cache is dead, and with it what the provider left out."""
+    """Clear old results while the cache is dead, including what the provider hid."""
     taken = _with(hidden, batch, now, settings)
     if not taken:
         return None
     saved = now.write_usd(now.freed_tokens(taken))
     money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
     return ClearPlan(
-        way="idle", batch=taken, why=f"{_told(taken, now)} for free, as {now.cold}{money}"
+        way="idle", batch=taken, why=f"{_described(taken, now)} for free, as {now.cold}{money}"
     )
 
 
 def _with(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> Batch:
-    """Add what costs nothing to clear, if it is enough to be worth the loss."""
+    """Add what is free to clear, if it is enough to be worth losing."""
     is_enough = now.freed_tokens(batch) >= max(1, now.scaled(settings.idle_least_tokens))
     return hidden + batch if is_enough else hidden
 
@@ -116,20 +98,20 @@ def _with(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -
 def _edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
     saved = now.read_usd(now.freed_tokens(batch))
     money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
-    why = f"{_told(batch, now)} inside the provider's cache{money}"
+    why = f"{_described(batch, now)} inside the provider's cache{money}"
     return ClearPlan(way="edits", batch=batch, why=why, how="edited") if batch else None
 
 
 def _edits_at_line(
     batch: Batch, now: Snapshot, standing: CacheStanding, settings: ClearSettings
 ) -> ClearPlan | None:
-    """Delete fewer than a dozen where that spares a compaction; nothing is written anew for it."""
+    """Delete fewer than a dozen if that avoids a compaction; no rewrite is paid."""
     found = _at_line(batch, now, standing, settings)
     return _edits(batch, now) if found else None
 
 
 def _paid(batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
-    """Clear a batch whose absence saves more than writing anew what stands behind it costs."""
+    """Clear a batch that saves more than the cache rewrite it causes costs."""
     least = max(settings.paid_least_tokens, settings.idle_least_tokens)
     if now.freed_tokens(batch) < max(1, now.scaled(least)):
         return None
@@ -141,15 +123,15 @@ def _paid(batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | N
     )
     if found.cost_now_usd <= 0:
         money = f"the next call costs {usd(-found.cost_now_usd)} less"
-    return ClearPlan(way="paid", batch=batch, why=f"{_told(batch, now)}: {money}")
+    return ClearPlan(way="paid", batch=batch, why=f"{_described(batch, now)}: {money}")
 
 
 def _at_line(
     batch: Batch, now: Snapshot, standing: CacheStanding, settings: ClearSettings
 ) -> ClearPlan | None:
-    """Clear rather than let the history be compacted, if that makes room for a while.
+    """Clear to avoid a compaction, if that makes room for a while.
 
-    Where bound thinking is at work this does not wait: compacting would drop more of it.
+    This does not wait for bound thinking: a compaction would drop more of it.
     """
     if not batch or not (now.is_at_line or (now.is_blocked and standing.can_move)):
         return None
@@ -159,12 +141,12 @@ def _at_line(
     found = now.payback(batch)
     cost = max(0.0, found.cost_now_usd) if found else 0.0
     money = f"; it costs {usd(cost)}" if cost > 0 else ""
-    why = f"{_told(batch, now)}, so that nothing needs to be compacted yet{money}"
+    why = f"{_described(batch, now)}, so that nothing needs to be compacted yet{money}"
     return ClearPlan(way="line", batch=batch, why=why)
 
 
-def _told(batch: Batch, now: Snapshot) -> str:
-    """Say what is cleared; what had been, and only leaves the text now, is told apart."""
+def _described(batch: Batch, now: Snapshot) -> str:
+    """Describe what is cleared; results already hidden by the provider are listed apart."""
     fresh = Batch()
     for result in batch.results:
         if result.result.cleared is None:
@@ -173,20 +155,66 @@ def _told(batch: Batch, now: Snapshot) -> str:
     parts = []
     if fresh or not known:
         parts.append(
-            f"cleared {counted_results(len(fresh), 'old ')}, about {max(0, now.freed_tokens(fresh)):,} tokens"
+            f"cleared {counted(len(fresh), 'old result')}, about {max(0, now.freed_tokens(fresh)):,} tokens"
         )
     if known:
         parts.append(
-            f"took {counted_results(known)} out of the text that the provider was to leave out"
+            f"took {counted(known, 'result')} out of the text that the provider was to leave out"
         )
     return ", and ".join(parts)
 
 
-def counted_results(count: int, which: str = "") -> str:
-    """Write a number of results; one is one."""
-    return f"1 {which}result" if count == 1 else f"{count} {which}results"
-
-
 def usd(amount: float) -> str:
-    """Write an amount so that it is not nothing."""
+    """Format an amount so that a small one does not read as $0.00."""
     return f"${amount:.2f}" if abs(amount) >= 0.1 else f"${amount:.4f}"
+
+
+def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe) -> Batch:
+    """Infer which results the provider newly cleared from the prompt of an answer."""
+    excluded = {
+        name for edit in edits_in(frame.options) for name in edit.get("exclude_tools") or ()
+    }
+    left, found = cleared_count(answer.applied), Batch()
+    for item, use, result in _called_before(view, answer):
+        if left <= 0:
+            break
+        if use.name in excluded:
+            continue
+        left -= 1
+        if result is not None and result.cleared is None:
+            tool = describe(use.name)
+            found.add(
+                Candidate(
+                    result=result,
+                    use=use,
+                    tool=tool,
+                    order=item.order,
+                    weight=weight(sent_measure(result)),
+                    before=0.0,
+                    paths=tool.paths_in(use.input),
+                )
+            )
+    return found
+
+
+def _called_before(view: View, answer: Replied) -> Iterator[tuple[Round, ToolUse, Result | None]]:
+    """Yield the calls in the prompt of an answer, oldest first, with their results."""
+    last = view.item_of(answer.n)
+    for item in view.items:
+        if last is None or item.order >= last.order:
+            return
+        if isinstance(item, Round):
+            for use in item.tool_uses():
+                yield item, use, item.result_of(use.id)
+
+
+def plan_served(found: Batch, tokens: int, now: Snapshot) -> ClearPlan:
+    """Describe what is new, with the provider's own token count where it reports one."""
+    size = f"{tokens:,}" if tokens else f"about {max(0, now.freed_tokens(found)):,}"
+    saved = now.read_usd(tokens or now.freed_tokens(found))
+    money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
+    why = (
+        f"the provider cleared {counted(len(found), 'result')} on its side, {size} tokens, "
+        f"taken to be the oldest{money}"
+    )
+    return ClearPlan(way="server", batch=found, why=why, how="server")

@@ -1,7 +1,6 @@
-"""The moment before a call, as far as clearing depends on it: sizes, prices, the cache's warmth.
+"""The state before a call that clearing depends on: sizes, prices, and what is cached.
 
-The engine comes in with what the stock and the tally know; a frozen value goes out that turns
-weights into tokens and tokens into money. Nothing here decides: `clear` does.
+A `Snapshot` converts weights to tokens and tokens to money; `policy` decides.
 """
 
 from bisect import bisect_left
@@ -10,7 +9,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from holdfast.log.entries import AnyEntry
-from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
 from holdfast.request.cache.cache_state import LIFETIME_SECONDS, CacheState, Lifetime
 from holdfast.request.cache.forecast import Forecast, expect
@@ -18,17 +16,17 @@ from holdfast.request.cache.payback import HistoryEdit, Payback, payback
 from holdfast.stages.clear.call_stats import CallStats
 from holdfast.stages.clear.candidates import Batch, Candidate, Candidates, weight
 from holdfast.turn.engine import Engine
-from holdfast.view.window import Window
+from holdfast.view.window import Window, scaled
 
 NEVER_CACHED = "nothing is cached"
-"""Why a cache is cold that was turned off: it is so before every call."""
+"""Caching is off, so the cache is cold before every call."""
 STAND_IN_WEIGHT = 60.0
-"""About what a line in place of a result weighs, its frame included."""
+"""About the weight of a placeholder with its frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What is known before a call."""
+    """Everything about the moment before a call that clearing depends on."""
 
     history: Sequence[AnyEntry]
     used_tokens: int
@@ -40,33 +38,32 @@ class Snapshot:
     cached_tokens: int
     """What the last call left in the cache."""
     cold: str
-    """Why nothing of it can be read any more; empty if it can."""
+    """Why none of it can be read any more; "" if it can."""
     is_readable_from: float
-    """Prefixes that ended a prompt since then are still there."""
+    """Prefixes used since then are still cached."""
     lifetime: Lifetime
     listed: Prices | None
     outlook: Forecast
 
     @property
     def is_at_line(self) -> bool:
-        """Say whether the history is about to be compacted, unless room is made."""
+        """True if the history will be compacted unless room is made."""
         return self.window.auto and self.used_tokens >= self.window.auto_tokens
 
     @property
     def is_blocked(self) -> bool:
-        """Say whether nothing can be sent as it is."""
+        """True if nothing can be sent as it is."""
         return self.window.level(self.used_tokens + self.margin_tokens) == "blocking"
 
     def scaled(self, tokens: int) -> int:
-        """Shrink a budget that is meant for a window of the usual size."""
-        return min(tokens, tokens * self.window.limit_tokens // PLAIN_WINDOW_TOKENS)
+        return scaled(tokens, self.window.limit_tokens)
 
     def freed_tokens(self, batch: Batch) -> int:
-        """Say how much shorter the prompt becomes if these are cleared."""
+        """Estimate how much shorter the prompt gets if a batch is cleared."""
         return round((batch.weight - STAND_IN_WEIGHT * len(batch)) * self.scale)
 
     def payback(self, batch: Batch) -> Payback | None:
-        """Price clearing these; None if the model has no price."""
+        """Price clearing a batch; None if the model has no price."""
         if self.listed is None or not batch.results:
             return None
         first, last = batch.results[0], batch.results[-1]
@@ -79,16 +76,16 @@ class Snapshot:
         return payback(
             edit,
             prompt_tokens=self.used_tokens,
-            warmth=self._warmth(first),
+            warmth=self._cache_state(first),
             model=self.listed,
             outlook=self.outlook,
         )
 
-    def _warmth(self, first: Candidate) -> CacheState:
-        """Say what can be read if everything from a result on changes.
+    def _cache_state(self, first: Candidate) -> CacheState:
+        """Return what can still be read if everything from a result on changes.
 
-        Each call leaves its prompt in the cache, so what stood before a round can be read for
-        as long as a prefix lives that was used when the round was answered.
+        Each call leaves its prompt in the cache, so the text before a round can be read as long as
+        a prefix from that time is alive.
         """
         if self.cold:
             return CacheState(lifetime=self.lifetime)
@@ -101,12 +98,12 @@ class Snapshot:
         )
 
     def read_usd(self, tokens: int) -> float:
-        """Price reading so many tokens from the cache once; 0 where there is no price."""
+        """Price reading tokens from the cache once; 0 without a price."""
         listed = self.listed.at_length(self.used_tokens).read if self.listed else 0.0
         return listed * tokens / TOKENS_PER_PRICE
 
     def write_usd(self, tokens: int) -> float:
-        """Price writing so many tokens to the cache once; 0 where there is no price."""
+        """Price writing tokens to the cache once; 0 without a price."""
         if self.listed is None:
             return 0.0
         flat = self.listed.at_length(self.used_tokens)
@@ -115,18 +112,17 @@ class Snapshot:
         )
 
     def _tokens(self, weight: float) -> int:
-        """Turn the weight of a beginning, the frame left out, into tokens with the frame."""
+        """Convert the weight of a message prefix to tokens, the frame included."""
         return round((self.frame_weight + weight) * self.scale)
 
 
-def take_snapshot(engine: Engine, stock: Candidates, tally: CallStats) -> Snapshot:
-    """Look at everything that clearing depends on."""
+def take_snapshot(engine: Engine, candidates: Candidates, stats: CallStats) -> Snapshot:
     full, view, frame = engine.fullness(), engine.view, engine.frame
     lifetime: Lifetime = frame.lifetime
     now, total = engine.monitor.clock(), weight(view.total)
     scale = full.used_tokens / total if total > 0 else 1.0
     frame_weight = weight(frame.measure)
-    cleared = round(stock.cleared_weight * scale)
+    cleared = round(candidates.cleared_weight * scale)
     return Snapshot(
         history=view.history,
         used_tokens=full.used_tokens,
@@ -135,36 +131,36 @@ def take_snapshot(engine: Engine, stock: Candidates, tally: CallStats) -> Snapsh
         scale=scale,
         frame_weight=frame_weight,
         cached_tokens=view.reported.usage.prompt_tokens if view.reported else 0,
-        cold=_cold(engine, tally, now - tally.began),
+        cold=_cold(engine, stats, now - stats.began),
         is_readable_from=now - LIFETIME_SECONDS[lifetime],
         lifetime=lifetime,
         listed=prices(engine.model),
         outlook=expect(
-            calls=tally.calls,
-            cold_calls=tally.cold_calls,
+            calls=stats.calls,
+            cold_calls=stats.cold_calls,
             grown_tokens=max(0, round(full.used_tokens - frame_weight * scale) + cleared),
-            removable_tokens=round(stock.heavy.weight * scale) + cleared,
+            removable_tokens=round(candidates.heavy.weight * scale) + cleared,
             lifetime=lifetime,
         ),
     )
 
 
-def _cold(engine: Engine, tally: CallStats, idle_seconds: float) -> str:
-    """Say why nothing of the last prompt can be read from the cache, if that is so."""
+def _cold(engine: Engine, stats: CallStats, idle_seconds: float) -> str:
+    """Return why nothing of the last prompt can be read from the cache, or ""."""
     lifetime: Lifetime = engine.frame.lifetime
     if not engine.frame.cached:
         return NEVER_CACHED
-    if tally.began == 0:
+    if stats.began == 0:
         return "nothing was sent yet"
-    if tally.is_void():
-        return tally.void_by
+    if stats.is_void():
+        return stats.void_by
     if idle_seconds >= LIFETIME_SECONDS[lifetime]:
         return f"the cache has died after {'5 minutes' if lifetime == '5m' else 'an hour'}"
     return ""
 
 
 def time_of(history: Sequence[AnyEntry], n: int) -> float:
-    """Find when an entry was written; most stand where their number says."""
+    """Return when an entry was written; 0.0 if there is no such entry."""
     if 0 < n <= len(history) and history[n - 1].n == n:
         return history[n - 1].at
     i = bisect_left(history, n, key=attrgetter("n"))

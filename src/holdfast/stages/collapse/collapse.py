@@ -1,58 +1,52 @@
-"""Collapse: spans of finished work shown as one line each, reversibly, to make room.
+"""Collapse: finished work shown as one line per span, reversibly, to make room.
 
-Every finished run of tool calls is staged by itself: its line can be told at any time from what
-was called. From nine tenths of the window on, lines are committed, oldest first and enough of
-them at once, for each commit costs a rewrite of the cache. If that left the window nearly full,
-a fork writes one line for all that was done and answered between two messages of the user's.
-What the user said stays. A line is opened again by undoing its entry, and is then left alone
-until the window is full. While this is on, nothing is compacted before it must be.
+A line for a run of tool calls is derived from the calls. From nine tenths of the window on, lines
+are committed oldest first and several at once, since each commit rewrites the cache. If the window
+is still nearly full, a fork writes one line for everything between two messages of the user.
+What the user said stays. Undoing an entry reopens its span, which is then left alone until the
+window is full. While this is on, nothing is compacted before it must be.
 """
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from holdfast.errors import HoldfastError, ModelError, NotInHistory
 from holdfast.log.entries import AnyEntry, Collapsed, Failed, Said, Undone
 from holdfast.messages.measure import Measure, measure_content
-from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.settings import CollapseSettings, Settings
 from holdfast.stages.collapse.spans import Span, counted_line, framed_line, runs, stretches
 from holdfast.stages.prefix_lock import drops_thinking, may_move
+from holdfast.stages.weights import weigher
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork, ForkRequest
 from holdfast.view import View
-from holdfast.view.tokens import default_weights, weigh
+from holdfast.view.window import scaled
 
 WHAT = "collapse"
-"""What failures and forks of this stage go by."""
 
 _NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollapseLimits:
-    """What a plan goes by."""
-
     free_tokens: float
-    """How much room is to be made."""
     least_tokens: float
     line_chars: int
     respects_undo: bool = True
-    """Leave alone what was opened again."""
+    """Leave reopened spans alone."""
     drops_thinking: bool = False
 
 
 def is_collapsing(settings: Settings) -> bool:
-    """Say whether spans are folded here, so that nothing compacts of its own accord."""
+    """True if collapse is on, which means that nothing is compacted before it must be."""
     return settings.collapse.on
 
 
 @dataclass(frozen=True, slots=True)
 class Collapse:
-    """The stage: commits staged lines from the first line on; from the second, `ask` has a
-    model write better ones."""
+    """The stage: past the first line it commits counted lines, past the second `ask` writes better."""
 
     ask: AskFork | None = None
 
@@ -60,23 +54,17 @@ class Collapse:
         limits = engine.settings.collapse
         if not limits.on or not _is_past(engine, limits.commit_ratio) or not may_move(engine):
             return
-        _commit(engine, plan_collapse(engine.view, _limits(engine), weigher(engine.model)))
+        _commit(engine, plan_collapse(engine.view, _limits(engine), weigher(engine)))
         if self.ask is not None and limits.write and _is_past(engine, limits.write_ratio):
             await _write(engine, self.ask)
 
 
 def drain(engine: Engine) -> bool:
-    """Commit everything staged, whatever the lines and vetoes; say whether that freed anything."""
+    """Commit everything staged, regardless of lines and vetoes; return whether that freed anything."""
     if not is_collapsing(engine.settings):
         return False
-    limits = CollapseLimits(
-        free_tokens=float("inf"),
-        least_tokens=0,
-        line_chars=engine.settings.collapse.line_chars,
-        respects_undo=False,
-        drops_thinking=drops_thinking(engine),
-    )
-    plan = plan_collapse(engine.view, limits, weigher(engine.model))
+    limits = replace(_limits(engine, float("inf")), least_tokens=0, respects_undo=False)
+    plan = plan_collapse(engine.view, limits, weigher(engine))
     _commit(engine, plan)
     return bool(plan)
 
@@ -84,11 +72,11 @@ def drain(engine: Engine) -> bool:
 def staged(engine: Engine) -> tuple[Collapsed, ...]:
     """List the lines that would be committed if all had to be."""
     limits = _limits(engine, free_tokens=float("inf"))
-    return plan_collapse(engine.view, limits, weigher(engine.model))
+    return plan_collapse(engine.view, limits, weigher(engine))
 
 
 def open_span(engine: Engine, n: int) -> str:
-    """Show again what a collapsed line stands for, in its place; say so in one line."""
+    """Undo a collapsed line so that its messages are shown again; return a line for the user."""
     entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
     if not isinstance(entry, Collapsed) or n in engine.view.in_force.dead:
         raise NotInHistory(f"#{n} is no collapsed line that is in force")
@@ -129,16 +117,10 @@ def plan_written(
         if freed >= limits.free_tokens:
             break
         saved = weight(span.measure) - line_tokens
-        if saved > limits.least_tokens and not span.is_told and not _is_vetoed(view, span, limits):
+        if saved > limits.least_tokens and not span.is_line and not _is_vetoed(view, span, limits):
             plan.append(span)
             freed += saved
     return tuple(plan)
-
-
-def weigher(model: str) -> Callable[[Measure], float]:
-    """Give the scales for parts of a view."""
-    weights = default_weights(model)
-    return lambda measure: weigh(measure, weights)
 
 
 def _is_past(engine: Engine, ratio: float) -> bool:
@@ -147,14 +129,12 @@ def _is_past(engine: Engine, ratio: float) -> bool:
 
 
 def _limits(engine: Engine, free_tokens: float | None = None) -> CollapseLimits:
-    """Work out what is to be freed in this window."""
     settings: CollapseSettings = engine.settings.collapse
     fullness = engine.fullness()
-    share = min(1.0, fullness.window.limit_tokens / PLAIN_WINDOW_TOKENS)
     target = settings.target_ratio * fullness.window.effective_tokens
     return CollapseLimits(
         free_tokens=fullness.used_tokens - target if free_tokens is None else free_tokens,
-        least_tokens=settings.least_tokens * share,
+        least_tokens=scaled(settings.least_tokens, fullness.window.limit_tokens),
         line_chars=settings.line_chars,
         respects_undo=not fullness.is_blocked,
         drops_thinking=drops_thinking(engine),
@@ -182,30 +162,30 @@ def _commit(engine: Engine, plan: Iterable[Collapsed]) -> None:
 
 
 async def _write(engine: Engine, ask: AskFork) -> None:
-    """Have a fork write lines for whole stretches; what fails leaves a word and nothing else."""
-    limits, weight = _limits(engine), weigher(engine.model)
+    """Have a fork write lines for whole stretches; a failure leaves an entry."""
+    limits, weight = _limits(engine), weigher(engine)
     spans = plan_written(engine.view, limits, weight)
     if not spans or _has_failed(engine.view.history):
         return
     try:
-        reply = await ask(ForkRequest(say=asking(spans, limits.line_chars), source=WHAT))
+        reply = await ask(ForkRequest(say=ask_for_lines(spans, limits.line_chars), source=WHAT))
     except ModelError as error:
         engine.record(Failed(what=WHAT, error=str(error)))
         return
     written = read_lines(reply.text, len(spans))
-    told = [
+    lines = [
         (span, _line(span, framed_line(span, text, limits.line_chars), "written", limits))
         for i, span in enumerate(spans, 1)
         if (text := written.get(i))
     ]
-    lines = [line for span, line in told if weight(line.measure) < weight(span.measure)]
-    if not lines:
+    shorter = [line for span, line in lines if weight(line.measure) < weight(span.measure)]
+    if not shorter:
         engine.record(Failed(what=WHAT, error="the answer held no line in the form asked for"))
-    _commit(engine, lines)
+    _commit(engine, shorter)
 
 
-def asking(spans: Iterable[Span], line_chars: int) -> str:
-    """Ask for one line for each stretch, known by what the user had said before it."""
+def ask_for_lines(spans: Iterable[Span], line_chars: int) -> str:
+    """Ask for one line per stretch, identified by the user's message before it."""
     prompt = (files("holdfast.stages.collapse") / "prompts" / "collapse.md").read_text(
         encoding="utf-8"
     )
@@ -217,13 +197,13 @@ def asking(spans: Iterable[Span], line_chars: int) -> str:
 
 
 def read_lines(text: str, count: int) -> dict[int, str]:
-    """Read numbered lines from an answer; what has no number in range is passed over."""
+    """Parse numbered lines from an answer; ignore numbers out of range."""
     found = {int(number): line.strip() for number, line in _NUMBERED.findall(text)}
     return {i: line for i, line in found.items() if 1 <= i <= count}
 
 
 def _has_failed(history: list[AnyEntry]) -> bool:
-    """Say whether this failed since the user last spoke: once for each turn is enough."""
+    """True if this failed since the user last spoke: one try per turn is enough."""
     for entry in reversed(history):
         if isinstance(entry, Failed) and entry.what == WHAT:
             return True

@@ -1,20 +1,18 @@
-"""Plain words by which users take back what they asked for, and what they take back.
+"""Phrases by which users take back a request, and which request they mean.
 
-A message comes in; for each sentence that plainly cancels something goes out what it names:
-the request before it ("never mind"), a request by number ("cancel #12"), or one by its words
-("forget the retry logic"). Only phrases that can hardly mean anything else are known. A
-paraphrase ("I changed my mind about caching") is not guessed at: it stands in the ledger, word
-for word, after what it is about, and a model may read it.
+A sentence can cancel the previous request ("never mind"), one by number ("cancel #12") or one by its
+words ("forget the retry logic"). Only unmistakable phrases are known; a paraphrase ("I changed my
+mind about caching") stays in the ledger word for word, and a model may interpret it.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from holdfast.stages.compact.digest.words import sentences
+from holdfast.messages.cut import sentences
 
 ENOUGH = 2 / 3
-"""Of the words that name what is cancelled, so many must be in the request: users shorten."""
+"""The share of the naming words that the request must contain: users shorten."""
 
 _LEAD = r"^\W*(?:(?:oh|ah|hmm+|ok(?:ay)?|no|wait|actually|sorry|please|so|and|also|well|right|on second thought|but)\b[\s,.:;!-]*)*(?:let'?s |please |you can |we can |could you )?"
 _BARE = re.compile(
@@ -31,19 +29,19 @@ _NAMING = re.compile(
     r"\s+(?P<what>[^.,!?;:\n—]+)",
     re.IGNORECASE,
 )
-"""Plain words mean nothing else; a verb is work, too (`cancel buttons`), and needs an article."""
+"""`plain` phrases mean nothing else; a verb can also be work (`cancel buttons`) and needs an article."""
 _ARTICLE = re.compile(r"^(?:the|a|an|my|that|this|those|these|our|your|all|both)\s+", re.IGNORECASE)
 _POINTS = re.compile(r"^(?:the|my|that|this|those|these|our|your|all|both)\s", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:#|\bmessage |\bturn |\bT)(\d+)\b")
 _CONDITION = re.compile(r"\b(?:when(?:ever)?|if|unless|until|once|while)\b", re.IGNORECASE)
-"""What hangs on something is to be built, or is not decided yet."""
+"""A condition describes behaviour to build, or is undecided."""
 _STATED = re.compile(
     r"\b(?:should|must|needs?|shall|can|cannot|could|will|would|may|might|is|are|was|were|has|have"
     r"|had|does|do|did|gets?|goes|works?|looks?|shows?|says?|fails?|breaks?|ha[sd]n'?t|isn'?t"
     r"|aren'?t|doesn'?t|don'?t|can'?t|won'?t)\b",
     re.IGNORECASE,
 )
-"""A verb that says something of what seemed to be named: `the cancel page needs a title`."""
+"""A verb that makes a statement about what seemed to be named: `the cancel page needs a title`."""
 _TAIL = re.compile(
     r"\b(?:any ?more|after all|for now|please|then|instead|because|since|as we)\b.*$", re.I
 )
@@ -58,22 +56,21 @@ _STOP = frozenset(
         *("work", "doing", "adding", "using"),
     ]
 )
-"""Words by which no request can be known."""
+"""Words that identify no request."""
 
 LONGEST_CHARS = 1_500
-"""A longer message holds a paste, whose words are not the user's."""
+"""A longer message contains a paste, whose words are not the user's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelling:
-    """One thing taken back."""
+    """One request that is taken back."""
 
     words: frozenset[str] = frozenset()
-    """By what it is known; none for the request before."""
+    """The words that identify it; none for the previous request."""
     phrase: str = ""
-    """The same as it was said: a request that has it letter for letter is meant."""
+    """Its exact wording: a request that contains it is meant."""
     number: int = 0
-    """The message it names, if it names one."""
     is_replacing: bool = False
     """Something else is wanted instead."""
 
@@ -93,7 +90,7 @@ def cancellings(text: str) -> Iterator[Cancelling]:
 
 
 def _named(naming: re.Match[str]) -> Cancelling | None:
-    """Say what is named, if it is named by itself and nothing is said of it."""
+    """Return what is named, if it is named by itself and nothing is said about it."""
     what = _TAIL.sub("", naming["what"]).strip()
     phrase = _ARTICLE.sub("", what)
     number = _NUMBERED.search(phrase)
@@ -107,20 +104,20 @@ def _named(naming: re.Match[str]) -> Cancelling | None:
 
 
 def significant(text: str) -> frozenset[str]:
-    """Give the words by which a text can be known again, without their endings."""
+    """Return the stems of the words that identify a text."""
     words = (word.strip(".-/") for word in _WORD.findall(text.lower()))
     return frozenset(_stem(word) for word in words if len(word) > 1 and word not in _STOP)
 
 
 def likeness(cancelling: Cancelling, text: str) -> float:
-    """Say which share of the words that name something a request has."""
+    """Return the share of a cancellation's words that a request contains."""
     return len(cancelling.words & significant(text)) / len(cancelling.words)
 
 
 def clauses(text: str) -> list[str]:
-    """Part a request into the things it asks for."""
-    told = sentences(_WRAPPED.sub(" ", text))
-    parts = (part.strip() for sentence in told for part in _ASKS.split(sentence))
+    """Split a request into the things it asks for."""
+    asked = sentences(_WRAPPED.sub(" ", text))
+    parts = (part.strip() for sentence in asked for part in _ASKS.split(sentence))
     return [part for part in parts if significant(part) and not _REMARK.match(part)]
 
 
@@ -128,11 +125,11 @@ _ASKS = re.compile(r",? (?:and|then|also|plus) |;|, (?=\w+ (?:the|a|an)\b)")
 
 
 _WRAPPED = re.compile(r"\n(?=[a-z])")
-"""A line that only goes on."""
+"""A line that continues the sentence."""
 _REMARK = re.compile(
     r"(?:it|its|this|that|see|the|there|they|i|we|you|because|since|as|which|note|for)\b", re.I
 )
-"""How a sentence begins that says something about a request and asks for nothing more."""
+"""How a sentence begins that comments on a request without asking for more."""
 
 
 def _stem(word: str) -> str:

@@ -1,10 +1,9 @@
 """Layer 4: past the line, history becomes a summary.
 
-A compaction is planned on the view, written by whoever can (`ladder`), put together with what the
-log knows and made to fit (`drafting`), and only then recorded, all at once: until that moment
-nothing has changed, so cancelling leaves the session as it was. The last rung needs no model.
-Where not even that helps, because what every request holds is over the line by itself, no call
-is made and the error says what weighs how much.
+A compaction is planned on the view, written by the first way that works (`fallbacks`), combined with
+facts from the log and made to fit (`draft`), and only then recorded: until then nothing has changed,
+so cancelling is safe. The last way needs no model. If the floor alone is over the line, no call is
+made and the error itemises it.
 """
 
 import asyncio
@@ -19,7 +18,6 @@ from holdfast.errors import HoldfastError, ModelError, PromptTooLong, RequestRej
 from holdfast.log.entries import Compacted, Failed, Framed, SpokenContent
 from holdfast.settings import Settings
 from holdfast.stages.collapse.collapse import drain, is_collapsing
-from holdfast.stages.compact.commit import recorded
 from holdfast.stages.compact.compose import Manner, compose
 from holdfast.stages.compact.draft import (
     CompactionDraft,
@@ -29,6 +27,7 @@ from holdfast.stages.compact.draft import (
     fitted,
     line_for,
     material_of,
+    recorded,
     within,
 )
 from holdfast.stages.compact.fallbacks import Fallbacks, MadeSummary
@@ -46,16 +45,16 @@ from holdfast.view import View
 from holdfast.view.items import Spoken
 
 TROUBLE = (OSError, HoldfastError, ValueError)
-"""What may go wrong around a summary without the summary being lost for it."""
+"""What may fail around a summary without losing the summary."""
 
 
 class NothingToCompact(RequestRejected):
-    """There is no history yet that a summary could stand for."""
+    """There is no history yet that a summary could replace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactRequest:
-    """What is to be compacted, and why."""
+    """What to compact, and why."""
 
     trigger: Trigger = "auto"
     focus: str = ""
@@ -65,11 +64,11 @@ class CompactRequest:
     error: PromptTooLong | None = None
     by_model: bool = True
     may_ask: bool = True
-    """Whether a model may be asked for it now; what is written already may serve all the same."""
+    """Whether a model may be asked now; a prepared summary may be used either way."""
 
 
 class Compaction:
-    """The stage: compacts by itself past the line, and when asked to."""
+    """The compact stage of one session: past the line, and on request."""
 
     def __init__(
         self,
@@ -79,10 +78,7 @@ class Compaction:
         from_notes: FromNotes | None = None,
         background: Background | None = None,
     ) -> None:
-        """Make the stage of one session.
-
-        Without `ask` no model is asked; `from_notes` lets notes stand for history first.
-        """
+        """Without `ask` no model is asked; `from_notes` is tried before any summary."""
         self.hooks = hooks or CompactionHooks()
         self._ask = ask
         self._fallbacks = Fallbacks(ask)
@@ -93,11 +89,11 @@ class Compaction:
         """The message of the turn in which a hook's refusal was reported."""
 
     def can_make_room(self, settings: Settings) -> bool:
-        """Whether a full window is compacted; without that it is the end of a session."""
+        """True if a full window is compacted; otherwise it ends the session."""
         return settings.compact.on and settings.window.auto
 
     async def __call__(self, engine: Engine) -> None:
-        """Compact before the next call if the line is reached; prepare for it before that."""
+        """Compact if the line is reached; below it, prefetch a summary."""
         settings, full = engine.settings.compact, engine.fullness()
         if not settings.on or not full.window.auto or settings.reactive_only:
             return
@@ -121,7 +117,7 @@ class Compaction:
             return
 
     def _tell_refused(self, engine: Engine, refusal: Blocked) -> None:
-        """Say once a turn that a hook does not let it happen, not at every call."""
+        """Report a hook's refusal once per turn, not at every call."""
         asked = (i.id for i in engine.view.items if isinstance(i, Spoken) and i.is_asked())
         turn = max(asked, default=0)
         if turn != self._refused_in or not turn:
@@ -129,7 +125,7 @@ class Compaction:
             self.hooks.tell(f"not compacted: {refusal}")
 
     def _waits(self, engine: Engine) -> bool:
-        """Say whether compacting may wait until it must be."""
+        """True if compacting can wait until the window is full."""
         return (
             is_collapsing(engine.settings)
             or is_taken_back(engine.view)
@@ -138,7 +134,7 @@ class Compaction:
         )
 
     async def recover(self, engine: Engine, error: ModelError) -> bool:
-        """Make room because the provider says there is none; say whether that was possible."""
+        """Make room after an overflow; return whether that was possible."""
         settings = engine.settings
         if not settings.compact.on or not settings.window.auto:
             return False
@@ -157,7 +153,7 @@ class Compaction:
         return True
 
     async def compact(self, engine: Engine, request: CompactRequest) -> Compacted:
-        """Replace history by a summary; raise, with nothing changed, where that cannot be."""
+        """Replace history by a summary; raise, with nothing changed, if that is impossible."""
         began = time.monotonic()
         draft = await self.draft(engine, request)
         frame = await self._renewed(engine)
@@ -186,7 +182,7 @@ class Compaction:
                     engine,
                     material,
                     asked,
-                    is_wished=request.trigger == "manual",
+                    is_manual=request.trigger == "manual",
                     by_model=request.by_model and request.may_ask,
                     error=request.error,
                 )
@@ -198,16 +194,16 @@ class Compaction:
         return fitted(engine, draft, manner, line)
 
     async def make_ready(self, engine: Engine) -> None:
-        """Have notes made ready to stand for history, for when the line is reached."""
+        """Prepare the notes for when the line is reached."""
         if self._from_notes is not None:
             await self._from_notes.make_ready(engine, self._manner(engine, CompactRequest()))
 
     async def _noted(
         self, engine: Engine, request: CompactRequest, manner: Manner, line: int
     ) -> tuple[CompactionDraft | None, Before | None]:
-        """Let notes stand for history if they can; with what hooks said, if they were asked.
+        """Return a draft from notes if they serve, and what hooks said if they were asked.
 
-        Who wishes for something particular, a person or a hook, is not served by notes.
+        Notes do not serve if a person or a hook asks for something in particular.
         """
         if (
             self._from_notes is None
@@ -228,14 +224,14 @@ class Compaction:
         return within(engine, replace(draft, restored=restored), line), before
 
     async def _let(self, trigger: Trigger, focus: str) -> Before:
-        """Ask the hooks; one of them may not let it happen."""
+        """Ask the hooks; raise if one blocks the compaction."""
         before = await self.hooks.before(trigger, focus)
         if before.blocked:
             raise Blocked(before.blocked)
         return before
 
     async def _restored(self, engine: Engine, segment: Segment) -> SpokenContent:
-        """Gather what is shown again, and what hooks say to the session that begins anew."""
+        """Gather what is restored, and what hooks say to the new session."""
         try:
             content = await self.hooks.restore(segment) if self._guard.restores else ()
             return (*content, *await self.hooks.greet())
@@ -244,7 +240,7 @@ class Compaction:
             return ()
 
     async def _renewed(self, engine: Engine) -> Framed | None:
-        """Have the frame made anew; nothing where it is as before."""
+        """Return the renewed frame; None if it is the same."""
         try:
             frame = await self.hooks.renew()
         except TROUBLE as error:
@@ -261,7 +257,7 @@ class Compaction:
         frame: Framed | None,
         seconds: float,
     ) -> Compacted:
-        """Record a draft and all that goes with it, then let others know."""
+        """Record a draft with everything that belongs to it, then notify."""
         entry = recorded(engine, draft, request.trigger, frame=frame, seconds=seconds)
         self._prefetch.drop(engine, "history was compacted without it")
         self.hooks.tell(entry.why)
@@ -269,7 +265,7 @@ class Compaction:
         return entry
 
     def _look_ahead(self, engine: Engine, full: Fullness) -> None:
-        """Begin to have a summary written in the background once the lower line is reached."""
+        """Start a summary in the background past the lower line."""
         settings = engine.settings.compact
         if not (settings.ahead and settings.model) or self._ask is None:
             return
@@ -306,7 +302,7 @@ class Compaction:
 
     @asynccontextmanager
     async def _progress(self, engine: Engine) -> AsyncIterator[None]:
-        """Say every few seconds that the work goes on."""
+        """Report every few seconds that compacting continues."""
 
         async def tick() -> None:
             began = time.monotonic()
@@ -321,12 +317,11 @@ class Compaction:
             ticking.cancel()
 
     def close(self) -> None:
-        """Throw away what is being prepared."""
         self._prefetch.close()
 
 
 def is_taken_back(view: View) -> bool:
-    """Say whether a compaction of what the view shows was undone: a veto until it must be."""
+    """True if a compaction of what is shown was undone: that vetoes another one for now."""
     if not view.in_force.vetoes:
         return False
     return any(
@@ -339,7 +334,7 @@ def is_taken_back(view: View) -> bool:
 
 
 def _segment(engine: Engine, request: CompactRequest) -> Segment:
-    """Choose what to cover; past the line a summary that stands alone may be told again, shorter."""
+    """Choose what to cover; past the line a lone summary may be shortened."""
     if request.kind != "full":
         return partial_segment(engine.view, request.kind, request.pivot)
     segment = whole_segment(engine.view, again=request.trigger != "manual")
@@ -354,6 +349,6 @@ def _segment(engine: Engine, request: CompactRequest) -> Segment:
 
 
 def _same(frame: Framed, now: Framed) -> bool:
-    """Say whether a frame would be sent as it is sent now."""
+    """True if a frame would be sent exactly as now."""
     plain = {"n": 0, "at": 0.0, "rests_on": (), "measure": now.measure}
     return structs.replace(frame, **plain) == structs.replace(now, **plain)

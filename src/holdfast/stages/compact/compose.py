@@ -1,8 +1,8 @@
-"""What stands in the view after a compaction, put together from all who have a part in it.
+"""The text that replaces history after a compaction.
 
-In this order: what the user said with its state, what a model wrote, what the log says, an index
-of exact names that would be missing, and where the rest can be found. Without a model the digest
-stands for the first three. The share of names that survived is counted on the finished text.
+In this order: the user's messages with their state, the model's summary, facts from the log, an
+index of exact names that would be missing, and where to find the rest. Without a model the digest
+replaces the first three. Survival of names is measured on the finished text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,15 +17,15 @@ from holdfast.stages.compact.digest import (
     budget_for,
     digest,
     engine_part,
-    estimated_tokens,
     gather,
 )
 from holdfast.stages.compact.digest.context import Mask
 from holdfast.stages.compact.digest.pieces import Count
-from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, tell_directives
+from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, render_directives
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import prompt
 from holdfast.stages.compact.survival import Survival, check_survival, recent_names
+from holdfast.view.tokens import estimated_tokens
 
 HEADINGS = {
     3: "Files and code",
@@ -33,16 +33,16 @@ HEADINGS = {
     7: "Pending, from the log",
     8: "Latest work, from the log",
 }
-"""What the engine adds to a model's summary; the user's words stand in the ledger."""
+"""What the engine adds to a model's summary; the user's messages are in the ledger."""
 DIRECTIVES_RATIO = 0.35
-"""Of the room for the whole, for the user's own words: they are what a summary must not lose."""
+"""The share of the budget for the user's messages, which a summary must not lose."""
 WITH_HISTORY = "The History tool opens any message cited as [#n], and searches all of it by words."
 WITHOUT_HISTORY = "Read it there when exact words matter."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """What a compaction is made from, gathered once for every rung that may be tried."""
+    """What a compaction is made from, gathered once for every fallback."""
 
     segment: Segment
     facts: Facts
@@ -52,26 +52,24 @@ class Material:
 
 
 class Judged(Protocol):
-    """What somebody who can judge wrote about a segment: a summary, or notes."""
+    """A summary or notes, written by a model or a person."""
 
     @property
     def states(self) -> str:
-        """What it says of the state of the user's requests, to be checked."""
+        """What it claims about the state of the user's requests; to be checked."""
         ...
 
-    def text(self) -> str:
-        """Give it as it stands in the view."""
-        ...
+    def text(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How the text that stands for history speaks to the model."""
+    """How the text that replaces history is worded."""
 
     log: str = ""
-    """Where everything lies; nothing where it lies nowhere."""
+    """The path of the log; "" if there is none."""
     has_history: bool = False
-    """The model has a tool that opens it."""
+    """The model has the History tool."""
     is_auto: bool = True
     is_autonomous: bool = False
     masked: Mask | None = None
@@ -80,7 +78,7 @@ class Manner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
-    """The text that stands for a segment."""
+    """The text that replaces a segment."""
 
     text: str
     tokens: int
@@ -95,7 +93,7 @@ def gathered(
     most_tokens: int = 0,
     limits: DigestLimits = LIMITS,
 ) -> Material:
-    """Read from the log all that a summary of a segment needs."""
+    """Read from the log everything that a summary of a segment needs."""
     facts = gather(history, segment.items)
     directed = (entry for entry in history if isinstance(entry, Directed))
     budget = budget_for(segment_tokens, facts, limits)
@@ -109,7 +107,7 @@ def gathered(
 
 
 def compose(material: Material, written: Judged | None, manner: Manner) -> Composed:
-    """Put the parts together; without a model's, the digest tells all of it."""
+    """Assemble the parts; without a model's summary the digest is the body."""
     body = _digested(material, manner) if written is None else _written(material, written, manner)
     wanted = recent_names(material.segment.items, material.ledger.open_texts(), material.limits)
     room = int(material.budget_tokens * material.limits.index_ratio)
@@ -123,33 +121,30 @@ def compose(material: Material, written: Judged | None, manner: Manner) -> Compo
 
 def _digested(material: Material, manner: Manner) -> str:
     return digest(
-        material.facts,
+        _facts(material, manner),
         material.budget_tokens,
         limits=material.limits,
         marks=material.ledger.marks(),
-        masked=manner.masked,
         count=manner.count,
         has_log=bool(manner.log),
-    ).text
+    )
+
+
+def _facts(material: Material, manner: Manner) -> Facts:
+    return material.facts.masked(manner.masked) if manner.masked else material.facts
 
 
 def _written(material: Material, written: Judged, manner: Manner) -> str:
-    """Directives first, then the model's part, then what the log adds within the room left."""
+    """Directives first, then the summary, then log facts within the remaining budget."""
     room = int(material.budget_tokens * DIRECTIVES_RATIO)
-    words = tell_directives(material.ledger, room, masked=manner.masked, count=manner.count)
+    words = render_directives(material.ledger, room, masked=manner.masked, count=manner.count)
     judged = manner.masked(written.text()) if manner.masked else written.text()
     left = max(material.budget_tokens - manner.count(words) - manner.count(judged), 0)
-    told = engine_part(
-        material.facts,
-        max(left, material.limits.least_tokens),
-        limits=material.limits,
-        marks=material.ledger.marks(),
-        masked=manner.masked,
-        count=manner.count,
-        with_messages=False,
-    )
-    facts = (f"## {n}. {name}\n{told[n]}" for n, name in HEADINGS.items() if told.get(n))
-    return "\n\n".join((*filter(None, (words, judged)), *facts))
+    room = max(left, material.limits.least_tokens)
+    facts = _facts(material, manner)
+    added = engine_part(facts, room, limits=material.limits, count=manner.count)
+    sections = (f"## {n}. {name}\n{added[n]}" for n, name in HEADINGS.items() if added.get(n))
+    return "\n\n".join((*filter(None, (words, judged)), *sections))
 
 
 def _end(material: Material, manner: Manner) -> Iterable[str]:

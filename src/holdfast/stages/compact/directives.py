@@ -1,10 +1,8 @@
-"""The ledger of what the user asked, forbade, approved, corrected and cancelled, word for word.
+"""The ledger of the user's requests, word for word, each with its state.
 
-Everything the user said comes in, with the changes of state that the log records; directives go
-out, each with its turn and its state. Without a model every message is a directive and stays
-open until a command, or a plain phrase of the user's, says otherwise. A model may change a state
-only by citing the message it rests on. The ledger is folded from the log each time, so that no
-number of compactions can wear it down.
+Without a model every message is a directive and stays open until a command or a plain phrase of the
+user's says otherwise. A model may change a state only by citing a message. The ledger is folded
+from the log each time, so compactions cannot wear it down.
 """
 
 import re
@@ -13,23 +11,23 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from holdfast.log.entries import Directed
+from holdfast.messages.cut import cut, head_and_tail, one_line
 from holdfast.stages.compact.cancelling import ENOUGH, Cancelling, cancellings, clauses, likeness
-from holdfast.stages.compact.digest import estimated_tokens
-from holdfast.stages.compact.digest.context import Mask, cite
-from holdfast.stages.compact.digest.facts import WordsFact
+from holdfast.stages.compact.digest.context import Mask
 from holdfast.stages.compact.digest.pieces import Count
-from holdfast.stages.compact.digest.words import cut, head_and_tail, one_line
+from holdfast.stages.facts.facts import WordsFact, cite
+from holdfast.view.tokens import estimated_tokens
 
 DirectiveState: TypeAlias = Literal["open", "done", "cancelled", "replaced"]
 
 BUDGET_TOKENS = 8_000
-"""All the user's own words of every recorded session, the longest of which has 6,900 tokens."""
+"""The longest recorded session has 6,900 tokens of user messages."""
 PASTE_CHARS = 4_000
 """A message longer than this is a paste: head, tail and a pointer."""
 BRIEF_CHARS = 480
-"""What is kept of an open paste when the ledger is over its budget."""
+"""For an open paste when the ledger is over budget."""
 POINTER_CHARS = 80
-"""What is kept of a finished directive then: enough to know it again and leave it."""
+"""For a finished directive then."""
 
 HEADING = (
     "What the user said, word for word. What is marked cancelled, replaced or done is not to be "
@@ -39,7 +37,7 @@ HEADING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive:
-    """One message of the user's, and what became of it."""
+    """One message of the user's and its state."""
 
     message: int
     turn: int
@@ -48,11 +46,11 @@ class Directive:
     rests_on: int = 0
     """The message that changed its state."""
     in_part: tuple[int, ...] = ()
-    """Messages that took back some of what it asks."""
+    """Messages that took back part of it."""
 
     @property
     def mark(self) -> str:
-        """Say in a word or two what became of it; nothing if it is simply open."""
+        """Its state in a few words; "" if it is simply open."""
         if self.state != "open":
             return f"{self.state} by #{self.rests_on}" if self.rests_on else self.state
         if self.in_part:
@@ -62,26 +60,21 @@ class Directive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectiveLedger:
-    """All directives, oldest first."""
-
     directives: tuple[Directive, ...] = ()
 
     def marks(self) -> Mapping[int, str]:
-        """Give what stands beside each message that is not simply open."""
         return {each.message: each.mark for each in self.directives if each.mark}
 
     def open_texts(self) -> list[str]:
-        """Give the words of what is still wanted."""
         return [each.text for each in self.directives if each.state == "open"]
 
     def find(self, message: int) -> Directive | None:
-        """Find the directive that a message holds."""
         return next((each for each in self.directives if each.message == message), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A change of state that a model wants, and the message it says it rests on."""
+    """A state change that a model proposes, with the message it cites."""
 
     message: int
     state: DirectiveState
@@ -91,7 +84,7 @@ class Claim:
 def keep_ledger(
     said: Iterable[tuple[int, WordsFact]], directed: Iterable[Directed] = ()
 ) -> DirectiveLedger:
-    """Fold what the user said, and the recorded changes of state, into a ledger."""
+    """Fold what the user said and the recorded state changes into a ledger."""
     changes = sorted(directed, key=lambda entry: entry.n)
     folding = _Folding()
     for turn, words in said:
@@ -107,12 +100,9 @@ def keep_ledger(
 
 @dataclass(slots=True)
 class _Folding:
-    """The ledger so far."""
-
     directives: dict[int, Directive] = field(default_factory=dict)
 
     def hear(self, turn: int, words: WordsFact) -> None:
-        """Take in what the user said."""
         for cancelling in cancellings(words.text):
             self._cancel(cancelling, words.id)
         text = f"{words.about}: {words.text}" if words.via == "answer" else words.text
@@ -122,7 +112,7 @@ class _Folding:
         self.directives[words.id] = Directive(message=words.id, turn=turn, text=text)
 
     def direct(self, entry: Directed) -> None:
-        """Take in a recorded change; a model's that rests on nothing is none."""
+        """Apply a recorded change; ignore a model's change that cites no message."""
         known = self.directives.get(entry.message)
         if known is not None and (entry.by != "model" or entry.rests_on):
             self.directives[entry.message] = replace(
@@ -139,19 +129,19 @@ class _Folding:
             self.directives[target.message] = changed
 
     def _meant(self, cancelling: Cancelling) -> list[Directive]:
-        """Find what is taken back: the newest that is most alike.
+        """Find what is taken back: the newest of the best matches.
 
-        Where two words or more name it and all are there, whatever else is known by them goes
-        too: a correction of a request falls with the request.
+        If two or more words match completely, every directive with those words is meant: a correction
+        of a request falls with the request.
         """
         still_open = [each for each in self.directives.values() if each.state == "open"]
         if cancelling.number:
             return [d for d in still_open if cancelling.number in (d.message, d.turn)][:1]
-        wishes = [each for each in still_open if not _only_cancels(each.text)]
+        requests = [each for each in still_open if not _only_cancels(each.text)]
         if not cancelling.words:
-            return wishes[-1:]
-        literal = [each for each in wishes if cancelling.phrase in each.text.lower()]
-        alike = [(likeness(cancelling, each.text), each) for each in literal or wishes]
+            return requests[-1:]
+        literal = [each for each in requests if cancelling.phrase in each.text.lower()]
+        alike = [(likeness(cancelling, each.text), each) for each in literal or requests]
         best = max((share for share, _ in alike), default=0.0)
         found = [each for share, each in alike if share == best >= ENOUGH]
         return found if best == 1 and len(cancelling.words) > 1 else found[-1:]
@@ -162,7 +152,7 @@ def _only_cancels(text: str) -> bool:
 
 
 def _is_part(cancelling: Cancelling, text: str) -> bool:
-    """Say whether a request asks for more than what is taken back."""
+    """True if a request asks for more than what is taken back."""
     asked = clauses(text)
     return len(asked) > 1 and not all(likeness(cancelling, each) for each in asked)
 
@@ -174,7 +164,7 @@ _CLAIM = re.compile(
 
 
 def read_claims(text: str) -> Iterator[Claim]:
-    """Read changes of state out of a model's answer, one a line: `#12 done, see #40`."""
+    """Parse state changes from a model's answer, one per line: `#12 done, see #40`."""
     for line in text.splitlines():
         if found := _CLAIM.search(line):
             yield Claim(
@@ -191,10 +181,10 @@ def accept(
     said: Collection[int],
     known: Collection[int],
 ) -> Iterator[Directed]:
-    """Make entries of the claims that rest on something.
+    """Yield entries for the claims that hold.
 
-    The cited message must exist and come after the directive; only the user cancels, replaces
-    or opens again, so there it must be one of the user's (`said`).
+    The cited message must exist and come after the directive. Only the user cancels, replaces or
+    reopens, so for those states it must be one of the user's (`said`).
     """
     for claim in claims:
         directive = ledger.find(claim.message)
@@ -211,21 +201,21 @@ def accept(
             )
 
 
-def tell_directives(
+def render_directives(
     ledger: DirectiveLedger,
     budget_tokens: int = BUDGET_TOKENS,
     *,
     masked: Mask | None = None,
     count: Count = estimated_tokens,
 ) -> str:
-    """Write the ledger out within a budget.
+    """Write the ledger within a budget.
 
-    Over it, the oldest finished directives shrink to their first words and a pointer, then open
-    pastes to head and tail, then the oldest open ones to a pointer too.
+    Over it, the oldest finished directives shrink to their first words, then open pastes to head
+    and tail, then the oldest open ones to their first words.
     """
     if masked:  # before anything is cut: half a secret is not recognised
-        told = (replace(each, text=masked(each.text)) for each in ledger.directives)
-        ledger = DirectiveLedger(directives=tuple(told))
+        safe = (replace(each, text=masked(each.text)) for each in ledger.directives)
+        ledger = DirectiveLedger(directives=tuple(safe))
     forms = {each.message: _full(each) for each in ledger.directives}
     spent = count(HEADING) + sum(count(form) for form in forms.values())
     for directive, shorter in _shrinkings(ledger):
@@ -239,7 +229,7 @@ def tell_directives(
 
 
 def _shrinkings(ledger: DirectiveLedger) -> Iterator[tuple[Directive, str]]:
-    """Yield what is shortened, in order."""
+    """Yield shorter forms in the order in which they are used."""
     finished = [each for each in ledger.directives if each.state != "open"]
     wanted = [each for each in ledger.directives if each.state == "open"]
     for each in finished:

@@ -1,39 +1,56 @@
-"""A compaction before it is recorded: what it covers, how long it may be, whether it helps.
+"""A compaction before it is recorded, and its recording.
 
-Pure, but for the gauge that is asked. A segment becomes `Material`, a summary of it a `CompactionDraft`,
-and a draft is made smaller until what comes of it is under the line: first with fewer files
-restored, then with a shorter summary, at last with a digest. Where not even that is enough, or
-what every request holds is over the line by itself, a `ContextOverflow` says what weighs how much.
+A draft is shrunk until the result is under the line: first with fewer restored files, then with a
+shorter summary, at last with a digest. If that is not enough, or the floor alone is over the line,
+`ContextOverflow` lists what weighs how much. `recorded` is the only place that writes a compaction;
+a manual one that would be no shorter is refused.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from holdfast.errors import ContextOverflow, PromptTooLong
-from holdfast.log.entries import AnyEntry, Forked, SpokenContent
+from msgspec import structs
+
+from holdfast.errors import ContextOverflow, PromptTooLong, RequestRejected
+from holdfast.log.entries import (
+    AnyEntry,
+    Compacted,
+    Directed,
+    Forked,
+    Framed,
+    Restored,
+    SpokenContent,
+)
 from holdfast.messages import Opaque, Text, Usage
 from holdfast.messages.measure import NOTHING, Measure, measure_content
 from holdfast.stages.compact.compose import Composed, Manner, Material, compose, gathered
+from holdfast.stages.compact.directives import accept, read_claims
 from holdfast.stages.compact.fallbacks import MadeSummary
-from holdfast.stages.compact.floor import floor, told
+from holdfast.stages.compact.floor import explain_floor, floor
+from holdfast.stages.compact.hooks import Trigger
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import ask_for_summary
 from holdfast.stages.compact.writing import SOURCE
+from holdfast.stages.prefix_lock import drops_thinking
+from holdfast.stages.weights import weigher
 from holdfast.tools.recovered import is_restored_file
 from holdfast.turn.engine import Engine
-from holdfast.view.tokens import default_weights, weigh
 
 SHARES = (1.0, 0.5, 0.25, 0.1)
-"""Of its budget, that a summary is given while what comes of it is over the line."""
+"""Shares of its budget that a summary gets while the result is over the line."""
 ROOM_SHARE = 0.85
-"""Of the line, that what is restored may fill it to: else the next answers would reach it again."""
+"""Of the line: fill it no further by restoring, or the next answers reach it again."""
 LINE_SHARE = 0.3
-"""Of the line, that a summary may fill at most: the rest is for the work."""
+"""Of the line: the most a summary may take."""
 HIGH_FLOOR_SHARE = 0.5
-"""Of the line: above it, what a digest leaves is worked out before any model is asked."""
+"""Of the line: with a higher floor, a digest is tried before any model is asked."""
 OVERFLOW_SHARE = 0.8
-"""Of what is in use: what must be gone at least after an overflow whose size nobody told."""
+"""Of what is in use: the target after an overflow of unknown size."""
+
+
+class NotShorter(RequestRejected):
+    """A summary would be as long as what it replaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,19 +62,19 @@ class CompactionDraft:
     composed: Composed
     restored: SpokenContent = ()
     since: int = 0
-    """How long the log was when its making began."""
+    """The length of the log when its making began."""
     is_edited: bool = False
-    """A person has put other words in its place."""
+    """A person replaced its text."""
 
     @property
     def content(self) -> SpokenContent:
-        """What stands for history: a provider's own block comes first."""
+        """The text that replaces history; a provider's own block comes first."""
         text = Text(text=self.composed.text)
         return (Opaque(raw=self.made.block), text) if self.made.block else (text,)
 
     @property
     def by(self) -> Literal["model", "notes", "digest", "provider", "person"]:
-        """Say who wrote it; notes that nobody added to are the log's own account."""
+        """Who wrote it; notes without anything written by a model count as a digest."""
         if self.is_edited:
             return "person"
         if self.made.block is not None:
@@ -68,10 +85,10 @@ class CompactionDraft:
 
 
 def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
-    """Say below which size a compaction must bring the context, in tokens of our gauge.
+    """Return the size that a compaction must get below, in tokens of our gauge.
 
-    A provider that reports an overflow has counted better than we: the line is moved by as much
-    as we were wrong.
+    A provider that reports an overflow has counted better than we did, so the line moves by our
+    error.
     """
     full = engine.fullness()
     line, used = full.window.base_tokens, full.used_tokens
@@ -85,32 +102,30 @@ def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
 
 
 def material_of(engine: Engine, segment: Segment) -> Material:
-    """Gather from the log what a summary of a segment needs."""
-    scales, line = scales_of(engine), engine.fullness().window.base_tokens
-    tokens = round(sum(scales(item.measure) for item in segment.items))
+    weigh, line = weigher(engine), engine.fullness().window.base_tokens
+    tokens = round(sum(weigh(item.measure) for item in segment.items))
     most = max(1, int(LINE_SHARE * line))
     return gathered(engine.view.history, segment, tokens, most_tokens=most)
 
 
 def asked_for(material: Material, focus: Sequence[str]) -> str:
-    """Write what a model is asked about a segment."""
     segment, directives = material.segment, material.ledger.directives
     return ask_for_summary(segment.kind, focus=focus, directives=directives, pivot=segment.pivot)
 
 
 def check_floor(engine: Engine, line: int) -> int:
-    """Say what every request holds; if that is over the line by itself, no compaction helps."""
-    weights = floor(engine.view, scales_of(engine))
+    """Return what every request holds; raise if that alone is over the line."""
+    weights = floor(engine.view, weigher(engine))
     lowest = sum(weight.tokens for weight in weights)
     if lowest >= line:
-        raise ContextOverflow(told(weights, line))
+        raise ContextOverflow(explain_floor(weights, line))
     return lowest
 
 
 def check_helps(
     engine: Engine, material: Material, manner: Manner, line: int, lowest_tokens: int
 ) -> None:
-    """Make sure that the shortest digest would bring the context under the line."""
+    """Raise unless the shortest digest would bring the context under the line."""
     if lowest_tokens >= HIGH_FLOOR_SHARE * line:
         composed = compose(_smaller(material, SHARES[-1]), None, manner)
         fitted(
@@ -122,7 +137,7 @@ def check_helps(
 
 
 def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
-    """Make a draft smaller until what comes of it is under the line."""
+    """Shrink a draft until the result is under the line."""
     whole = draft.material
     for share in SHARES:
         if share < 1.0:
@@ -138,11 +153,11 @@ def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) ->
     if _after_by_share(engine, bare) < line:
         return bare  # the gauge is off; the next answer puts it right
     left = after_tokens(engine, bare, ())
-    raise ContextOverflow(told(floor(engine.view, scales_of(engine)), line, left))
+    raise ContextOverflow(explain_floor(floor(engine.view, weigher(engine)), line, left))
 
 
 def within(engine: Engine, draft: CompactionDraft, line: int) -> CompactionDraft:
-    """Leave out of what would be restored as much as there is no room for."""
+    """Drop restored content for which there is no room."""
     for restored in lighter(draft.restored):
         if after_tokens(engine, draft, restored) < ROOM_SHARE * line:
             return replace(draft, restored=restored)
@@ -150,10 +165,10 @@ def within(engine: Engine, draft: CompactionDraft, line: int) -> CompactionDraft
 
 
 def lighter(restored: SpokenContent) -> Iterator[SpokenContent]:
-    """Yield what is restored with fewer and fewer files, the newest last to go, then nothing.
+    """Yield the restored content with fewer and fewer files, oldest first, then nothing.
 
-    Todos, plan, skills and what hooks say weigh little and cannot be read again: they stay
-    longest. Files stand first, the newest before the others.
+    Todos, plan, skills and hook output weigh little and cannot be read again: they stay longest.
+    Files come first, the newest before the others.
     """
     texts = [(i, block.text) for i, block in enumerate(restored) if isinstance(block, Text)]
     starts = [i for i, text in texts if is_restored_file(text)]
@@ -166,13 +181,13 @@ def lighter(restored: SpokenContent) -> Iterator[SpokenContent]:
 
 
 def after_tokens(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> int:
-    """Foretell how full the window is once a draft is recorded."""
+    """Predict how full the window is once a draft is recorded."""
     return engine.size_tokens(_total_after(engine, draft, restored))
 
 
 def _after_by_share(engine: Engine, draft: CompactionDraft) -> float:
-    """Foretell it from the share of the view that stays, which does not rest on the last usage."""
-    return scales_of(engine)(_total_after(engine, draft, draft.restored))
+    """Predict it from the share of the view that stays, independent of the last usage."""
+    return weigher(engine)(_total_after(engine, draft, draft.restored))
 
 
 def _total_after(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> Measure:
@@ -188,24 +203,14 @@ def _smaller(material: Material, share: float) -> Material:
     return replace(material, budget_tokens=int(material.budget_tokens * share))
 
 
-def scales_of(engine: Engine) -> Callable[[Measure], float]:
-    """Weigh parts of the view as the gauge weighs all of it."""
-    weights, total = default_weights(engine.model), engine.view.total
-    raw = weigh(total, weights)
-    scale = engine.fullness().used_tokens / raw if raw else 1.0
-    return lambda measure: scale * weigh(measure, weights)
-
-
 def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
-    """Add up what the calls for a summary used."""
+    """Add up what the calls for a summary used; None if there were none."""
     calls = [e.usage for e in entries if isinstance(e, Forked) and e.source == SOURCE]
-    if not calls:
-        return None
-    return sum(calls, Usage())
+    return sum(calls, Usage()) if calls else None
 
 
-def told_why(draft: CompactionDraft, before: int, after: int) -> str:
-    """Say in one line what a compaction did, for the user."""
+def describe(draft: CompactionDraft, before: int, after: int) -> str:
+    """Describe a compaction in one line for the user."""
     how = {
         "digest": "from the log, without a model",
         "ahead": "prepared in the background",
@@ -219,3 +224,62 @@ def told_why(draft: CompactionDraft, before: int, after: int) -> str:
         f"compacted {len(draft.material.segment.items)} messages {way}: {before:,} tokens became "
         f"about {after:,}; {share:.0%} of the names in use survive"
     )
+
+
+def recorded(
+    engine: Engine,
+    draft: CompactionDraft,
+    trigger: Trigger,
+    *,
+    frame: Framed | None = None,
+    seconds: float = 0.0,
+) -> Compacted:
+    """Record a draft with everything that belongs to it."""
+    entry = engine.record(_compacted(engine, draft, trigger, seconds))
+    assert isinstance(entry, Compacted)
+    if draft.restored:
+        engine.record(Restored(compaction=entry.n, content=draft.restored))
+    if frame is not None:
+        engine.record(structs.replace(frame, rests_on=(entry.n,)))
+    for directed in _states(draft):
+        engine.record(directed)
+    return entry
+
+
+def _compacted(
+    engine: Engine, draft: CompactionDraft, trigger: Trigger, seconds: float
+) -> Compacted:
+    segment = draft.material.segment
+    before = engine.fullness().used_tokens
+    after = after_tokens(engine, draft, draft.restored)
+    if trigger == "manual" and after >= before:
+        raise NotShorter(
+            f"a summary would be no shorter: {before:,} tokens would become {after:,}; "
+            "nothing was changed"
+        )
+    return Compacted(
+        first=segment.first,
+        last=segment.last,
+        summary=draft.content,
+        kind=segment.kind,
+        trigger=trigger,
+        by=draft.by,
+        kept=segment.kept,
+        before_tokens=before,
+        after_tokens=after,
+        survived=round(draft.composed.survival.share, 4),
+        seconds=round(seconds, 3),
+        usage=spent_in(engine.view.history[draft.since :]),
+        drops_thinking=drops_thinking(engine),
+        why=describe(draft, before, after),
+    )
+
+
+def _states(draft: CompactionDraft) -> Iterator[Directed]:
+    """Yield the states a model claims for the user's requests, where a message supports it."""
+    if draft.made.written is None:
+        return
+    ledger, items = draft.material.ledger, draft.material.segment.items
+    said = {each.message for each in ledger.directives}
+    known = {item.id for item in items} | said
+    yield from accept(read_claims(draft.made.written.states), ledger, said=said, known=known)

@@ -1,10 +1,8 @@
-"""The rungs on which a summary is written, from the best to the one that cannot fail.
+"""The ways to get a summary, from the best to the one that cannot fail.
 
-A fork on the conversation's own prefix; a direct call, which may leave out the oldest rounds; a
-call for each piece; and then no call at all: the digest is made from the log. A rung that fails
-leaves an entry and the next one is tried. After several failures in a row no model is asked any
-more, unless a person asks for it; a success makes good for all of them. Forks run no stages, so
-nothing that is asked here can come back here.
+A fork on the conversation's prefix; a direct call, which may drop the oldest rounds; a call per
+piece; and no call: the digest. A failure leaves an entry and the next way is tried. After several
+failures in a row models are asked only if a person wants it; a success resets the count.
 """
 
 import asyncio
@@ -31,34 +29,33 @@ from holdfast.turn.fork import AskFork, Prefix
 from holdfast.view.items import render
 
 PIECE_CHARS_PER_TOKEN = 2
-"""Cautious: a piece of code or of another script than Latin has more tokens than prose."""
+"""Cautious: code and non-Latin scripts have more tokens than prose."""
 PIECE_SHARE = 0.5
-"""Of the window for a piece; the rest is for the question, the answer and the doubt."""
-NOBODY = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
-"""Nobody answers: the other rungs would only wait."""
+"""Of the window; the rest is for the question, the answer and the margin."""
+NO_ANSWER = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
+"""No model answers, so other ways would only wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeSummary:
-    """A summary, or the word that none could be had and the digest has to do."""
+    """A summary; without one in it, the digest is used."""
 
     written: Judged | None = None
     way: str = "digest"
-    """The rung it came from."""
     block: JsonObject | None = None
-    """What stands for history in a provider's own form; then it is no text of ours."""
+    """A provider's own block that replaces history."""
 
 
 class Fallbacks:
-    """Climbs down the rungs, and remembers how often all of them broke."""
+    """Tries the ways to get a summary in order, and counts how often all of them failed."""
 
     def __init__(self, ask: AskFork | None = None) -> None:
         self.ask = ask
         self.failures = 0
-        """How often in a row every rung that needs a model failed."""
+        """How often in a row every model call failed."""
 
     def is_broken(self, settings: CompactSettings) -> bool:
-        """Say whether models failed so often that none is asked any more by itself."""
+        """True if models failed so often that none is asked unless a person wants it."""
         return self.failures >= settings.failures
 
     async def climb(
@@ -67,19 +64,19 @@ class Fallbacks:
         material: Material,
         asked: str,
         *,
-        is_wished: bool = False,
+        is_manual: bool = False,
         by_model: bool = True,
         error: PromptTooLong | None = None,
     ) -> MadeSummary:
-        """Have the summary written by the first rung that holds.
+        """Get the summary from the first way that works.
 
-        `is_wished` says that a person asks for it; `error` that the whole conversation is
-        known to be too long, and by how much.
+        `is_manual` means that a person asked for it; `error` that the whole conversation is known to
+        be too long.
         """
         settings = engine.settings.compact
         if self.ask is None or not settings.model or not by_model:
             return MadeSummary()
-        if self.is_broken(settings) and not is_wished:
+        if self.is_broken(settings) and not is_manual:
             return MadeSummary()
         for name, way in _rungs(engine, self._writer(engine, asked), material, error):
             try:
@@ -88,7 +85,7 @@ class Fallbacks:
             except (ModelError, NoSummary, TimeoutError) as failure:
                 said = str(failure) or f"nothing came within {settings.rung_seconds:g} seconds"
                 engine.record(Failed(what=f"compact: {name}", error=said))
-                if isinstance(failure, NOBODY):
+                if isinstance(failure, NO_ANSWER):
                     break
             else:
                 self.failures = 0
@@ -97,7 +94,7 @@ class Fallbacks:
         return MadeSummary()
 
     async def prefetch(self, engine: Engine, asked: str, prefix: Prefix) -> MadeSummary:
-        """Have the summary written on a fork of what is sent now, for later; raise if it fails."""
+        """Have the summary written on a fork of the current prefix, for later; raise if it fails."""
         written = await replace(self._writer(engine, asked), retries=None).on_fork(prefix)
         self.failures = 0
         return MadeSummary(written=written, way="ahead")
@@ -116,7 +113,7 @@ class Fallbacks:
 def _rungs(
     engine: Engine, writer: SummaryWriter, material: Material, error: PromptTooLong | None
 ) -> Iterator[tuple[str, Callable[[], Awaitable[MadeSummary]]]]:
-    """Yield the ways that are open, the best first."""
+    """Yield the ways that are available, the best first."""
     segment = material.segment
     window = engine.fullness().window.limit_tokens
     piece_chars = int(window * PIECE_SHARE * PIECE_CHARS_PER_TOKEN)
@@ -146,9 +143,9 @@ def _rungs(
 
 
 def may_provide(engine: Engine, segment: Segment) -> bool:
-    """Say whether a provider is to compact on its side, and what it gives could be sent.
+    """True if the provider should compact on its side and its block could be sent.
 
-    Its block must come first in all messages, so nothing may stand before it.
+    The block must be the very first message, so there must be no instructions before it.
     """
     return (
         engine.settings.compact.by_provider
@@ -159,7 +156,7 @@ def may_provide(engine: Engine, segment: Segment) -> bool:
 
 
 def prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
-    """Let the conversation end where a segment ends that begins it."""
+    """Return the conversation's prefix, cut where a segment ends."""
     prefix, shown = engine.prefix(), render(segment.items)
     opening = len(prefix.messages) - len(engine.view.messages())
     whole = prefix.messages[: opening + len(shown) - 1]

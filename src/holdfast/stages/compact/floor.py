@@ -1,8 +1,7 @@
-"""The floor: what every request holds, however much is compacted, and what of it weighs how much.
+"""The floor: what every request holds however much is compacted, itemised by weight.
 
-When even that is over the line no compaction helps, and saying so at once, with the heaviest
-things by name and what to do about each, is worth more than trying. Where it is under the line
-and the shortest summary does not fit above it, that is said instead.
+If the floor is over the line, no compaction helps; the error names the heaviest parts and what to
+do about each.
 """
 
 from collections import Counter
@@ -16,17 +15,15 @@ from holdfast.view import View
 from holdfast.view.items import Item, Spoken
 
 LISTED = 6
-"""The heaviest few are what can be acted on."""
 TOOL_ADVICE = "an agent that is given fewer tools (`tools=`) goes without it"
 MCP = "mcp__"
-"""How the names of tools begin that a server brings."""
 
 FloorKind: TypeAlias = Literal["tools", "system", "instructions", "pinned", "restored", "waiting"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """One thing that cannot be compacted away."""
+    """One thing that no compaction removes."""
 
     kind: FloorKind
     name: str
@@ -71,7 +68,6 @@ def _framed(frame: Framed | None) -> Iterator[_Part]:
 
 
 def _tool_advice(name: str) -> str:
-    """Say how to go without a tool: a server can be taken out, our own come with the agent."""
     if not name.startswith(MCP):
         return TOOL_ADVICE
     server = name.removeprefix(MCP).partition("__")[0]
@@ -79,7 +75,7 @@ def _tool_advice(name: str) -> str:
 
 
 def _waiting(item: Item) -> Iterator[_Part]:
-    """Name what stands behind everything that can be compacted; a summary can be told shorter."""
+    """Name what lies behind everything compactable; a summary can be shortened instead."""
     match item:
         case Spoken(kind="summary"):
             return
@@ -91,10 +87,10 @@ def _waiting(item: Item) -> Iterator[_Part]:
             yield "waiting", named, item.measure, "say it in fewer words"
 
 
-def told(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:
-    """Say why there is no room, and what to do.
+def explain_floor(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:
+    """Explain why there is no room, and what to do.
 
-    `least_tokens` is what the shortest summary leaves, where the floor by itself is no reason.
+    `least_tokens` is what the shortest summary leaves, for when the floor alone is not the reason.
     """
     total = sum(weight.tokens for weight in weights)
     if total >= line_tokens or not least_tokens:
@@ -108,7 +104,7 @@ def told(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:
 
 
 def itemised(weights: list[Weight]) -> str:
-    """Write what every request holds: by kind, then the heaviest by name, then the rest."""
+    """List what every request holds: by kind, then the heaviest by name, then the rest."""
     kinds: Counter[str] = Counter()
     for weight in weights:
         kinds[weight.kind] += weight.tokens

@@ -1,10 +1,9 @@
-"""The first rung: notes stand for history, and nobody is asked anything.
+"""Notes as the summary: the first thing tried, since it needs no call.
 
-What the notes do not cover yet stays word for word, with enough of the latest talk before it.
-Notes that a model wrote are told beside what the log knows; where no model is to be had, the log
-tells all of it, as the digest does. That text is made ready with each update while the line comes
-nearer, so that at the line little is left to do. Nothing comes of it where notes are off, absent
-or empty, or where the result would still be over the line: then the next rung is tried.
+What the notes do not cover stays word for word, with enough of the latest messages before it. Notes
+by a model are combined with facts from the log; without a model the digest is used. The text is
+prepared with each update as the line comes nearer. If notes are off, empty or would leave too much,
+the next way is tried.
 """
 
 import asyncio
@@ -14,33 +13,34 @@ from dataclasses import dataclass, replace
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry
 from holdfast.stages.compact.compose import Composed, Manner, Material, compose, gathered
-from holdfast.stages.compact.draft import LINE_SHARE, CompactionDraft, after_tokens, scales_of
+from holdfast.stages.compact.draft import LINE_SHARE, CompactionDraft, after_tokens
 from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.segment import Segment, segment_before
-from holdfast.stages.notes.due import scaled
 from holdfast.stages.notes.keeping import Enough, Judgement, kept_from, last_whole
 from holdfast.stages.notes.notes import Notes, judged_upto
-from holdfast.stages.prefix_lock import drops_thinking, may_move
+from holdfast.stages.prefix_lock import may_move
+from holdfast.stages.weights import weigher
 from holdfast.turn.engine import Engine
+from holdfast.view.window import scaled
 
 WAY = "notes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What there is to make a text from."""
+    """What a text from notes would be made from."""
 
     cursor: int
-    """The last message it will cover."""
+    """The last message it covers."""
     judgement: Judgement | None = None
     """What a model or a person wrote."""
     is_covering: bool = False
-    """It tells history up to the cursor; a person's remarks stand beside what the log tells."""
+    """It covers history up to the cursor; otherwise it only adds to what the log says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """A text that can stand for all history up to a message."""
+    """A text that can replace all history up to a message."""
 
     basis: Basis
     manner: Manner
@@ -48,20 +48,20 @@ class Ready:
     composed: Composed
 
     def holds(self, basis: Basis, manner: Manner) -> bool:
-        """Say whether it says what would be said now, of history up to its own end."""
+        """True if the same text would be written now, up to its own end."""
         same = replace(basis, cursor=self.basis.cursor)
         return manner == self.manner and same == self.basis
 
 
 class FromNotes:
-    """Lets one session's notes stand for its history."""
+    """Uses a session's notes as the summary of its history."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
         self._ready: Ready | None = None
 
     def serves(self, engine: Engine) -> bool:
-        """Say whether notes are tried before anybody is asked for a summary."""
+        """True if notes are tried before a model is asked for a summary."""
         settings = engine.settings.notes
         if not settings.on or settings.stand_in == "off":
             return False
@@ -69,16 +69,16 @@ class FromNotes:
         return settings.stand_in == "always" or not has_model or fresh_cursor(engine) > 0
 
     def _may_serve_soon(self, engine: Engine) -> bool:
-        """Say whether a model is at work on notes that would serve once they are there."""
+        """True if a model is writing notes that could serve when done."""
         settings = engine.settings.notes
         return settings.on and settings.stand_in != "off" and self._notes.is_asking
 
     def waits(self, engine: Engine) -> bool:
-        """Say whether notes could serve and only the turn's thinking is in their way."""
-        return self._ready is not None and self.serves(engine) and not _may_keep(engine)
+        """True if notes could serve and only the turn's thinking prevents it."""
+        return self._ready is not None and self.serves(engine) and not may_move(engine)
 
     async def make_ready(self, engine: Engine, manner: Manner) -> None:
-        """Make the text for what the notes cover now, if the line is not far."""
+        """Prepare the text for what the notes cover now, if the line is near."""
         full = engine.fullness()
         near = engine.settings.notes.ready_ratio * full.window.auto_tokens
         if full.used_tokens >= near and self.serves(engine):
@@ -87,15 +87,15 @@ class FromNotes:
     async def draft(
         self, engine: Engine, manner: Manner, line: int, *, must: bool = False
     ) -> CompactionDraft | None:
-        """Give a compaction made from notes, but for what is restored; none if it cannot be.
+        """Return a compaction from notes without restored content, or None.
 
-        `must` says that the window is full, whatever thinking is still at work.
+        `must` means that the window is full, so thinking in progress does not prevent it.
         """
         settings, since = engine.settings.notes, len(engine.view.history)
         if not (self.serves(engine) or self._may_serve_soon(engine)):
             return None
         await self._notes.wait(settings.wait_seconds, settings.stale_seconds)
-        if not self.serves(engine) or not (must or _may_keep(engine)):
+        if not self.serves(engine) or not (must or may_move(engine)):
             return None
         try:
             ready = await self._fresh(engine, manner)
@@ -113,7 +113,7 @@ class FromNotes:
         return draft if after_tokens(engine, draft, ()) < settings.left_ratio * line else None
 
     async def _fresh(self, engine: Engine, manner: Manner) -> Ready | None:
-        """Give the text that was made ready if it still holds; else make it now."""
+        """Return the prepared text if it is still valid, else make it now."""
         ready, basis = self._ready, self._basis(engine)
         if ready is not None and ready.holds(basis, manner) and _shows(engine, ready.basis.cursor):
             return ready
@@ -121,7 +121,7 @@ class FromNotes:
         return await self._made(engine, basis, manner)
 
     def _basis(self, engine: Engine) -> Basis:
-        """See what there is: a model's notes up to their end, or the log up to its own."""
+        """Use a model's notes up to their cursor, or the log up to its end."""
         file, settings = self._notes.file(engine), engine.settings.notes
         page, last = file.read().page, last_whole(engine.view.items)
         judgement = Judgement(
@@ -135,20 +135,19 @@ class FromNotes:
         return Basis(cursor=last.id if last else 0, judgement=judgement)
 
     async def _made(self, engine: Engine, basis: Basis, manner: Manner) -> Ready | None:
-        """Have the text put together, out of the way of the conversation."""
         item = engine.view.item_of(basis.cursor)
         if item is None:
             return None
         segment = segment_before(engine.view, engine.view.items.index(item) + 1)
         if segment is None:
             return None
-        weigh, line = scales_of(engine), engine.fullness().window.base_tokens
+        weigh, line = weigher(engine), engine.fullness().window.base_tokens
         tokens = round(sum(weigh(each.measure) for each in segment.items))
         most, history = max(1, int(LINE_SHARE * line)), list(engine.view.history)
         return await asyncio.to_thread(_put, history, segment, tokens, most, basis, manner)
 
     def _segment(self, engine: Engine, cursor: int) -> Segment | None:
-        """Cover what the text tells, but for what is kept of it word for word."""
+        """Cover what the text covers, except what is kept word for word."""
         item, settings = engine.view.item_of(cursor), engine.settings.notes
         if item is None:
             return None
@@ -158,18 +157,18 @@ class FromNotes:
             messages=settings.keep_messages,
             most_tokens=scaled(settings.keep_most_tokens, window),
         )
-        start = kept_from(items, items.index(item) + 1, scales_of(engine), enough)
+        start = kept_from(items, items.index(item) + 1, weigher(engine), enough)
         return segment_before(engine.view, start)
 
 
 def fresh_cursor(engine: Engine) -> int:
-    """Find the last message that a model's notes cover, if it still shows; 0 otherwise."""
+    """Return the last message that a model's notes cover, if it is still shown; else 0."""
     cursor = judged_upto(engine.view.history)
     return cursor if cursor and _shows(engine, cursor) else 0
 
 
 def _shows(engine: Engine, n: int) -> bool:
-    """Say whether a message stands in the view itself, not only in a summary."""
+    """True if a message is in the view itself, not only in a summary."""
     item = engine.view.item_of(n)
     return item is not None and item.id == n
 
@@ -182,10 +181,10 @@ def _put(
     basis: Basis,
     manner: Manner,
 ) -> Ready:
-    """Put the text together. Pure: it runs beside the conversation."""
+    """Compose the text. Pure, since it runs in a thread."""
     kept = segment.kept or (segment.last, segment.last)
-    told = replace(segment, kind="up_to", kept=kept)  # something always follows it
-    material = gathered(history, told, tokens, most_tokens=most_tokens)
+    covered = replace(segment, kind="up_to", kept=kept)  # something always follows it
+    material = gathered(history, covered, tokens, most_tokens=most_tokens)
     judgement = basis.judgement
     composed = compose(material, judgement if basis.is_covering else None, manner)
     if judgement is not None and not basis.is_covering:
@@ -193,7 +192,3 @@ def _put(
         text = f"{composed.text}\n\n{said}"
         composed = replace(composed, text=text, tokens=manner.count(text))
     return Ready(basis=basis, manner=manner, material=material, composed=composed)
-
-
-def _may_keep(engine: Engine) -> bool:
-    return not drops_thinking(engine) or may_move(engine)

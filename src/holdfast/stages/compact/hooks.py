@@ -1,7 +1,6 @@
-"""What whoever holds a session adds to its compactions: hooks, what is restored, who is told.
+"""What the owner of a session adds to its compactions: hooks, restored content, notices.
 
-Everything has a default that does nothing, so that a program with a loop of its own compacts
-without any of it; an agent puts in its hooks, its files and its frame.
+Everything defaults to doing nothing, so that a program with its own loop can compact without them.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,7 +24,7 @@ class Before:
 
 
 class Blocked(RequestRejected):
-    """A hook does not let the compaction happen."""
+    """A hook blocks the compaction."""
 
 
 async def _nothing_before(trigger: Trigger, focus: str) -> Before:
@@ -49,22 +48,22 @@ async def _same_frame() -> Framed | None:
 
 
 def _silent(line: str) -> None:
-    """Tell nobody."""
+    return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionHooks:
-    """What whoever holds the session adds to its compactions."""
+    """What the owner of a session adds to its compactions."""
 
     before: Callable[[Trigger, str], Awaitable[Before]] = _nothing_before
     after: Callable[[Compacted], Awaitable[None]] = _nothing_after
     restore: Callable[[Segment], Awaitable[SpokenContent]] = _nothing_restored
-    """Gives the files, skills, plan and todos that are shown again."""
+    """Returns the files, skills, plan and todos to show again."""
     greet: Callable[[], Awaitable[SpokenContent]] = _no_greeting
-    """Gives what hooks say to a session that begins anew; it goes with what is restored."""
+    """Returns what hooks say to the new session; appended to what is restored."""
     renew: Callable[[], Awaitable[Framed | None]] = _same_frame
     tell: Callable[[str], None] = _silent
     progress: Callable[[str], None] = _silent
     masked: Callable[[str], str] | None = masked
-    """Takes secrets out of what stands for history."""
+    """Masks secrets in the text that replaces history."""
     is_autonomous: bool = False

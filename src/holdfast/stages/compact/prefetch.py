@@ -1,9 +1,8 @@
-"""A summary prepared in the background, so that at the line nobody waits.
+"""A summary prepared in the background, so that nobody waits at the line.
 
-From a lower line on a fork is asked for the summary while the work goes on. What it covers is
-fixed when it starts. At the line it is taken if nothing since has changed what had been sent by
-then; messages that came later stay word for word behind it. Otherwise it is thrown away, and what
-it cost is said.
+From a lower line on a fork writes the summary while work continues. At the line it is used if
+nothing it covers has changed since; later messages stay word for word behind it. Otherwise it is
+dropped, and its cost is recorded.
 """
 
 import asyncio
@@ -16,22 +15,21 @@ from holdfast.stages.compact.compose import Judged
 from holdfast.stages.compact.draft import spent_in
 from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.segment import Segment, segment_before
-from holdfast.stages.prefix_lock import drops_thinking, may_move
+from holdfast.stages.prefix_lock import may_move
 from holdfast.turn.background import Job
 from holdfast.turn.engine import Engine
 
 PREFETCH = "compact: ahead"
-"""The job, and the name of its failures in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedSummary:
-    """A summary that can be used, and what it covers."""
+    """A prepared summary and what it covers."""
 
     segment: Segment
     written: Judged
     since: int
-    """How long the log was when it was begun."""
+    """The length of the log when it was begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +41,7 @@ class _UnderWay:
 
 
 class Prefetch:
-    """The summary under way, if there is one."""
+    """The summary in progress, if any."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -51,7 +49,7 @@ class Prefetch:
 
     @property
     def is_under_way(self) -> bool:
-        """Say whether one was begun and not yet taken or thrown away."""
+        """True if one was begun and not yet taken or dropped."""
         return self._under_way is not None
 
     def begin(
@@ -63,14 +61,14 @@ class Prefetch:
         self._under_way = _UnderWay(task=task, last=segment.last, since=len(engine.view.history))
 
     def waits(self, engine: Engine) -> bool:
-        """Say whether a summary is ready and only the turn's thinking is in its way."""
+        """True if a summary is ready and only the turn's thinking prevents its use."""
         one = self._under_way
         if one is None or not one.task.done() or one.task.cancelled() or one.task.exception():
             return False
-        return self._covered(engine, one) is not None and not _may_keep(engine)
+        return self._covered(engine, one) is not None and not may_move(engine)
 
     async def take(self, engine: Engine) -> PreparedSummary | None:
-        """Give the summary with what it covers, if it can be used; it is gone after this."""
+        """Return the summary if it can be used; it is gone afterwards."""
         one = self._under_way
         if one is None:
             return None
@@ -78,7 +76,7 @@ class Prefetch:
         if segment is None:
             self.drop(engine, "what it covers was changed since")
             return None
-        if segment.kept and not _may_keep(engine):
+        if segment.kept and not may_move(engine):
             self.drop(engine, "the thinking behind it is still at work")
             return None
         self._under_way = None
@@ -88,7 +86,7 @@ class Prefetch:
         return PreparedSummary(segment=segment, written=made.written, since=one.since)
 
     async def _made(self, engine: Engine, task: "asyncio.Task[MadeSummary]") -> MadeSummary | None:
-        """Wait for what is being written; whatever goes wrong there is a failure of it alone."""
+        """Wait for the summary; record any failure."""
         try:
             await asyncio.wait((task,), timeout=engine.settings.compact.rung_seconds)
         finally:  # whoever waits was cancelled, or it took too long
@@ -106,7 +104,7 @@ class Prefetch:
         return None
 
     def _covered(self, engine: Engine, one: _UnderWay) -> Segment | None:
-        """Give what it covers, unless an entry since has changed something up to there."""
+        """Return what it covers, unless an entry has changed that since."""
         since = engine.view.history[one.since :]
         if any(_moves(entry, one.last) for entry in since):
             return None
@@ -116,7 +114,7 @@ class Prefetch:
         return segment_before(engine.view, engine.view.items.index(item) + 1)
 
     def drop(self, engine: Engine, why: str) -> None:
-        """Throw away what is under way, and say what it has cost."""
+        """Drop what is in progress, and record what it cost."""
         one, self._under_way = self._under_way, None
         if one is None:
             return
@@ -126,18 +124,13 @@ class Prefetch:
         engine.record(Failed(what=PREFETCH, error=f"thrown away ({cost}): {why}"))
 
     def close(self) -> None:
-        """Stop what is under way; the session is over."""
         if self._under_way is not None:
             self._under_way.task.cancel()
             self._under_way = None
 
 
 def _moves(entry: object, last: int) -> bool:
-    """Say whether an entry can change what had been sent up to a message."""
+    """True if an entry can change what was sent up to a message."""
     if isinstance(entry, Spilled):  # of a result that came with a later message
         return any(n <= last for n in entry.rests_on)
     return isinstance(entry, ViewChange | Framed | Switched | Undone | Redone)
-
-
-def _may_keep(engine: Engine) -> bool:
-    return not drops_thinking(engine) or may_move(engine)

@@ -1,10 +1,7 @@
 """Reading files again after a compaction, each within its budget and all within theirs.
 
-Files that were touched come in, newest first; texts for the model go out in the same order, with
-what the agent then knows of each file. They are read by the Read tool itself, the lines that were
-looked at last rather than the head, and cut to whole lines with the word how to go on. What
-cannot be read, or may not be, is passed over, and so is what would not fit; the next in line
-takes its place.
+Files are read by the Read tool, at the lines looked at last, and cut to whole lines. Files that
+cannot or may not be read, or do not fit, are skipped and the next one is tried.
 """
 
 import asyncio
@@ -23,7 +20,7 @@ from holdfast.tools.recovered import restored_head
 from holdfast.view.tokens import CLAUDE, weigh
 
 ROUNDS = 4
-"""How often more files are looked at because some could not be read: then they are all gone."""
+"""How often more files are tried in place of unreadable ones."""
 END = "[End of {path}]"
 
 
@@ -38,8 +35,6 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RereadRoom:
-    """How much may be shown."""
-
     files: int
     each_tokens: int
     all_tokens: int
@@ -61,7 +56,7 @@ async def read_again(
     room: RereadRoom,
     may_read: Callable[[Path], bool],
 ) -> list[Again]:
-    """Read the first files that can be read and fit, together, in the order they are wanted."""
+    """Read the first files that are readable and fit, concurrently, in the given order."""
     chosen: list[Again] = []
     spent, rest = 0, list(wanted)
     for _ in range(ROUNDS):
@@ -80,7 +75,7 @@ async def read_again(
 async def _read(
     wanted: Wanted, tool_context: ToolContext, room: RereadRoom, may_read: Callable[[Path], bool]
 ) -> Again | None:
-    """Read one file within its budget; nothing if that cannot be."""
+    """Read one file within its budget; None if that is impossible."""
     if not may_read(wanted.path):
         return None
     again = await _attempt(wanted, tool_context, room.each_tokens)
@@ -113,17 +108,17 @@ async def _attempt(wanted: Wanted, tool_context: ToolContext, each_tokens: int) 
 
 
 def _shown(path: Path, outcome: Outcome) -> SpokenContent:
-    """Put a file's text between a line that says what it is and one that ends it."""
+    """Frame a file's text with a header and an end line."""
     text = text_of(outcome.content)
     head = f"{restored_head(path)}: {len(text):,} characters]"
-    told = Text(text=f"{head}\n{text}\n{END.format(path=path)}")
+    framed = Text(text=f"{head}\n{text}\n{END.format(path=path)}")
     if isinstance(outcome.content, str):
-        return (told,)
-    return (told, *(block for block in outcome.content if not isinstance(block, Text)))
+        return (framed,)
+    return (framed, *(block for block in outcome.content if not isinstance(block, Text)))
 
 
 def _fitting(again: Again, each_tokens: int) -> int:
-    """Count the lines of a text that fit, with room for what stands around them."""
+    """Count the lines that fit beside the framing."""
     lines = text_of(again.content).split("\n")[1:-1]
     around = tokens_of(again.content) - tokens_of((Text(text="\n".join(lines)),))
     low, high = 0, len(lines)
@@ -138,5 +133,5 @@ def _fitting(again: Again, each_tokens: int) -> int:
 
 
 def tokens_of(content: SpokenContent) -> int:
-    """Estimate what content weighs, with the weights that count most."""
+    """Estimate the tokens of content, with the weights that count most."""
     return round(weigh(measure_content(content), CLAUDE)) + 1

@@ -1,12 +1,9 @@
-"""What is brought back after a boundary: the state that work goes on with.
+"""What is restored after a compaction: the state that work continues from.
 
-A summary tells what was done; what is being worked on is better shown than told. Called with the
-segment that leaves the view, `Restoring` gives, always in this order: files touched last, read
-again from disk; todos; the plan and the word that planning goes on; skills that were brought in;
-commands and agents that still run; what is announced in messages. Files of instructions, memories
-and plans come before the model by other ways, and what stands in messages that are kept is there
-already. Nothing changes until the compaction is recorded: then `settle` lets the workplace know
-which files are still before the model.
+In this order: recently touched files, read again from disk; todos; the plan; skills in use;
+running commands and agents; announcements. Instructions, memories and plans reach the model in
+other ways, and files shown in kept messages are there already. Nothing changes until the compaction
+is recorded; `mark_shown` then updates which files the model has seen.
 """
 
 import asyncio
@@ -15,16 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.log.entries import Compacted, Restored, SpokenContent
-from holdfast.messages import Text
+from holdfast.messages import Text, text_of
+from holdfast.messages.cut import printable_line
 from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.request.instructions.places import LOCAL, SHARED
 from holdfast.settings import CompactSettings
 from holdfast.stages.compact.reread import Again, RereadRoom, Wanted, read_again, tokens_of
-from holdfast.stages.compact.retained import is_whole, kept_rounds, shown_paths
 from holdfast.stages.compact.segment import Segment
 from holdfast.tools.context import Todo, ToolContext
+from holdfast.tools.describe import description_of
 from holdfast.tools.files import Files
 from holdfast.tools.plan import EXIT_PLAN, plan_file
+from holdfast.tools.read import UNCHANGED
 from holdfast.tools.recovered import (
     UsedSkill,
     last_boundary,
@@ -36,12 +35,12 @@ from holdfast.tools.recovered import (
 from holdfast.tools.shells import BackgroundCommand
 from holdfast.tools.todo import TODO_WRITE
 from holdfast.view import View
-from holdfast.view.items import Round
+from holdfast.view.items import Result, Round
+from holdfast.view.window import scaled
 
 OURS = ".holdfast"
-"""A project's directory of settings, agents, skills and memories: none of them work in progress."""
+"""Settings, agents, skills and memories: not work in progress."""
 COMMAND_CHARS = 200
-"""Of a command that still runs: enough to know it again."""
 CUT = "[Cut here; {how} shows all of it.]"
 
 
@@ -49,31 +48,31 @@ def _anything(path: Path) -> bool:
     return True
 
 
-def _nobody() -> Iterable[str]:
+def _nothing() -> Iterable[str]:
     return ()
 
 
 @dataclass(slots=True, kw_only=True)
 class Restoring:
-    """Gathers what one session is shown again after its history was compacted."""
+    """Gathers what a session is shown again after a compaction."""
 
     tool_context: ToolContext
     view: Callable[[], View]
     settings: CompactSettings
     window_tokens: Callable[[], int] = lambda: PLAIN_WINDOW_TOKENS
     may_read: Callable[[Path], bool] = _anything
-    """Whether a file could be read just now without asking anybody."""
-    agents: Callable[[], Iterable[str]] = _nobody
-    """A line for each agent that runs, or has ended without its answer having been taken."""
-    listings: Callable[[], Iterable[str]] = _nobody
-    """What is announced in messages rather than in the frame, whole: the old words are gone."""
+    """True if a file could be read now without asking the user."""
+    agents: Callable[[], Iterable[str]] = _nothing
+    """A line for each agent that runs, or ended with its answer not yet taken."""
+    listings: Callable[[], Iterable[str]] = _nothing
+    """Announcements made in messages rather than in the frame."""
     _again: tuple[Again, ...] = field(default=(), init=False)
-    """Files that were gathered last,"""
+    """The files gathered last."""
     _kept: tuple[Round, ...] = field(default=(), init=False)
-    """and the messages that stay word for word."""
+    """The messages kept word for word."""
 
     async def __call__(self, segment: Segment) -> SpokenContent:
-        """Give what is shown again once a segment has left the view."""
+        """Return what is shown again once a segment has left the view."""
         view = self.view()
         kept = kept_rounds(view, segment)
         again, plan = await asyncio.gather(self._read(view, kept), self._plan())
@@ -89,15 +88,14 @@ class Restoring:
         return (*files, *(Text(text=text) for text in texts))
 
     def resume(self) -> None:
-        """Know again, from the log, what an unbroken session would know of files and todos."""
+        """Recover file and todo state from the log after a restart."""
         view = self.view()
         recall(self.tool_context, view.history, last_boundary(view.history, view.in_force.dead))
 
     def mark_shown(self, entry: Compacted) -> None:
-        """Forget which files the model had before it, but for those it still has.
+        """Forget which files the model has seen, except those it still has.
 
-        What was prepared counts only as far as it was recorded: a file for which there was no
-        room is not before the model.
+        Prepared files count only if they were recorded: there may have been no room for some.
         """
         blocks = [
             block
@@ -119,7 +117,7 @@ class Restoring:
         return await read_again(wanted, self.tool_context, room, self.may_read)
 
     def _wanted(self, view: View, kept: Sequence[Round]) -> Iterator[Wanted]:
-        """Yield files worth showing, newest first: by what is known here, then by the log."""
+        """Yield files worth showing, newest first: those known here, then those in the log."""
         touched = touched_files(view.history)
         named = {self._real(each.path): each for each in reversed(touched)}
         known = [seen.path for seen in self.tool_context.files.newest_first()]
@@ -141,7 +139,7 @@ class Restoring:
         return {Path(source.file).resolve() for source in frame}
 
     def _is_apart(self, path: Path) -> bool:
-        """Say whether a file comes before the model by other ways, or is none of the project's."""
+        """True if a file reaches the model in other ways, or is not part of the project."""
         if path.name in (*LOCAL, *(Path(name).name for name in SHARED)) or OURS in path.parts:
             return True
         home = self.tool_context.home.resolve()
@@ -150,7 +148,7 @@ class Restoring:
         )
 
     def _known(self, again: Iterable[Again], kept: Sequence[Round]) -> Files:
-        """Work out which files are before the model afterwards: those shown again, those kept."""
+        """Return the files the model has afterwards: those shown again and those in kept rounds."""
         files = Files(max_files=self.tool_context.files.max_files)
         still = {self._real(path) for path in shown_paths(kept)}
         seen = [each for each in self.tool_context.files.newest_first() if each.path in still]
@@ -165,20 +163,20 @@ class Restoring:
             yield "\n".join(("[Restored todos]", *map(_todo, todos)))
 
     async def _plan(self) -> list[str]:
-        """Give the plan, if there is one, and the word that it is still being made."""
+        """Return the plan, and a reminder if plan mode is on."""
         plan = self.tool_context.plan
         file = plan.file or plan_file(self.tool_context)
         text = (await asyncio.to_thread(_text_of, file)).strip()
-        told = []
+        parts = []
         if text:
             most = self._scaled(self.settings.restore_tokens)
-            told.append(cut_to(f"[Restored plan, from {file}]\n{text}", most, f"reading {file}"))
+            parts.append(cut_to(f"[Restored plan, from {file}]\n{text}", most, f"reading {file}"))
         if plan.is_on:
-            told.append(
+            parts.append(
                 f"[Planning goes on: look around, change nothing but {file}, in which the plan "
                 f"grows, and hand it over with {EXIT_PLAN.name}.]"
             )
-        return told
+        return parts
 
     def _skills(self, view: View, kept: Sequence[Round]) -> Iterator[str]:
         there = {result.tool_use_id for item in kept for result in item.results if is_whole(result)}
@@ -196,12 +194,11 @@ class Restoring:
                 yield text
 
     def _scaled(self, tokens: int) -> int:
-        """Shrink a budget with the window, as all of them are for a plain one."""
-        return min(tokens, tokens * self.window_tokens() // PLAIN_WINDOW_TOKENS)
+        return scaled(tokens, self.window_tokens())
 
 
 def running(shells: Iterable[BackgroundCommand], agents: Iterable[str]) -> Iterator[str]:
-    """Tell which commands and agents run, or have ended unseen; nothing where there are none."""
+    """List background commands and agents that run, or ended unseen."""
     lines = [line for line in map(_shell, shells) if line]
     lines += agents
     if lines:
@@ -210,8 +207,7 @@ def running(shells: Iterable[BackgroundCommand], agents: Iterable[str]) -> Itera
 
 def _shell(shell: BackgroundCommand) -> str:
     status = shell.running.status
-    command = " ".join(shell.command.split())
-    command = command if len(command) <= COMMAND_CHARS else f"{command[:COMMAND_CHARS]}…"
+    command = printable_line(shell.command, COMMAND_CHARS)
     if status is None:
         return f"- {shell.id} runs in the background: {command} (BashOutput shows its output)"
     if shell.has_news() and not shell.is_stopped:
@@ -235,7 +231,7 @@ def _text_of(file: Path) -> str:
 
 
 def cut_to(text: str, most_tokens: int, how: str) -> str:
-    """Keep the head of a text within a budget, in whole lines, and say where it was cut."""
+    """Keep the head of a text within a budget, in whole lines, and mark the cut."""
     if tokens_of((Text(text=text),)) <= most_tokens:
         return text
     mark = CUT.format(how=how)
@@ -248,3 +244,25 @@ def cut_to(text: str, most_tokens: int, how: str) -> str:
         else:
             high = middle - 1
     return "\n".join((*lines[:low], mark))
+
+
+def kept_rounds(view: View, segment: Segment) -> list[Round]:
+    gone = {item.order for item in segment.items if not view.is_pinned(item)}
+    return [item for item in view.items if isinstance(item, Round) and item.order not in gone]
+
+
+def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
+    """Yield the files whose text is in these rounds: read there, or written whole."""
+    for item in rounds:
+        for use in item.tool_uses():
+            described, result = description_of(use.name), item.result_of(use.id)
+            if result is None or result.is_error:
+                continue
+            is_read = described.kind == "read" and is_whole(result)
+            if is_read or (described.kind == "write" and "content" in use.input):
+                yield from described.paths_in(use.input)
+
+
+def is_whole(result: Result) -> bool:
+    """True if a result is still shown in full and was more than a pointer."""
+    return result.stand_in("seen") is None and UNCHANGED not in text_of(result.content)

@@ -1,8 +1,7 @@
-"""Which part of a view a compaction covers, and what stays beside it. Pure.
+"""Which part of a view a compaction covers. Pure.
 
-A segment is a run of items; items hold an answer with its results, so every edge of one is a
-legal cut. What the user said last and nobody answered stays, and so does a round whose tools
-still run. What is pinned within a segment stays too, word for word: the view sees to that.
+Items hold an answer with its results, so every edge of a segment is a legal cut. The user's
+unanswered message and a round whose tools still run stay, and the view keeps pinned messages.
 """
 
 from dataclasses import dataclass
@@ -20,30 +19,28 @@ FEWEST_ITEMS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A run of items to be replaced by a summary."""
+    """Consecutive items to be replaced by a summary."""
 
     items: tuple[Item, ...]
     kind: SummaryKind = "full"
     kept: tuple[int, int] | None = None
-    """The first and the last message that stay word for word beside the summary."""
+    """The first and last message kept beside the summary."""
     pivot: str = ""
-    """The words at which a partial compaction begins."""
+    """The text of the message at which a partial compaction begins."""
 
     @property
     def first(self) -> int:
-        """The number of its first message."""
         return self.items[0].id
 
     @property
     def last(self) -> int:
-        """The number of its last message."""
         return self.items[-1].id
 
 
 def whole_segment(view: View, *, again: bool = False) -> Segment | None:
-    """Cover everything that may be covered; nothing if that is next to nothing.
+    """Cover everything that may be covered; None if that is next to nothing.
 
-    `again` covers what is only a summary, too, so that it can be told shorter.
+    `again` also covers a lone summary, so that it can be shortened.
     """
     end = view.compactable()
     if again:
@@ -57,7 +54,7 @@ def whole_segment(view: View, *, again: bool = False) -> Segment | None:
 
 
 def segment_before(view: View, start: int) -> Segment | None:
-    """Cover everything before item `start`; what follows is kept."""
+    """Cover everything before item `start`; keep what follows."""
     end = min(start, view.compactable())
     items = tuple(view.items[:end])
     if not items or all(_is_summary(item) for item in items):
@@ -68,9 +65,9 @@ def segment_before(view: View, start: int) -> Segment | None:
 
 
 def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
-    """Cover what lies from a message on, or up to and with it.
+    """Cover everything from a message on, or up to and including it.
 
-    A message that no longer shows, or one that leaves nothing to cover, is refused.
+    Raise if the message is no longer shown or leaves nothing to cover.
     """
     item = view.item_of(pivot)
     if item is None or (item.id != pivot and _is_summary(item)):
@@ -92,7 +89,7 @@ def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
 
 
 def _not_there(view: View, n: int) -> str:
-    """Say why a message cannot be cut at: a summary stands for it, or there is none of this number."""
+    """Explain why a message cannot be cut at."""
     covers = (
         entry
         for entry in reversed(view.history)

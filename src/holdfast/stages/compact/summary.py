@@ -1,8 +1,7 @@
-"""The summary a model writes: what it is asked, and whether what came back is one.
+"""The summary a model writes: the request for it, and parsing the answer. Pure.
 
-The model is asked for judgement only, in seven of nine sections; files, commands and the user's
-words are the engine's to add. What comes back is read strictly enough that an apology, an error
-or half an answer is never taken for a summary. Pure; who asks, and whom, is decided elsewhere.
+The model is asked for judgement only, in seven of nine sections; the engine adds files, commands and
+the user's messages. Parsing is strict enough that an apology or half an answer is not accepted.
 """
 
 import re
@@ -11,13 +10,13 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal, TypeAlias
 
+from holdfast.messages.cut import cut, one_line
 from holdfast.stages.compact.digest.headings import parts
-from holdfast.stages.compact.digest.words import cut, one_line
 from holdfast.stages.compact.directives import Directive
 
 SummaryKind: TypeAlias = Literal["full", "from", "up_to"]
 SummaryFault: TypeAlias = Literal["empty", "tool_call", "cut_off", "sections", "refused"]
-"""What was wrong with an answer that is no summary."""
+"""Why an answer is not a summary."""
 
 HEADINGS = {
     1: "Request and intent",
@@ -30,15 +29,13 @@ HEADINGS = {
 }
 """The sections a model writes."""
 NEEDED = frozenset({1, 8})
-"""Without what was wanted and where the work stands, nobody can go on."""
+"""What was wanted and where the work stands: without them work cannot continue."""
 ENOUGH_SECTIONS = 5
 """One or two may be missing where there was nothing to say."""
 PIVOT_CHARS = 120
-"""Enough of a message to find it by."""
 LISTED_MESSAGES = 80
-"""The user's latest messages, whose state a model may know; older ones it said so of before."""
+"""The latest messages; the state of older ones was asked for before."""
 LISTED_CHARS = 100
-"""Enough of each to know it again."""
 
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
 _ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|(?=<summary>)|\Z)", re.DOTALL | re.IGNORECASE)
@@ -52,17 +49,15 @@ class Written:
 
     sections: dict[int, str]
     states: str = ""
-    """What it says of the state of the user's requests, to be checked."""
+    """Claims about the state of the user's requests, to be checked."""
 
     def text(self) -> str:
-        """Give the sections under their headings."""
         return "\n\n".join(
-            f"## {number}. {HEADINGS[number]}\n{told}" for number, told in self.sections.items()
+            f"## {number}. {HEADINGS[number]}\n{text}" for number, text in self.sections.items()
         )
 
 
 def prompt(name: str) -> str:
-    """Read one of the texts this package sends to models."""
     return (files("holdfast.stages.compact") / "prompts" / f"{name}.md").read_text("utf-8").strip()
 
 
@@ -73,14 +68,14 @@ def ask_for_summary(
     directives: Iterable[Directive] = (),
     pivot: str = "",
 ) -> str:
-    """Write what a model is asked; `focus` is the user's wish, then whatever hooks add."""
+    """Write the request for a summary; `focus` is the user's instruction, then those of hooks."""
     scope, work, next_step = prompt(kind).split("\n---\n")
     scope = scope.replace("{pivot}", cut(one_line(pivot), PIVOT_CHARS))
     asked = prompt("summary").replace("{scope}", scope)
     parts = [asked.replace("{work}", work).replace("{next}", next_step)]
-    wishes = [wish.strip() for wish in focus if wish.strip()]
-    if wishes:
-        parts.append(prompt("focus").replace("{focus}", "\n\n".join(wishes)))
+    instructions = [text.strip() for text in focus if text.strip()]
+    if instructions:
+        parts.append(prompt("focus").replace("{focus}", "\n\n".join(instructions)))
     listed = [
         f"#{each.message}: {cut(one_line(each.text), LISTED_CHARS)}"
         for each in directives
@@ -92,7 +87,7 @@ def ask_for_summary(
 
 
 def read_summary(text: str, stop_reason: str) -> Written | SummaryFault:
-    """Take an answer apart, or say why it is no summary."""
+    """Parse an answer, or return why it is not a summary."""
     match stop_reason:
         case "max_tokens" | "model_context_window_exceeded":
             return "cut_off"
@@ -112,13 +107,13 @@ def read_summary(text: str, stop_reason: str) -> Written | SummaryFault:
 
 
 def _sections(body: str) -> Iterable[tuple[int, str]]:
-    """Part a text at its numbered headings; a number that was not asked for is left out."""
+    """Split a text at its numbered headings; ignore numbers that were not asked for."""
     for part in parts(body, _named)[1]:
         if part.number in HEADINGS and part.text:
             yield part.number, _BLANK_LINES.sub("\n\n", part.text)
 
 
 def _named(number: int, title: str) -> str:
-    """Know a heading by how it begins: models write them in their own manner."""
+    """Match a heading by its beginning: models word them differently."""
     wanted = HEADINGS.get(number, "")
     return wanted if wanted and title.lower().startswith(wanted[:8].lower()) else ""

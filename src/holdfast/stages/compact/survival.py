@@ -1,10 +1,8 @@
-"""Whether the exact names that were in use survive a compaction; those that do not are listed.
+"""Whether exact names in use survive a compaction; missing ones are indexed.
 
-The items that are compacted and the text that stands for them come in. Names in what was said
-lately (prompts, answers and the inputs of tools) and in what the user still wants are looked
-for in the text, letter for letter; the missing ones go out as an index, grouped by kind and
-within a budget, with the share that survived before and after it. Names seen only in tool
-results are counted apart: they can be had again by running the tool again.
+Names in recent prompts, answers and tool inputs, and in open directives, are searched in the text
+letter for letter. Missing ones are indexed by kind within a budget. Names only in tool results are
+counted apart: running the tool again shows them.
 """
 
 import re
@@ -13,15 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.messages import Json, Text, text_of
-from holdfast.stages.compact.digest import LIMITS, DigestLimits, estimated_tokens
-from holdfast.stages.compact.digest.names import NameKind, named_in
+from holdfast.stages.compact.digest import LIMITS, DigestLimits
 from holdfast.stages.compact.digest.pieces import Count
+from holdfast.stages.facts.names import NameKind, named_in
 from holdfast.view.items import Item, Round, Spoken
+from holdfast.view.tokens import estimated_tokens
 
 HEADING = "Names in use lately that are not above:"
 
 _ORDER: tuple[NameKind, ...] = ("path", "id", "address", "flag", "name", "number")
-"""The order of the index: what cannot be guessed comes first, bare numbers last."""
+"""What cannot be guessed comes first, bare numbers last."""
 
 _PLURAL: dict[NameKind, str] = {
     "path": "paths",
@@ -35,41 +34,32 @@ _PLURAL: dict[NameKind, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Names by use: those in words before those only in tools' inputs, then the most used first."""
+    """Names by use: in messages before only in tool inputs, then the most used first."""
 
     said: dict[str, NameKind]
     seen: dict[str, NameKind]
-    """In tool results only."""
+    """Only in tool results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survival:
-    """How the names fared."""
-
     names: int
     missing: int
     """Not in the text itself."""
     index: str
-    """Lists the missing ones, as far as the budget goes; empty if there are none."""
+    """The missing names, within the budget."""
     listed: int
-    seen: int
-    seen_missing: int
 
     @property
     def share(self) -> float:
-        """The share of names in the text and its index together."""
+        """The share of names in the text or its index."""
         return 1 - (self.missing - self.listed) / self.names if self.names else 1.0
-
-    @property
-    def share_without_index(self) -> float:
-        """The share of names in the text alone."""
-        return 1 - self.missing / self.names if self.names else 1.0
 
 
 def recent_names(
     items: Sequence[Item], directives: Iterable[str] = (), limits: DigestLimits = LIMITS
 ) -> Names:
-    """Gather the names that were in use at the end of a segment, and in what the user wants."""
+    """Collect the names in use at the end of a segment, and in open directives."""
     rounds = [item for item in items if isinstance(item, Round)][-limits.current_rounds :]
     asked = [item for item in items if isinstance(item, Spoken) and item.is_asked()]
     texts = [text_of(item.content) for item in asked[-limits.current_messages :]]
@@ -88,7 +78,7 @@ def recent_names(
 def check_survival(
     text: str, names: Names, budget_tokens: int, count: Count = estimated_tokens
 ) -> Survival:
-    """Look for the names in a text and list the missing ones."""
+    """Look for the names in a text and index the missing ones."""
     missing = {name: kind for name, kind in names.said.items() if name not in text}
     index, listed = _index(_ordered(missing, text), budget_tokens, count)
     return Survival(
@@ -96,13 +86,11 @@ def check_survival(
         missing=len(missing),
         index=index,
         listed=listed,
-        seen=len(names.seen),
-        seen_missing=sum(name not in text for name in names.seen),
     )
 
 
 def _counted(texts: Iterable[str]) -> dict[str, NameKind]:
-    """Gather the names of texts, those in most texts first."""
+    """Collect the names of texts, those in most texts first."""
     times: Counter[str] = Counter()
     kinds: dict[str, NameKind] = {}
     for text in texts:
@@ -137,7 +125,7 @@ def _strings(value: Json) -> Iterator[str]:
 
 
 def _ordered(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKind]]:
-    """Put what could not be guessed first; a path the text names, or that may be none, after names."""
+    """Put what cannot be guessed first; paths whose file the text names come after names."""
     paths = [name for name, kind in missing.items() if kind == "path"]
     known = {path for path in paths if _file(path) in text or not _FILE.search(path)}
     return [
@@ -148,7 +136,7 @@ def _ordered(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKin
 
 
 _FILE = re.compile(r"\.\w+$|^[/~.]")
-"""What a path has that is none of two words with a stroke between them: an ending, or a root."""
+"""Tells a path from two words joined by a slash: it has an extension or a root."""
 
 
 def _file(path: str) -> str:
@@ -158,7 +146,7 @@ def _file(path: str) -> str:
 def _index(
     missing: list[tuple[str, NameKind]], budget_tokens: int, count: Count
 ) -> tuple[str, int]:
-    """List names by kind while they fit; one that another listed name holds is there already."""
+    """List names by kind while they fit; skip one that is part of a listed name."""
     chosen: dict[NameKind, list[str]] = {}
     spent = count(HEADING)
     listed = 0

@@ -1,9 +1,8 @@
-"""The guard against compacting over and over: something refills the window, and it has a name.
+"""The guard against compacting over and over because something refills the window.
 
-A window that is full again after a few answers, several times in a row, is not helped by one
-more summary. The log knows what came in since the last one, and what every request holds: the
-heaviest is named, and whatever can be acted on is. If that was not enough once, no model is
-asked for a summary any more; if it was not enough twice, the work stops, with the reason.
+If the window is full again after a few answers, several times in a row, the heaviest things that
+arrived or are always sent are named and acted on. The second time no model is asked for summaries
+any more; the third time work stops with the reason.
 """
 
 from collections import Counter
@@ -12,69 +11,64 @@ from dataclasses import dataclass
 
 from holdfast.errors import ContextOverflow
 from holdfast.log.entries import AnyEntry, Cleared, Compacted, Failed, Replied, Said
+from holdfast.messages.cut import cut, one_line
 from holdfast.messages.measure import Measure
 from holdfast.settings import CompactSettings
-from holdfast.stages.compact.digest.words import cut, one_line
-from holdfast.stages.compact.draft import scales_of
 from holdfast.stages.compact.floor import LISTED, floor
 from holdfast.stages.prefix_lock import drops_thinking
+from holdfast.stages.weights import weigher
 from holdfast.turn.engine import Engine
 from holdfast.view import View
 from holdfast.view.items import Result, Round, Spoken
 
 WHAT = "thrash"
-"""What the entry that ends a streak goes by."""
 WITHOUT_MODELS = 2
-"""So many streaks, and no more summaries are paid for: they do not help."""
+"""From this many streaks on no summaries are paid for."""
 ENOUGH = 3
-"""So many, and nothing helps: a person has to see to it."""
+"""From this many on a person has to act."""
 ADVICE = "Ask for less at a time, begin a new session, or use a model with a larger window"
 CLEARED = "This result filled the window again and again, and was cleared."
 ABOUT_CHARS = 80
-"""Of a call's input: enough to know which file or command it was."""
 HEAVY_SHARE = 0.1
 """Of the line: a single thing this heavy is worth acting on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprit:
-    """What refilled the window."""
+    """Something that refills the window."""
 
     said: str
-    """In words for the user."""
+    """For the user."""
     tokens: int
     ids: tuple[str, ...] = ()
     """Results that can be cleared."""
     is_restored: bool = False
-    """It is what was brought back after the last compaction."""
+    """It is what was restored after the last compaction."""
 
     @property
-    def told(self) -> str:
-        """Name it with its weight."""
+    def described(self) -> str:
         return f"{self.said} ({self.tokens:,} tokens)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrashStopped:
-    """What was done against it."""
-
     said: str
     has_room: bool
-    """The window is under the line now: nothing has to be compacted."""
+    """The window is under the line now."""
 
 
 class Guard:
-    """One session's guard: sees that the window is refilled, and acts on what refills it."""
+    """Notices that the window keeps refilling, and acts on what refills it."""
 
     def __init__(self) -> None:
         self.restores = True
-        """Whether files and plans are shown again after a compaction."""
+        """Whether files and plans are restored after a compaction."""
 
     def stop(self, engine: Engine) -> ThrashStopped:
-        """Find what refills the window, act on it and say what was done; raise if nothing helps."""
+        """Find what refills the window, act on it and describe that; raise if nothing helps."""
         line = engine.fullness().window.auto_tokens
-        culprits = find_culprits(engine.view, scales_of(engine), line)
-        by = culprits[0].told if culprits else "many small things"
+        culprits = find_culprits(engine.view, weigher(engine), line)
+        by = culprits[0].described if culprits else "many small things"
         why = f"the window was refilled again and again, by {by}"
         times = times_stopped(engine.view.history) + 1
         done = [*self._acted(engine, culprits, line, why)]
@@ -83,7 +77,7 @@ class Guard:
             engine.record(Failed(what=WHAT, error=f"{why}; nothing more can be done about it"))
             raise ContextOverflow(
                 f"{why}, and compacting does not help. In the window: "
-                f"{filling(engine.view, scales_of(engine))}. {ADVICE}"
+                f"{filling(engine.view, weigher(engine))}. {ADVICE}"
             )
         if times >= WITHOUT_MODELS:
             done.append("no model is asked for a summary any more unless you ask for one")
@@ -92,7 +86,7 @@ class Guard:
         return ThrashStopped(said=said, has_room=has_room)
 
     def _acted(self, engine: Engine, culprits: list[Culprit], line: int, why: str) -> Iterator[str]:
-        """Act on the heaviest first, until there is room; say what was done."""
+        """Act on the heaviest first until there is room; yield what was done."""
         for culprit in culprits:
             if culprit.is_restored and self.restores:
                 self.restores = False
@@ -106,19 +100,18 @@ class Guard:
 
 
 def times_stopped(history: Sequence[AnyEntry]) -> int:
-    """Count the streaks that were ended."""
     return sum(isinstance(entry, Failed) and entry.what == WHAT for entry in history)
 
 
 def may_ask_models(history: Sequence[AnyEntry]) -> bool:
-    """Say whether a summary by a model may still help."""
+    """True if a model's summary may still help."""
     return times_stopped(history) < WITHOUT_MODELS
 
 
 def is_thrashing(view: View, settings: CompactSettings) -> bool:
-    """Say whether the window was refilled within a few answers, several times in a row.
+    """True if the window was refilled within a few answers, several times in a row.
 
-    A compaction that was taken back does not count: its history came back with it.
+    A compaction that was undone does not count: its history came back with it.
     """
     streak, answers = 0, None
     for entry in view.history:
@@ -135,13 +128,13 @@ def is_thrashing(view: View, settings: CompactSettings) -> bool:
 
 
 def find_culprits(view: View, weigh: Callable[[Measure], float], line: int) -> list[Culprit]:
-    """Name the heavy things that came in since the last compaction or are always there."""
+    """List heavy things that arrived since the last compaction or are always sent."""
     found = sorted((*_came(view, weigh), *_held(view, weigh)), key=lambda each: -each.tokens)
     return [each for each in found if each.tokens >= HEAVY_SHARE * line]
 
 
 def filling(view: View, weigh: Callable[[Measure], float]) -> str:
-    """Itemise what the window holds: by tool, by who said it, and by kind of what is always sent."""
+    """Itemise what the window holds: by tool, by speaker, and by kind of what is always sent."""
     sizes: Counter[str] = Counter()
     for weight in floor(view, weigh):
         if weight.kind in ("instructions", "tools", "system"):
@@ -162,7 +155,7 @@ def filling(view: View, weigh: Callable[[Measure], float]) -> str:
 
 
 def _held(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
-    """Yield what every request holds, by kind: it leaves too little room for the work."""
+    """Yield what every request holds, by kind: it may leave too little room for work."""
     weights = floor(view, weigh)
     names = {"instructions": "the instructions", "tools": "the tools", "system": "the prompt"}
     for kind, name in names.items():
@@ -191,7 +184,6 @@ def _came(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
 
 
 def _called(item: Round, result: Result) -> str:
-    """Say which call a result is of: the tool and what it was about."""
     use = next((use for use in item.tool_uses() if use.id == result.tool_use_id), None)
     if use is None:
         return result.tool_use_id

@@ -1,10 +1,8 @@
-"""Having a summary written by a model: on a fork, by itself, with less of it, or in pieces.
+"""Ways to have a summary written: on a fork, by a direct call, truncated, or in pieces.
 
-Each way takes what it needs and gives back a `Written`, or raises: `NoSummary` for an answer that
-is none, a `ModelError` for a call that failed. They come in the order of their price. A fork
-reads the conversation from the cache and is asked with images and all, so that nothing moves; a
-direct call has a short prompt of its own, no tools, no pictures and as little thinking as the
-model accepts; what is too long for it loses its oldest rounds, and at last is read in pieces.
+Each returns a `Written` or raises: `NoSummary` for an answer that is not one, `ModelError` for a
+failed call. A fork reads the conversation from the cache and changes nothing in it; a direct call
+has a short prompt, no tools, no images and as little thinking as the model accepts.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,9 +25,9 @@ from holdfast.messages import (
     is_thought,
     message_to_wire,
 )
+from holdfast.messages.cut import head_and_tail
 from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS, Capabilities
 from holdfast.models.retry import Retries
-from holdfast.stages.compact.digest.words import head_and_tail
 from holdfast.stages.compact.summary import SummaryFault, Written, prompt, read_summary
 from holdfast.turn.fork import AskFork, ForkReply, ForkRequest, Prefix
 from holdfast.view.items import Item, Spoken, render
@@ -38,25 +36,25 @@ SOURCE = "compact"
 OUTPUT_TOKENS = 20_000
 """99.99 % of summaries are shorter than 17,400."""
 OUTPUT_SHARE = 0.2
-"""Of the window: in a small one the conversation needs the room."""
+"""Of the window, if that is small."""
 SOON = Retries(attempts=2, obey_seconds=3.0)
-"""While somebody waits at the line: one more try for a hiccup; the digest is there in no time."""
+"""While the user waits: one more try, since the digest is always available."""
 ON_DEMAND_BETA = "compact-2026-09-04"
-"""Lets a provider compact when asked to."""
+"""Lets the provider compact on request."""
 COMPACTION = "compaction"
-"""The block that then stands for history; only the provider can read all of it."""
+"""The provider's block that replaces history."""
 TRUNCATIONS = 3
-"""How often the oldest part is left out before another way is taken."""
+"""How often the oldest part is dropped before giving up."""
 TRUNCATED_SHARE = 0.2
-"""Of the rounds, where the provider does not say by how much the prompt is too long."""
+"""Of the items, if the provider does not report the excess."""
 PIECES = 12
-"""More would cost more than the session they summarise is worth; a digest reads all of it."""
+"""More would cost more than they are worth; the digest reads everything."""
 PIECE_RESULT_CHARS = 2_000
-"""Of a tool's result in a piece: enough to see what came of the call."""
+"""Enough of a tool's result to see what came of the call."""
 
 
 class NoSummary(HoldfastError):
-    """An answer came, and it is no summary."""
+    """An answer arrived that is not a summary."""
 
     def __init__(self, fault: SummaryFault) -> None:
         self.fault = fault
@@ -74,23 +72,22 @@ _SAID: dict[SummaryFault, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryWriter:
-    """What every way of asking needs."""
+    """Ways to ask a model for a summary."""
 
     ask: AskFork
     model: str
     able: Capabilities
     asked: str
-    """The words that ask for the summary."""
     window_tokens: int = PLAIN_WINDOW_TOKENS
     retries: Retries | None = SOON
-    """Nothing where nobody waits: then as often as the conversation itself."""
+    """None if nobody waits: then as many as for the conversation itself."""
 
     async def on_fork(self, prefix: Prefix | None = None) -> Written:
-        """Ask on the conversation's own prefix: as it stands when asked, or as given."""
+        """Ask on the conversation's own prefix: the current one, or `prefix`."""
         return await self._summary(ForkRequest(say=self.asked, source=SOURCE, prefix=prefix))
 
     async def by_provider(self, prefix: Prefix) -> JsonObject:
-        """Have the provider compact a conversation on its side; what it gives is a signed block."""
+        """Have the provider compact on its side; return its signed block."""
         options = {k: v for k, v in prefix.frame.options.items() if k != "context_management"}
         frame = structs.replace(
             prefix.frame,
@@ -105,7 +102,7 @@ class SummaryWriter:
         raise NoSummary("empty")
 
     async def directly(self, items: Sequence[Item]) -> Written:
-        """Ask in a call of its own, leaving out the oldest rounds while it is too long."""
+        """Ask in a separate call, dropping the oldest rounds while it is too long."""
         left = tuple(items)
         for _ in range(TRUNCATIONS):
             try:
@@ -115,7 +112,7 @@ class SummaryWriter:
         return await self._direct(bare_messages(left), self.asked)
 
     async def in_pieces(self, items: Sequence[Item], piece_chars: int) -> Written:
-        """Have notes taken of each piece, then the summary written from the notes."""
+        """Have notes taken of each piece, then a summary written from the notes."""
         texts = pieces(items, piece_chars)
         if len(texts) > PIECES:
             raise PromptTooLong(f"{len(texts)} pieces are more than {PIECES}")
@@ -139,7 +136,7 @@ class SummaryWriter:
         return reply.text
 
     async def _reply(self, request: ForkRequest) -> ForkReply:
-        """Ask; a fork that was stopped is no answer, and nobody wants another."""
+        """Ask; raise `Aborted` if the fork was stopped."""
         reply = await self.ask(replace(request, retries=self.retries))
         if reply.reason == "aborted":
             raise Aborted("the summary was stopped; nothing was changed")
@@ -178,7 +175,7 @@ def _called(content: Iterable[Block]) -> bool:
 
 
 def least_thinking(able: Capabilities) -> JsonObject:
-    """Say in a request's own words that little thinking is needed."""
+    """Return the request options for as little thinking as the model accepts."""
     if able.family not in ("anthropic", "simulator"):
         return {}
     for mode in ("disabled", "between_tools"):
@@ -188,7 +185,7 @@ def least_thinking(able: Capabilities) -> JsonObject:
 
 
 def bare_messages(items: Iterable[Item]) -> list[Message]:
-    """Render items for a reader without tools: as text, without pictures, thinking and reminders."""
+    """Render items as plain text: no images, thinking or reminders."""
     shown = (item for item in items if not (isinstance(item, Spoken) and item.kind == "restored"))
     bare: list[Message] = []
     for message in render(shown):
@@ -225,7 +222,7 @@ def _shown(block: Block) -> str:
 
 
 def truncated(items: Sequence[Item], error: PromptTooLong) -> tuple[Item, ...]:
-    """Leave out the oldest items: as many as the error says, or a fifth of them; one always stays."""
+    """Drop the oldest items: by the overflow if known, else a fifth; keep at least one."""
     if len(items) < 2:
         raise error
     if error.needed_tokens and error.allowed_tokens and error.needed_tokens > error.allowed_tokens:
@@ -237,7 +234,7 @@ def truncated(items: Sequence[Item], error: PromptTooLong) -> tuple[Item, ...]:
 
 
 def _covering(items: Sequence[Item], share: float) -> int:
-    """Count the leading items that make up a share of all by their length."""
+    """Count the leading items that make up a share of the total length."""
     sizes = [len(str(item.content)) + _results_chars(item) for item in items]
     wanted, covered = share * sum(sizes), 0
     for count, size in enumerate(sizes, 1):
@@ -254,7 +251,7 @@ def _results_chars(item: Item) -> int:
 
 
 def pieces(items: Iterable[Item], piece_chars: int) -> list[str]:
-    """Write items out as text, in pieces of at most this length, parted between messages."""
+    """Render items as text in pieces of at most this length, split between messages."""
     made: list[str] = []
     for text in _told(items, piece_chars):
         if made and len(made[-1]) + len(text) + 2 <= piece_chars:

@@ -1,8 +1,7 @@
-"""What the engine itself can say of a session: counted as it goes, told by section. No model.
+"""A running account of a session, from the log alone.
 
-Items come in as they are done, each once, so that keeping the account costs what is new. Facts
-are those of the digest, with secrets masked before anything is cut. Out go lines for the sections
-of the notes, within a budget each: the most used or the newest first, by what a section is for.
+Items are counted once, as they are finished, so the cost is that of what is new. Facts are those of
+the digest, with secrets masked before anything is cut.
 """
 
 from collections import Counter
@@ -12,9 +11,10 @@ from typing import TypeVar
 
 from holdfast.log.entries import AnyEntry
 from holdfast.log.secrets import masked
-from holdfast.stages.compact.digest.errors import has_error
-from holdfast.stages.compact.digest.extract import extract, originals
-from holdfast.stages.compact.digest.facts import (
+from holdfast.messages.cut import cut, one_line
+from holdfast.stages.facts.calls import Todos
+from holdfast.stages.facts.extract import extract, originals
+from holdfast.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
     CommandFact,
@@ -22,42 +22,34 @@ from holdfast.stages.compact.digest.facts import (
     Interruption,
     Look,
     PlanFact,
-    Report,
     StepFact,
     TaskFact,
     Thought,
     TodoFact,
     TurnFacts,
     WordsFact,
+    error_of,
+    subject_of,
 )
-from holdfast.stages.compact.digest.files import touched
-from holdfast.stages.compact.digest.gist import conclusions
-from holdfast.stages.compact.digest.outcome import commits_in, only_looks, telling_lines
-from holdfast.stages.compact.digest.todos import Todos
-from holdfast.stages.compact.digest.words import cut, one_line
+from holdfast.stages.facts.gist import conclusions
+from holdfast.stages.facts.names import touched
+from holdfast.stages.facts.outcome import commits_in, only_looks, telling_lines
 from holdfast.view.items import Item, Round
 
 _Key = TypeVar("_Key")
 _Known = TypeVar("_Known")
 
 COMMANDS = 60
-"""Different commands remembered: the latest; a workflow has fewer."""
+"""The latest are remembered; a workflow has fewer."""
 ERRORS = 40
-"""Errors remembered: the latest."""
 LEARNT = 40
-"""Conclusions remembered: the latest."""
 OUTCOME_CHARS = 160
-"""Of how a command ended."""
 THOUGHT_CHARS = 240
-"""Of one conclusion."""
 COMMAND_CHARS = 200
-"""By so much of it a command is known."""
 
 
 @dataclass(slots=True, kw_only=True)
 class File:
-    """One file, and what was done to it."""
-
     path: str
     changes: int = 0
     reads: int = 0
@@ -80,15 +72,13 @@ class CommandRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mistake:
-    """Something that went wrong, or was refused."""
-
     id: int
     what: str
     error: str
 
 
 @dataclass(slots=True, kw_only=True)
-class Deeds:
+class TurnRecord:
     """What was done in one turn."""
 
     number: int
@@ -102,10 +92,8 @@ class Deeds:
 
 @dataclass(slots=True, kw_only=True)
 class SessionAccount:
-    """Everything counted so far."""
-
     mask: Callable[[str], str] = masked
-    turns: list[Deeds] = field(default_factory=list)
+    turns: list[TurnRecord] = field(default_factory=list)
     files: dict[str, File] = field(default_factory=dict)
     commands: dict[str, CommandRun] = field(default_factory=dict)
     mistakes: dict[tuple[str, str], Mistake] = field(default_factory=dict)
@@ -115,7 +103,7 @@ class SessionAccount:
     tasks: dict[str, TaskFact] = field(default_factory=dict)
     recent: list[ChangeFact] = field(default_factory=list)
     upto: int = 0
-    """The place of the last item that was counted."""
+    """The order of the last item counted."""
     _todos: Todos = field(default_factory=Todos)
     _said: int = 0
 
@@ -123,13 +111,13 @@ class SessionAccount:
     def of(
         cls, history: Iterable[AnyEntry], mask: Callable[[str], str] = masked
     ) -> "SessionAccount":
-        """Count a whole log, whatever was compacted in it."""
+        """Count a whole log, regardless of what was compacted."""
         account = cls(mask=mask)
         account.follow(originals(history))
         return account
 
     def follow(self, items: Sequence[Item]) -> None:
-        """Count what is new among items, up to a last round whose tools still run."""
+        """Count new items, up to a last round whose tools still run."""
         new: list[Item] = []
         for item in reversed(items):
             if item.order <= self.upto:
@@ -143,7 +131,6 @@ class SessionAccount:
 
     @property
     def todos(self) -> tuple[TodoFact, ...]:
-        """The list of what is to be done, in its last state."""
         return tuple(
             TodoFact(text=self.mask(todo.text), state=todo.state, id=todo.id)
             for todo in self._todos.listed()
@@ -165,67 +152,57 @@ class SessionAccount:
 
     def _turn(self, turn: TurnFacts) -> None:
         if turn.words is not None or not self.turns:
-            self.turns.append(Deeds(number=turn.number, words=turn.words))
+            self.turns.append(TurnRecord(number=turn.number, words=turn.words))
             self._said = max(self._said, turn.number)
         for step in turn.steps:
             self._step(self.turns[-1], step)
 
-    def _step(self, deeds: Deeds, step: StepFact) -> None:
+    def _step(self, turn: TurnRecord, step: StepFact) -> None:
+        if error := error_of(step):
+            self._mistake(step.id, subject_of(step), error)
         match step:
             case AnswerFact():
-                deeds.answer = step
+                turn.answer = step
             case Thought(id=id, text=text):
                 self._learn(text, id)
-            case ChangeFact():
-                self._change(deeds, step)
+            case ChangeFact(error=""):
+                self._change(turn, step)
             case Look(kind="read", path=path, error="", id=id):
-                deeds.read += 1
+                turn.read += 1
                 file = self._file(path, id)
                 file.reads += 1
             case CommandFact():
-                self._command(deeds, step)
-            case Look(id=id, error=error) | WordsFact(id=id, error=error) if error:
-                self._mistake(id, _subject(step), error)
-            case Report(id=id, is_error=True, text=text):
-                self._mistake(id, f"{step.tool} {step.about}", text)
-            case WordsFact(id=id, via="refusal", text=text, about=about):
-                self._mistake(id, f"the user refused {about}", text)
+                self._command(turn, step)
             case PlanFact(is_approved=True):
                 self.plans.append(step)
             case Interruption():
-                deeds.is_interrupted = True
+                turn.is_interrupted = True
 
     def _file(self, path: str, id: int) -> File:
         file = self.files.setdefault(path, File(path=path))
         file.last = id
         return file
 
-    def _change(self, deeds: Deeds, step: ChangeFact) -> None:
-        if step.error:
-            self._mistake(step.id, _subject(step), step.error)
-            return
-        deeds.changed[step.path] += 1
+    def _change(self, turn: TurnRecord, step: ChangeFact) -> None:
+        turn.changed[step.path] += 1
         file = self._file(step.path, step.id)
         file.changes += 1
         file.names.update(touched([step]))
         self.recent = [*self.recent[-9:], step]
 
-    def _command(self, deeds: Deeds, step: CommandFact) -> None:
-        deeds.commands += 1
+    def _command(self, turn: TurnRecord, step: CommandFact) -> None:
+        turn.commands += 1
         self.commits.update(
             (f"{c.hash} on {c.branch}: {c.subject}", step.id) for c in commits_in(step.output)
         )
-        is_failing = has_error(step)
-        if is_failing:
-            self._mistake(step.id, step.text, step.output)
         if only_looks(step.text):
             return
         text = cut(one_line(step.text), COMMAND_CHARS)
         ran = self.commands.pop(text, CommandRun(text=text))
         self.commands[text] = ran  # the newest stands last
         ran.times += 1
-        ran.failed += is_failing
-        ran.is_failing, ran.last = is_failing, step.id
+        ran.failed += step.has_failed
+        ran.is_failing, ran.last = step.has_failed, step.id
         ran.outcome = telling_lines(step.output, OUTCOME_CHARS)
         _forget(self.commands, COMMANDS)
 
@@ -236,26 +213,13 @@ class SessionAccount:
         _forget(self.mistakes, ERRORS)
 
     def _learn(self, thought: str, id: int) -> None:
-        for told in conclusions(thought, THOUGHT_CHARS):
-            self.learnt.pop(told, None)
-            self.learnt[told] = id
+        for found in conclusions(thought, THOUGHT_CHARS):
+            self.learnt.pop(found, None)
+            self.learnt[found] = id
         _forget(self.learnt, LEARNT)
 
 
 def _forget(known: dict[_Key, _Known], most: int) -> None:
-    """Let the oldest go."""
+    """Drop the oldest entries."""
     while len(known) > most:
         del known[next(iter(known))]
-
-
-def _subject(step: StepFact) -> str:
-    match step:
-        case ChangeFact(path=path):
-            return f"change {path}"
-        case Look(kind="read", path=path):
-            return f"read {path}"
-        case Look(pattern=pattern):
-            return f"search {pattern}"
-        case WordsFact(about=about):
-            return about
-    return ""

@@ -1,28 +1,26 @@
-"""What a model is asked when notes are brought up to date; template and words can be the user's own.
+"""The prompt for updating notes; users can replace the template and the wording.
 
-`~/.holdfast/notes/template.md` replaces the sections, `prompt.md` the words, in which `{path}`
-and `{notes}` stand for where the notes lie and what is in them. What is too long by now is named,
-with what to keep when it is shortened.
+`~/.holdfast/notes/template.md` replaces the sections, `prompt.md` the wording, in which `{path}` and
+`{notes}` are filled in. Sections that are too long are named in it.
 """
 
 from importlib.resources import files
 from pathlib import Path
 
 from holdfast.settings import NotesSettings
-from holdfast.stages.compact.digest import estimated_tokens
 from holdfast.stages.notes.page import NotesPage, read_template
+from holdfast.view.tokens import estimated_tokens
 
 FAVOURED = '"Current state" and "Errors and corrections"'
-"""What a reader misses first."""
 
 
 def template(home: Path) -> NotesPage:
-    """Read the sections of the notes: the user's, or ours."""
+    """Read the user's template of sections, or the built-in one."""
     return read_template(_own(home, "template.md") or _ours("template"))
 
 
 def ask_for_update(page: NotesPage, file: Path, settings: NotesSettings, home: Path) -> str:
-    """Write what a model is asked, with the notes as they are."""
+    """Write the request for an update, with the notes as they are."""
     words = _own(home, "prompt.md") or _ours("update")
     values = {
         "path": str(file),
@@ -36,7 +34,7 @@ def ask_for_update(page: NotesPage, file: Path, settings: NotesSettings, home: P
 
 
 def reminders(page: NotesPage, settings: NotesSettings) -> list[str]:
-    """Say which sections, or whether all of it, must be condensed."""
+    """List the sections that must be condensed, and whether the whole page must be."""
     sizes = {heading: estimated_tokens(text) for heading, text in page.written().items() if text}
     said = [
         f'- "{heading}" has about {tokens:,} tokens. Condense it: join what belongs together, drop what is settled.'
@@ -53,7 +51,6 @@ def reminders(page: NotesPage, settings: NotesSettings) -> list[str]:
 
 
 def _own(home: Path, name: str) -> str:
-    """Read a text of the user's, if there is one."""
     try:
         return (home / "notes" / name).read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError):

@@ -1,16 +1,13 @@
 """The engine's lines for each section of the notes, from an account of the session. Pure.
 
-Each section has a budget. Lines come in the order of their worth, are taken while there is room,
-and are shown in the order that reads best. `[#n]` is message n of the log, which has all of it.
+Each section has a budget. Lines are taken in order of value and shown in reading order; `[#n]` is
+message n of the log.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 
-from holdfast.stages.compact.digest import estimated_tokens
-from holdfast.stages.compact.digest.context import cite
-from holdfast.stages.compact.digest.files import PROSE
-from holdfast.stages.compact.digest.words import (
+from holdfast.messages.cut import (
     cut,
     head_and_tail,
     one_line,
@@ -18,33 +15,27 @@ from holdfast.stages.compact.digest.words import (
     sentences,
     tight,
 )
-from holdfast.stages.notes.account import Deeds, File, SessionAccount
+from holdfast.stages.facts.facts import cite
+from holdfast.stages.facts.names import PROSE
+from holdfast.stages.notes.account import File, SessionAccount, TurnRecord
+from holdfast.view.tokens import estimated_tokens
 
 TITLE_CHARS = 72
-"""A title has one line in a list."""
 MESSAGE_CHARS = 1_200
-"""Of one message of the user's; a longer one is a paste."""
+"""A longer message is a paste."""
 QUOTE_CHARS = 300
-"""Of what either side said last."""
 ANSWER_CHARS = 600
-"""Of an answer that ended a turn."""
 ANSWERS = 5
-"""Turns whose answers are results somebody may come back to."""
 WORDS_CHARS = 90
-"""Of the user's words in a line of the worklog."""
 SAID_CHARS = 110
-"""Of the answer in it."""
 NAMES = 8
-"""Definitions named of one file."""
 RECENT = 5
-"""Changes that say what is being worked on."""
 OUTLINE_CHARS = 800
-"""Of an approved plan."""
 
 
-def told(account: SessionAccount, section_tokens: int) -> dict[str, str]:
-    """Tell every section that the engine has something to say in, within a budget each."""
-    tellers: dict[str, Callable[[SessionAccount], Iterable[str]]] = {
+def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, str]:
+    """Write every section for which the log has something, within a budget each."""
+    writers: dict[str, Callable[[SessionAccount], Iterable[str]]] = {
         "Title": _title,
         "Current state": _state,
         "Task": _task,
@@ -58,17 +49,17 @@ def told(account: SessionAccount, section_tokens: int) -> dict[str, str]:
     }
     return {
         heading: text
-        for heading, teller in tellers.items()
-        if (text := _fitted(teller(account), section_tokens, heading in NEWEST_LAST))
+        for heading, writer in writers.items()
+        if (text := _fitted(writer(account), section_tokens, heading in NEWEST_LAST))
     }
 
 
 NEWEST_LAST = frozenset({"Task", "Errors and corrections", "Learnings", "Key results", "Worklog"})
-"""Sections that read in the order of time; the oldest go first where there is no room."""
+"""Sections in order of time; the oldest lines are dropped first."""
 
 
 def _fitted(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
-    """Take lines while there is room; `lines` has the ones worth most first."""
+    """Take lines while there is room, the most valuable first."""
     taken: list[str] = []
     left = budget_tokens
     for line in lines:
@@ -80,10 +71,10 @@ def _fitted(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
 
 
 def _title(account: SessionAccount) -> Iterator[str]:
-    for deeds in account.turns:
-        if deeds.words is not None and deeds.words.via != "shell":
+    for turn in account.turns:
+        if turn.words is not None and turn.words.via != "shell":
             yield cut(
-                one_line(sentences(deeds.words.text)[0] if deeds.words.text.strip() else ""),
+                one_line(sentences(turn.words.text)[0] if turn.words.text.strip() else ""),
                 TITLE_CHARS,
             )
             return
@@ -97,10 +88,10 @@ def _state(account: SessionAccount) -> Iterator[str]:
         if task.state == "running":
             about = cut(one_line(task.about), QUOTE_CHARS)
             yield f"- still running: {task.name} {cite(task.id)} {about}"
-    spoken = [deeds for deeds in account.turns if deeds.words is not None]
+    spoken = [turn for turn in account.turns if turn.words is not None]
     if spoken and (words := spoken[-1].words) is not None:
         yield f"- the user last said {cite(words.id)}: {cut(one_line(words.text), QUOTE_CHARS)}"
-    answers = [deeds.answer for deeds in account.turns if deeds.answer is not None]
+    answers = [turn.answer for turn in account.turns if turn.answer is not None]
     if answers:
         last = " ".join(sentences(tight(answers[-1].text))[-2:])
         yield f"- the agent last said {cite(answers[-1].id)}: {cut(one_line(last), QUOTE_CHARS)}"
@@ -109,13 +100,13 @@ def _state(account: SessionAccount) -> Iterator[str]:
 
 
 def _task(account: SessionAccount) -> Iterator[str]:
-    """Tell what the user said: the last words and the first, then the others, newest first."""
-    said = [deeds for deeds in account.turns if deeds.words and deeds.words.text.strip()]
+    """Yield what the user said: first the last and the first message, then the others, newest first."""
+    said = [turn for turn in account.turns if turn.words and turn.words.text.strip()]
     first = said[:1] if len(said) > 1 else []
-    for deeds in (*reversed(said[1:] if first else said), *first):
-        assert deeds.words is not None
-        text = head_and_tail(deeds.words.text, MESSAGE_CHARS, cite(deeds.words.id))
-        yield f"- T{deeds.number} {cite(deeds.words.id)}: {_indented(text)}"
+    for turn in (*reversed(said[1:] if first else said), *first):
+        assert turn.words is not None
+        text = head_and_tail(turn.words.text, MESSAGE_CHARS, cite(turn.words.id))
+        yield f"- T{turn.number} {cite(turn.words.id)}: {_indented(text)}"
 
 
 def _files(account: SessionAccount) -> Iterator[str]:
@@ -163,38 +154,37 @@ def _learnt(account: SessionAccount) -> Iterator[str]:
 
 
 def _results(account: SessionAccount) -> Iterator[str]:
-    answered = [deeds for deeds in account.turns if deeds.answer is not None]
-    for deeds in reversed(answered[-ANSWERS:]):
-        assert deeds.answer is not None
-        text = cut(tight(deeds.answer.text), ANSWER_CHARS)
-        yield f"- T{deeds.number} {cite(deeds.answer.id)}: {_indented(text)}"
+    answered = [turn for turn in account.turns if turn.answer is not None]
+    for turn in reversed(answered[-ANSWERS:]):
+        assert turn.answer is not None
+        text = cut(tight(turn.answer.text), ANSWER_CHARS)
+        yield f"- T{turn.number} {cite(turn.answer.id)}: {_indented(text)}"
     for commit, id in reversed(account.commits.items()):
         yield f"- commit {commit} {cite(id)}"
 
 
 def _worklog(account: SessionAccount) -> Iterator[str]:
-    for deeds in reversed(account.turns):
-        yield _line(deeds)
+    for turn in reversed(account.turns):
+        yield _line(turn)
 
 
-def _line(deeds: Deeds) -> str:
-    """Tell a turn in one line."""
-    words = deeds.words
+def _line(turn: TurnRecord) -> str:
+    words = turn.words
     asked = f'{cite(words.id)} "{cut(one_line(words.text), WORDS_CHARS)}"' if words else ""
     done = []
-    if deeds.changed:
-        names = (f"{PurePosixPath(p).name}{_times(n)}" for p, n in deeds.changed.items())
+    if turn.changed:
+        names = (f"{PurePosixPath(p).name}{_times(n)}" for p, n in turn.changed.items())
         done.append(f"changed {', '.join(names)}")
-    if deeds.read:
-        done.append(f"read {deeds.read}")
-    if deeds.commands:
-        done.append(f"ran {deeds.commands}")
-    if deeds.is_interrupted:
+    if turn.read:
+        done.append(f"read {turn.read}")
+    if turn.commands:
+        done.append(f"ran {turn.commands}")
+    if turn.is_interrupted:
         done.append("interrupted")
-    if deeds.answer is not None:
-        said = sentences(tight(deeds.answer.text))[:1]
+    if turn.answer is not None:
+        said = sentences(tight(turn.answer.text))[:1]
         done.append(f"said: {cut(one_line(' '.join(said)), SAID_CHARS)}")
-    return f"- T{deeds.number} {asked}: {'; '.join(done)}".rstrip(": ").replace("  ", " ")
+    return f"- T{turn.number} {asked}: {'; '.join(done)}".rstrip(": ").replace("  ", " ")
 
 
 def _times(n: int) -> str:
@@ -202,5 +192,4 @@ def _times(n: int) -> str:
 
 
 def _indented(text: str) -> str:
-    """Keep the lines of a longer text under the one they belong to."""
     return text.strip().replace("\n", "\n  ")

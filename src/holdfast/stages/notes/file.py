@@ -1,8 +1,7 @@
-"""The file a session's notes lie in: private, replaced in one step, and never written through a link.
+"""The file of a session's notes: private, replaced atomically, never written through a link.
 
-Whoever is killed at whatever point leaves the old page or the new one. A page that somebody saved
-in the moment between reading and writing is not overwritten: `Overtaken` is raised, and who wants
-to write reads again. A draft is a file of the same kind that nobody else knows.
+A page saved between reading and writing is not overwritten: `Overtaken` is raised and the writer
+reads again. A draft is a file of the same kind, for a fork to edit.
 """
 
 import os
@@ -24,27 +23,22 @@ from holdfast.tools.files import SeenFile, stamp_of
 NAME = "notes.md"
 DRAFT = "notes.draft.md"
 TRIES = 3
-"""How often a page is read again because somebody saved it in the moment between."""
+"""How often a page is read again because it was saved meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotesOnDisk:
-    """A page as it lies on disk."""
-
     page: NotesPage
     text: str = ""
     status: os.stat_result | None = None
-    """None while there is no such file."""
+    """None if there is no file yet."""
 
     @property
     def sha256(self) -> str:
-        """By which a page is known again."""
         return hashed(self.text)
 
 
 class NotesFile:
-    """The notes of one session."""
-
     def __init__(self, directory: Path, template: NotesPage) -> None:
         self.directory = directory
         self.path = directory / NAME
@@ -53,7 +47,7 @@ class NotesFile:
         self._last: NotesOnDisk | None = None
 
     def read(self) -> NotesOnDisk:
-        """Read the page as it is; one that is missing is the empty template."""
+        """Read the page; a missing one is the empty template."""
         _check_no_link(self.path)
         try:
             status = self.path.stat()
@@ -68,7 +62,7 @@ class NotesFile:
         return self._last
 
     def write(self, page: NotesPage, found: NotesOnDisk) -> str:
-        """Put a page in the place of the one that was found; give what it is known by."""
+        """Replace the page that was read; return the hash of the new one."""
         text = page.render()
         if text == found.text:
             return found.sha256
@@ -83,7 +77,7 @@ class NotesFile:
         return hashed(text)
 
     def change(self, change: Callable[[NotesOnDisk], NotesPage]) -> tuple[NotesPage, str]:
-        """Change the page; if somebody saves it meanwhile, change theirs."""
+        """Change the page; if it was saved meanwhile, change the newer one."""
         for _ in range(TRIES):
             found = self.read()
             page = change(found)
@@ -91,12 +85,10 @@ class NotesFile:
                 return page, self.write(page, found)
             except Overtaken:
                 continue
-        raise StoreError(
-            f"{self.path} was saved by somebody else again and again; nothing was written"
-        )
+        raise StoreError(f"{self.path} kept being saved by another program; nothing was written")
 
     def begin_draft(self, page: NotesPage) -> SeenFile:
-        """Lay out a page for a fork to work on; give what it is to know of the file."""
+        """Write a draft for a fork to edit; return what it should know of the file."""
         text = page.as_written().render()
         try:
             self.draft.unlink(missing_ok=True)
@@ -106,7 +98,7 @@ class NotesFile:
         return SeenFile(path=self.draft, stamp=stamp_of(status, text.encode()))
 
     def end_draft(self) -> NotesPage:
-        """Take what a fork made of the draft, and the draft away."""
+        """Read what a fork made of the draft, and delete it."""
         try:
             text = self.draft.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
@@ -116,23 +108,21 @@ class NotesFile:
         return read_page(text, self.template)
 
     def drop_draft(self) -> None:
-        """Take the draft away."""
         self.draft.unlink(missing_ok=True)
 
     def _begin(self, path: Path) -> os.stat_result:
-        """Make an empty file that only its owner may read."""
+        """Create an empty file that only its owner may read."""
         private_directory(self.directory)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
         return path.stat()
 
 
 def hashed(text: str) -> str:
-    """Give what a text is known by."""
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def _same(one: os.stat_result, other: os.stat_result | None) -> bool:
-    """Say whether a file is the one that was read; whoever saves one changes at least its time."""
+    """True if the file was not saved since; saving changes at least its time."""
     return other is not None and (one.st_ino, one.st_size, one.st_mtime_ns) == (
         other.st_ino,
         other.st_size,

@@ -1,36 +1,35 @@
-"""What stays word for word when notes stand for history, and how long each section may be. Pure.
+"""What stays word for word when notes replace history. Pure.
 
-Kept is what the notes do not cover yet, moved back until enough of the latest talk is there to
-go on from. The upper limit holds for the moving back only: what follows the notes always stays.
+Everything the notes do not cover, extended backwards until there is enough to continue from. The
+upper limit applies only to the extension.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.messages import Text
+from holdfast.messages.cut import cut
 from holdfast.messages.measure import Measure
-from holdfast.stages.compact.digest.words import cut
 from holdfast.stages.notes.page import NotesPage
 from holdfast.view.items import Item, Round, Spoken
 
 SECTION_CHARS_PER_TOKEN = 4
-"""Of prose; a section cut at compaction is cut by its length in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enough:
-    """How much of the latest talk is enough."""
+    """How much of the latest conversation is enough."""
 
     tokens: int
     messages: int
-    """That have text."""
+    """Messages with text."""
     most_tokens: int
 
 
 def kept_from(
     items: Sequence[Item], start: int, weigh: Callable[[Measure], float], enough: Enough
 ) -> int:
-    """Say from which item on everything is kept; `start` is the first the notes do not cover."""
+    """Return the first item that is kept; `start` is the first that the notes do not cover."""
     first = _after_boundary(items)
     start = max(start, first)
     tokens = sum(weigh(item.measure) for item in items[start:])
@@ -47,14 +46,14 @@ def kept_from(
 
 
 def has_text(item: Item) -> bool:
-    """Say whether somebody says something in it."""
+    """True if the user or the model says something in it."""
     if isinstance(item, Spoken):
         return item.kind == "said" and not item.hidden
     return any(isinstance(block, Text) and block.text.strip() for block in item.content)
 
 
 def _after_boundary(items: Sequence[Item]) -> int:
-    """Find the first item behind the last boundary and what was brought back with it."""
+    """Return the position after the last summary and what was restored with it."""
     for i in range(len(items) - 1, -1, -1):
         item = items[i]
         if isinstance(item, Spoken) and item.kind in ("summary", "restored"):
@@ -63,7 +62,7 @@ def _after_boundary(items: Sequence[Item]) -> int:
 
 
 def last_whole(items: Sequence[Item]) -> Item | None:
-    """Find the last item that can be noted without leaving a result behind."""
+    """Find the last item whose tool calls all have results."""
     for item in reversed(items):
         if not (isinstance(item, Round) and item.missing()):
             return item
@@ -72,18 +71,18 @@ def last_whole(items: Sequence[Item]) -> Item | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What a model and people wrote, as it stands in for history."""
+    """Notes written by a model and people, used as a summary."""
 
     page: NotesPage
     file: str
-    """Where all of it lies."""
+    """The path of the whole page."""
     section_tokens: int
     states: str = ""
 
     def text(self) -> str:
-        """Give every section that says something, cut to size."""
-        told = ((each.heading, each.written()) for each in self.page.sections)
-        parts = [f"## {heading}\n{self._cut(text)}" for heading, text in told if text]
+        """Return every non-empty section, cut to size."""
+        sections = ((each.heading, each.written()) for each in self.page.sections)
+        parts = [f"## {heading}\n{self._cut(text)}" for heading, text in sections if text]
         lead = ["Notes taken while the work went on:", *filter(None, (self.page.lead,))]
         return "\n\n".join((*lead, *parts)) if parts or self.page.lead else ""
 

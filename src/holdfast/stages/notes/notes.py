@@ -1,10 +1,8 @@
 """Layer 3: notes kept while the session runs, in the background, after answers.
 
-The engine offers every whole answer; when enough has happened the page is brought up to date: by
-the engine from the log, and, where a model can be asked, by a fork that works on a draft. A draft
-becomes the page in one step, joined with whatever somebody wrote into the page meanwhile. One
-update at a time; of those that come up while one runs, the newest wins. What goes wrong leaves an
-entry and nothing else.
+When enough has happened the page is updated: by the engine from the log, and by a fork that edits a
+draft if a model can be asked. The draft is merged with what people wrote into the page meanwhile.
+One update runs at a time; a newer one replaces the queued one. Failures become entries.
 """
 
 import asyncio
@@ -21,47 +19,46 @@ from holdfast.log.secrets import masked
 from holdfast.messages import ToolUse, Usage
 from holdfast.settings import home
 from holdfast.settings.files import Overtaken
-from holdfast.stages.compact.digest import estimated_tokens
 from holdfast.stages.notes.account import SessionAccount
 from holdfast.stages.notes.asking import ask_for_update, template
 from holdfast.stages.notes.due import NotesProgress, is_due
-from holdfast.stages.notes.engine_lines import told
+from holdfast.stages.notes.engine_lines import engine_sections
 from holdfast.stages.notes.file import NotesFile
 from holdfast.stages.notes.keeping import last_whole
-from holdfast.stages.notes.merge import merged
 from holdfast.stages.notes.only import TOOLS, only
-from holdfast.stages.notes.page import NotesPage
+from holdfast.stages.notes.page import NotesPage, merged
 from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork, ForkReply, ForkRequest, Prefix
 from holdfast.view.items import Round
+from holdfast.view.tokens import estimated_tokens
 
 SOURCE = "notes"
 WHAT = "notes"
-"""What failures of this go by."""
 TAIL_TOKENS = 5_000
-"""Said since the parent's last marker: more than this is read by each of several answers, so a fork
-leaves it in the cache, where the parent's next call finds it as well."""
+"""With more than this since the last cache marker the fork caches it, for its own later answers
+and for the parent's next call.
+"""
 TROUBLE = (HoldfastError, OSError, ValueError, Overtaken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePoint:
-    """The conversation as it was when an update came up."""
+    """The conversation as it was when an update became due."""
 
     cursor: int
-    """The last message that notes of it can cover."""
+    """The last message that its notes can cover."""
     used_tokens: int
     prefix: Prefix | None = None
-    """What a fork would share; None where no model is asked."""
+    """What a fork would share; None if no model is asked."""
 
 
 async def _nothing(engine: Engine) -> None:
-    """Do nothing after an update."""
+    return
 
 
 class Notes:
-    """The notes of one session, and who is at work on them."""
+    """The notes of one session."""
 
     def __init__(
         self,
@@ -71,11 +68,7 @@ class Notes:
         on_update: Callable[[Engine], Awaitable[None]] = _nothing,
         background: Background | None = None,
     ) -> None:
-        """Make the notes of one session.
-
-        A model writes them where `ask` reaches one and `can_edit` says that a fork can run the
-        session's own tools; a program with a loop of its own runs them itself.
-        """
+        """A model writes them if `ask` is given and `can_edit` allows a fork to run the session's tools."""
         self.ask = ask
         self._can_edit = can_edit
         self._on_update = on_update
@@ -87,30 +80,29 @@ class Notes:
         self._baseline_tokens: int | None = None
         self._calls = 0
         self._seen = 0
-        """How many entries were looked at."""
+        """How many entries were read."""
         self._job = (background or Background()).job(WHAT)
         self._began = 0.0
         self._asks = False
-        """What is under way asks a model."""
+        """The update in progress asks a model."""
 
     def file(self, engine: Engine) -> NotesFile:
-        """Give the file of a session's notes."""
         if self._file is None:
             self._file = NotesFile(engine.log.path.with_suffix(""), template(home()))
         return self._file
 
     @property
     def is_running(self) -> bool:
-        """Say whether the page is being brought up to date."""
+        """True if the page is being updated."""
         return self._job.is_busy
 
     @property
     def is_asking(self) -> bool:
-        """Say whether a model is at work on the page."""
+        """True if a model is updating the page."""
         return self.is_running and self._asks
 
     def after_turn(self, engine: Engine) -> None:
-        """Look at an answer, and begin an update if it is time."""
+        """Start an update if one is due."""
         if not engine.settings.notes.on or not _is_main(engine):
             return
         full = engine.fullness()
@@ -129,19 +121,19 @@ class Notes:
             self._begin(engine, moment)
 
     async def wait(self, seconds: float, stale_seconds: float) -> None:
-        """Wait for an update under way, unless it has run for so long that it hangs."""
+        """Wait for an update in progress, unless it has run so long that it hangs."""
         if self.is_running and time.monotonic() - self._began < stale_seconds:
             await self._job.wait(seconds)
 
     async def update(self, engine: Engine) -> None:
-        """Bring the page up to date now, whether or not it is time."""
+        """Update the page now, due or not."""
         await self.wait(engine.settings.notes.wait_seconds, engine.settings.notes.stale_seconds)
         self._follow(engine.view.history)
         if (moment := self._moment(engine, engine.fullness().used_tokens)) is not None:
             await self._guarded(engine, moment)
 
     def close(self, engine: Engine) -> None:
-        """Stop an update in progress; the engine's own lines are still brought up to date."""
+        """Stop an update in progress; still write the engine's own lines."""
         self._job.cancel()
         if self._before is None or not engine.settings.notes.on:
             return
@@ -155,7 +147,7 @@ class Notes:
             _tell(engine, error)
 
     def _follow(self, history: Sequence[AnyEntry]) -> None:
-        """Take note of updates and tool calls since the last look."""
+        """Count updates and tool calls since the last look."""
         if self._seen > len(history):
             self._seen = 0
         for entry in history[self._seen :]:
@@ -177,7 +169,7 @@ class Notes:
         return UpdatePoint(cursor=item.id, used_tokens=used_tokens, prefix=prefix)
 
     def _begin(self, engine: Engine, moment: UpdatePoint) -> None:
-        """Start an update, or let it be the next one."""
+        """Start an update, or queue it as the next one."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -188,7 +180,7 @@ class Notes:
         self._job.begin(lambda: self._guarded(engine, moment))
 
     async def _guarded(self, engine: Engine, moment: UpdatePoint) -> None:
-        """Bring the page up to date; let nothing that goes wrong reach the conversation."""
+        """Update the page; failures become entries."""
         self._began, self._asks = time.monotonic(), moment.prefix is not None
         try:
             usage = await self._ask(engine, moment) if moment.prefix is not None else None
@@ -198,7 +190,7 @@ class Notes:
             _tell(engine, error)
 
     async def _ask(self, engine: Engine, moment: UpdatePoint) -> Usage | None:
-        """Let a fork work on a draft, and take what it made of it; none if it made nothing."""
+        """Have a fork edit a draft; return its usage, None if it changed nothing."""
         assert self.ask is not None
         file, settings = self.file(engine), engine.settings.notes
         base = self._settled(engine, file.read().page)
@@ -224,7 +216,7 @@ class Notes:
         return self._take(engine, base, reply)
 
     def _take(self, engine: Engine, base: NotesPage, reply: ForkReply) -> Usage | None:
-        """Join what a fork made with what was written meanwhile; nothing of one that was stopped."""
+        """Merge a fork's draft into the page; discard it if the fork was stopped."""
         file = self.file(engine)
         if reply.reason == "aborted":
             file.drop_draft()
@@ -237,12 +229,12 @@ class Notes:
         return reply.usage
 
     def _settled(self, engine: Engine, page: NotesPage) -> NotesPage:
-        """Part what somebody wrote between the engine's lines from those lines."""
+        """Separate what a person wrote between the engine's lines from those lines."""
         is_edited = any(each.is_edited for each in page.sections)
         return page.with_logs(self._lines(engine), self._told) if is_edited else page
 
     def _note(self, engine: Engine, moment: UpdatePoint, usage: Usage | None) -> None:
-        """Write down what the log says, and that the page is up to date."""
+        """Write the engine's lines, and record that the page is up to date."""
         sha256, tokens = self._write_log(engine)
         noted = Noted(
             cursor=moment.cursor,
@@ -256,34 +248,34 @@ class Notes:
         self._follow(engine.view.history)
 
     def _write_log(self, engine: Engine) -> tuple[str, int]:
-        """Put the engine's own lines into the page; say what it is known by and how long it is."""
+        """Write the engine's lines; return the page's hash and size."""
         lines, before = self._lines(engine), self._told
         page, sha256 = self.file(engine).change(lambda found: found.page.with_logs(lines, before))
         self._told = lines
         return sha256, page.tokens
 
     def _lines(self, engine: Engine) -> Mapping[str, str]:
-        """Tell what the log knows by now, by heading."""
+        """Return the engine's lines as of now, by heading."""
         if self._account is None:
             self._account = SessionAccount.of(engine.view.history)
         self._account.follow(engine.view.items)
-        return told(self._account, engine.settings.notes.log_tokens)
+        return engine_sections(self._account, engine.settings.notes.log_tokens)
 
 
 def _joined(page: NotesPage, before: Mapping[str, str], mine: Mapping[str, str]) -> NotesPage:
-    """Put what a fork made of the notes into a page that others may have changed meanwhile."""
+    """Merge a fork's sections into a page that others may have changed meanwhile."""
     return page.with_written(merged(before, mine, page.written()))
 
 
 def judged_upto(history: Sequence[AnyEntry]) -> int:
-    """Find the last message that a model's notes cover; 0 if a model wrote none."""
+    """Return the last message that a model's notes cover; 0 if there is none."""
     return next(
         (e.cursor for e in reversed(history) if isinstance(e, Noted) and e.by == "model"), 0
     )
 
 
 def _unsent(prefix: Prefix) -> int:
-    """Estimate how many tokens no call has left in the cache; where none was made, a fork marks it."""
+    """Estimate the tokens that no call has cached; 0 if no call was made yet."""
     if prefix.left is None:
         return 0
     tail = prefix.messages[prefix.left.message + 1 :]
@@ -291,7 +283,7 @@ def _unsent(prefix: Prefix) -> int:
 
 
 def _is_main(engine: Engine) -> bool:
-    """Say whether this is the conversation itself, not an agent that it started."""
+    """True for the main conversation, not a sub-agent."""
     asked = engine.view.asked
     return asked is None or asked.source == "main"
 
@@ -303,6 +295,6 @@ def _is_at_rest(engine: Engine) -> bool:
 
 
 def _tell(engine: Engine, error: BaseException) -> None:
-    """Leave an entry; a disk that takes none keeps the conversation from nothing."""
+    """Record a failure; if the log cannot be written, the conversation goes on."""
     with suppress(StoreError, OSError):
         engine.report(Failed(what=WHAT, error=str(error) or type(error).__name__))

@@ -1,8 +1,7 @@
-"""The one file that a fork may change while it brings notes up to date, and nothing beside it.
+"""Permission for a fork to change the notes draft and nothing else.
 
-A call passes if it is Edit or Write and names that file, letter for letter once dots are taken
-out of the path, and if what lies there is a plain file of its own: no link to anything, and no
-second name for something else. The path that then goes to the tool is ours, not the model's.
+A call passes if it is Edit or Write on exactly that path, and the file is a plain one: no symlink
+and no hard link. The tool then gets our path, not the model's.
 """
 
 import os
@@ -41,12 +40,11 @@ def only(file: Path) -> Permit:
 
 
 def _names(path: str, file: Path) -> bool:
-    """Say whether a path is that file's, but for dots in it."""
     return Path(path).is_absolute() and os.path.normpath(path) == str(file)
 
 
 def is_plain(file: Path) -> bool:
-    """Say whether a path leads, by no link, to a file that has no other name."""
+    """True if a path leads, without links, to a file that has no other name."""
     try:
         found = file.lstat()
         return (

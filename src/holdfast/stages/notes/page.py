@@ -1,9 +1,8 @@
-"""A page of notes: its sections, how it is read from Markdown and written back. Pure.
+"""A page of notes: its sections, read from Markdown and written back. Pure.
 
-A section has a heading, a fixed line that says what belongs there, what a model or a person
-wrote, and what the engine wrote from the log. The engine's part stands between two comments, of
-which the first carries a checksum: a part that somebody edited no longer fits it, and what they
-wrote is kept as theirs. Headings that the template does not have are kept where they stand.
+A section has a heading, a fixed description, what a model or a person wrote, and what the engine
+wrote between two comments. The first comment has a checksum: if it does not match, someone edited
+the engine's part, and their text is kept. Unknown headings stay where they are.
 """
 
 import re
@@ -12,12 +11,11 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import zip_longest
 
-from holdfast.stages.compact.digest import estimated_tokens
+from holdfast.view.tokens import estimated_tokens
 
 MARK_CHARS = 8
-"""Of a checksum: enough to see an edit by."""
 EDITED = "0"
-"""Fits nothing: what stands there is not as the engine wrote it."""
+"""Matches no text."""
 
 _HEADING = re.compile(r"^## +(.+?)\s*$", re.MULTILINE)
 _LOG = re.compile(
@@ -30,8 +28,6 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotesSection:
-    """One section of the notes."""
-
     heading: str
     description: str = ""
     text: str = ""
@@ -39,12 +35,12 @@ class NotesSection:
     log: str = ""
     """What the engine wrote."""
     is_edited: bool = False
-    """Somebody changed what the engine wrote."""
+    """Someone changed what the engine wrote."""
 
     def with_log(self, log: str, before: str = "") -> "NotesSection":
-        """Put in what the engine says now; what somebody wrote between its lines stays.
+        """Replace the engine's lines; keep what someone wrote between them.
 
-        `before` is what it said last, where that is known: those lines are nobody else's either.
+        `before` are the engine's previous lines, where known: those were not written by anyone else.
         """
         fresh = _harmless(log)
         text = self.text
@@ -55,11 +51,10 @@ class NotesSection:
         return replace(self, text=text, log=fresh, is_edited=False)
 
     def written(self) -> str:
-        """Give what a model or a person wrote, edits between the engine's lines included."""
+        """Return what a model or a person wrote, including edits between the engine's lines."""
         return "\n".join(filter(None, (self.text, self.log))) if self.is_edited else self.text
 
     def render(self) -> str:
-        """Write the section as Markdown."""
         body = [self.text] if self.text else []
         if self.log:
             mark = EDITED if self.is_edited else _mark(self.log)
@@ -70,40 +65,32 @@ class NotesSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotesPage:
-    """All sections, in their order."""
-
     sections: tuple[NotesSection, ...] = ()
     lead: str = ""
-    """What stands before the first heading."""
+    """The text before the first heading."""
 
     def section(self, heading: str) -> NotesSection | None:
-        """Find a section by its heading."""
         return next((each for each in self.sections if _same(each.heading, heading)), None)
 
     def written(self) -> dict[str, str]:
-        """Give what a model or a person wrote, by heading."""
+        """Return what a model or a person wrote, by heading."""
         return {each.heading: each.written() for each in self.sections}
 
-    @property
-    def is_judged(self) -> bool:
-        """Say whether anybody but the engine wrote something."""
-        return bool(self.lead) or any(self.written().values())
-
     def with_logs(
-        self, told: Mapping[str, str], before: Mapping[str, str] | None = None
+        self, logs: Mapping[str, str], before: Mapping[str, str] | None = None
     ) -> "NotesPage":
-        """Put in what the engine says now, by heading; `before` is what it said last."""
+        """Replace the engine's lines, by heading; `before` are the previous ones."""
         was = before or {}
         sections = (
-            each.with_log(told.get(each.heading, ""), was.get(each.heading, ""))
+            each.with_log(logs.get(each.heading, ""), was.get(each.heading, ""))
             for each in self.sections
         )
         return replace(self, sections=tuple(sections))
 
     def with_written(self, written: Mapping[str, str]) -> "NotesPage":
-        """Put in what a model or a person wrote, by heading; others stay.
+        """Replace what a model or a person wrote, by heading; others stay.
 
-        What somebody wrote between the engine's lines is part of it, so it is not kept there too.
+        That includes edits between the engine's lines, which are therefore not kept there too.
         """
         sections = [
             replace(
@@ -123,28 +110,26 @@ class NotesPage:
         return replace(self, sections=(*sections, *new))
 
     def as_written(self) -> "NotesPage":
-        """Leave out what the engine wrote, but for what somebody wrote into it."""
+        """Drop the engine's lines, but not edits made between them."""
         kept = (replace(e, text=e.written(), log="", is_edited=False) for e in self.sections)
         return replace(self, sections=tuple(kept))
 
     def render(self) -> str:
-        """Write the page as Markdown."""
         parts = (*filter(None, (self.lead,)), *(each.render() for each in self.sections))
         return "\n\n".join(parts) + "\n"
 
     @property
     def tokens(self) -> int:
-        """How long it is, as estimated."""
         return estimated_tokens(self.render())
 
 
 def read_template(text: str) -> NotesPage:
-    """Read a template: headings, each with its line in italics."""
+    """Read a template: headings, each with a description in italics."""
     return read_page(text, NotesPage())
 
 
 def read_page(text: str, template: NotesPage) -> NotesPage:
-    """Read notes; sections of the template that are missing are put back in their place."""
+    """Parse notes; put back sections of the template that are missing."""
     text = text.replace("\r\n", "\n")
     heads = list(_HEADING.finditer(text))
     lead = text[: heads[0].start()] if heads else text
@@ -154,6 +139,30 @@ def read_page(text: str, template: NotesPage) -> NotesPage:
         body = text[head.end() : after.start() if after else len(text)]
         _add(sections, _section(head[1], body, known))
     return NotesPage(sections=tuple(_in_place(sections, template)), lead=lead.strip())
+
+
+def merged(
+    base: Mapping[str, str], mine: Mapping[str, str], theirs: Mapping[str, str]
+) -> dict[str, str]:
+    """Merge two versions that began from `base`, section by section.
+
+    Where both changed a section, `theirs` stays as it is and the lines added in `mine` follow it:
+    what a person wrote is never lost.
+    """
+    headings = dict.fromkeys((*theirs, *mine))
+    return {
+        h: _merged_section(base.get(h, ""), mine.get(h, ""), theirs.get(h, "")) for h in headings
+    }
+
+
+def _merged_section(base: str, mine: str, theirs: str) -> str:
+    if theirs == base:
+        return mine
+    if mine in (base, theirs):
+        return theirs
+    known = {line.strip() for text in (base, theirs) for line in text.splitlines()}
+    added = [line for line in mine.splitlines() if line.strip() and line.strip() not in known]
+    return "\n".join(filter(None, (theirs, *added)))
 
 
 def _section(heading: str, body: str, known: NotesSection | None) -> NotesSection:
@@ -174,7 +183,7 @@ def _section(heading: str, body: str, known: NotesSection | None) -> NotesSectio
 
 
 def _add(sections: list[NotesSection], new: NotesSection) -> None:
-    """Add a section; one that is there already takes up what the second one says."""
+    """Add a section; merge its text into one with the same heading."""
     for i, each in enumerate(sections):
         if _same(each.heading, new.heading):
             text = "\n\n".join(filter(None, (each.written(), new.written())))
@@ -185,7 +194,7 @@ def _add(sections: list[NotesSection], new: NotesSection) -> None:
 
 
 def _in_place(sections: list[NotesSection], template: NotesPage) -> Iterator[NotesSection]:
-    """Yield the sections in their order, those missing from the template behind their forerunners."""
+    """Yield the sections in order, with missing ones after their predecessors in the template."""
     have = [each.heading for each in sections]
     waiting = list(template.sections)
     for each in sections:
@@ -198,7 +207,7 @@ def _in_place(sections: list[NotesSection], template: NotesPage) -> Iterator[Not
 def _missing_before(
     waiting: list[NotesSection], heading: str, have: Iterable[str]
 ) -> Iterator[NotesSection]:
-    """Take from the template what comes before a heading, and yield what the page has not."""
+    """Consume the template up to a heading, and yield what the page lacks."""
     have = set(have)
     if not any(each.heading == heading for each in waiting):
         return
@@ -219,5 +228,5 @@ def _mark(log: str) -> str:
 
 
 def _harmless(log: str) -> str:
-    """Keep what is quoted from passing for the page's own headings and comments."""
+    """Escape quoted text that looks like the page's own headings and comments."""
     return _HEADING.sub(r" ## \1", log.replace("<!--", "<! --")).strip("\n")

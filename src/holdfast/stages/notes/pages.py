@@ -1,29 +1,31 @@
-"""The notes of sessions that nobody is working on: shown, rebuilt from the log, edited.
+"""Notes of sessions at rest: shown, rebuilt from the log, edited.
 
-A session's log and its file come in. What a model or a person wrote is only ever taken from the
-file; what the engine says is told again from the log, so a page can be had of any session, also
-one that never kept notes.
+What a model or a person wrote is only in the file; the engine's part can be rebuilt for any session,
+even one that never kept notes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from holdfast.log.entries import AnyEntry, Noted
+from holdfast.messages.cut import cut, one_line
 from holdfast.settings import NotesSettings
 from holdfast.stages.notes.account import SessionAccount
-from holdfast.stages.notes.engine_lines import told
+from holdfast.stages.notes.engine_lines import engine_sections
 from holdfast.stages.notes.file import NotesFile, NotesOnDisk
-from holdfast.stages.notes.merge import merged
-from holdfast.stages.notes.page import NotesPage
+from holdfast.stages.notes.page import NotesPage, NotesSection, merged
+
+LINES = 6
+LINE_CHARS = 160
 
 
 def rebuilt(found: NotesOnDisk, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
-    """Tell the engine's part of a page again from the log."""
-    return found.page.with_logs(told(SessionAccount.of(history), settings.log_tokens))
+    """Rewrite the engine's part of a page from the log."""
+    return found.page.with_logs(engine_sections(SessionAccount.of(history), settings.log_tokens))
 
 
 def shown(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
-    """Give the page as it lies there, or, where there is none, as the log tells it."""
+    """Return the page on disk, or one built from the log if there is none."""
     found = file.read()
     return found.page if found.text else rebuilt(found, history, settings)
 
@@ -31,7 +33,7 @@ def shown(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings)
 def together(
     found: NotesOnDisk, before: NotesOnDisk, base: NotesPage, theirs: NotesPage
 ) -> NotesPage:
-    """Join what a person made of a page with what was written to the file meanwhile."""
+    """Merge a person's edits with what was written to the file meanwhile."""
     if found.text == before.text:
         return theirs
     settled = theirs.with_logs(_logs(found.page), _logs(base))
@@ -41,12 +43,12 @@ def together(
 
 
 def _logs(page: NotesPage) -> dict[str, str]:
-    """Give the engine's lines that nobody edited, by heading."""
+    """Return the engine's lines that were not edited, by heading."""
     return {each.heading: each.log for each in page.sections if not each.is_edited}
 
 
 def edited(found: NotesOnDisk, page: NotesPage, last: Noted | None) -> Noted:
-    """Say that a person brought the page up to date; what it covers is as before."""
+    """Make the entry for a person's edit; the cursor stays."""
     return Noted(
         cursor=last.cursor if last else 0,
         by="person",
@@ -57,5 +59,22 @@ def edited(found: NotesOnDisk, page: NotesPage, last: Noted | None) -> Noted:
 
 
 def last_noted(history: Iterable[AnyEntry]) -> Noted | None:
-    """Find the last time a page was brought up to date."""
     return next((e for e in reversed(list(history)) if isinstance(e, Noted)), None)
+
+
+def where_you_were(page: NotesPage) -> list[str]:
+    """Show title and current state in a few lines."""
+    title, state = page.section("Title"), page.section("Current state")
+    return [*_first(title, 1), *(f"  {line}" for line in _first(state, LINES))]
+
+
+def _first(section: NotesSection | None, most: int) -> list[str]:
+    if section is None:
+        return []
+    return list(_lines(section))[:most]
+
+
+def _lines(section: NotesSection) -> Iterator[str]:
+    for line in (*section.text.splitlines(), *section.log.splitlines()):
+        if line.strip():
+            yield cut(one_line(line), LINE_CHARS)

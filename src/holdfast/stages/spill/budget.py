@@ -1,8 +1,7 @@
-"""How long a result may be, and which of one message's results go when together they are too long.
+"""How long a result may be, and which results of a message are spilled if it is too long. Pure.
 
-A tool's name, what the tool says of itself, the settings and the model's window come in; limits
-and choices go out. Limits are for a 200K window and shrink with smaller ones. Everything here is
-pure: what becomes of a result that is over its limit is `spill`'s business.
+Limits depend on the tool, the settings and the model's window; they are for 200K tokens and shrink
+with smaller windows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,75 +10,73 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from holdfast.messages import text_of
-from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.settings import SpillSettings
 from holdfast.stages.spill.pending_results import Arrived, last_round, tool_of, unsent
 from holdfast.stages.spill.preview import PreviewRoom
 from holdfast.tools.describe import MCP_CHARS, description_of
 from holdfast.view import View
+from holdfast.view.window import scaled
 
 SMALLEST_LIMIT_CHARS = 1_000
-"""However small the window: shorter results are no longer than what would stand in for them."""
+"""Shorter results are no longer than their previews."""
 SMALLEST_PREVIEW_BYTES = 300
-"""Less of a result does not tell what it is."""
+"""Less does not show what a result is."""
 MCP = "mcp__"
-"""How the names of tool servers' tools begin; these have a limit of their own."""
+"""Tools of MCP servers have a limit of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """A result of one message: how long it is as shown, and whether it may still be spilled."""
+    """A result of one message: its length as shown, and whether it may still be spilled."""
 
     tool_use_id: str
     chars: int
     is_free: bool
-    """It was never sent, is not spilled yet, and its tool has a limit."""
+    """It was never sent or spilled, and its tool has a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """The limits that hold for one model."""
+    """The limits for one model."""
 
     settings: SpillSettings
     window_tokens: int
     declared: Mapping[str, int | None]
-    """What tools say of themselves, by name."""
+    """The limits that tools declare, by name."""
 
     def limit_chars(self, tool: str) -> int | None:
-        """Say how long a tool's result may be; None is as long as it likes."""
+        """Return how long a tool's result may be; None means no limit."""
         wanted = self._wanted(tool)
-        return None if wanted is None else self.scaled(wanted, SMALLEST_LIMIT_CHARS)
+        return None if wanted is None else self._scaled(wanted, SMALLEST_LIMIT_CHARS)
 
     def limit_of(self, arrived: Arrived) -> int | None:
-        """Say how long this result may be: less for a command that failed."""
+        """Return how long this result may be: less for a failed command."""
         limit = self.limit_chars(arrived.tool)
         if limit is None or not arrived.has_failed:
             return limit
-        return min(limit, self.scaled(self.settings.failed_chars, SMALLEST_LIMIT_CHARS))
+        return min(limit, self._scaled(self.settings.failed_chars, SMALLEST_LIMIT_CHARS))
 
     @property
     def message_chars(self) -> int:
-        """Say how long all results of one message may be together."""
-        return self.scaled(self.settings.message_chars, SMALLEST_LIMIT_CHARS)
+        """How long all results of one message may be together."""
+        return self._scaled(self.settings.message_chars, SMALLEST_LIMIT_CHARS)
 
     def room(self, *, has_failed: bool) -> PreviewRoom:
-        """Say how much of a spilled result is shown."""
         wanted = self.settings.failed_preview_bytes if has_failed else self.settings.preview_bytes
         errors = self.settings.error_bytes
         return PreviewRoom(
-            preview_bytes=self.scaled(wanted, SMALLEST_PREVIEW_BYTES),
-            error_bytes=self.scaled(errors, min(errors, SMALLEST_PREVIEW_BYTES)),
+            preview_bytes=self._scaled(wanted, SMALLEST_PREVIEW_BYTES),
+            error_bytes=self._scaled(errors, min(errors, SMALLEST_PREVIEW_BYTES)),
         )
 
-    def scaled(self, constant: int, least: int) -> int:
-        """Shrink a budget with the window."""
-        return max(least, min(constant, constant * self.window_tokens // PLAIN_WINDOW_TOKENS))
+    def _scaled(self, constant: int, least: int) -> int:
+        return max(least, scaled(constant, self.window_tokens))
 
     def _wanted(self, tool: str) -> int | None:
-        """Choose a tool's limit: its own never, the user's word, what it says, what its name says.
+        """Choose a tool's limit: its own "never", the user's setting, its declaration, its name.
 
-        What is known by name only as a reader has no limit but the ceiling: a foreign reader
-        need not show a file in parts as ours does.
+        A tool known only by name to read files has just the ceiling: unlike ours it may be unable to
+        show a file in parts.
         """
         settings = self.settings
         is_declared = tool in self.declared
@@ -95,7 +92,7 @@ class Budgets:
 
 
 def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
-    """Choose unsent results that are over their own limit, and say why they go."""
+    """Choose unsent results over their own limit, each with the reason."""
     owner = last_round(view)
     waiting = unsent(view, owner) if owner else {}
     limits = [(arrived, budgets.limit_of(arrived)) for arrived in waiting.values()]
@@ -107,7 +104,7 @@ def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
 
 
 def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
-    """Choose unsent results of a message that is too long as a whole, and say why they go."""
+    """Choose unsent results of a message that is too long as a whole, each with the reason."""
     owner = last_round(view)
     waiting = unsent(view, owner) if owner else {}
     if owner is None or not waiting:
@@ -128,9 +125,9 @@ def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
 
 
 def plan_message(results: Sequence[Weighed], limit_chars: int) -> tuple[str, ...]:
-    """Choose which results of a message go, the longest first, until the rest is within the limit.
+    """Choose results to spill, the longest first, until the rest is within the limit.
 
-    What was sent stays as it was sent; if that alone is too much, it is accepted.
+    What was sent stays as it was sent, even if that alone is over the limit.
     """
     total = sum(result.chars for result in results)
     chosen = []
@@ -145,6 +142,6 @@ def plan_message(results: Sequence[Weighed], limit_chars: int) -> tuple[str, ...
 
 @lru_cache(maxsize=8)
 def overrides(text: str) -> tuple[tuple[str, int], ...]:
-    """Read limits by tool, as `spill.tools` has them; the first that fits a name counts."""
+    """Parse limits by tool from `spill.tools`; the first matching pattern counts."""
     pairs = (pair.partition("=") for pair in text.split(",") if pair.strip())
     return tuple((name.strip(), int(chars)) for name, _, chars in pairs)

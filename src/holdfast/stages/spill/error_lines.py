@@ -1,27 +1,27 @@
-"""Lines of a command's output that say something went wrong, found in the middle of it.
+"""Lines of a command's output that report a problem.
 
-A text comes in, with how much may be shown; out come lines with their numbers, each masked as a
-whole before it is cut. A line that counts is a complaint if it counts anything but nothing:
-"2 failed, 0 errors" is one, "0 failed" is none.
+Each is masked as a whole before it is cut. A line with counts is a complaint unless all counts are
+zero: "2 failed, 0 errors" is one, "0 failed" is not.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from holdfast.messages.cut import byte_count
+
 LINE_CHARS = 200
-"""Enough of a line to see what it complains of."""
 READ_CHARS = 2_000
-"""Looked at of a longer line, for words and for secrets."""
+"""How much of a longer line is searched and masked."""
 GUARD_CHARS = 400
-"""Not shown of what was looked at, where that was cut: a secret may begin there."""
+"""Dropped from the end of a cut line: a secret may begin there."""
 SCANNED_CHARS = 2 << 20
-"""Errors are looked for in this much of a middle: twice what a command's output is kept whole."""
+"""Twice what a command's output is kept whole."""
 
 _HINT = re.compile(
     "\ne  |error|exception|fatal|panic|traceback|fail|segmentation fault|core dumped|undefined "
     "|unhandled|aborted|denied|no such file|not found|cannot|could not|killed"
 )
-"""Words, in small letters, one of which is in every line that looks like an error."""
+"""Every line that looks like an error contains one of these."""
 _FAILURES = r"(?:errors?|fail(?:ed|ing|ures?|s)?|exceptions?)"
 _ERROR = re.compile(
     rf"^E  +\S"
@@ -30,13 +30,12 @@ _ERROR = re.compile(
     r"|permission denied|no such file|not found|cannot|could not|killed)(?![\w/]|\.\w)",
     re.IGNORECASE,
 )
-"""What compilers, test runners, shells and interpreters say when something is wrong."""
 _FINE = re.compile(
     rf"\b(?:0|no|without)\s+(?:\w+\s+)?{_FAILURES}\b"
     rf"|\b(?:tests?\s+)?{_FAILURES}\s*[:=]?\s*0\b(?![.,]\d)",
     re.IGNORECASE,
 )
-"""What they say when nothing is, or nothing of one sort."""
+"""The absence of problems."""
 
 Mask = Callable[[str], str]
 
@@ -44,12 +43,12 @@ Mask = Callable[[str], str]
 def error_lines(
     text: str, limit_bytes: int, first_line: int = 1, mask: Mask = str
 ) -> tuple[list[str], int]:
-    """Find lines that look like errors; give those that fit, numbered, and how many there are.
+    """Find lines that look like errors; return those that fit, numbered, and the total count.
 
-    Where not all fit, the first ones (the cause) and the last ones (the sum) are given.
+    If not all fit, the first ones (the cause) and the last ones (the totals) are returned.
     """
     found = list(_complaints(text, first_line))
-    sizes = [_bytes(f"{number}: {line.strip()[:LINE_CHARS]}") + 1 for line, number in found]
+    sizes = [byte_count(f"{number}: {line.strip()[:LINE_CHARS]}") + 1 for line, number in found]
     first = _fitting(sizes, limit_bytes if sum(sizes) <= limit_bytes else limit_bytes // 2)
     last = _fitting(sizes[first:][::-1], limit_bytes - sum(sizes[:first]))
     shown = found[:first] + found[len(found) - last :]
@@ -57,12 +56,12 @@ def error_lines(
 
 
 def is_complaint(line: str) -> bool:
-    """Say whether a line tells of something that went wrong, good news left aside."""
+    """True if a line reports a problem, not the absence of one."""
     return bool(_ERROR.search(_FINE.sub(" ", line)))
 
 
 def _complaints(text: str, first_line: int) -> Iterator[tuple[str, int]]:
-    """Yield lines that look like errors, each once, with the number of its first appearance."""
+    """Yield distinct lines that look like errors, each with its first line number."""
     text = f"\n{text[:SCANNED_CHARS]}"
     lowered = text.replace("İ", "I").lower()  # the one letter that grows when lowered
     place, number = 0, first_line - 1
@@ -95,7 +94,3 @@ def _fitting(sizes: Sequence[int], limit_bytes: int) -> int:
         if limit_bytes < 0:
             return count
     return len(sizes)
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))

@@ -1,22 +1,34 @@
-"""Results that have come and were not sent yet, each with what its call tells about it.
+"""Results that have arrived and were not sent yet.
 
-A view comes in; `Arrived` values go out. A result is sent once a request went out after it came,
-or the model has answered since: from then on it stays as it was sent, for ever.
+A result counts as sent once a request was made or an answer came after it; from then on it stays as
+it was sent.
 """
 
+import re
 from dataclasses import dataclass
 
 from holdfast.log.entries import Asked, Ran
 from holdfast.messages import text_of
-from holdfast.stages.spill.exit_status import exit_status_in
 from holdfast.tools.describe import description_of
 from holdfast.view import View
 from holdfast.view.items import Round
 
+LOOKED_AT_CHARS = 200
+"""Agents print it in the first line or the last."""
+
+_FIRST = re.compile(r"\s*(?:exit code|exit status)[: ]\s*(-?\d{1,3})\b", re.IGNORECASE)
+_HEADER = re.compile(r"^(?:exit code: |process exited with code )(\d{1,3})$", re.IGNORECASE | re.M)
+_LAST = re.compile(
+    r"(?:^|\n)\W*(?:command |process )?(?:exited with (?:code|status)|exit (?:code|status))"
+    r":? (-?\d{1,3})\W*$",
+    re.IGNORECASE,
+)
+_METADATA = re.compile(r'"exit_code"\s*:\s*(-?\d{1,3})\s*[,}]')
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrived:
-    """A result and what is known of its call."""
+    """A result with what its call says about it."""
 
     ran: Ran
     tool: str
@@ -26,17 +38,16 @@ class Arrived:
 
     @property
     def id(self) -> str:
-        """The tool use it answers."""
         return self.ran.tool_use_id
 
     @property
     def has_failed(self) -> bool:
-        """Say whether this is the output of a command that failed."""
+        """True if this is the output of a failed command."""
         return self.is_command and (self.ran.is_error or bool(self.exit_status))
 
 
 def arrived_in(view: View, ran: Ran) -> Arrived | None:
-    """Find out what is known of a result; nothing of one that nobody asked for."""
+    """Look up the call of a result; None if no call asked for it."""
     owner = view.round_of(ran.tool_use_id)
     if owner is None:
         return None
@@ -49,19 +60,18 @@ def arrived_in(view: View, ran: Ran) -> Arrived | None:
 
 
 def tool_of(owner: Round, tool_use_id: str) -> str:
-    """Name the tool that a round called under this id."""
     return next((use.name for use in owner.tool_uses() if use.id == tool_use_id), "")
 
 
 def last_round(view: View) -> Round | None:
-    """Give the newest answer; only its results can still be unsent."""
+    """Return the newest answer; only its results can still be unsent."""
     return next((item for item in reversed(view.items) if isinstance(item, Round)), None)
 
 
 def unsent(view: View, owner: Round) -> dict[str, Arrived]:
-    """List the results of the newest answer that were not sent and are shown whole, by id.
+    """Return the newest answer's unsent results that are shown whole, by id.
 
-    Costs time in what came since the last request. What the user undid is left alone.
+    Takes time proportional to what arrived since the last request. Skips what the user undid.
     """
     shown = {
         result.id for result in owner.results if result.spilled is None and result.cleared is None
@@ -79,3 +89,14 @@ def unsent(view: View, owner: Round) -> dict[str, Arrived]:
             if arrived is not None:
                 found[entry.tool_use_id] = arrived
     return found
+
+
+def exit_status_in(text: str) -> int | None:
+    """Find the exit status in a command's output, if it plainly states one."""
+    head, tail = text[:LOOKED_AT_CHARS], text[-LOOKED_AT_CHARS:]
+    found = _FIRST.match(head) or _LAST.search(tail)
+    if found is None and text.startswith('{"output"'):
+        found = _METADATA.search(tail)
+    if found is None and "\nOutput:\n" in head:
+        found = _HEADER.search(head)
+    return int(found[1]) if found else None

@@ -1,9 +1,7 @@
-"""What stands in the view for a result that lies on disk: a short look at it, and the way to it.
+"""The preview of a result that is on disk. Pure.
 
-What is known of a result comes in as `Long`, with how much may be shown; a text goes out, always
-within those bounds. A file's beginning says what it is; of a command's output the end says how it
-went and lines in the middle say what went wrong, so those are shown with their numbers. Pure:
-which results are spilled is `budget`'s to say, and secrets are masked by a function given here.
+For a file, its beginning; for a command, beginning and end and the lines between that look like
+errors, with their numbers. Always within the given bounds and masked.
 """
 
 import re
@@ -11,45 +9,43 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.messages.cut import byte_count, first_bytes
 from holdfast.stages.spill.error_lines import Mask, error_lines
 from holdfast.tools.describe import HISTORY
 
 TAG = "spilled"
 SLACK_CHARS = 8_000
-"""Looked at past a cut, so that no secret is cut in two: the longest private keys fit."""
+"""Read past a cut so that no secret is split; the longest private keys fit."""
 GUARD_CHARS = 1_000
-"""Not shown of what was looked at, where that was cut: a secret may begin there."""
+"""Dropped at the cut of what was read: a secret may begin there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Long:
-    """A result too long to be shown."""
+    """A result that is too long to be shown."""
 
     tool: str
     tool_use_id: str
     text: str
     bytes: int
-    """Of the whole result."""
     file: Path
     is_whole: bool = True
     """The file holds all of it."""
     is_command: bool = False
     exit_status: int | None = None
     readers: tuple[str, ...] = ()
-    """The names of the tools by which the model could read on."""
+    """Tools the model can read on with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewRoom:
-    """How much may be shown."""
-
     preview_bytes: int
     error_bytes: int
 
 
 def preview(long: Long, room: PreviewRoom, mask: Mask = str) -> str:
-    """Write what stands in for a long result."""
-    parts = [f"<{TAG} {_facts(long)}>", *_way(long), ""]
+    """Write the preview of a long result."""
+    parts = [f"<{TAG} {_facts(long)}>", *_where(long), ""]
     parts += (
         _excerpt_of_command(long, room, mask) if long.is_command else _opening(long, room, mask)
     )
@@ -57,7 +53,7 @@ def preview(long: Long, room: PreviewRoom, mask: Mask = str) -> str:
 
 
 def repetition(tool_use_id: str, first: str, size_bytes: int, readers: tuple[str, ...]) -> str:
-    """Write what stands in for a result that is shown already."""
+    """Write the note that replaces a repeated result."""
     said = f"[The same, byte for byte, as the result of {_name(first)}: {human_size(size_bytes)}"
     if HISTORY in readers:
         said += f'; should that be gone, History has it by id "{_name(tool_use_id)}"'
@@ -65,7 +61,6 @@ def repetition(tool_use_id: str, first: str, size_bytes: int, readers: tuple[str
 
 
 def human_size(size_bytes: float) -> str:
-    """Write a number of bytes for people."""
     for unit in ("bytes", "KB", "MB"):
         if size_bytes < 1_000:
             return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
@@ -74,16 +69,16 @@ def human_size(size_bytes: float) -> str:
 
 
 def head_of(text: str, limit_bytes: int) -> str:
-    """Take the beginning of a text, up to a line's end if one lies past half of the limit."""
-    cut = text[:limit_bytes].encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
+    """Take the beginning, up to a line end if one lies past half of the limit."""
+    cut = first_bytes(text, limit_bytes)
     if len(cut) == len(text):
         return text
     line_end = cut.rfind("\n")
-    return cut[:line_end] if _bytes(cut[: max(0, line_end)]) > limit_bytes // 2 else cut
+    return cut[:line_end] if byte_count(cut[: max(0, line_end)]) > limit_bytes // 2 else cut
 
 
 def tail_of(text: str, limit_bytes: int) -> str:
-    """Take the end of a text, from a line's beginning if one lies before half of the limit."""
+    """Take the end, from a line start if one lies before half of the limit."""
     if limit_bytes <= 0:
         return ""
     cut = text[-limit_bytes:].encode("utf-8", "replace")[-limit_bytes:].decode("utf-8", "ignore")
@@ -91,33 +86,33 @@ def tail_of(text: str, limit_bytes: int) -> str:
         return text
     line_end = cut.find("\n")
     rest = cut[line_end + 1 :]
-    return rest if line_end >= 0 and _bytes(rest) > limit_bytes // 2 else cut
+    return rest if line_end >= 0 and byte_count(rest) > limit_bytes // 2 else cut
 
 
 def _opening(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
     head = _shown_head(long.text, room.preview_bytes, mask)
-    return [f"[its first {human_size(_bytes(head))}]", _quoted(head), "[…]"]
+    return [f"[its first {human_size(byte_count(head))}]", _quoted(head), "[…]"]
 
 
 def _excerpt_of_command(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
-    """Show how a command's output begins and ends, and what in between looks like an error."""
+    """Show the beginning and end of the output, and lines between that look like errors."""
     text, half = long.text, room.preview_bytes // 2
     head, tail = head_of(text, half), tail_of(text, half)
     middle = text[len(head) : len(text) - len(tail)]
     lines, count = error_lines(middle, room.error_bytes, 1 + head.count("\n"), mask)
     head, tail = _shown_head(text, half, mask), _shown_tail(text, half, mask)
-    parts = [f"[its first {human_size(_bytes(head))}]", _quoted(head)]
+    parts = [f"[its first {human_size(byte_count(head))}]", _quoted(head)]
     if lines:
-        told = "the" if len(lines) == count else f"{len(lines)} of the {count:,}"
-        parts.append(f"[{told} lines between that look like errors, by number]")
-        parts.append(_quoted(_within("\n".join(lines), room.error_bytes)))
+        which = "the" if len(lines) == count else f"{len(lines)} of the {count:,}"
+        parts.append(f"[{which} lines between that look like errors, by number]")
+        parts.append(_quoted(first_bytes("\n".join(lines), room.error_bytes)))
     else:
         parts.append("[…]")
-    return [*parts, f"[its last {human_size(_bytes(tail))}]", _quoted(tail)]
+    return [*parts, f"[its last {human_size(byte_count(tail))}]", _quoted(tail)]
 
 
 def _shown_head(text: str, limit_bytes: int, mask: Mask) -> str:
-    """Mask more than is shown, then cut: a secret at the cut is masked as a whole."""
+    """Mask more than is shown, then cut, so that a secret at the cut is masked whole."""
     head = head_of(text, limit_bytes)
     longer = text[: len(head) + SLACK_CHARS]
     seen = mask(longer)
@@ -147,17 +142,17 @@ def _facts(long: Long) -> str:
     return " ".join(f'{key}="{value}"' for key, value in facts.items())
 
 
-def _way(long: Long) -> Iterator[str]:
-    """Say where the whole lies and how to read on."""
+def _where(long: Long) -> Iterator[str]:
+    """Say where the whole result is and how to read on."""
     what = "All of it" if long.is_whole else "As much of it as a file may hold"
     yield f"Too long to be shown here. {what} is in {long.file}"
-    ways = []
+    hints = []
     if reader := next((name for name in long.readers if name != HISTORY), ""):
-        ways.append(f"{reader} shows any part of that file by offset and limit")
+        hints.append(f"{reader} shows any part of that file by offset and limit")
     if HISTORY in long.readers:
-        ways.append(f'History opens it by id "{_name(long.tool_use_id)}"')
-    if ways:
-        yield "; ".join(ways) + "."
+        hints.append(f'History opens it by id "{_name(long.tool_use_id)}"')
+    if hints:
+        yield "; ".join(hints) + "."
 
 
 def _lines(text: str) -> int:
@@ -165,18 +160,10 @@ def _lines(text: str) -> int:
 
 
 def _name(text: str) -> str:
-    """Show somebody else's name so that it can end no tag."""
+    """Sanitise a foreign name so that it cannot close the tag."""
     return re.sub(r"[^\w.:/@-]", "_", text)[:120]
 
 
 def _quoted(text: str) -> str:
-    """Keep what was printed from closing our tag."""
+    """Escape text that would close the tag."""
     return text.replace(f"</{TAG}", f"<\\/{TAG}")
-
-
-def _within(text: str, limit_bytes: int) -> str:
-    return text.encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))

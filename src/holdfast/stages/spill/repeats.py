@@ -1,8 +1,6 @@
-"""Which result was there before: an index over what the view shows, kept up to date.
+"""Which shown result a new one repeats.
 
-A result comes in; the tool use that brought the same content first goes out, as long as that is
-still shown in full or as a preview. The index holds hashes and ids, never a text: whether two
-results are the same is decided by comparing them.
+The index has hashes and ids; equality is decided by comparing contents.
 """
 
 from dataclasses import dataclass, field
@@ -15,14 +13,14 @@ from holdfast.view.items import Result, Round
 
 @dataclass(slots=True)
 class Repeats:
-    """The first result of each content in one view."""
+    """The first result with each content in one view."""
 
     _first: dict[int, str] = field(default_factory=dict)
-    """By the content's hash: the tool use that brought it."""
+    """The first tool use by content hash."""
     _is_built: bool = False
 
     def first_of(self, view: View, ran: Ran) -> Result | None:
-        """Find a shown result that a new one repeats; the new one is remembered if there is none."""
+        """Return the shown result that a new one repeats; else remember the new one."""
         if not self._is_built:
             self._build(view)
         key = key_of(ran.content)
@@ -36,7 +34,7 @@ class Repeats:
         return known if is_same and known.tool_use_id != ran.tool_use_id else None
 
     def _build(self, view: View) -> None:
-        """Take in what is there already, once after a session is opened."""
+        """Index what is in the view when the session is opened."""
         self._is_built = True
         for item in view.items:
             for result in item.results if isinstance(item, Round) else ():
@@ -46,7 +44,7 @@ class Repeats:
 
 
 def key_of(content: ResultContent) -> int | None:
-    """Give a key that equal contents share; none for what is not only text."""
+    """Return a key that equal contents share; None for anything but text."""
     if isinstance(content, str):
         return hash(content)
     if not all(isinstance(block, Text) for block in content):

@@ -1,9 +1,8 @@
-"""Layer 1: a tool's result that is over its budget goes to disk, and a preview stays.
+"""Layer 1: a tool result over its budget goes to disk, and a preview stays.
 
-`arrive` takes every result the moment it comes, before it is ever sent; `stage` looks before each
-call at the results of one message together, and at what a crash left undone. What was sent stays
-for ever as it was sent. Each decision is an entry, so a session resumed, forked or opened with
-other settings shows the same bytes. If the disk says no, the whole result stays and that is said.
+`arrive` handles every result before it is ever sent; `stage` handles the results of one message
+together, and what a crash left undone. What was sent never changes. Each decision is an entry, so a
+resumed or forked session shows the same bytes. If the disk refuses, the whole result stays.
 """
 
 from dataclasses import dataclass, field
@@ -30,26 +29,26 @@ from holdfast.view.window import window_for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spilling:
-    """What is to become of one result: a body on disk and the entry that says so."""
+    """A body for the disk and the entry about it."""
 
     body: Body
     is_only_copy: bool
-    """The body is too large for the log, too."""
+    """The body is too large for the log as well."""
     entry: Spilled
 
 
 @dataclass(slots=True)
 class Spill:
-    """Layer 1 of one session: `arrive` takes each result, `stage` runs before each call."""
+    """The spill layer of one session: `arrive` takes each result, `stage` runs before each call."""
 
     _repeats: Repeats = field(default_factory=Repeats)
     _refused: set[str] = field(default_factory=set)
-    """Results that the disk would not take; they are not tried again."""
+    """Results the disk would not take; not tried again."""
     _lying_bytes: int | None = None
-    """What lies on disk by now; unknown until it was looked at."""
+    """What is on disk by now; None until it was counted."""
 
     def arrive(self, engine: Engine, ran: Ran) -> AnyEntry:
-        """Let a result in, within its budget."""
+        """Record a result within its budget."""
         arrived = arrived_in(engine.view, ran)
         if arrived is None or not engine.settings.spill.on or _is_known(engine, ran):
             return take_bounded(engine, ran)
@@ -69,7 +68,7 @@ class Spill:
         return _write_with(engine, ran, spilling.entry)
 
     async def stage(self, engine: Engine) -> None:
-        """Bring the message that goes out next within its budget: each result, then all together."""
+        """Bring the next message within its budget: each result, then all together."""
         self._sweep(engine)
         if not engine.settings.spill.on:
             return
@@ -79,7 +78,7 @@ class Spill:
                 self._spill_again(engine, arrived, budgets, why)
 
     def _spill_again(self, engine: Engine, arrived: Arrived, budgets: Budgets, why: str) -> None:
-        """Spill a result that is in the log already."""
+        """Spill a result that is already in the log."""
         if arrived.id in self._refused:
             return
         ran = arrived.ran
@@ -96,10 +95,10 @@ class Spill:
             engine.write(structs.replace(spilling.entry, rests_on=(ran.n,)))
 
     def _repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
-        """Name the shown result that this one repeats, where naming it is shorter.
+        """Return an entry naming the shown result that this one repeats, if that is shorter.
 
-        The first may leave the view one day, so there must be a way back to this one: the
-        history, or the same call again.
+        The first may leave the view later, so this one must be recoverable: by the history, or by
+        calling again.
         """
         ran, settings = arrived.ran, engine.settings
         size = len(arrived.text.encode("utf-8", "replace"))
@@ -123,7 +122,7 @@ class Spill:
         )
 
     def _keep(self, engine: Engine, arrived: Arrived, spilling: Spilling) -> bool:
-        """Write a body; if the disk says no, say so."""
+        """Write a body; record a failure if the disk refuses it."""
         try:
             engine.results.keep(spilling.body, is_only_copy=spilling.is_only_copy)
         except StoreError as error:
@@ -152,7 +151,7 @@ class Spill:
 
 
 def plan_spill(engine: Engine, arrived: Arrived, budgets: Budgets, why: str) -> Spilling | None:
-    """Work out a result's body and preview; nothing where the preview would weigh more."""
+    """Prepare a result's body and preview; None if the preview would weigh more."""
     ran, settings = arrived.ran, engine.settings
     cap_bytes = settings.spill.file_bytes
     body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)
@@ -186,7 +185,6 @@ def plan_spill(engine: Engine, arrived: Arrived, budgets: Budgets, why: str) -> 
 
 
 def budgets_of(engine: Engine) -> Budgets:
-    """Give the limits that hold for the model that answers."""
     return Budgets(
         settings=engine.settings.spill,
         window_tokens=window_for(engine.model, engine.settings.window).limit_tokens,
@@ -195,21 +193,21 @@ def budgets_of(engine: Engine) -> Budgets:
 
 
 def readers_of(engine: Engine) -> tuple[str, ...]:
-    """Name the tools by which this session's model can read on: one for files, and the history."""
+    """Name the tools with which the model can read on: one for files, and the history."""
     names = [str(tool.get("name", "")) for tool in engine.frame.tools]
     files = [name for name in names if description_of(name).kind == "read"]
     return (*files[:1], *(name for name in names if name == HISTORY))
 
 
 def _write_with(engine: Engine, ran: Ran, entry: Spilled) -> AnyEntry:
-    """Write a result, then what was decided about it."""
+    """Write a result, then the decision about it."""
     written = engine.write(ran)
     engine.write(structs.replace(entry, rests_on=(written.n,)))
     return written
 
 
 def _is_known(engine: Engine, ran: Ran) -> bool:
-    """Say whether this very result has come before; then all is decided."""
+    """True if this very result was recorded before."""
     owner = engine.view.round_of(ran.tool_use_id)
     known = owner.result_of(ran.tool_use_id) if owner else None
     if known is None:
@@ -223,7 +221,7 @@ def _is_known(engine: Engine, ran: Ran) -> bool:
 
 
 def _weight(text: str, content: ResultContent) -> Measure:
-    """Weigh a preview with the pictures that stay beside it."""
+    """Weigh a preview with the images that stay beside it."""
     stays = wordless(content)
     return measure_content((Text(text=text), *stays)) if stays else measure_content(text)
 

@@ -14,10 +14,10 @@ from holdfast.stages.compact.digest import (
     budget_for,
     digest,
     engine_part,
-    estimated_tokens,
     extract,
 )
 from holdfast.view.items import Result, Round, Spoken
+from holdfast.view.tokens import estimated_tokens
 
 PLENTY = 4_000
 ROOT = "/home/ann/shop"
@@ -55,7 +55,7 @@ def session(talk):
 
 def test_a_short_session_reads_well(talk):
     """Nine sections, the user's words verbatim, each fact with the message it comes from."""
-    told = digest(extract(session(talk)), PLENTY).text
+    told = digest(extract(session(talk)), PLENTY)
     assert told == cleandoc(
         """
         Told from the log, without a model. T1, T2 … are the user's turns; [#n] is message n of the log, which has all of it.
@@ -118,20 +118,13 @@ def test_a_short_session_reads_well(talk):
 
 
 def test_beside_a_models_summary_only_facts_are_told(talk):
-    """Sections 3 and 6 are whole, 4, 7 and 8 are facts to be appended; the rest is the model's."""
-    told = engine_part(extract(session(talk)), PLENTY)
-    assert sorted(told) == [3, 4, 6, 7, 8]
-    assert told[6] == (
-        "T1 [#1] User: Add a --dry-run flag to the importer. Follow docs/spec.md, and do not touch "
-        'db.py.\nT2 [#11] User, asked "Shall I push it?": yes, but only to my fork\n'
-        "T2 [#12] User, refusing `Bash git push origin main`: not to origin, to the fork"
-    )
-    assert 6 not in engine_part(extract(session(talk)), PLENTY, with_messages=False)
+    """Section 3 is whole, 4, 7 and 8 are facts to be appended; the rest is the model's."""
+    assert sorted(engine_part(extract(session(talk)), PLENTY)) == [3, 4, 7, 8]
 
 
 def test_with_little_room_the_users_words_stay_longest(talk):
     """What was asked and what is next outlive what was done."""
-    told = digest(extract(session(talk)), 330).text
+    told = digest(extract(session(talk)), 330)
     assert "yes, but only to my fork" in told
     assert "Add a --dry-run flag to the importer. Follow docs/spec.md" in told
     assert "Worked with" not in told
@@ -141,7 +134,7 @@ def test_a_state_stands_beside_its_message(talk):
     """A cancelled message is told as cancelled."""
     talk.user("Build it")
     talk.user("Never mind.")
-    told = digest(extract(talk.items), PLENTY, marks={1: "cancelled by #2"}).text
+    told = digest(extract(talk.items), PLENTY, marks={1: "cancelled by #2"})
     assert "T1 [#1] User (cancelled by #2): Build it" in told
 
 
@@ -149,11 +142,10 @@ def test_secrets_are_masked_wherever_they_stand(talk):
     """What was given to mask with is applied to every line."""
     talk.user("my key is hunter2")
     talk.call("Bash", "hunter2", command="echo hunter2")
-    told = digest(
-        extract(talk.items), PLENTY, masked=lambda text: text.replace("hunter2", "[masked]")
-    )
-    assert "hunter2" not in told.text
-    assert "my key is [masked]" in told.text
+    facts = extract(talk.items).masked(lambda text: text.replace("hunter2", "[masked]"))
+    told = digest(facts, PLENTY)
+    assert "hunter2" not in told
+    assert "my key is [masked]" in told
 
 
 def test_a_secret_is_masked_before_it_is_cut_in_half(talk):
@@ -161,18 +153,18 @@ def test_a_secret_is_masked_before_it_is_cut_in_half(talk):
     key = "BEGIN" + "k" * 20_000 + "END"
     talk.user(f"Use this:\n{key}")
     talk.call("Write", "ok", file_path="/a/key.txt", content=key)
-    told = digest(extract(talk.items), PLENTY, masked=lambda text: text.replace(key, "[masked]"))
-    assert "kkk" not in told.text
+    told = digest(extract(talk.items).masked(lambda text: text.replace(key, "[masked]")), PLENTY)
+    assert "kkk" not in told
 
 
 def test_a_huge_paste_keeps_its_ends_and_a_pointer(talk):
     """The words before and after the paste are the user's; the rest is one number away."""
     talk.user("Why does this fail?\n" + "noise 123\n" * 50_000 + "It worked yesterday.")
     told = digest(extract(talk.items), PLENTY)
-    assert "T1 [#1] User: Why does this fail?\nnoise 123" in told.text
-    assert "all in [#1] …]" in told.text
-    assert "It worked yesterday." in told.text
-    assert told.tokens <= PLENTY
+    assert "T1 [#1] User: Why does this fail?\nnoise 123" in told
+    assert "all in [#1] …]" in told
+    assert "It worked yesterday." in told
+    assert estimated_tokens(told) <= PLENTY
 
 
 @pytest.mark.parametrize(
@@ -192,7 +184,7 @@ def test_a_huge_paste_keeps_its_ends_and_a_pointer(talk):
 )
 def test_there_is_always_something_to_read(items):
     """Nine headings stand even over nothing."""
-    told = digest(extract(items), PLENTY).text
+    told = digest(extract(items), PLENTY)
     assert [line for line in told.splitlines() if line.startswith("## ")] == [
         f"## {n}. {title}" for n, title in SECTIONS.items()
     ]
@@ -281,14 +273,13 @@ def views(draw):
 def test_any_view_is_told_within_its_budget_and_the_same_each_time(items, budget):
     """No view breaks the telling; equal views are told in equal words."""
     told = digest(extract(items), budget)
-    assert told.tokens <= budget
+    assert estimated_tokens(told) <= budget
     assert told == digest(extract(items), budget)
-    assert told.tokens == estimated_tokens(told.text)
 
 
 @given(views())
 def test_every_message_of_the_user_is_there_word_for_word(items):
     """With room enough nothing the user said is missing."""
     facts = extract(items)
-    told = digest(facts, 50_000).text
+    told = digest(facts, 50_000)
     assert all(words.text in told for _, words in facts.words())

@@ -4,17 +4,16 @@ from dataclasses import replace
 
 from holdfast.stages.compact.digest import digest, extract
 from holdfast.stages.compact.digest.context import DigestContext
-from holdfast.stages.compact.digest.errors import troubles
-from holdfast.stages.compact.digest.facts import ChangeFact
-from holdfast.stages.compact.digest.files import edited, put_in, taken_out, touched
-from holdfast.stages.compact.digest.gist import conclusions
+from holdfast.stages.compact.digest.errors import failures
+from holdfast.stages.compact.digest.files import edited
+from holdfast.stages.facts.gist import conclusions
 
 PLENTY = 6_000
 
 
 def told(talk, budget=PLENTY):
     """Tell a conversation."""
-    return digest(extract(talk.items), budget).text
+    return digest(extract(talk.items), budget)
 
 
 def section(talk, n):
@@ -36,19 +35,6 @@ def test_files_are_ordered_by_how_often_they_were_changed(talk):
     ]
 
 
-def test_an_edit_is_known_by_what_it_defines_brings_and_removes():
-    """Definitions, strings and names tell an edit in a line."""
-    change = ChangeFact(
-        id=1,
-        path="a.go",
-        removed="func Old() { oldName() }",
-        added='func New() { emit("task.done"); newName() }',
-    )
-    assert touched([change]) == ["Old", "New"]
-    assert put_in([change], ["New"]) == ['"task.done"', "newName"]
-    assert taken_out([change]) == ["Old", "oldName"]
-
-
 def test_read_files_are_listed_by_directory(talk):
     """A directory is named once; files read most come first."""
     for path in ("/p/src/a.py", "/p/src/b.py", "/p/src/b.py", "/p/doc/c.txt", "/p/src/d.py"):
@@ -61,7 +47,7 @@ def test_an_error_that_works_later_says_so(talk):
     talk.call("Bash", "Exit code 1\nboom", is_error=True, command="make a")
     talk.call("Bash", "Exit code 1\nboom", is_error=True, command="make b")
     n = talk.call("Bash", "fine", command="make a")
-    assert [(t.what, t.mended) for t in troubles(extract(talk.items))] == [
+    assert [(t.what, t.mended) for t in failures(extract(talk.items))] == [
         ("make a", n),
         ("make b", 0),
     ]
@@ -164,7 +150,7 @@ def test_messages_compacted_before_are_told_after_new_ones(talk):
     since = talk.user("new wish")
     talk.answer("A new answer. " + "It says a good many things about the new wish. " * 8)
     facts = replace(extract(talk.items), since=since)
-    text = digest(facts, 300).text
+    text = digest(facts, 300)
     assert "old wish" in text
     assert "A new answer" in text
     assert "An old answer" not in text

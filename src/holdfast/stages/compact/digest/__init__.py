@@ -1,35 +1,26 @@
-"""A segment of a view told without a model: nine sections, from the log alone.
+"""A summary of a segment without a model: nine sections, from the log alone.
 
-`extract` gathers the facts of a segment; `digest` tells all nine sections of them within a
-budget; `engine_part` tells only what belongs beside a summary that a model wrote. Both mask
-secrets with whatever they are given for it. Pure: the same items give the same text.
+`digest` writes all nine within a budget, `engine_part` only what goes beside a model's summary.
+Pure: the same facts give the same text.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
-from holdfast.messages.measure import measure_text
-from holdfast.stages.compact.digest import errors as trouble
-from holdfast.stages.compact.digest import files, state
-from holdfast.stages.compact.digest import timeline as course
-from holdfast.stages.compact.digest.context import DigestContext, Mask, cite
-from holdfast.stages.compact.digest.extract import extract, gather, originals
-from holdfast.stages.compact.digest.facts import Facts
-from holdfast.stages.compact.digest.limits import LIMITS, DigestLimits
-from holdfast.stages.compact.digest.pieces import Count, DigestPiece, fit
-from holdfast.stages.compact.digest.prior_summary import carried
-from holdfast.stages.compact.digest.ranks import Rank
-from holdfast.view.tokens import O200K, weigh
+from holdfast.stages.compact.digest import errors, files, state, timeline
+from holdfast.stages.compact.digest.context import LIMITS, DigestContext, DigestLimits
+from holdfast.stages.compact.digest.headings import carried
+from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Rank, fit, line_piece
+from holdfast.stages.facts.extract import extract, gather, originals
+from holdfast.stages.facts.facts import Facts, cite
+from holdfast.view.tokens import estimated_tokens
 
 __all__ = [
     "LIMITS",
-    "Digest",
     "DigestLimits",
     "Facts",
     "budget_for",
     "digest",
     "engine_part",
-    "estimated_tokens",
     "extract",
     "gather",
     "originals",
@@ -46,7 +37,6 @@ SECTIONS = {
     8: "Current work",
     9: "Next step",
 }
-"""The headings, in the order facts of a session are asked for."""
 
 OPENING = (
     "Told from the log, without a model. T1, T2 … are the user's turns; [#n] is message n of the "
@@ -56,27 +46,12 @@ OPENING_ALONE = (
     "Told from the messages themselves, without a model. T1, T2 … are the user's turns; [#n] was "
     "message n. They are kept nowhere else."
 )
-"""Where there is no log to look anything up in."""
+"""For when there is no log."""
 NOTHING = "Nothing to tell."
 TOKEN_CHARS = 4
-"""Of prose, on average; only how much of an earlier summary is carried hangs on it."""
+"""Average for prose; only used to size carried summaries."""
 LEAD_TOKENS = 12
-"""What stands before each message: its turn, its number, its state."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Digest:
-    """A segment, told."""
-
-    text: str
-    tokens: int
-    left_out: int
-    """How many things could have been told with more room."""
-
-
-def estimated_tokens(text: str) -> int:
-    """Estimate a text's tokens without a tokenizer; within a tenth on prose and code."""
-    return round(weigh(measure_text(text), O200K)) + 1
+"""The turn, number and state before each message."""
 
 
 def budget_for(
@@ -85,14 +60,13 @@ def budget_for(
     limits: DigestLimits = LIMITS,
     count: Count = estimated_tokens,
 ) -> int:
-    """Say how long the digest of a segment may be: a share of it, and room for the user's words."""
+    """Return the token budget for a digest: a share of the segment, plus the user's own words."""
     share = min(int(segment_tokens * limits.tokens_ratio), limits.most_tokens)
     spoken = _spoken_tokens(facts, limits, count)
     return max(share, limits.least_tokens + min(spoken, limits.words_tokens))
 
 
 def _spoken_tokens(facts: Facts, limits: DigestLimits, count: Count) -> int:
-    """Say how much room the user's words take."""
     said = (words.text[: limits.message_chars] for _, words in facts.words())
     return sum(count(text) + LEAD_TOKENS for text in said)
 
@@ -103,31 +77,28 @@ def digest(
     *,
     limits: DigestLimits = LIMITS,
     marks: Mapping[int, str] | None = None,
-    masked: Mask | None = None,
     count: Count = estimated_tokens,
     has_log: bool = True,
-) -> Digest:
-    """Tell all nine sections within a budget; under that of the bare headings, only these."""
-    told = facts.masked(masked) if masked else facts
-    is_tight = _spoken_tokens(told, limits, count) + limits.least_tokens > budget_tokens
-    scene = DigestContext(facts=told, limits=limits, marks=marks or {}, is_tight=is_tight)
+) -> str:
+    """Write all nine sections within a budget; a budget below the bare headings yields only those."""
+    is_tight = _spoken_tokens(facts, limits, count) + limits.least_tokens > budget_tokens
+    context = DigestContext(facts=facts, limits=limits, marks=marks or {}, is_tight=is_tight)
     pieces = (
-        *_earlier(scene, budget_tokens),
-        *state.pieces(scene),
-        *files.pieces(scene),
-        *trouble.pieces(scene),
-        *course.pieces(scene),
+        *_prior(context, budget_tokens),
+        *state.pieces(context),
+        *files.pieces(context),
+        *errors.pieces(context),
+        *timeline.pieces(context),
     )
     opening = OPENING if has_log else OPENING_ALONE
-    opening = f"{opening}\nPaths are relative to {scene.root}/." if scene.root else opening
+    opening = f"{opening}\nPaths are relative to {context.root}/." if context.root else opening
     room = budget_tokens - count(_framed(opening, {}))
     while True:
-        fitted = fit(pieces, room, count)
-        text = _framed(opening, fitted.sections)
-        tokens = count(text)
-        if tokens <= budget_tokens or room <= 0:
-            return Digest(text=text, tokens=tokens, left_out=fitted.left_out.total())
-        room -= tokens - budget_tokens  # what only joining the lines brought
+        text = _framed(opening, fit(pieces, room, count))
+        excess = count(text) - budget_tokens  # joining lines can cost tokens
+        if excess <= 0 or room <= 0:
+            return text
+        room -= excess
 
 
 def engine_part(
@@ -135,39 +106,33 @@ def engine_part(
     budget_tokens: int,
     *,
     limits: DigestLimits = LIMITS,
-    marks: Mapping[int, str] | None = None,
-    masked: Mask | None = None,
     count: Count = estimated_tokens,
-    with_messages: bool = True,
 ) -> dict[int, str]:
-    """Tell what belongs beside a model's summary: sections 3 and 6, and facts for 4, 7 and 8."""
-    told = facts.masked(masked) if masked else facts
-    scene = DigestContext(facts=told, limits=limits, marks=marks or {})
-    words = course.words_pieces(scene) if with_messages else ()
+    """Write what goes beside a model's summary: section 3, and facts for 4, 7 and 8."""
+    context = DigestContext(facts=facts, limits=limits)
     pieces = (
-        *files.pieces(scene),
-        *trouble.pieces(scene),
-        *state.pending_pieces(scene),
-        *state.current_pieces(scene),
-        *words,
+        *files.pieces(context),
+        *errors.pieces(context),
+        *state.pending_pieces(context),
+        *state.current_pieces(context),
     )
-    return fit(pieces, budget_tokens, count).sections
+    return fit(pieces, budget_tokens, count)
 
 
-def _earlier(scene: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
-    """Carry summaries of history that nothing else tells, shared evenly, in their own words."""
-    earlier = scene.facts.earlier
-    if not earlier:
+def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
+    """Carry over summaries of history that is not in the log, each with an equal share of room."""
+    prior = context.facts.prior
+    if not prior:
         return
-    chars = int(budget_tokens * scene.limits.earlier_ratio * TOKEN_CHARS / len(earlier))
-    for i, summary in enumerate(earlier):
+    chars = int(budget_tokens * context.limits.prior_ratio * TOKEN_CHARS / len(prior))
+    for i, summary in enumerate(prior):
         text = carried(summary.text, chars)
         if not text:
             continue
         line = f"From the summary of what came before {cite(summary.id)}:\n{text}"
-        yield DigestPiece(section=1, place=(2, i), forms=(line,), ranks=(Rank.EARLIER,))
+        yield line_piece(1, (2, i), line, Rank.PRIOR)
 
 
-def _framed(opening: str, told: Mapping[int, str]) -> str:
-    sections = (f"## {n}. {name}\n{told.get(n, NOTHING)}" for n, name in SECTIONS.items())
+def _framed(opening: str, written: Mapping[int, str]) -> str:
+    sections = (f"## {n}. {name}\n{written.get(n, NOTHING)}" for n, name in SECTIONS.items())
     return "\n\n".join((opening, *sections))

@@ -1,7 +1,7 @@
-"""What every teller of a section looks at: the facts, the limits, and where things stand.
+"""What every section is written from: the facts, the limits, and how recent things are.
 
-The directory that most paths lie in is found once, so that lists can be short; how recent a
-turn or a round is decides what is told when room is short.
+Characters limit one text, tokens the whole. The limits are for a 200K window. What they cut is
+still in the log, under the message number next to it.
 """
 
 from collections import Counter
@@ -10,30 +10,83 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from holdfast.stages.compact.digest.facts import AnswerFact, ChangeFact, Facts, Look
-from holdfast.stages.compact.digest.gist import question
-from holdfast.stages.compact.digest.limits import LIMITS, DigestLimits
+from holdfast.stages.facts.facts import AnswerFact, ChangeFact, Facts, Look
+from holdfast.stages.facts.gist import question
 
 ROOT_SHARE = 0.6
-"""A directory that this share of all paths lies in is the one people mean."""
+"""A directory that contains this share of all paths is left out of them."""
 
 Mask = Callable[[str], str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestLimits:
+    tokens_ratio: float = 0.11
+    """Of the segment's tokens; with the index of names beside it that stays under 12 %."""
+    least_tokens: int = 1_200
+    """A short segment gets this much: below it the nine sections hold nothing but headings."""
+    most_tokens: int = 16_000
+    """A long one no more: past it a reader skims, and each later call pays for it again."""
+    words_tokens: int = 8_000
+    """The user's own words get this much on top: nothing later can recover them. The most in any
+    recorded session is 6,900."""
+    index_ratio: float = 0.06
+    """Of the digest, for the index of names."""
+    message_chars: int = 4_000
+    """A user's message longer than this is a paste; its head and tail say what it is."""
+    first_words_chars: int = 80
+    short_message_chars: int = 480
+    """What is kept of a paste when room is short: typed words before and after it are shorter."""
+    answer_chars: int = 2_400
+    """The last answer of a turn: nine in ten of the recorded ones are shorter."""
+    long_answer_chars: int = 6_000
+    """The same with room to spare: reviews and designs that later turns refer to by number."""
+    short_answer_chars: int = 480
+    """Its short form: the three or four sentences that carry it."""
+    brief_answer_chars: int = 200
+    """Its shortest form: the one or two sentences that carry it."""
+    remark_chars: int = 240
+    """Any other answer: what it found, in a sentence or two."""
+    thought_chars: int = 320
+    """A conclusion drawn in thinking: the sentence and the one it rests on."""
+    command_chars: int = 260
+    """Nine in ten recorded commands are shorter; the rest are scripts and commit messages."""
+    outcome_chars: int = 220
+    error_chars: int = 320
+    snippet_chars: int = 700
+    """Of what one recent edit put in."""
+    plan_chars: int = 2_000
+    """An approved plan or a specification in outline: headings, list items, first sentences."""
+    old_snippet_chars: int = 400
+    report_chars: int = 700
+    """What a sub-agent, a page or a tool server reported."""
+    long_report_chars: int = 2_400
+    prior_ratio: float = 0.2
+    """Of the digest, for a summary of history that is not in the log."""
+    recent_rounds: int = 50
+    """Commands and errors this recent are listed one by one; older ones only with room to spare."""
+    current_rounds: int = 10
+    current_messages: int = 5
+    """The user's last messages, whose names the next steps will need."""
+
+
+LIMITS = DigestLimits()
+
+
 @dataclass(frozen=True, kw_only=True)
 class DigestContext:
-    """Facts with what is needed to tell them."""
+    """The facts, the limits, and how recent and how deep things are."""
 
     facts: Facts
     limits: DigestLimits = LIMITS
     marks: Mapping[int, str] = field(default_factory=dict)
-    """What stands beside a user's message: its state, where it is not simply open."""
+    """The state of a user's message, where it is not simply open."""
     is_tight: bool = False
-    """There is no room for all the user's words and the rest: what was compacted before yields."""
+    """Not all of the user's words fit, so messages that were compacted before come later."""
 
     @cached_property
     def root(self) -> str:
-        """The directory most files lie in, or nothing."""
+        """The directory that most files lie in, or ""."""
         paths = [
             step.path
             for _, step in self.facts.steps()
@@ -45,16 +98,16 @@ class DigestContext:
         return max(deep, key=len, default="")
 
     def short(self, path: str) -> str:
-        """Write a path as people would, from the common directory on."""
+        """Write a path relative to the common directory."""
         return path.removeprefix(f"{self.root}/") if self.root else path
 
     def plain(self, text: str) -> str:
-        """Write the paths in a text as people would."""
+        """Shorten the paths within a text."""
         return text.replace(f"{self.root}/", "") if self.root else text
 
     @cached_property
     def questions(self) -> dict[int, str]:
-        """What the agent had asked when the user said something, by the user's message."""
+        """The question the agent had asked, by the number of the user's reply."""
         found: dict[int, str] = {}
         said = ""
         for turn in self.facts.turns:
@@ -65,11 +118,10 @@ class DigestContext:
 
     @cached_property
     def last_turn(self) -> int:
-        """The number of the last turn."""
         return self.facts.turns[-1].number if self.facts.turns else 0
 
     def age(self, turn: int) -> float:
-        """Say how long ago a turn was, from zero for the last one to just under one."""
+        """Return how old a turn is: 0 for the last one, approaching 1."""
         first = self.facts.turns[0].number if self.facts.turns else 0
         return (self.last_turn - turn) / (self.last_turn - first + 1)
 
@@ -79,22 +131,15 @@ class DigestContext:
         return {id: len(rounds) - i for i, id in enumerate(rounds)}
 
     def is_old(self, id: int) -> bool:
-        """Say whether a message was compacted before."""
+        """True if a message was compacted before."""
         return id < self.facts.since
 
     def is_recent(self, id: int) -> bool:
-        """Say whether a round is one of the last few dozen."""
         return self._places.get(id, 0) <= self.limits.recent_rounds
 
     def is_current(self, id: int) -> bool:
-        """Say whether a round belongs to what is being worked on now."""
         return self._places.get(id, 0) <= self.limits.current_rounds
 
     def staleness(self, id: int) -> float:
-        """Say how long ago a round was, from zero for the last one to just under one."""
+        """Return how old a round is: 0 for the last one, approaching 1."""
         return (self._places.get(id, 1) - 1) / max(len(self.facts.rounds), 1)
-
-
-def cite(*ids: int) -> str:
-    """Name messages so that a reader can open them."""
-    return "[" + " ".join(f"#{id}" for id in dict.fromkeys(ids)) + "]"

@@ -1,56 +1,42 @@
-"""Section 3, files and code: what was changed and read, by file, ordered by use.
+"""Section 3, files and code: changed and read files, ordered by use.
 
-A changed file is told with how often it was changed, the definitions the edits touched and the
-names and strings they put in or took out. Files only read are listed by directory. The
-functions that work out what an edit did are shared with the account of the current work.
+A changed file is listed with the number of changes, the definitions touched, and the names and
+strings put in or taken out. Files only read are listed by directory.
 """
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from holdfast.stages.compact.digest.context import DigestContext, cite
-from holdfast.stages.compact.digest.facts import ChangeFact, Facts, Look
-from holdfast.stages.compact.digest.names import defined_in, named_in, quoted_in, settings_in
-from holdfast.stages.compact.digest.pieces import DigestPiece
-from holdfast.stages.compact.digest.ranks import Rank
+from holdfast.stages.compact.digest.context import DigestContext
+from holdfast.stages.compact.digest.pieces import DigestPiece, Rank, line_piece
+from holdfast.stages.facts.facts import ChangeFact, Facts, Look, cite
+from holdfast.stages.facts.names import put_in, set_to, taken_out, touched
 
-TOUCHED = 10
-"""Definitions told of one file: the ones edited most."""
 PUT_IN = 12
-"""Names and strings that edits put in."""
 SETTINGS = 6
 """Constants with their values: the ones set last."""
 TAKEN_OUT = 5
-"""Names that edits took out: a reader must know they are gone, not what they were."""
+"""Enough to know that they are gone."""
 SEARCHES = 12
-"""Searches told: the last ones say what was being looked for."""
-
-PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc", ".org"})
-"""Files that are parted by headings, not by definitions."""
-
-_HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
+"""The last ones show what was being looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
-    """All changes to one file."""
-
     path: str
     changes: tuple[tuple[int, ChangeFact], ...]
-    """With the number of the turn each was made in."""
+    """With the number of the turn of each."""
     reads: int = 0
 
     @property
     def last(self) -> ChangeFact:
-        """The newest one."""
         return self.changes[-1][1]
 
 
 def edited(facts: Facts) -> list[Edits]:
-    """Group the changes that took place by file, the most changed first."""
+    """Group successful changes by file, the most changed first."""
     by_path: dict[str, list[tuple[int, ChangeFact]]] = {}
     reads = read_counts(facts)
     for turn, step in facts.steps():
@@ -61,7 +47,6 @@ def edited(facts: Facts) -> list[Edits]:
 
 
 def read_counts(facts: Facts) -> Counter[str]:
-    """Count how often each file was read."""
     return Counter(
         step.path
         for _, step in facts.steps()
@@ -69,80 +54,35 @@ def read_counts(facts: Facts) -> Counter[str]:
     )
 
 
-def touched(changes: Iterable[ChangeFact]) -> list[str]:
-    """Name the definitions, or in prose the headings, that edits touched."""
-    found: Counter[str] = Counter()
-    for change in changes:
-        text = f"{change.removed}\n{change.added}"
-        is_prose = PurePosixPath(change.path).suffix.lower() in PROSE
-        found.update(_HEADING.findall(text) if is_prose else list(defined_in(text)))
-    return [name for name, _ in found.most_common(TOUCHED)]
+def pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    yield from _changed(context)
+    yield from _read(context)
+    yield from _searched(context)
 
 
-def set_to(changes: Iterable[ChangeFact]) -> list[str]:
-    """Name the constants that edits set, with their last values, the newest first."""
-    found: dict[str, str] = {}
-    for change in changes:
-        before = settings_in(change.removed)
-        for name, value in settings_in(change.added).items():
-            if before.get(name) != value:
-                found.pop(name, None)
-                found[name] = value
-    return [f"{name} = {value}" for name, value in reversed(found.items())]
-
-
-def put_in(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list[str]:
-    """Name what edits brought: strings in quotes, flags and names that were not there before."""
-    found: dict[str, None] = {}
-    for change in changes:
-        strings = [s for s in quoted_in(change.added) if s not in change.removed]
-        written = " ".join(strings)
-        names = (n for n in named_in(change.added) if n not in change.removed and n not in written)
-        found.update(dict.fromkeys((*strings, *names)))
-    told = set(known)
-    return [name for name in found if name not in told]
-
-
-def taken_out(changes: Iterable[ChangeFact]) -> list[str]:
-    """Name what edits removed."""
-    found: dict[str, None] = {}
-    for change in changes:
-        found.update(
-            dict.fromkeys(name for name in named_in(change.removed) if name not in change.added)
-        )
-    return list(found)
-
-
-def pieces(scene: DigestContext) -> Iterator[DigestPiece]:
-    """Tell which files were changed and read."""
-    yield from _changed(scene)
-    yield from _read(scene)
-    yield from _searched(scene)
-
-
-def _changed(scene: DigestContext) -> Iterator[DigestPiece]:
-    for i, edits in enumerate(edited(scene.facts)):
-        age = scene.staleness(edits.last.id)
-        names, more = _told(scene, edits)
+def _changed(context: DigestContext) -> Iterator[DigestPiece]:
+    for i, edits in enumerate(edited(context.facts)):
+        age = context.staleness(edits.last.id)
+        names, more = _told(context, edits)
         yield DigestPiece(
             section=3,
             place=(0, i),
-            forms=(_headline(scene, edits), names, more),
+            forms=(_headline(context, edits), names, more),
             ranks=(Rank.CHANGED_FILES + age, Rank.TOUCHED + age, Rank.PUT_IN + age),
         )
 
 
-def _headline(scene: DigestContext, edits: Edits) -> str:
+def _headline(context: DigestContext, edits: Edits) -> str:
     actions = Counter(change.action for _, change in edits.changes)
     done = ", ".join(f"{verb} ×{n}" if n > 1 else verb for verb, n in actions.items())
     read = f", read ×{edits.reads}" if edits.reads else ""
-    return f"- {scene.short(edits.path)}: {done}{read}"
+    return f"- {context.short(edits.path)}: {done}{read}"
 
 
-def _told(scene: DigestContext, edits: Edits) -> tuple[str, str]:
+def _told(context: DigestContext, edits: Edits) -> tuple[str, str]:
     changes = [change for _, change in edits.changes]
     turns = " ".join(f"T{n}" for n in dict.fromkeys(turn for turn, _ in edits.changes))
-    head = f"{_headline(scene, edits)} in {turns} {cite(changes[-1].id)}"
+    head = f"{_headline(context, edits)} in {turns} {cite(changes[-1].id)}"
     newest_first = changes[::-1]
     definitions, constants = touched(newest_first), set_to(changes)[:SETTINGS]
     names = f"{head}; touched {', '.join(definitions)}" if definitions else head
@@ -155,26 +95,26 @@ def _told(scene: DigestContext, edits: Edits) -> tuple[str, str]:
     return names, more
 
 
-def _read(scene: DigestContext) -> Iterator[DigestPiece]:
-    changed = {edits.path for edits in edited(scene.facts)}
+def _read(context: DigestContext) -> Iterator[DigestPiece]:
+    changed = {edits.path for edits in edited(context.facts)}
     by_directory: dict[str, list[tuple[str, int]]] = {}
-    for path, n in read_counts(scene.facts).most_common():
+    for path, n in read_counts(context.facts).most_common():
         if path not in changed:
-            where = PurePosixPath(scene.short(path))
+            where = PurePosixPath(context.short(path))
             by_directory.setdefault(str(where.parent), []).append((where.name, n))
     for i, (directory, names) in enumerate(by_directory.items()):
         listed = ", ".join(f"{name} ×{n}" if n > 1 else name for name, n in names)
         place = "" if directory == "." else f"{directory}/: "
         line = f"- read: {place}{listed}"
-        yield DigestPiece(section=3, place=(1, i), forms=(line,), ranks=(Rank.READ_FILES,))
+        yield line_piece(3, (1, i), line, Rank.READ_FILES)
 
 
-def _searched(scene: DigestContext) -> Iterator[DigestPiece]:
+def _searched(context: DigestContext) -> Iterator[DigestPiece]:
     patterns = dict.fromkeys(
         f"`{step.pattern}`"
-        for _, step in reversed(list(scene.facts.steps()))
+        for _, step in reversed(list(context.facts.steps()))
         if isinstance(step, Look) and step.kind == "search" and step.pattern
     )
     if patterns:
         line = f"- searched for: {', '.join(list(patterns)[:SEARCHES])}"
-        yield DigestPiece(section=3, place=(2, 0), forms=(line,), ranks=(Rank.SEARCHES,))
+        yield line_piece(3, (2, 0), line, Rank.SEARCHES)

@@ -1,8 +1,7 @@
-"""Sections 1, 2, 5, 7, 8 and 9: what is wanted, known, pending, at hand and next.
+"""Sections 1, 2, 5, 7, 8 and 9: request, means, findings, pending, current work and next step.
 
-Nothing here judges. The request is quoted, an approved plan and a specification the user pointed
-at are given in outline, conclusions are sentences of the model's own that say they are one, and
-the next step is what the last words on either side say it is.
+Nothing here judges. The request is quoted, approved plans and specifications are outlined,
+conclusions are the model's own sentences, and the next step is what either side said last.
 """
 
 import re
@@ -10,8 +9,17 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from holdfast.stages.compact.digest.context import DigestContext, cite
-from holdfast.stages.compact.digest.facts import (
+from holdfast.messages.cut import (
+    cut,
+    head_and_tail,
+    one_line,
+    outline,
+    sentences,
+    tight,
+)
+from holdfast.stages.compact.digest.context import DigestContext
+from holdfast.stages.compact.digest.pieces import DigestPiece, Rank, line_piece
+from holdfast.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
     CommandFact,
@@ -21,87 +29,75 @@ from holdfast.stages.compact.digest.facts import (
     StepFact,
     Thought,
     TurnFacts,
+    cite,
 )
-from holdfast.stages.compact.digest.files import PROSE, taken_out
-from holdfast.stages.compact.digest.gist import conclusions, is_strong, question
-from holdfast.stages.compact.digest.outcome import commits_in
-from holdfast.stages.compact.digest.pieces import DigestPiece
-from holdfast.stages.compact.digest.ranks import Rank
-from holdfast.stages.compact.digest.words import (
-    cut,
-    head_and_tail,
-    one_line,
-    outline,
-    sentences,
-    tight,
-)
+from holdfast.stages.facts.gist import conclusions, is_strong, question
+from holdfast.stages.facts.names import PROSE, taken_out
+from holdfast.stages.facts.outcome import commits_in
 
 QUOTE_CHARS = 300
-"""Of a message quoted a second time: it stands in full in section 6."""
+"""The message is given in full in section 6."""
 SPEC_CHARS = 400
 """A file shorter than this is no specification."""
 POINTED_CHARS = 6
-"""A command or a subject shorter than this stands in a message by chance."""
+"""Anything shorter may appear in a message by chance."""
 SHORT_OUTLINE = 4
-"""The short form of an outline is this fraction of it: title and first headings."""
+"""The short form is this fraction: title and first headings."""
 PARTS = 3
-"""Programs named of one command line; what follows are filters."""
+"""Programs named per command line; filters follow."""
 FINAL_CONCLUSIONS = 2
-"""Of one turn: what was thought before them was often given up again."""
+"""Per turn; earlier ones were often given up."""
 GONE = 8
-"""Names told of an edit that only took out."""
 PROGRAMS = 8
-"""Commands named among the means: the ones used most."""
 
 _INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
-"""Read again by every session; they need no outline."""
+"""Read by every session; they need no outline."""
 
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
-def pieces(scene: DigestContext) -> Iterator[DigestPiece]:
-    """Tell everything that is neither a file, nor an error, nor the course of the turns."""
-    yield from _request(scene)
-    yield from _concepts(scene)
-    yield from _findings(scene)
-    yield from pending_pieces(scene)
-    yield from current_pieces(scene)
-    yield from _next(scene)
+def pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    yield from _request(context)
+    yield from _concepts(context)
+    yield from _findings(context)
+    yield from pending_pieces(context)
+    yield from current_pieces(context)
+    yield from _next(context)
 
 
-def _request(scene: DigestContext) -> Iterator[DigestPiece]:
-    said = [(turn, words) for turn, words in scene.facts.words() if words.via != "shell"]
+def _request(context: DigestContext) -> Iterator[DigestPiece]:
+    said = [(turn, words) for turn, words in context.facts.words() if words.via != "shell"]
     for place, (name, chosen) in enumerate((("Began", said[:1]), ("Latest", said[1:][-1:]))):
         for turn, words in chosen:
             quote = cut(one_line(words.text), QUOTE_CHARS)
             line = f"{name} with T{turn} {cite(words.id)}: {quote}"
-            yield DigestPiece(section=1, place=(place,), forms=(line,), ranks=(Rank.REQUEST,))
-    for turn, step in scene.facts.steps():
+            yield line_piece(1, (place,), line, Rank.REQUEST)
+    for turn, step in context.facts.steps():
         if isinstance(step, PlanFact) and step.is_approved:
             lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
-            yield _outlined(scene, 1, (3, step.id), lead, step.text, turn)
-    yield from _specifications(scene)
+            yield _outlined(context, 1, (3, step.id), lead, step.text, turn)
+    yield from _specifications(context)
 
 
-def _specifications(scene: DigestContext) -> Iterator[DigestPiece]:
-    """Outline what the user pointed at and the agent read: a document, a page, a ticket."""
-    said = list(scene.facts.words())
-    told: set[str] = set()
-    for turn, step in scene.facts.steps():
+def _specifications(context: DigestContext) -> Iterator[DigestPiece]:
+    """Outline documents, pages and tickets that the user named and the agent read."""
+    said = list(context.facts.words())
+    outlined: set[str] = set()
+    for turn, step in context.facts.steps():
         if isinstance(step, ChangeFact):  # what the agent writes is its own work, whoever names it
-            told.add(PurePosixPath(step.path).name)
+            outlined.add(PurePosixPath(step.path).name)
         name, text = _source(step)
-        if not name or name in told or len(text) < SPEC_CHARS:
+        if not name or name in outlined or len(text) < SPEC_CHARS:
             continue
         if any(name in words.text for when, words in said if when <= turn):
-            told.add(name)
-            what = scene.short(step.path) if isinstance(step, Look) else name
+            outlined.add(name)
+            what = context.short(step.path) if isinstance(step, Look) else name
             lead = f"The user pointed at {what}, read in T{turn} {cite(step.id)}; in outline:\n"
-            yield _outlined(scene, 1, (4, step.id), lead, _without_numbers(text), turn)
+            yield _outlined(context, 1, (4, step.id), lead, _without_numbers(text), turn)
 
 
 def _source(step: StepFact) -> tuple[str, str]:
-    """Give the name by which a user would point at what a step read, and what it read."""
+    """Return the name by which a user would refer to what a step read, and its text."""
     match step:
         case Look(kind="read", path=path, text=text):
             file = PurePosixPath(path)
@@ -115,45 +111,45 @@ def _source(step: StepFact) -> tuple[str, str]:
 
 
 def _outlined(
-    scene: DigestContext, section: int, place: tuple[float, ...], lead: str, text: str, turn: int
+    context: DigestContext, section: int, place: tuple[float, ...], lead: str, text: str, turn: int
 ) -> DigestPiece:
-    chars, age = scene.limits.plan_chars, scene.age(turn)
+    chars, age = context.limits.plan_chars, context.age(turn)
     forms = (lead + outline(text, chars // SHORT_OUTLINE), lead + outline(text, chars))
     ranks = (Rank.OUTLINES + age, Rank.LONG_OUTLINES + age)
     return DigestPiece(section=section, place=place, forms=forms, ranks=ranks)
 
 
 def _without_numbers(text: str) -> str:
-    """Take the line numbers off a file as a tool shows it, and what a harness put after it."""
+    """Strip line numbers from a file as a tool shows it, and a harness's reminder after it."""
     text = text.partition("<system-reminder>")[0]
     return re.sub(r"^\s*\d+[→\t:|] ?", "", text, flags=re.MULTILINE)
 
 
-def _concepts(scene: DigestContext) -> Iterator[DigestPiece]:
+def _concepts(context: DigestContext) -> Iterator[DigestPiece]:
     suffixes = Counter(
         PurePosixPath(step.path).suffix
-        for _, step in scene.facts.steps()
+        for _, step in context.facts.steps()
         if isinstance(step, ChangeFact | Look) and PurePosixPath(step.path).suffix
     )
     programs = Counter(
         program
-        for _, s in scene.facts.steps()
+        for _, s in context.facts.steps()
         if isinstance(s, CommandFact)
         for program in _programs(s)
     )
-    told = []
+    means = []
     if suffixes:
-        told.append("files " + ", ".join(f"{s} ×{n}" for s, n in suffixes.most_common(5)))
+        means.append("files " + ", ".join(f"{s} ×{n}" for s, n in suffixes.most_common(5)))
     if programs:
-        told.append("commands " + ", ".join(f"{p} ×{n}" for p, n in programs.most_common(PROGRAMS)))
-    if told:
-        yield DigestPiece(
-            section=2, place=(0,), forms=(f"Worked with {'; '.join(told)}.",), ranks=(Rank.REQUEST,)
+        means.append(
+            "commands " + ", ".join(f"{p} ×{n}" for p, n in programs.most_common(PROGRAMS))
         )
+    if means:
+        yield line_piece(2, (0,), f"Worked with {'; '.join(means)}.", Rank.REQUEST)
 
 
 def _programs(command: CommandFact) -> Iterator[str]:
-    """Name the programs of a command line, with the word that says what they do."""
+    """Name the programs of a command line, each with its subcommand."""
     for part in re.split(r"&&|\|\||[;|\n]", _QUOTED.sub("''", command.text))[:PARTS]:
         words = [word for word in part.split() if "=" not in word]
         if words and re.fullmatch(r"[\w./-]+", words[0]) and words[0] not in ("cd", "echo"):
@@ -161,75 +157,72 @@ def _programs(command: CommandFact) -> Iterator[str]:
             yield f"{PurePosixPath(words[0]).name} {verb}".strip()
 
 
-def _findings(scene: DigestContext) -> Iterator[DigestPiece]:
-    """Tell conclusions that stood only in thinking, and what was committed."""
-    for turn in scene.facts.turns:
-        yield from _thoughts(scene, turn)
-    for number, step in scene.facts.steps():
+def _findings(context: DigestContext) -> Iterator[DigestPiece]:
+    """Report conclusions found only in thinking, and commits."""
+    for turn in context.facts.turns:
+        yield from _thoughts(context, turn)
+    for number, step in context.facts.steps():
         if isinstance(step, CommandFact):
             for i, commit in enumerate(commits_in(step.output)):
                 line = f"- T{number} {cite(step.id)} commit {commit.hash} on {commit.branch}: {commit.subject}"
-                yield DigestPiece(
-                    section=5, place=(1, step.id, i), forms=(line,), ranks=(Rank.COMMITS,)
-                )
+                yield line_piece(5, (1, step.id, i), line, Rank.COMMITS)
 
 
-def _thoughts(scene: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
-    """Tell what was concluded in a turn; the last conclusions count, the others led there."""
-    chars = scene.limits.thought_chars
+def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
+    """Report the conclusions of a turn; only the last ones rank high."""
+    chars = context.limits.thought_chars
     thought = [
-        (step.id, told)
+        (step.id, text)
         for step in turn.steps
         if isinstance(step, Thought)
-        for told in conclusions(step.text, chars)
+        for text in conclusions(step.text, chars)
     ]
     strong = [each for each in thought if is_strong(each[1])][-FINAL_CONCLUSIONS:]
-    for i, (id, told) in enumerate(thought):
-        rank = Rank.CONCLUSIONS if (id, told) in strong else Rank.REASONS
-        line = f"- T{turn.number} {cite(id)} thought: {told}"
-        ranks = (rank + scene.staleness(id),)
-        yield DigestPiece(section=5, place=(0, id, i), forms=(line,), ranks=ranks)
+    for i, (id, text) in enumerate(thought):
+        rank = Rank.CONCLUSIONS if (id, text) in strong else Rank.REASONS
+        line = f"- T{turn.number} {cite(id)} thought: {text}"
+        yield line_piece(5, (0, id, i), line, rank + context.staleness(id))
 
 
-def pending_pieces(scene: DigestContext) -> Iterator[DigestPiece]:
-    """Tell what is still to be done or still running, for section 7."""
+def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    """Section 7: open todos and running background tasks."""
     order = {"in_progress": 0, "pending": 1, "completed": 2}
-    for i, todo in enumerate(scene.facts.todos):
+    for i, todo in enumerate(context.facts.todos):
         state = order.get(todo.state, 1)
         rank = Rank.OPEN_TODOS if state < order["completed"] else Rank.DONE_TODOS
         line = f"- [{todo.state.replace('_', ' ')}] {one_line(todo.text)}"
-        yield DigestPiece(section=7, place=(state, i), forms=(line,), ranks=(rank,))
-    for i, task in enumerate(scene.facts.tasks):
+        yield line_piece(7, (state, i), line, rank)
+    for i, task in enumerate(context.facts.tasks):
         if task.state == "running":
             about = cut(one_line(task.about), QUOTE_CHARS)
             line = (
                 f"- in the background, not heard to have ended: {task.name} {cite(task.id)} {about}"
             )
-            yield DigestPiece(section=7, place=(3, i), forms=(line,), ranks=(Rank.RUNNING,))
+            yield line_piece(7, (3, i), line, Rank.RUNNING)
 
 
-def current_pieces(scene: DigestContext) -> Iterator[DigestPiece]:
-    """Tell the last rounds closely, for section 8."""
-    current = [(turn, s) for turn, s in scene.facts.steps() if scene.is_current(s.id)]
+def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    """Section 8: the last rounds in detail."""
+    current = [(turn, s) for turn, s in context.facts.steps() if context.is_current(s.id)]
     for i, (_, step) in enumerate(current):
-        age = scene.staleness(step.id)
+        age = context.staleness(step.id)
         match step:
             case ChangeFact(id=id, path=path, action=action, error=""):
-                lead = f"- {action} {scene.short(path)} {cite(id)}"
-                forms = (lead, lead + _snippet(step, scene.limits.snippet_chars))
+                lead = f"- {action} {context.short(path)} {cite(id)}"
+                forms = (lead, lead + _snippet(step, context.limits.snippet_chars))
                 ranks = (Rank.CURRENT_WORK + age, Rank.CURRENT_CODE + age)
                 yield DigestPiece(section=8, place=(i,), forms=forms, ranks=ranks)
             case Look(id=id, path=path, kind=kind, pattern=pattern, span=span, error=""):
                 sought = f" for `{pattern}`" if pattern else ""
                 verb = "read" if kind == "read" else "searched"
-                line = f"- {verb} {scene.short(path)}{sought} {span} {cite(id)}".replace("  ", " ")
-                yield DigestPiece(
-                    section=8, place=(i,), forms=(line,), ranks=(Rank.CURRENT_CODE + age,)
+                line = f"- {verb} {context.short(path)}{sought} {span} {cite(id)}".replace(
+                    "  ", " "
                 )
+                yield line_piece(8, (i,), line, Rank.CURRENT_CODE + age)
 
 
 def _snippet(change: ChangeFact, chars: int) -> str:
-    """Show what an edit put in, or else name what it took out."""
+    """Show what an edit added, or else name what it removed."""
     body = change.added.strip("\n")
     if body.strip():
         return f":\n```\n{cut(body, chars)}\n```"
@@ -237,11 +230,11 @@ def _snippet(change: ChangeFact, chars: int) -> str:
     return f": took out {', '.join(gone[:GONE])}" if gone else ""
 
 
-def _next(scene: DigestContext) -> Iterator[DigestPiece]:
-    words = [w for _, w in scene.facts.words() if w.via in ("message", "command")]
+def _next(context: DigestContext) -> Iterator[DigestPiece]:
+    words = [w for _, w in context.facts.words() if w.via in ("message", "command")]
     if words:
         line = f"The user last said {cite(words[-1].id)}: "
-        short = cut(one_line(words[-1].text), scene.limits.first_words_chars)
+        short = cut(one_line(words[-1].text), context.limits.first_words_chars)
         quote = one_line(head_and_tail(words[-1].text, QUOTE_CHARS, cite(words[-1].id)))
         yield DigestPiece(
             section=9,
@@ -249,14 +242,12 @@ def _next(scene: DigestContext) -> Iterator[DigestPiece]:
             forms=(f'{line}"{short}"', f'{line}"{quote}"'),
             ranks=(Rank.NEXT_STEP, Rank.REQUEST),
         )
-    answers = [s for _, s in scene.facts.steps() if isinstance(s, AnswerFact)]
+    answers = [s for _, s in context.facts.steps() if isinstance(s, AnswerFact)]
     if answers:
         body = tight(answers[-1].text)
         last = question(body) or " ".join(sentences(body)[-2:])
         line = f'The agent last said {cite(answers[-1].id)}: "{cut(one_line(last), QUOTE_CHARS)}"'
-        yield DigestPiece(section=9, place=(1,), forms=(line,), ranks=(Rank.NEXT_STEP,))
-    doing = [todo.text for todo in scene.facts.todos if todo.state == "in_progress"]
+        yield line_piece(9, (1,), line, Rank.NEXT_STEP)
+    doing = [todo.text for todo in context.facts.todos if todo.state == "in_progress"]
     if doing:
-        yield DigestPiece(
-            section=9, place=(2,), forms=(f"In progress: {doing[0]}",), ranks=(Rank.NEXT_STEP,)
-        )
+        yield line_piece(9, (2,), f"In progress: {doing[0]}", Rank.NEXT_STEP)

@@ -1,9 +1,8 @@
-"""Section 6, all user messages word for word, and under each what was done about it.
+"""Section 6: all user messages word for word, and what was done about each.
 
-The user's words are told first and cut last: a message is given whole, a long paste with its
-head, its tail and where the rest is. Under it stand the answers, the last one of the turn long
-and the others short, the commands with how they ended, and what else was done, in order. Alone,
-beside a summary that a model wrote, the section is the words only.
+The user's words are placed first and cut last: a long paste keeps its head, its tail and where the
+rest is. Below each message are the answers (the last one long), commands with their outcome, and
+other steps, in order.
 """
 
 from collections import Counter
@@ -11,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from holdfast.stages.compact.digest.context import DigestContext, cite
-from holdfast.stages.compact.digest.errors import has_error
-from holdfast.stages.compact.digest.facts import (
+from holdfast.messages.cut import cut, head_and_tail, one_line, tight
+from holdfast.stages.compact.digest.context import DigestContext
+from holdfast.stages.compact.digest.pieces import DigestPiece, Rank, line_piece
+from holdfast.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
     CommandFact,
@@ -24,102 +24,96 @@ from holdfast.stages.compact.digest.facts import (
     StepFact,
     TurnFacts,
     WordsFact,
+    cite,
 )
-from holdfast.stages.compact.digest.gist import announces, gist, is_strong, remark
-from holdfast.stages.compact.digest.outcome import only_looks, telling_lines
-from holdfast.stages.compact.digest.pieces import DigestPiece
-from holdfast.stages.compact.digest.ranks import Rank
-from holdfast.stages.compact.digest.words import cut, head_and_tail, one_line, tight
+from holdfast.stages.facts.gist import announces, gist, is_strong, remark
+from holdfast.stages.facts.outcome import only_looks, telling_lines
 
 LONG_MESSAGE_CHARS = 1_000
-"""A message longer than this is bought in full only after the short form of everything else."""
+"""A longer message is given in full only after the short form of everything else."""
 
 ABOUT_CHARS = 120
-"""Of what a call was about, where the call itself is not told."""
 MOST_READ = 3
-"""Files named in the line on a turn; more are counted, and listed in section 3."""
+"""More files are counted, and listed in section 3."""
 REPLY_CHARS = 60
-"""A message this short is told with the question it answers: alone it says nothing."""
+"""A message this short is shown with the question it answers."""
 
 
-def words_pieces(scene: DigestContext) -> Iterator[DigestPiece]:
-    """Tell what the user said."""
-    for turn in scene.facts.turns:
+def words_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    """Section 6 without what was done: the user's messages."""
+    for turn in context.facts.turns:
         if turn.words is not None:
-            yield _words(scene, turn.number, turn.words, (turn.number, -1))
+            yield _words(context, turn.number, turn.words, (turn.number, -1))
         for i, step in enumerate(turn.steps):
             if isinstance(step, WordsFact) and step.text:
-                yield _words(scene, turn.number, step, (turn.number, 1, i))
+                yield _words(context, turn.number, step, (turn.number, 1, i))
 
 
-def pieces(scene: DigestContext) -> Iterator[DigestPiece]:
-    """Tell what the user said and what was done about it."""
-    yield from words_pieces(scene)
-    for turn in scene.facts.turns:
+def pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    yield from words_pieces(context)
+    for turn in context.facts.turns:
         if turn.words is None:
             line = f"T{turn.number}, work that was going on when this begins:"
-            yield DigestPiece(
-                section=6, place=(turn.number, -1), forms=(line,), ranks=(Rank.DEEDS,)
-            )
-        yield from _deeds(scene, turn)
-        yield from _steps(scene, turn)
+            yield line_piece(6, (turn.number, -1), line, Rank.WORK)
+        yield from _work(context, turn)
+        yield from _steps(context, turn)
 
 
 def _words(
-    scene: DigestContext, turn: int, words: WordsFact, place: tuple[float, ...]
+    context: DigestContext, turn: int, words: WordsFact, place: tuple[float, ...]
 ) -> DigestPiece:
-    limits, pointer = scene.limits, cite(words.id)
-    bare, lead = _lead(scene, turn, words), _lead(scene, turn, words, _asked(scene, words))
+    limits, pointer = context.limits, cite(words.id)
+    bare, lead = _lead(context, turn, words), _lead(context, turn, words, _asked(context, words))
     first_words = bare + cut(one_line(words.text), limits.first_words_chars)
     short = lead + head_and_tail(words.text, limits.short_message_chars, pointer)
     full = lead + head_and_tail(words.text, limits.message_chars, pointer)
-    is_last = turn == scene.last_turn
+    is_last = turn == context.last_turn
     is_paste = len(words.text) > LONG_MESSAGE_CHARS and not is_last
-    is_old = scene.is_tight and scene.is_old(words.id)
+    is_old = context.is_tight and context.is_old(words.id)
     first = Rank.OLD_WORDS if is_old else Rank.WORDS
     ranks = (
-        (Rank.OLD_FIRST_WORDS if is_old else Rank.FIRST_WORDS) + scene.age(turn),
-        Rank.LAST_WORDS if is_last else first + scene.age(turn),
-        max(first, Rank.PASTES if is_paste else Rank.WHOLE_WORDS) + scene.age(turn),
+        (Rank.OLD_FIRST_WORDS if is_old else Rank.FIRST_WORDS) + context.age(turn),
+        Rank.LAST_WORDS if is_last else first + context.age(turn),
+        max(first, Rank.PASTES if is_paste else Rank.WHOLE_WORDS) + context.age(turn),
     )
     return DigestPiece(section=6, place=place, forms=(first_words, short, full), ranks=ranks)
 
 
-def _asked(scene: DigestContext, words: WordsFact) -> str:
-    """Give the question that a short reply answers."""
+def _asked(context: DigestContext, words: WordsFact) -> str:
+    """Return the question that a short reply answers."""
     is_reply = words.via == "message" and len(words.text) <= REPLY_CHARS
-    return scene.questions.get(words.id, "") if is_reply else ""
+    return context.questions.get(words.id, "") if is_reply else ""
 
 
-def _lead(scene: DigestContext, turn: int, words: WordsFact, asked: str = "") -> str:
-    mark = scene.marks.get(words.id, "")
+def _lead(context: DigestContext, turn: int, words: WordsFact, asked: str = "") -> str:
+    mark = context.marks.get(words.id, "")
     state = f" ({mark})" if mark else ""
     images = f" [with {words.images} image{'s' * (words.images > 1)}]" if words.images else ""
     if words.via == "refusal":
-        return f"T{turn} {cite(words.id)} User{state}, refusing `{_about(scene, words.about)}`: "
+        return f"T{turn} {cite(words.id)} User{state}, refusing `{_about(context, words.about)}`: "
     if words.via == "answer":
         return f"T{turn} {cite(words.id)} User{state}, asked by the agent: "
     how = " ran in the shell" if words.via == "shell" else f', asked "{asked}"' if asked else ""
     return f"T{turn} {cite(words.id)} User{how}{state}{images}: "
 
 
-def _deeds(scene: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
-    """Tell in one line what a turn changed and looked at."""
+def _work(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
+    """Summarise what a turn changed and read in one line."""
     changed = Counter(s.path for s in turn.steps if isinstance(s, ChangeFact) and not s.error)
     read = {s.path for s in turn.steps if isinstance(s, Look) and s.kind == "read"}
-    told = []
+    done = []
     if changed:
-        told.append(f"changed {', '.join(_times(path, n) for path, n in changed.items())}")
+        done.append(f"changed {', '.join(_times(path, n) for path, n in changed.items())}")
     if len(read) > MOST_READ:
-        told.append(f"read {len(read)} files")
+        done.append(f"read {len(read)} files")
     elif read - changed.keys():
         names = (PurePosixPath(path).name for path in sorted(read - changed.keys()))
-        told.append(f"read {', '.join(names)}")
-    if told:
-        is_old = all(scene.is_old(step.id) for step in turn.steps)
-        rank = (Rank.OLD_TURNS if is_old else Rank.DEEDS) + scene.age(turn.number)
+        done.append(f"read {', '.join(names)}")
+    if done:
+        is_old = all(context.is_old(step.id) for step in turn.steps)
+        rank = (Rank.OLD_TURNS if is_old else Rank.WORK) + context.age(turn.number)
         place = (turn.number, 0.5)
-        yield DigestPiece(section=6, place=place, forms=(f"- {'; '.join(told)}",), ranks=(rank,))
+        yield line_piece(6, place, f"- {'; '.join(done)}", rank)
 
 
 def _times(path: str, n: int) -> str:
@@ -127,97 +121,94 @@ def _times(path: str, n: int) -> str:
     return f"{name} ×{n}" if n > 1 else name
 
 
-def _steps(scene: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
+def _steps(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     answers = [i for i, step in enumerate(turn.steps) if isinstance(step, AnswerFact)]
     for i, step in enumerate(turn.steps):
         is_final = bool(answers) and i == answers[-1]
-        for form in _forms(scene, turn.number, step, is_final):
-            first = Rank.OLD_TURNS if scene.is_old(step.id) else Rank.LAST_WORDS
+        for form in _forms(context, turn.number, step, is_final):
+            first = Rank.OLD_TURNS if context.is_old(step.id) else Rank.LAST_WORDS
             ranks = tuple(max(rank, first) + form.age for rank in form.ranks)
             yield DigestPiece(section=6, place=(turn.number, 1, i), forms=form.texts, ranks=ranks)
 
 
 class _Form(NamedTuple):
-    """A step told at more or less length."""
-
     texts: tuple[str, ...]
     ranks: tuple[Rank, ...]
     age: float = 0.0
 
 
-def _forms(scene: DigestContext, turn: int, step: StepFact, is_final: bool) -> Iterator[_Form]:
+def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) -> Iterator[_Form]:
     match step:
         case AnswerFact() if is_final:
-            yield _answer(scene, turn, step)
+            yield _answer(context, turn, step)
         case AnswerFact(id=id, text=text):
-            if found := remark(text, scene.limits.remark_chars):
-                told = f"- said {cite(id)}: {found}"
-                yield _Form((told,), (_remark_rank(scene, turn, found),), scene.staleness(id))
+            if found := remark(text, context.limits.remark_chars):
+                line = f"- said {cite(id)}: {found}"
+                yield _Form((line,), (_remark_rank(context, turn, found),), context.staleness(id))
         case CommandFact():
-            yield _command(scene, step)
+            yield _command(context, step)
         case Report(is_error=False) if step.text.strip():
-            yield _report(scene, turn, step)
-        case ChangeFact(id=id, error="") if step.added.strip() and not scene.is_current(id):
-            shown = cut(step.added.strip("\n"), scene.limits.old_snippet_chars)
-            told = f"- changed {PurePosixPath(step.path).name} {cite(id)}:\n```\n{shown}\n```"
-            yield _Form((told,), (Rank.OLD_CODE,), scene.staleness(id))
+            yield _report(context, turn, step)
+        case ChangeFact(id=id, error="") if step.added.strip() and not context.is_current(id):
+            shown = cut(step.added.strip("\n"), context.limits.old_snippet_chars)
+            line = f"- changed {PurePosixPath(step.path).name} {cite(id)}:\n```\n{shown}\n```"
+            yield _Form((line,), (Rank.OLD_CODE,), context.staleness(id))
         case PlanFact(id=id, is_approved=is_approved):
             verdict = "approved" if is_approved else "not approved"
             yield _Form((f"- the plan was {verdict} by the user {cite(id)}",), (Rank.VERDICTS,))
         case WordsFact(id=id, text="", via="refusal", about=about):
-            told = f"- the user refused `{_about(scene, about)}` {cite(id)}"
-            yield _Form((told,), (Rank.VERDICTS,))
+            line = f"- the user refused `{_about(context, about)}` {cite(id)}"
+            yield _Form((line,), (Rank.VERDICTS,))
         case Interruption(id=id):
-            yield _Form((f"- the user interrupted {cite(id)}",), (Rank.DEEDS,))
+            yield _Form((f"- the user interrupted {cite(id)}",), (Rank.WORK,))
 
 
-def _answer(scene: DigestContext, turn: int, step: AnswerFact) -> _Form:
-    limits, body, lead = scene.limits, tight(step.text), f"- said {cite(step.id)}: "
+def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
+    limits, body, lead = context.limits, tight(step.text), f"- said {cite(step.id)}: "
     texts = (
         lead + gist(body, limits.brief_answer_chars),
         lead + gist(body, limits.short_answer_chars),
         lead + cut(body, limits.answer_chars),
         lead + cut(body, limits.long_answer_chars),
     )
-    if turn == scene.last_turn:
+    if turn == context.last_turn:
         ranks = (Rank.LAST_ANSWER, Rank.LAST_ANSWER, Rank.LONG_LAST_ANSWER, Rank.LONG_ANSWERS)
         return _Form(texts, ranks)
     ranks = (Rank.BRIEF_ANSWERS, Rank.ANSWERS, Rank.LONG_ANSWERS, Rank.WHOLE_ANSWERS)
-    return _Form(texts, ranks, scene.age(turn))
+    return _Form(texts, ranks, context.age(turn))
 
 
-def _remark_rank(scene: DigestContext, turn: int, found: str) -> Rank:
-    """A cause or a choice counts as a conclusion; a turn that is not over has only remarks."""
+def _remark_rank(context: DigestContext, turn: int, found: str) -> Rank:
+    """Rank a cause or a choice as a conclusion; an unfinished turn has only remarks."""
     if is_strong(found):
         return Rank.CONCLUSIONS
-    is_course = turn == scene.last_turn and not announces(found)
-    return Rank.ANSWERS if is_course else Rank.REMARKS
+    is_unfinished = turn == context.last_turn and not announces(found)
+    return Rank.ANSWERS if is_unfinished else Rank.REMARKS
 
 
-def _about(scene: DigestContext, about: str) -> str:
-    return cut(scene.plain(one_line(about)), ABOUT_CHARS)
+def _about(context: DigestContext, about: str) -> str:
+    return cut(context.plain(one_line(about)), ABOUT_CHARS)
 
 
-def _report(scene: DigestContext, turn: int, step: Report) -> _Form:
-    lead = f"- {step.tool} {cite(step.id)} {_about(scene, step.about)}"
+def _report(context: DigestContext, turn: int, step: Report) -> _Form:
+    lead = f"- {step.tool} {cite(step.id)} {_about(context, step.about)}"
     body = tight(step.text)
-    told = f"{lead} → {cut(body, scene.limits.report_chars)}"
-    whole = f"{lead} → {cut(body, scene.limits.long_report_chars)}"
+    short = f"{lead} → {cut(body, context.limits.report_chars)}"
+    whole = f"{lead} → {cut(body, context.limits.long_report_chars)}"
     ranks = (Rank.REPORTS, Rank.TOLD_REPORTS, Rank.WHOLE_REPORTS)
-    return _Form((lead, told, whole), ranks, scene.age(turn))
+    return _Form((lead, short, whole), ranks, context.age(turn))
 
 
-def _command(scene: DigestContext, step: CommandFact) -> _Form:
-    limits, age = scene.limits, scene.staleness(step.id)
+def _command(context: DigestContext, step: CommandFact) -> _Form:
+    limits, age = context.limits, context.staleness(step.id)
     line = cut(step.text, limits.command_chars)
-    failed = has_error(step)
     ended = f"runs in the background as {step.task}" if step.task else ""
-    ended = ended or ("failed, see 4" if failed else "ok")
+    ended = ended or ("failed, see 4" if step.has_failed else "ok")
     short = f"- `{line}` {ended} {cite(step.id)}"
-    is_recent = scene.is_recent(step.id)
+    is_recent = context.is_recent(step.id)
     first = Rank.RECENT_COMMANDS if is_recent else Rank.OLD_COMMANDS
     shows_much = only_looks(step.text) and len(step.output) > limits.outcome_chars
-    if failed or step.task or shows_much:
+    if step.has_failed or step.task or shows_much:
         return _Form((short,), (first,), age)
     outcome = telling_lines(step.output, limits.outcome_chars) or "ok"
     full = f"- `{line}` → {outcome} {cite(step.id)}"

@@ -2,8 +2,8 @@
 
 from holdfast.log.entries import Compacted
 from holdfast.messages import Opaque, RedactedThinking, Text, Thinking, ToolUse
-from holdfast.stages.compact.digest.extract import extract, gather, originals
-from holdfast.stages.compact.digest.facts import (
+from holdfast.stages.facts.extract import extract, gather, originals
+from holdfast.stages.facts.facts import (
     AnswerFact,
     Interruption,
     PriorSummary,
@@ -59,7 +59,7 @@ def test_hidden_messages_are_not_the_users(talk):
 def test_a_foreign_summary_is_kept_as_what_came_before(talk):
     """A transcript that begins with a summary keeps its text."""
     n = talk.user("This session is being continued from a previous conversation. It was long.")
-    assert extract(talk.items).earlier == (
+    assert extract(talk.items).prior == (
         PriorSummary(id=n, text="This session is being continued from a previous conversation. It was long."),
     )  # fmt: skip
 
@@ -99,14 +99,14 @@ def test_what_was_compacted_before_is_read_again_from_the_log():
     entries = compacted_log("model")
     facts = gather(entries, list(fold(entries).items))
     assert [words.text for _, words in facts.words()] == ["first wish", "second wish"]
-    assert facts.earlier == (PriorSummary(id=3, text="1. Intent\nA wish."),)
+    assert facts.prior == (PriorSummary(id=3, text="1. Intent\nA wish."),)
     assert facts.since == 4
 
 
 def test_a_digest_is_made_afresh_and_not_carried():
     """Facts that were told once are told from the log, not from the telling."""
     entries = compacted_log("digest")
-    assert gather(entries, list(fold(entries).items)).earlier == ()
+    assert gather(entries, list(fold(entries).items)).prior == ()
 
 
 def test_turns_are_counted_from_the_beginning_of_the_log():

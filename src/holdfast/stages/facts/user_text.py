@@ -1,9 +1,7 @@
-"""The user's own words, told apart from what a harness wraps around them or sends for them.
+"""The user's own words, separated from what a harness wraps around them.
 
-Content on the user's side comes in; what the user typed goes out, letter for letter. Other
-agents wrap commands, shell lines, reminders and notices in tags of their own and put a
-refused permission, or the answer to a question, into a tool's result: the patterns for that
-are data here and nowhere else. What matches none of them is the user's, as it stands.
+Other agents wrap commands, shell lines, reminders and notices in tags, and put refusals and answers
+into tool results. The patterns for that are all here; what matches none of them is the user's.
 """
 
 import re
@@ -15,8 +13,6 @@ from holdfast.messages import Content, Document, Image, text_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Typed:
-    """What the user typed, and how."""
-
     text: str
     is_command: bool = False
     is_shell: bool = False
@@ -25,7 +21,7 @@ class Typed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A background task that reports back on the user's side."""
+    """A background task's report among the user's messages."""
 
     task: str
     state: str
@@ -34,7 +30,7 @@ class Notice:
 
 
 LONGEST_WRAPPED_CHARS = 200_000
-"""A longer message is a paste; looking for tags in it would cost more than it finds."""
+"""A longer message is a paste; searching it for tags costs more than it finds."""
 
 _TAG = r"(?:system-reminder|ide_opened_file|ide_selection|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|command-message|command-contents|user-prompt-submit-hook|environment_context|user_instructions)"
 _WRAPPED = re.compile(rf"<({_TAG})>.*?</\1>\s*", re.DOTALL)
@@ -45,7 +41,7 @@ _NOTICE = re.compile(r"<task-notification>(.*?)</task-notification>", re.DOTALL)
 _FIELD = re.compile(r"<(task-id|status|summary|result)>(.*?)</\1>", re.DOTALL)
 _INTERRUPTED = re.compile(r"^\s*\[Request interrupted by user[^\]]*\]\s*$")
 _HOUSEKEEPING = frozenset({"/exit", "/quit", "/clear", "/compact", "/resume", "/model", "/ide"})
-"""Commands that ask the model for nothing, unless they carry words."""
+"""Commands that ask the model for nothing unless they have arguments."""
 
 _SUMMARY = re.compile(
     r"\s*(?:<summary>|This session is being continued from a previous conversation"
@@ -67,7 +63,7 @@ _APPROVED = re.compile(r"\A(?:User has approved your plan|The plan is approved)"
 
 
 def typed(content: Content) -> Typed | None:
-    """Give what the user typed in a message, if anything."""
+    """Return what the user typed in a message, or None."""
     text = text_of(content)
     images = sum(isinstance(block, Image | Document) for block in content)
     if len(text) > LONGEST_WRAPPED_CHARS:
@@ -87,17 +83,16 @@ def typed(content: Content) -> Typed | None:
 
 
 def is_interruption(content: Content) -> bool:
-    """Say whether a message only tells that the user stopped the work."""
     return bool(_INTERRUPTED.match(text_of(content)))
 
 
 def is_summary(content: Content) -> bool:
-    """Say whether a message is another agent's summary of what came before it."""
+    """True if a message is another agent's summary of what came before it."""
     return bool(_SUMMARY.match(text_of(content)))
 
 
 def notices(content: Content) -> Iterator[Notice]:
-    """Yield the reports of background tasks that came on the user's side."""
+    """Yield the reports of background tasks in a message."""
     for notice in _NOTICE.finditer(text_of(content)):
         fields = dict(_FIELD.findall(notice[1]))
         yield Notice(
@@ -109,7 +104,7 @@ def notices(content: Content) -> Iterator[Notice]:
 
 
 def refusal(result: str) -> str | None:
-    """Give the reason for which the user refused a tool use; empty if none was given."""
+    """Return the user's reason for refusing a tool use, "" without one; None if it was not refused."""
     for pattern in _REFUSED:
         if found := pattern.search(result):
             return found["why"].strip()
@@ -117,11 +112,10 @@ def refusal(result: str) -> str | None:
 
 
 def reply(result: str) -> str:
-    """Give what the user answered to a question that a tool put."""
+    """Return the user's answer to a question that a tool asked."""
     found = _ANSWERED.match(result)
     return (found[1].rstrip(".") if found else result).strip()
 
 
 def is_approval(result: str) -> bool:
-    """Say whether a tool's result tells that the user approved a plan."""
     return bool(_APPROVED.match(result))

@@ -3,7 +3,15 @@
 import pytest
 
 from holdfast.messages import Image, Text
-from holdfast.stages.compact.digest import user_text as speech
+from holdfast.stages.facts.user_text import (
+    Notice,
+    Typed,
+    is_summary,
+    notices,
+    refusal,
+    reply,
+    typed,
+)
 
 IMAGE = Image(source={"type": "base64", "media_type": "image/png", "data": ""})
 
@@ -26,7 +34,7 @@ def said(text):
 )  # fmt: skip
 def test_what_was_typed_is_given_letter_for_letter(text, own):
     """Tags go, words stay."""
-    found = speech.typed(said(text))
+    found = typed(said(text))
     assert found is not None
     assert found.text == own
 
@@ -43,12 +51,12 @@ def test_what_was_typed_is_given_letter_for_letter(text, own):
 )
 def test_what_a_harness_sends_is_nobodys_words(text):
     """Notices, outputs and housekeeping are no message of the user's."""
-    assert speech.typed(said(text)) is None
+    assert typed(said(text)) is None
 
 
 def test_a_picture_alone_is_a_message():
     """A user who sends only an image has said something."""
-    assert speech.typed((IMAGE,)) == speech.Typed(text="", images=1)
+    assert typed((IMAGE,)) == Typed(text="", images=1)
 
 
 def test_a_refusal_gives_its_reason():
@@ -57,24 +65,24 @@ def test_a_refusal_gives_its_reason():
         "The user doesn't want to proceed with this tool use. The tool use was rejected. "
         "To tell you how to proceed, the user said:\ntest this first"
     )
-    assert speech.refusal(result) == "test this first"
+    assert refusal(result) == "test this first"
 
 
 def test_a_refusal_without_a_reason_is_still_one():
     """No reason is not no refusal."""
-    assert speech.refusal("The user doesn't want to proceed with this tool use. STOP.") == ""
-    assert speech.refusal("Not allowed: the user said no.") == "the user said no."
+    assert refusal("The user doesn't want to proceed with this tool use. STOP.") == ""
+    assert refusal("Not allowed: the user said no.") == "the user said no."
 
 
 def test_an_ordinary_error_is_no_refusal():
     """A failed command says nothing of the user."""
-    assert speech.refusal("Exit code 1\npermission denied: /etc/passwd") is None
+    assert refusal("Exit code 1\npermission denied: /etc/passwd") is None
 
 
 def test_an_answer_to_a_question_is_unwrapped():
     """Only what was asked and answered is left."""
     result = 'User has answered your questions: "Which?"="The first". You can now continue with it.'
-    assert speech.reply(result) == '"Which?"="The first"'
+    assert reply(result) == '"Which?"="The first"'
 
 
 def test_a_background_task_reports_by_its_fields():
@@ -83,12 +91,12 @@ def test_a_background_task_reports_by_its_fields():
         "<task-notification><task-id>a1</task-id><status>completed</status>"
         "<summary>Review</summary><result>All good.</result></task-notification>"
     )
-    assert list(speech.notices(said(text))) == [
-        speech.Notice(task="a1", state="completed", about="Review", text="All good.")
+    assert list(notices(said(text))) == [
+        Notice(task="a1", state="completed", about="Review", text="All good.")
     ]
 
 
 def test_another_agents_summary_is_known():
     """A conversation that begins with a summary does not begin with the user."""
-    assert speech.is_summary(said("This session is being continued from a previous conversation."))
-    assert not speech.is_summary(said("Please summarise this session."))
+    assert is_summary(said("This session is being continued from a previous conversation."))
+    assert not is_summary(said("Please summarise this session."))

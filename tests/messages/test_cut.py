@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.stages.compact.digest.words import (
+from holdfast.messages.cut import (
     cut,
     head_and_tail,
     outline,

@@ -1,37 +1,31 @@
 """How a command ended, in the few lines of its output that say so.
 
-Output comes in; an exit status and telling lines go out: failures, totals, commits, the last
-word. Short output is told whole. Nothing here knows a particular program: the words are those
-that compilers, test runners, linters and version control have in common.
+Failures, totals, commits and the last line; short output is kept whole. The patterns are common to
+compilers, test runners, linters and version control.
 """
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.stages.compact.digest.words import CUT, cut, one_line
+from holdfast.messages.cut import CUT, cut, one_line
 
 TELLING_LINES = 4
-"""Lines of a long output: the first failures and the total."""
 HEAD_CHARS = 90
-"""Of an error's beginning: enough to know it by, leaving room for the line that matters."""
+"""Enough to recognise an error, leaving room for the line that matters."""
 PLACES = 2
-"""Lines that say what failed and where: one of each, or two places."""
 VERDICT_CHARS = 8
-"""A shorter line says that it failed, and not what."""
+"""A shorter line says that it failed, but not what."""
 LINE_CHARS = 160
-"""Of one line; what is longer is data."""
+"""Anything longer is data."""
 
-_STATUS = re.compile(
-    r"(?:\A|\n)(?:Exit code:? |Exit status |Command exited with code |Process exited with code )(-?\d+)"
-)
 _WRAPPER = re.compile(r"</?(?:tool_use_error|error|output|stdout|stderr)>")
 _FAILURE = re.compile(
     r"\b(?:FAIL(?:ED|URE)?|ERROR|[Ee]rror(?:\[|:|s\b)|panic:|[Ff]atal|Traceback|[Ee]xception"
     r"|AssertionError|\w+Error:|undefined|cannot|not found|No such file|denied|conflict)"
 )
 _PLACE = re.compile(r"\S+\.\w+:\d+(?::\d+)?:? ")
-"""How compilers, linters and test runners begin the line that says where it went wrong."""
+"""`file:line:` at the beginning of a diagnostic."""
 _TOTAL = re.compile(
     r"\b\d+ (?:passed|failed|tests?|files? changed|issues?|errors?|warnings?|problems?|failures?)\b"
     r"|\bok\s+\S+\s+[\d.(]|^(?:PASS|OK)\b|\ball tests passed\b|pull/\d+|-> [\w./-]+$",
@@ -57,18 +51,11 @@ class CommitLine:
 
 
 def unwrapped(text: str) -> str:
-    """Leave out the tags some harnesses put around errors."""
+    """Strip the tags some harnesses put around errors."""
     return _WRAPPER.sub("", text).strip()
 
 
-def exit_status(output: str) -> int | None:
-    """Find the exit status in what a tool reported."""
-    found = _STATUS.search(output)
-    return int(found[1]) if found else None
-
-
 def commits_in(output: str) -> list[CommitLine]:
-    """Find the commits that an output tells of."""
     return [
         CommitLine(hash=hash, branch=branch, subject=subject.strip())
         for branch, hash, subject in _COMMIT.findall(output)
@@ -76,28 +63,28 @@ def commits_in(output: str) -> list[CommitLine]:
 
 
 def has_failed(output: str) -> bool:
-    """Say whether an output tells of a failure, whatever its exit status."""
+    """True if an output reports a failure, whatever its exit status."""
     return bool(_FAILED.search(output))
 
 
 def only_looks(command: str) -> bool:
-    """Say whether a command shows something and does nothing, so that its output is no verdict."""
+    """True if a command only shows something, so that its output is no verdict."""
     return bool(_LOOKING.match(command))
 
 
 def telling_lines(output: str, chars: int) -> str:
-    """Give the lines that say how it ended, on one line."""
+    """Return the lines that say how a command ended, on one line."""
     output = unwrapped(output)
     if len(output) <= chars:
         return one_line(output)
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     chosen = _chosen(lines)
-    told = [cut(lines[i], LINE_CHARS) for i in sorted(chosen)]
-    return cut(f" {CUT} ".join(told), chars)
+    shown = [cut(lines[i], LINE_CHARS) for i in sorted(chosen)]
+    return cut(f" {CUT} ".join(shown), chars)
 
 
 def error_head(text: str, chars: int) -> str:
-    """Give an error's beginning, and the line that names the trouble if it comes later."""
+    """Return an error's beginning, and the line that names the problem if it comes later."""
     whole = one_line(text)
     if len(whole) <= chars:
         return whole
@@ -106,9 +93,9 @@ def error_head(text: str, chars: int) -> str:
     named = [line for line in lines if _FAILED.match(line) and len(line) > VERDICT_CHARS]
     placed = [line for line in lines if _PLACE.match(line)]
     failing = [line for line in lines if _FAILURE.search(line)]
-    trouble = " ".join((*named[:1], *placed)[:PLACES] or failing[:1])
+    problem = " ".join((*named[:1], *placed)[:PLACES] or failing[:1])
     room = chars - len(head)
-    return f"{head} {cut(trouble, room)}" if trouble else f"{whole[:chars].rstrip()} {CUT}"
+    return f"{head} {cut(problem, room)}" if problem else f"{whole[:chars].rstrip()} {CUT}"
 
 
 def _chosen(lines: list[str]) -> set[int]:

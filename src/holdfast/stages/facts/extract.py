@@ -1,9 +1,8 @@
-"""Items of a view in, facts out: one pass over a segment, model-free.
+"""Reads the items of a view into facts, in one pass.
 
-A message in which the user says something begins a turn; rounds add steps to it. What a
-compaction put in place of history is looked through where the log still has that history
-(`originals`) and kept as `PriorSummary` where it has not. Results are read as they came, whether
-or not they were cleared since: the view forgets, the log does not.
+A message of the user's begins a turn; rounds add steps to it. Compacted history is read from the
+log (`originals`) where it is still there, and kept as `PriorSummary` where not. Results are read as
+they arrived, even if they were cleared since.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,9 +11,8 @@ from typing import Literal
 
 from holdfast.log.entries import AnyEntry, Collapsed, Compacted, Restored
 from holdfast.messages import Text, Thinking, text_of
-from holdfast.stages.compact.digest import user_text as speech
-from holdfast.stages.compact.digest.calls import TASK_CHARS, Describe, steps_of
-from holdfast.stages.compact.digest.facts import (
+from holdfast.stages.facts.calls import TASK_CHARS, Describe, Todos, steps_of
+from holdfast.stages.facts.facts import (
     AnswerFact,
     CommandFact,
     Facts,
@@ -27,24 +25,24 @@ from holdfast.stages.compact.digest.facts import (
     TurnFacts,
     WordsFact,
 )
-from holdfast.stages.compact.digest.todos import Todos
+from holdfast.stages.facts.user_text import Notice, is_interruption, is_summary, notices, typed
 from holdfast.tools.describe import description_of
 from holdfast.view import fold
 from holdfast.view.items import Item, Round, Spoken
 
 
 def originals(entries: Iterable[AnyEntry]) -> list[Item]:
-    """Give the conversation as it was, as if nothing of it had been compacted or collapsed."""
+    """Return the conversation as if nothing had been compacted or collapsed."""
     shown = fold(e for e in entries if not isinstance(e, Compacted | Collapsed | Restored))
     return list(shown.items)
 
 
 def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
-    """Gather the facts of a segment and of all that was compacted in it before, by stated rules.
+    """Gather the facts of a segment, including what was compacted within it before.
 
-    What the log still has is read again from the log, and turns are counted from its beginning.
-    A summary in the segment is carried in its own words beside that, since a model or a person
-    wrote it, unless it was a digest: that one was made of the same facts, and is made afresh.
+    Everything still in the log is read from there, and turns are counted from its beginning. A
+    summary in the segment is carried beside that in its own words, since a model or a person
+    wrote it; a digest is not, since it was made from the same facts.
     """
     if not items:
         return Facts()
@@ -56,15 +54,14 @@ def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
     shown = [item for item in items if isinstance(item, Spoken) and item.kind == "summary"]
     made_by = {entry.n: entry.by for entry in history if isinstance(entry, Compacted)}
     kept = (item for item in shown if made_by.get(item.id) != "digest")
-    earlier = tuple(PriorSummary(id=item.id, text=text_of(item.content)) for item in kept)
+    summaries = tuple(PriorSummary(id=item.id, text=text_of(item.content)) for item in kept)
     fresh = next((item.order for item in items if item not in shown), last) if shown else 0
-    return replace(facts, earlier=facts.earlier + earlier, since=fresh)
+    return replace(facts, prior=facts.prior + summaries, since=fresh)
 
 
 def extract(
     items: Sequence[Item], describe: Describe = description_of, first_turn: int = 1
 ) -> Facts:
-    """Gather what is known of a segment."""
     gathered = _Gathering(describe, first_turn)
     for item in items:
         gathered.take(item)
@@ -72,7 +69,7 @@ def extract(
 
 
 class _Gathering:
-    """The facts so far; lives for one pass."""
+    """The facts so far, over one pass."""
 
     def __init__(self, describe: Describe, first_turn: int) -> None:
         self._describe = describe
@@ -81,15 +78,14 @@ class _Gathering:
         self._words: WordsFact | None = None
         self._steps: list[StepFact] = []
         self._rounds: list[int] = []
-        self._earlier: list[PriorSummary] = []
+        self._prior: list[PriorSummary] = []
         self._tasks: dict[str, TaskFact] = {}
         self._todos = Todos()
 
     def take(self, item: Item) -> None:
-        """Take in one item."""
         match item:
             case Spoken(kind="summary" | "line"):
-                self._earlier.append(PriorSummary(id=item.id, text=text_of(item.content)))
+                self._prior.append(PriorSummary(id=item.id, text=text_of(item.content)))
             case Spoken(kind="said"):
                 self._said(item)
             case Spoken():
@@ -98,37 +94,36 @@ class _Gathering:
                 self._round(item)
 
     def facts(self) -> Facts:
-        """Give what was gathered."""
         self._end_turn()
         return Facts(
             turns=tuple(self._turns),
             rounds=tuple(self._rounds),
             todos=self._todos.listed(),
             tasks=tuple(self._tasks.values()),
-            earlier=tuple(self._earlier),
+            prior=tuple(self._prior),
         )
 
     def _said(self, item: Spoken) -> None:
-        if speech.is_summary(item.content):
-            self._earlier.append(PriorSummary(id=item.id, text=text_of(item.content)))
+        if is_summary(item.content):
+            self._prior.append(PriorSummary(id=item.id, text=text_of(item.content)))
             return
-        for notice in speech.notices(item.content):
+        for notice in notices(item.content):
             self._notice(notice, item.id)
         if item.hidden:
             return
-        if speech.is_interruption(item.content):
+        if is_interruption(item.content):
             self._steps.append(Interruption(id=item.id))
-        elif own := speech.typed(item.content):
+        elif own := typed(item.content):
             self._end_turn()
             self._number += 1
             via = "shell" if own.is_shell else "command" if own.is_command else "message"
             self._words = WordsFact(id=item.id, text=own.text, via=via, images=own.images)  # type: ignore[arg-type]
 
-    def _notice(self, notice: speech.Notice, id: int) -> None:
+    def _notice(self, notice: Notice, id: int) -> None:
         self._steps.append(
             Report(id=id, tool="background task", about=notice.about, text=notice.text)
         )
-        self._heard(TaskFact(name=notice.task, about=notice.about, state="ended", id=id))
+        self._note_task(TaskFact(name=notice.task, about=notice.about, state="ended", id=id))
 
     def _round(self, item: Round) -> None:
         self._rounds.append(item.id)
@@ -136,11 +131,13 @@ class _Gathering:
             self._steps.append(step)
             if isinstance(step, CommandFact | Report) and step.task:
                 about = step.text if isinstance(step, CommandFact) else step.about
-                self._heard(TaskFact(name=step.task, about=about, state=_state(step), id=item.id))
+                self._note_task(
+                    TaskFact(name=step.task, about=about, state=_state(step), id=item.id)
+                )
         for use in item.tool_uses():
             self._todos.take(use, item.result_of(use.id), item.id)
 
-    def _heard(self, task: TaskFact) -> None:
+    def _note_task(self, task: TaskFact) -> None:
         known = self._tasks.get(task.name)
         if task.name:
             self._tasks[task.name] = replace(task, about=known.about if known else task.about)
@@ -155,9 +152,9 @@ class _Gathering:
 
 
 def _begins_turn(item: Item) -> bool:
-    if not isinstance(item, Spoken) or not item.is_asked() or speech.is_summary(item.content):
+    if not isinstance(item, Spoken) or not item.is_asked() or is_summary(item.content):
         return False
-    return speech.typed(item.content) is not None
+    return typed(item.content) is not None
 
 
 def _steps(item: Round, describe: Describe) -> Iterator[StepFact]:
@@ -173,7 +170,6 @@ def _steps(item: Round, describe: Describe) -> Iterator[StepFact]:
 
 
 def _state(step: CommandFact | Report) -> Literal["running", "ended"]:
-    """Say whether a background task was still running when it was last looked at."""
     text = step.output if isinstance(step, CommandFact) else step.text
     ended = ("<status>completed", "<status>failed", "killed", "Exit status", "had already ended")
     return "ended" if any(word in text[:TASK_CHARS] for word in ended) else "running"

@@ -1,8 +1,7 @@
-"""What can be known of a segment without a model: the values a digest is told from.
+"""The facts of a segment: turns, each with what the user said and the steps that followed.
 
-A segment is a row of turns; a turn is what the user said and the steps that followed. Steps
-are kept in order and as they were, uncut: how much of them is told is the teller's decision.
-Every fact names the message it was taken from, so that a reader can open it.
+Steps are kept in order and uncut: how much of them is shown is decided by whoever writes a text
+from them. Every fact has the number of its message, so that a reader can open it.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar
 
 from holdfast.messages import JsonObject
+from holdfast.stages.facts.outcome import has_failed, only_looks
 
 Via: TypeAlias = Literal["message", "command", "shell", "answer", "refusal"]
-"""How the user's words came: typed, as a command, as a shell line, or inside a tool's result."""
+"""How the user's words arrived: typed, as a command or shell line, or in a tool's result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,31 +23,27 @@ class WordsFact:
     text: str
     via: Via = "message"
     about: str = ""
-    """What was asked or refused, where the words came inside a tool's result."""
+    """What was asked or refused, if the words are from a tool's result."""
     error: str = ""
-    """The result itself, where it tells of a refusal."""
+    """The result itself, if it reports a refusal."""
     images: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFact:
-    """Something the model said."""
-
     id: int
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thought:
-    """Something the model thought."""
-
     id: int
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFact:
-    """A file was written, edited or removed, or was meant to be."""
+    """A file was written, edited or deleted, or that was tried."""
 
     id: int
     path: str
@@ -66,29 +62,29 @@ class Look:
     kind: Literal["read", "search"] = "read"
     pattern: str = ""
     span: str = ""
-    """Which lines were read, where not all."""
+    """Which lines were read, if not all."""
     text: str = ""
-    """What came back."""
     error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFact:
-    """A command was run."""
-
     id: int
     text: str
-    purpose: str = ""
-    status: int | None = None
     output: str = ""
     is_error: bool = False
     task: str = ""
-    """Under what name it goes on in the background."""
+    """The name under which it goes on in the background."""
+
+    @property
+    def has_failed(self) -> bool:
+        """True if it failed by its status or by what it printed."""
+        return self.is_error or (not only_looks(self.text) and has_failed(self.output))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Any other tool gave something back: a sub-agent, a page, a tool server."""
+    """The result of any other tool: a sub-agent, a page, a tool server."""
 
     id: int
     tool: str
@@ -100,7 +96,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFact:
-    """A plan was put before the user."""
+    """A plan that was presented to the user."""
 
     id: int
     text: str
@@ -127,9 +123,44 @@ StepFact: TypeAlias = (
 )
 
 
+def subject_of(step: StepFact) -> str:
+    """Name the command, file or call that a step is about."""
+    match step:
+        case CommandFact(text=text):
+            return text
+        case ChangeFact(path=path):
+            return f"change {path}"
+        case Look(kind="read", path=path):
+            return f"read {path}"
+        case Look(pattern=pattern):
+            return f"search {pattern}"
+        case Report(tool=tool, about=about):
+            return f"{tool} {about}"
+        case WordsFact(about=about, error=error) if error:
+            return about
+    return ""
+
+
+def error_of(step: StepFact) -> str:
+    """Return the error that a step ended with, or ""."""
+    match step:
+        case CommandFact() if step.has_failed:
+            return step.output
+        case ChangeFact(error=error) | Look(error=error) | WordsFact(error=error):
+            return error
+        case Report(is_error=True, text=text):
+            return text
+    return ""
+
+
+def cite(*ids: int) -> str:
+    """Write message numbers so that a reader can open them: `[#3 #7]`."""
+    return "[" + " ".join(f"#{id}" for id in dict.fromkeys(ids)) + "]"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFacts:
-    """What the user said and what was done about it; work before the first word is turn zero."""
+    """What the user said and the steps that followed; work before the first message is turn 0."""
 
     number: int
     words: WordsFact | None = None
@@ -138,7 +169,7 @@ class TurnFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TodoFact:
-    """One thing on the list, in its last known state."""
+    """A todo in its last known state."""
 
     text: str
     state: str
@@ -147,7 +178,7 @@ class TodoFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFact:
-    """Work in the background, and how it stood when last heard of."""
+    """A background task in its last known state."""
 
     name: str
     about: str
@@ -157,14 +188,14 @@ class TaskFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorSummary:
-    """A summary of history that is told by nothing else."""
+    """A summary of history that is not in the log."""
 
     id: int
     text: str
 
 
-_TEXTS = ("text", "about", "error", "added", "removed", "pattern", "output", "purpose")
-"""The fields that hold what was said, written or printed."""
+_TEXTS = ("text", "about", "error", "added", "removed", "pattern", "output")
+"""The fields that can hold secrets."""
 
 _Fact = TypeVar("_Fact", WordsFact, StepFact, TodoFact, TaskFact, PriorSummary)
 
@@ -173,23 +204,20 @@ def _masked(fact: _Fact, mask: Callable[[str], str]) -> _Fact:
     held = {name: text for name in _TEXTS if (text := getattr(fact, name, ""))}
     changed: JsonObject = {}
     for name, text in held.items():
-        if (told := mask(text)) != text:
-            changed[name] = told
+        if (safe := mask(text)) != text:
+            changed[name] = safe
     return replace(fact, **changed) if changed else fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that is known of a segment."""
-
     turns: tuple[TurnFacts, ...] = ()
     rounds: tuple[int, ...] = ()
-    """The ids of the rounds, in order."""
     todos: tuple[TodoFact, ...] = ()
     tasks: tuple[TaskFact, ...] = ()
-    earlier: tuple[PriorSummary, ...] = ()
+    prior: tuple[PriorSummary, ...] = ()
     since: int = 0
-    """Messages before this one were compacted before; they are told more briefly."""
+    """Messages before this one were compacted before; they are kept shorter."""
 
     def steps(self) -> Iterator[tuple[int, StepFact]]:
         """Yield every step with the number of its turn."""
@@ -198,7 +226,7 @@ class Facts:
                 yield turn.number, step
 
     def words(self) -> Iterator[tuple[int, WordsFact]]:
-        """Yield everything the user said, wherever it came, with the number of the turn."""
+        """Yield everything the user said, wherever it arrived, with the number of the turn."""
         for turn in self.turns:
             if turn.words is not None:
                 yield turn.number, turn.words
@@ -221,5 +249,5 @@ class Facts:
             turns=turns,
             todos=tuple(_masked(todo, mask) for todo in self.todos),
             tasks=tuple(_masked(task, mask) for task in self.tasks),
-            earlier=tuple(_masked(summary, mask) for summary in self.earlier),
+            prior=tuple(_masked(summary, mask) for summary in self.prior),
         )

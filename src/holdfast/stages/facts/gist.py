@@ -1,24 +1,21 @@
-"""The sentences that carry a text: what was found, decided, or asked.
+"""The sentences that carry a text: what was found, decided or asked.
 
-An answer or a thought comes in; the sentences a reader could least do without go out, in their
-order, within a length. What weighs is how a sentence speaks: one that names a cause or a choice
-before one that names things, that before one that does neither; announcements and headings last.
-A question at the end is always kept, since the user's next words answer it.
+Sentences that name a cause or a choice come first, then those that name things; announcements and
+headings come last. A question at the end is always kept, since the user's next message answers it.
 """
 
 import re
 
-from holdfast.stages.compact.digest.names import has_name
-from holdfast.stages.compact.digest.words import CUT, cut, one_line, sentences, without_code
+from holdfast.messages.cut import CUT, cut, one_line, sentences, without_code
+from holdfast.stages.facts.names import has_name
 
 CONCLUSIONS = 2
-"""Sentences taken from one thought."""
+"""Per thought."""
 LEAST_CHARS = 40
-"""A shorter sentence concludes nothing."""
+"""Anything shorter concludes nothing."""
 QUESTION_CHARS = 160
-"""Of the question at the end: what is asked, without the reasons."""
 WEIGHED_SENTENCES = 60
-"""Of one text: an answer that says more is a document, and is told by how it begins."""
+"""A text with more is a document, represented by its beginning."""
 
 _CONCLUDES = re.compile(
     r"\b(?:this means|that means|therefore|in conclusion|because|so the|which is why)\b",
@@ -34,28 +31,28 @@ _STRONG = re.compile(
 _PLANS = re.compile(
     r"(?:Now |First |Next |Also |- )?(?:let me|I'll|I will|I should|I need)\b", re.IGNORECASE
 )
-"""How a sentence begins that says what comes next, not what was found."""
+"""Beginnings of sentences about what comes next."""
 _ANNOUNCES = re.compile(
     r"(?:Now|First|Next|Then|Good|Great|Perfect|OK|Okay|Let me|Let's|I'll|I will|I need to|I see|I can see|I understand|Done|You're right)\b"
 )
-"""How a sentence begins that announces a step, which stands there anyway."""
+"""Beginnings of sentences that announce a step, which is listed anyway."""
 _EMPTY = 4
-"""The weight of a sentence that says nothing by itself."""
+"""The rank of a sentence that carries nothing."""
 _HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*:?\Z|\|?[\s|:-]+\Z|\[code ")
 
 
 def announces(sentence: str) -> bool:
-    """Say whether a sentence tells of a step that comes next."""
+    """True if a sentence announces the next step."""
     return bool(_ANNOUNCES.match(sentence))
 
 
 def is_strong(sentence: str) -> bool:
-    """Say whether a sentence names a cause or a choice."""
+    """True if a sentence names a cause or a choice."""
     return bool(_STRONG.search(sentence))
 
 
 def conclusions(text: str, chars: int) -> list[str]:
-    """Pick the sentences of a thought that say they are a conclusion."""
+    """Pick the sentences of a thought that are worded as conclusions."""
     said = [one_line(sentence).removeprefix("- ") for sentence in sentences(text)]
     ends = [s for s in said if _concludes(s)]
     chosen = [s for s in ends if is_strong(s)] or [s for s in ends if _CONCLUDES.search(s)]
@@ -68,20 +65,20 @@ def _concludes(sentence: str) -> bool:
 
 
 def remark(text: str, chars: int) -> str:
-    """Pick what an answer in the middle of a turn found, leaving out what it was about to do."""
+    """Pick what an answer in mid-turn found, without what it announces."""
     said = [s for s in sentences(text) if not announces(s) or has_name(s)]
     strong = [s for s in said if is_strong(s)]
     return cut(one_line(" ".join((strong or said)[:2])), chars)
 
 
 def question(text: str) -> str:
-    """Give the question an answer ends with, if it ends with one."""
+    """Return the question an answer ends with, or ""."""
     asked = [s for s in sentences(without_code(text))[-3:] if s.rstrip("*_) ").endswith("?")]
     return cut(one_line(asked[-1]), QUESTION_CHARS) if asked else ""
 
 
 def gist(text: str, chars: int) -> str:
-    """Give the sentences that carry an answer, in their order, with a sign where some are missing."""
+    """Pick the sentences that carry an answer, in order, with marks where some are missing."""
     body = without_code(text)
     said = [one_line(s) for s in sentences(body or text)][:WEIGHED_SENTENCES]
     if not said or len(one_line(body)) <= chars:
@@ -98,7 +95,7 @@ def gist(text: str, chars: int) -> str:
 
 
 def _weight(said: list[str], place: int) -> int:
-    """Say how early a sentence is taken: causes, what a cause is told by, the first, names."""
+    """Rank a sentence: causes first, then what follows a cause, the first one, names."""
     sentence, before = said[place], said[place - 1] if place else ""
     if _HEADING.match(sentence) or announces(sentence):
         return _EMPTY

@@ -1,17 +1,17 @@
-"""Cutting text so that what is left still says something.
+"""Shortening text: to one line, to whole sentences and lines, to characters, to bytes.
 
-Text comes in with a length in characters; what fits goes out, cut where a sentence or a line
-ends, with a sign where something is missing. Prose is told in sentences, lists and code in
-lines; a pair such as `id: thing` stands on one line, so a cut between lines never parts it.
+`cut` stops where a sentence or a line ends and marks what is missing; a pair such as `id: thing`
+stands on one line, so it is never split. `printable_line` is for text from outside that is shown
+on a terminal or in a list: one line, exact length, nothing unprintable.
 """
 
 import re
 
 CUT = "…"
-"""Stands where something was left out."""
+"""Marks what was left out."""
 
 LEAST_SHARE = 0.5
-"""A cut at a sentence's end may cost at most this share of the room; past it words are cut."""
+"""A cut at the end of a sentence must keep this share of the room, or it falls between words."""
 
 _ENDS = re.compile(r"(?<=[.!?])[\"'`)\]*_]*(?=\s)|\n")
 _SPACE = re.compile(r"\s+")
@@ -21,18 +21,23 @@ _BLANK_LINES = re.compile(r"\n\s*\n+")
 
 
 def one_line(text: str) -> str:
-    """Write a text on one line."""
     return _SPACE.sub(" ", text).strip()
 
 
 def tight(text: str) -> str:
-    """Leave out blank lines."""
+    """Remove blank lines."""
     return _BLANK_LINES.sub("\n", text.strip())
 
 
 def without_code(text: str) -> str:
-    """Leave out blocks of code, saying that there were some."""
+    """Replace fenced code blocks by a mark."""
     return tight(_CODE.sub(f"[code {CUT}]", text))
+
+
+def printable_line(text: str, chars: int) -> str:
+    """Put foreign text on one line of at most so many characters, without control characters."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= chars else f"{line[: chars - 1]}{CUT}"
 
 
 def cut(text: str, chars: int) -> str:
@@ -45,7 +50,7 @@ def cut(text: str, chars: int) -> str:
 
 
 def head_and_tail(text: str, chars: int, pointer: str) -> str:
-    """Keep the beginning and the end, and say between them how much is missing and where it is."""
+    """Keep the beginning and the end; between them say how much is missing and where it is."""
     text = text.strip("\n")
     if len(text) <= chars:
         return text
@@ -56,7 +61,7 @@ def head_and_tail(text: str, chars: int, pointer: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Part a text into sentences and lines."""
+    """Split a text into sentences and lines."""
     parts, start = [], 0
     for end in _ENDS.finditer(text):
         part = text[start : end.end()].strip()
@@ -77,12 +82,12 @@ def outline(text: str, chars: int) -> str:
         if stripped.startswith("```"):
             in_code = not in_code
         elif not in_code and stripped and not set(stripped) <= set("-=*_|: "):
-            told = _outlined(stripped, after_break)
-            if told and length + len(told) > chars:
+            shown = _outlined(stripped, after_break)
+            if shown and length + len(shown) > chars:
                 return "\n".join([*kept, CUT])
-            if told:
-                kept.append(told)
-                length += len(told) + 1
+            if shown:
+                kept.append(shown)
+                length += len(shown) + 1
         after_break = not stripped
     return "\n".join(kept)
 
@@ -93,8 +98,22 @@ def _outlined(line: str, after_break: bool) -> str:
     return sentences(line)[0] if after_break else ""
 
 
+def first_bytes(text: str, limit_bytes: int) -> str:
+    """Keep the beginning within a number of UTF-8 bytes, in whole characters."""
+    return text[:limit_bytes].encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
+
+
+def counted(count: int, what: str) -> str:
+    """Write a number with its noun: `1 image`, `1,200 images`."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def byte_count(text: str) -> int:
+    """Count the bytes of a text in UTF-8."""
+    return len(text.encode("utf-8", "replace"))
+
+
 def _upto(text: str, chars: int) -> str:
-    """Take the beginning up to the last good place to stop."""
     window = text[: chars + 1]
     ends = [end.end() for end in _ENDS.finditer(window)]
     if ends and ends[-1] >= chars * LEAST_SHARE:
@@ -104,7 +123,6 @@ def _upto(text: str, chars: int) -> str:
 
 
 def _from(text: str, chars: int) -> str:
-    """Take the end from the first good place to start."""
     window = text[-chars:]
     first = _ENDS.search(window)
     if first and first.end() <= chars * LEAST_SHARE:

@@ -1,12 +1,15 @@
-"""Exact names in a text: paths, identifiers, flags, numbers, ids, addresses.
+"""Exact names in a text (paths, identifiers, flags, numbers, ids, URLs) and what edits did to them.
 
-A text comes in; the strings a reader would have to get letter for letter to go on with the
-work go out, in the order they first stand there. Plain words are none: a name is known by
-its shape. Whether a name survived is a question of finding it again, letter for letter.
+Names are what a reader needs letter for letter to continue the work; they are recognised by shape.
 """
 
 import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
+
+from holdfast.stages.facts.facts import ChangeFact
 
 NameKind: TypeAlias = Literal["path", "name", "flag", "id", "number", "address"]
 
@@ -34,14 +37,19 @@ _SHAPES: dict[NameKind, str] = {
 }
 _NAME = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in _SHAPES.items()))
 
+TOUCHED = 10
+PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc", ".org"})
+"""Files structured by headings, not definitions."""
+
+_PROSE_HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
 LONGEST_CHARS = 200
-"""What is longer is data, not a name."""
+"""Anything longer is data."""
 SCANNED_CHARS = 200_000
-"""Of one text; names that matter stand earlier, and time grows with what is looked at."""
+"""Per text; names that matter appear earlier."""
 
 
 def named_in(text: str) -> dict[str, NameKind]:
-    """Give the names in a text with their kinds, in the order they first appear."""
+    """Return the names in a text with their kinds, in order of first appearance."""
     found: dict[str, NameKind] = {}
     for match in _NAME.finditer(text[:SCANNED_CHARS]):
         name = match.group().rstrip(".,:;")
@@ -51,7 +59,7 @@ def named_in(text: str) -> dict[str, NameKind]:
 
 
 def has_name(text: str) -> bool:
-    """Say whether there is any name in a text; quicker than finding them all."""
+    """Faster than `named_in` for a yes or no."""
     return bool(_NAME.search(text))
 
 
@@ -65,12 +73,11 @@ _DEFINED = re.compile(
 
 
 def quoted_in(text: str) -> dict[str, None]:
-    """Give the strings written out in code, quotes and all, in order."""
+    """Return the string literals in code, quotes included, in order."""
     return dict.fromkeys(match.group() for match in _QUOTED.finditer(text[:SCANNED_CHARS]))
 
 
 def defined_in(text: str) -> dict[str, None]:
-    """Give the names that code defines, in order."""
     return dict.fromkeys(_DEFINED.findall(text[:SCANNED_CHARS]))
 
 
@@ -83,9 +90,52 @@ _SET = re.compile(
 
 
 def settings_in(text: str) -> dict[str, str]:
-    """Give the constants that code sets to something short, with what it sets them to."""
+    """Return the constants that code sets to short values."""
     found: dict[str, str] = {}
     for match in _SET.finditer(text[:SCANNED_CHARS]):
         name = match["declared"] or match["capital"] or match["attribute"]
         found[name] = match["value"].strip()
     return found
+
+
+def touched(changes: Iterable[ChangeFact]) -> list[str]:
+    """Name the definitions, or in prose the headings, that edits touched."""
+    found: Counter[str] = Counter()
+    for change in changes:
+        text = f"{change.removed}\n{change.added}"
+        is_prose = PurePosixPath(change.path).suffix.lower() in PROSE
+        found.update(_PROSE_HEADING.findall(text) if is_prose else list(defined_in(text)))
+    return [name for name, _ in found.most_common(TOUCHED)]
+
+
+def set_to(changes: Iterable[ChangeFact]) -> list[str]:
+    """List constants that edits set, with their last values, newest first."""
+    found: dict[str, str] = {}
+    for change in changes:
+        before = settings_in(change.removed)
+        for name, value in settings_in(change.added).items():
+            if before.get(name) != value:
+                found.pop(name, None)
+                found[name] = value
+    return [f"{name} = {value}" for name, value in reversed(found.items())]
+
+
+def put_in(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list[str]:
+    """List what edits added: quoted strings, flags and names that were not there before."""
+    found: dict[str, None] = {}
+    for change in changes:
+        strings = [s for s in quoted_in(change.added) if s not in change.removed]
+        written = " ".join(strings)
+        names = (n for n in named_in(change.added) if n not in change.removed and n not in written)
+        found.update(dict.fromkeys((*strings, *names)))
+    listed = set(known)
+    return [name for name in found if name not in listed]
+
+
+def taken_out(changes: Iterable[ChangeFact]) -> list[str]:
+    found: dict[str, None] = {}
+    for change in changes:
+        found.update(
+            dict.fromkeys(name for name in named_in(change.removed) if name not in change.added)
+        )
+    return list(found)

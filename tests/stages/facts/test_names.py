@@ -1,6 +1,15 @@
 """Exact names, known by their shapes."""
 
-from holdfast.stages.compact.digest.names import defined_in, named_in, quoted_in, settings_in
+from holdfast.stages.facts.facts import ChangeFact
+from holdfast.stages.facts.names import (
+    defined_in,
+    named_in,
+    put_in,
+    quoted_in,
+    settings_in,
+    taken_out,
+    touched,
+)
 
 
 def test_names_of_every_kind_are_found_in_order():
@@ -69,3 +78,16 @@ let total = rows.reduce(add)
         "MAX_RETRIES": "3",
         "visible_lines": "10",
     }
+
+
+def test_an_edit_is_known_by_what_it_defines_brings_and_removes():
+    """Definitions, strings and names tell an edit in a line."""
+    change = ChangeFact(
+        id=1,
+        path="a.go",
+        removed="func Old() { oldName() }",
+        added='func New() { emit("task.done"); newName() }',
+    )
+    assert touched([change]) == ["Old", "New"]
+    assert put_in([change], ["New"]) == ['"task.done"', "newName"]
+    assert taken_out([change]) == ["Old", "oldName"]

@@ -1,10 +1,9 @@
 """How a command ended, in the lines that say so."""
 
-from holdfast.stages.compact.digest.outcome import (
+from holdfast.stages.facts.outcome import (
     CommitLine,
     commits_in,
     error_head,
-    exit_status,
     has_failed,
     only_looks,
     telling_lines,
@@ -21,14 +20,6 @@ def test_long_output_is_told_by_failures_totals_and_the_last_line():
     noise = "\n".join(f"compiling part {i} of the whole program" for i in range(40))
     output = f"{noise}\nFAIL: test_login\n{noise}\n1 failed, 30 passed\n{noise}\nthe end"
     assert telling_lines(output, 200) == "FAIL: test_login … 1 failed, 30 passed … the end"
-
-
-def test_an_exit_status_is_read_in_any_wording():
-    """Agents report it differently."""
-    assert exit_status("Exit code 2\nboom") == 2
-    assert exit_status("boom\nExit status 1.") == 1
-    assert exit_status("Command exited with code 127") == 127
-    assert exit_status("all fine") is None
 
 
 def test_commits_are_read_with_their_hashes():

@@ -1,9 +1,8 @@
-"""One tool call and its result, made into a step.
+"""Tool calls and their results as steps, and the todo list they maintain.
 
-A tool use comes in with what came back; what happened goes out as a `ChangeFact`, `Look`,
-`CommandFact`, `Report`, `PlanFact`, or as the user's `WordsFact` where the result carries them. What a
-tool is follows from its description; what its inputs are called differs from agent to agent,
-so each purpose has a list of names. A call that fits nothing is a report like any other.
+The kind of a tool comes from its description; inputs are named differently by each agent, so every
+purpose has a list of names. A call that fits nothing is a `Report`. A result can carry the user's
+words. Some agents write the whole todo list each time, others change single entries.
 """
 
 import re
@@ -11,24 +10,24 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from holdfast.messages import Json, JsonObject, ToolUse, text_of
-from holdfast.stages.compact.digest import user_text as speech
-from holdfast.stages.compact.digest.facts import (
+from holdfast.stages.facts.facts import (
     ChangeFact,
     CommandFact,
     Look,
     PlanFact,
     Report,
     StepFact,
+    TodoFact,
     WordsFact,
 )
-from holdfast.stages.compact.digest.outcome import exit_status
+from holdfast.stages.facts.user_text import is_approval, refusal, reply
 from holdfast.tools.describe import Described
 from holdfast.view.items import NO_RESULT, Result
 
 Describe: TypeAlias = Callable[[str], Described]
 
 TASK_CHARS = 2_000
-"""A tool that starts something says its name near the beginning."""
+"""A tool that starts something gives its name near the beginning."""
 
 _OLD = ("old_string", "oldText", "old_str", "old", "search")
 _NEW = ("new_string", "newText", "new_str", "new", "replace", "content", "file_text", "contents")
@@ -53,13 +52,16 @@ _TASK = re.compile(
 )
 
 
+_TODO_NUMBER = re.compile(r"#(\d+)")
+_TODO_LINE = re.compile(r"^#(\d+) \[(\w+)\]", re.MULTILINE)
+
+
 def steps_of(
     use: ToolUse, result: Result | None, id: int, described: Described
 ) -> Iterator[StepFact]:
-    """Tell one call."""
     text = text_of(result.content) if result else NO_RESULT
     is_error = result.is_error if result else True
-    if is_error and (why := speech.refusal(text)) is not None:
+    if is_error and (why := refusal(text)) is not None:
         yield WordsFact(id=id, text=why, via="refusal", about=_call(use, described), error=text)
         return
     match described.kind:
@@ -99,7 +101,7 @@ def _changes(use: ToolUse, described: Described, id: int, error: str) -> Iterato
 
 
 def _patched(use: ToolUse, id: int, error: str) -> Iterator[ChangeFact]:
-    """Read the files out of a patch, which names them in its text."""
+    """Read the files from a patch, which names them in its text."""
     patch = _text(use.input, _PATCH)
     parts = _PATCHED.split(patch)
     for verb, path, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
@@ -130,12 +132,9 @@ def _search(use: ToolUse, described: Described, id: int, text: str, is_error: bo
 def _command(use: ToolUse, described: Described, id: int, text: str, is_error: bool) -> CommandFact:
     given = use.input.get(described.command_input)
     line = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
-    status = exit_status(text)
     return CommandFact(
         id=id,
         text=line.strip(),
-        purpose=_text(use.input, ("description",)),
-        status=status if status is not None else None if is_error else 0,
         output=text,
         is_error=is_error,
         task=_background(use.input, text),
@@ -145,11 +144,9 @@ def _command(use: ToolUse, described: Described, id: int, text: str, is_error: b
 def _asked(use: ToolUse, id: int, text: str, is_error: bool) -> Iterator[StepFact]:
     plan = _text(use.input, ("plan",))
     if plan or "plan" in use.name.lower():
-        yield PlanFact(
-            id=id, text=plan or text, is_approved=not is_error and speech.is_approval(text)
-        )
+        yield PlanFact(id=id, text=plan or text, is_approved=not is_error and is_approval(text))
     else:
-        yield WordsFact(id=id, text=speech.reply(text), via="answer", about=_questions(use.input))
+        yield WordsFact(id=id, text=reply(text), via="answer", about=_questions(use.input))
 
 
 def _questions(given: JsonObject) -> str:
@@ -161,7 +158,6 @@ def _questions(given: JsonObject) -> str:
 
 
 def _call(use: ToolUse, described: Described) -> str:
-    """Name a call in a few words."""
     paths = described.paths_in(use.input)
     command = _text(use.input, (described.command_input,)) if described.command_input else ""
     return f"{use.name} {command or ' '.join(paths) or _about(use.input)}".strip()
@@ -175,7 +171,7 @@ def _span(given: JsonObject) -> str:
 
 
 def _about(given: JsonObject) -> str:
-    """Say what a call is about by the first input that says it."""
+    """Describe a call by the first input that says what it is about."""
     named = _text(given, _ABOUT)
     return named or " ".join(f"{key}={value}" for key, value in given.items() if _is_short(value))
 
@@ -189,13 +185,56 @@ def _text(given: JsonObject, names: tuple[str, ...]) -> str:
 
 
 def _keeps_list(use: ToolUse) -> bool:
-    """Say whether a call only keeps the list of what is to be done."""
+    """True if a call only updates the todo list."""
     return use.name in ("TaskCreate", "TaskUpdate", "TaskList", "TaskGet") or "todos" in use.input
 
 
 def _background(given: JsonObject, text: str) -> str:
-    """Name the background task that a call starts, looks at or ends."""
+    """Name the background task that a call starts, inspects or ends."""
     if given.get("run_in_background") is True:
         found = _TASK.search(text[:TASK_CHARS])
         return found[1] if found else ""
     return _text(given, ("task_id", "shell_id", "bash_id"))
+
+
+class Todos:
+    """The todo list so far, over one pass."""
+
+    def __init__(self) -> None:
+        self._listed: dict[str, TodoFact] = {}
+
+    def take(self, use: ToolUse, result: Result | None, id: int) -> None:
+        if result is None or result.is_error:
+            return
+        whole = use.input.get("todos", use.input.get("plan"))
+        if isinstance(whole, list):
+            self._replace(whole, id)
+        elif use.name == "TaskCreate":
+            found = _TODO_NUMBER.search(text_of(result.content))
+            number = found[1] if found else str(len(self._listed) + 1)
+            text = str(use.input.get("subject") or "")
+            self._listed[number] = TodoFact(text=text, state="pending", id=id)
+        elif use.name == "TaskList":
+            for number, state in _TODO_LINE.findall(text_of(result.content)):
+                self._update(number, state, id)
+        elif use.name == "TaskUpdate":
+            self._update(str(use.input.get("taskId")), use.input.get("status"), id)
+
+    def listed(self) -> tuple[TodoFact, ...]:
+        return tuple(todo for todo in self._listed.values() if todo.state != "deleted")
+
+    def _replace(self, whole: list[Json], id: int) -> None:
+        listed = [each for each in whole if isinstance(each, dict)]
+        self._listed = {
+            str(i): TodoFact(
+                text=str(each.get("content") or each.get("step") or each.get("text") or ""),
+                state=str(each.get("status") or "pending"),
+                id=id,
+            )
+            for i, each in enumerate(listed, 1)
+        }
+
+    def _update(self, number: str, state: Json, id: int) -> None:
+        known = self._listed.get(number)
+        if known is not None and isinstance(state, str):
+            self._listed[number] = TodoFact(text=known.text, state=state, id=id)
