@@ -39,8 +39,8 @@ def test_growth_is_the_sessions_own_before_long():
 @given(st.floats(0.1, 1_000), st.floats(0, 1))
 def test_warm_calls_are_fewer_than_calls(calls, cold_share):
     """A pause can only take calls away from those that profit."""
-    outlook = Forecast(calls=calls, cold_share=cold_share)
-    assert outlook.warm_calls <= calls * (1 + 1e-9)
+    forecast = Forecast(calls=calls, cold_share=cold_share)
+    assert forecast.warm_calls <= calls * (1 + 1e-9)
 
 
 def test_without_pauses_all_calls_are_warm():

@@ -12,9 +12,10 @@ from operator import attrgetter
 from holdfast.log.entries import AnyEntry
 from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.request.cache.cache_state import LIFETIME_SECONDS, CacheState, Lifetime
+from holdfast.request.cache.cost_model import CacheState
 from holdfast.request.cache.forecast import Forecast, expect
 from holdfast.request.cache.payback import HistoryEdit, Payback, payback
+from holdfast.request.lifetime import Lifetime, seconds_of
 from holdfast.stages.clear.call_stats import CallStats
 from holdfast.stages.clear.candidates import Batch, Candidate, Candidates, weight
 from holdfast.turn.engine import Engine
@@ -79,12 +80,12 @@ class Snapshot:
         return payback(
             edit,
             prompt_tokens=self.used_tokens,
-            warmth=self._warmth(first),
+            cache=self._cache_state(first),
             model=self.listed,
-            outlook=self.outlook,
+            forecast=self.outlook,
         )
 
-    def _warmth(self, first: Candidate) -> CacheState:
+    def _cache_state(self, first: Candidate) -> CacheState:
         """Say what can be read if everything from a result on changes.
 
         Each call leaves its prompt in the cache, so what stood before a round can be read for
@@ -136,7 +137,7 @@ def take_snapshot(engine: Engine, stock: Candidates, tally: CallStats) -> Snapsh
         frame_weight=frame_weight,
         cached_tokens=view.reported.usage.prompt_tokens if view.reported else 0,
         cold=_cold(engine, tally, now - tally.began),
-        is_readable_from=now - LIFETIME_SECONDS[lifetime],
+        is_readable_from=now - seconds_of(lifetime),
         lifetime=lifetime,
         listed=prices(engine.model),
         outlook=expect(
@@ -158,7 +159,7 @@ def _cold(engine: Engine, tally: CallStats, idle_seconds: float) -> str:
         return "nothing was sent yet"
     if tally.is_void():
         return tally.void_by
-    if idle_seconds >= LIFETIME_SECONDS[lifetime]:
+    if idle_seconds >= seconds_of(lifetime):
         return f"the cache has died after {'5 minutes' if lifetime == '5m' else 'an hour'}"
     return ""
 
