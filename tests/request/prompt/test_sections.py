@@ -126,7 +126,7 @@ def test_a_custom_prompt_replaces_all():
 
 def test_a_section_computed_each_turn_must_say_why():
     """The reason is part of the type."""
-    with pytest.raises(ValueError, match="has to say why"):
+    with pytest.raises(ValueError, match="needs a reason"):
         Volatile(name="clock", reason=" ", compute=str)
     with pytest.raises(TypeError):
         Volatile(name="clock", compute=str)
