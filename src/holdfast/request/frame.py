@@ -17,7 +17,8 @@ from holdfast.log.entries import Framed, Section
 from holdfast.messages import JsonObject
 from holdfast.messages.measure import measure_json, measure_text
 from holdfast.request.instructions import Gathered, Ground, load, said, sources
-from holdfast.request.prompt.environment import look_around
+from holdfast.request.prompt.environment import Environment
+from holdfast.request.prompt.repository import look_at_repository
 from holdfast.request.prompt.sections import Volatile, boundary, custom, sections, updated
 from holdfast.request.server_side import excluding
 from holdfast.settings import PromptSettings
@@ -85,15 +86,16 @@ async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
     if "Skill" in names:
         skills = listing(await asyncio.to_thread(find_skills, framer.skills))
     return sections(
-        await look_around(
-            framer.ground.directory,
-            framer.prompt,
+        Environment(
+            directory=framer.ground.directory,
+            date=time.strftime("%Y-%m-%d", time.localtime(framer.clock())),
+            repository=await look_at_repository(framer.ground.directory, framer.prompt),
             tools=names,
             skills=skills,
             memory=framer.memory(),
+            language=framer.prompt.language,
             scratchpad=framer.scratchpad,
             more=framer.more,
-            clock=framer.clock,
         )
     )
 

@@ -145,8 +145,7 @@ def _effort(config: Json) -> Json:
 
 
 def _betas(before: Fingerprint, after: Fingerprint) -> Move | None:
-    added = [beta for beta in after.betas if beta not in before.betas]
-    removed = [beta for beta in before.betas if beta not in after.betas]
+    added, removed = _difference(before.betas, after.betas)
     if not added and not removed:
         return None
     changes = [f"{beta} added" for beta in added] + [f"{beta} removed" for beta in removed]
@@ -157,6 +156,11 @@ def _betas(before: Fingerprint, after: Fingerprint) -> Move | None:
         before="\n".join(before.betas),
         after="\n".join(after.betas),
     )
+
+
+def _difference(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    added = [name for name in after if name not in before]
+    return added, [name for name in before if name not in after]
 
 
 def _message(before: Fingerprint, after: Fingerprint) -> Move | None:
@@ -201,8 +205,7 @@ def _block_text(block: Json) -> str:
 
 
 def _marker(before: Fingerprint, after: Fingerprint) -> Move | None:
-    added = [marker for marker in after.markers if marker not in before.markers]
-    removed = [marker for marker in before.markers if marker not in after.markers]
+    added, removed = _difference(before.markers, after.markers)
     if not removed:
         return None  # additional markers lose nothing
     changes = [f"{one} removed" for one in removed] + [f"{one} added" for one in added]
