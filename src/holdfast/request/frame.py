@@ -46,8 +46,6 @@ class Framer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeFrame:
-    """A frame, and the instructions found for it."""
-
     frame: Framed
     gathered: Gathered
 
@@ -103,7 +101,6 @@ async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
 def frame(
     system: str | Sequence[Section], tools: Iterable[JsonObject], options: JsonObject
 ) -> Framed:
-    """Make a frame from a given prompt and tools."""
     listed = (Section(name="system", text=system),) if isinstance(system, str) else tuple(system)
     kept = tuple(section for section in listed if section.text.strip())
     return weighed(Framed(sections=kept, tools=tuple(tools), options=options))

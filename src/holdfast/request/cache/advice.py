@@ -32,8 +32,6 @@ Choice = Literal["send_all", "clear_first", "compact_first"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One way to resume."""
-
     prompt_tokens: int
     now_usd: float
     """Cost of the next call, including what must happen before it."""

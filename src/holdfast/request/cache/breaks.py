@@ -150,7 +150,6 @@ def expired(model: str, lifetimes: Collection[str], seconds: float) -> str:
 def _cause(
     before: Fingerprint, after: Fingerprint, seconds: float, expected: Collection[str]
 ) -> CacheBroke:
-    """Find the most certain explanation of a drop."""
     moved = moves(before, after)
     first = moved[0] if moved else None
     if first is None and SERVED in expected:
@@ -224,7 +223,6 @@ def _type(block: Json) -> str:
 
 
 def _has_image(messages: Collection[JsonObject]) -> bool:
-    """Return whether any message or tool result holds an image."""
     for message in messages:
         for block in blocks_of(message):
             content = block.get("content") if _type(block) == "tool_result" else None

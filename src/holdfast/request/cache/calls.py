@@ -34,8 +34,6 @@ COLD_RATIO = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallReport:
-    """One answer and the cost of its prompt."""
-
     n: int
     at: float
     """When it was asked."""
@@ -69,8 +67,6 @@ class CallReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Sums over all calls."""
-
     calls: int = 0
     cold_calls: int = 0
     read_tokens: int = 0

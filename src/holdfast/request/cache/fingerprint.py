@@ -42,8 +42,6 @@ class Chain(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """One request, reduced to what is compared."""
-
     model: str = ""
     betas: tuple[str, ...] = ()
     tools: Mapping[str, str] = field(default_factory=dict)
@@ -62,8 +60,6 @@ class Fingerprint:
     """How many messages of the chain belong to this request."""
     parts: JsonObject
     """The request itself, by reference."""
-    names: tuple[str, ...] = ()
-    """Names of the system prompt's blocks."""
 
     @property
     def head(self) -> str:
@@ -92,12 +88,14 @@ def fingerprint(
     markers, lifetimes, marked = _markers(kwargs, system, messages)
     if len(names) != len(system):
         names = [f"block {i}" for i in range(1, len(system) + 1)]
-    named = tuple(_distinct(names))
     return Fingerprint(
         model=str(kwargs.get("model", "")),
         betas=tuple(sorted(request.betas)),
         tools=_tool_hashes(kwargs.get("tools") or (), like),
-        sections={name: digest(unmarked(b)) for name, b in zip(named, system, strict=True)},
+        sections={
+            name: digest(unmarked(block))
+            for name, block in zip(_distinct(names), system, strict=True)
+        },
         options={key: digest(value) for key, value in sorted(_options(kwargs).items())},
         markers=markers,
         lifetimes=lifetimes,
@@ -105,7 +103,6 @@ def fingerprint(
         chain=grown(like.chain if like else Chain([], []), messages, is_strict=is_strict),
         length=len(messages),
         parts=kwargs,
-        names=named,
     )
 
 
@@ -120,7 +117,6 @@ def _options(kwargs: JsonObject) -> JsonObject:
 
 
 def digest(value: Json) -> str:
-    """Hash a value by its JSON bytes."""
     return blake2b(msgspec.json.encode(value), digest_size=HASH_BYTES).hexdigest()
 
 
@@ -136,7 +132,6 @@ def system_blocks(kwargs: JsonObject) -> list[JsonObject]:
 
 
 def blocks_of(message: JsonObject) -> list[Json]:
-    """Return a message's blocks without markers."""
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]

@@ -25,8 +25,6 @@ GROWTH_WEIGHT_CALLS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """The expected rest of a session."""
-
     calls: float = USUAL_CALLS
     """Mean number of calls after the next one."""
     cold_share: float = USUAL_COLD_SHARE["5m"]

@@ -56,7 +56,6 @@ class LoggedCall:
 
 
 def explain_cold(before: LoggedCall, after: LoggedCall, seconds: float | None) -> CacheBroke:
-    """Find the most certain cause of a cold call."""
     return (
         _announced(after.between)
         or _model(before, after)

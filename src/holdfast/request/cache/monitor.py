@@ -31,8 +31,6 @@ SOURCES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentCall:
-    """One call: what was sent, when, and its usage."""
-
     sent: Fingerprint
     at: float
     position: int
@@ -82,7 +80,6 @@ class CacheMonitor:
         return _compared(before, call, history, source, diagnostics)
 
     def last(self, source: str = "main") -> SentCall | None:
-        """Return a source's last answered call."""
         return self._answered.get(source)
 
     def beside(

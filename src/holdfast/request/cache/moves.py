@@ -29,8 +29,6 @@ DIFF_LINE_CHARS = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One part of the request that changed."""
-
     what: What
     name: str
     """The part: `tool Read`, `message 3`."""
@@ -117,7 +115,7 @@ def _section(before: Fingerprint, after: Fingerprint) -> Move | None:
 
 
 def _section_text(fingerprint: Fingerprint, name: str) -> str:
-    for section, block in zip(fingerprint.names, system_blocks(fingerprint.parts), strict=False):
+    for section, block in zip(fingerprint.sections, system_blocks(fingerprint.parts), strict=False):
         if section == name:
             return str(block.get("text", ""))
     return ""
@@ -245,6 +243,5 @@ def _short(value: Json) -> str:
 
 
 def also(found: Iterable[Move]) -> str:
-    """Format further moves as a clause."""
     names = [move.name for move in found]
     return f"; also {', '.join(names)}" if names else ""

@@ -39,8 +39,6 @@ class HistoryEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payback:
-    """What an edit costs and gains."""
-
     cost_now_usd: float
     """Extra cost of the next call; negative if even that one is cheaper with the edit."""
     saved_per_call_usd: float

@@ -7,7 +7,7 @@ share.
 
 from holdfast.request.instructions.gathering import Gathered, InstructionPart, Waiting, gather
 from holdfast.request.instructions.nearby import Nearby
-from holdfast.request.instructions.places import Ground, at_start, everywhere, ground, near
+from holdfast.request.instructions.places import Ground, at_start, everywhere, ground
 from holdfast.request.instructions.saying import LoadReason, loaded_fields, said, sources
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "imports_waiting",
     "load",
     "loaded_fields",
-    "near",
     "said",
     "sources",
 ]

@@ -37,8 +37,6 @@ TEXT_SUFFIXES = (".md", ".mdc", ".txt")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionPart:
-    """One file's instructions."""
-
     path: Path
     """With links resolved."""
     kind: SourceKind
@@ -125,7 +123,7 @@ class _Gatherer:
     ignore_paths: bool
     notices: list[str] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
-    _starts: dict[Path, _Node] = field(default_factory=dict)
+    _starts: list[_Node] = field(default_factory=list)
     _found: dict[Path, _Node | None] = field(default_factory=dict)
     """By resolved path; None for files that were examined and not used."""
     _dropped: list[Path] = field(default_factory=list)
@@ -133,25 +131,21 @@ class _Gatherer:
 
     def start_all(self, candidates: list[Candidate]) -> None:
         """Add candidates, rules last: if there are too many files, rules are dropped first."""
-        place: dict[Path, int] = {}
-        for i in sorted(range(len(candidates)), key=lambda i: candidates[i].base is not None):
-            self.start(candidates[i])
-            place |= {path: i for path in self._starts if path not in place}
-        self._starts = dict(sorted(self._starts.items(), key=lambda item: place[item[0]]))
+        rules_last = sorted(enumerate(candidates), key=lambda item: item[1].base is not None)
+        started = {i: node for i, candidate in rules_last if (node := self._start(candidate))}
+        self._starts = [started[i] for i in sorted(started)]
 
-    def start(self, candidate: Candidate) -> None:
+    def _start(self, candidate: Candidate) -> _Node | None:
         if candidate.refused:
             self.notices.append(f"{candidate.path} {candidate.refused}")
-            return
+            return None
         path = real_path(candidate.path)
         if path is None or path in self._found or path in self.known:
-            return
-        if not self._may_start(candidate, path):
-            return
-        part = self._read(path, candidate)
-        if part and not self._has_twin(part):
-            is_users = candidate.kind == "user"
-            self._starts[path] = self._add(_Node(part=part, hops=0, is_users=is_users))
+            return None
+        part = self._read(path, candidate) if self._may_start(candidate, path) else None
+        if part is None or self._has_twin(part):
+            return None
+        return self._add(_Node(part=part, hops=0, is_users=candidate.kind == "user"))
 
     def _may_start(self, candidate: Candidate, path: Path) -> bool:
         if candidate.kind == "user":
@@ -166,12 +160,12 @@ class _Gatherer:
         """Return whether a file in the same directory has the same text, as a copy under another name."""
         return any(
             node.part.path.parent == part.path.parent and node.part.text == part.text
-            for node in self._starts.values()
+            for node in self._found.values()
+            if node
         )
 
     def follow(self) -> None:
-        """Read imports, nearest first."""
-        queue = deque(self._starts.values())
+        queue = deque(self._starts)
         while queue:
             node = queue.popleft()
             for written in imports_in(node.part.text):
@@ -279,8 +273,8 @@ class _Gatherer:
 
     def in_order(self) -> Iterator[_Node]:
         """Yield files in their final order, imports before their importer."""
-        done: set[Path] = set(self._starts)
-        for node in self._starts.values():
+        done = {node.part.path for node in self._starts}
+        for node in self._starts:
             yield from self._with_imports(node, done)
 
     def _with_imports(self, node: _Node, done: set[Path]) -> Iterator[_Node]:

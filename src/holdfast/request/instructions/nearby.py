@@ -29,7 +29,6 @@ class Nearby:
     _read_to: int = 0
 
     def touch(self, path: Path) -> None:
-        """Record that a tool read or wrote a file."""
         self._touched.setdefault(path)
 
     def follow(self, history: Sequence[AnyEntry]) -> None:

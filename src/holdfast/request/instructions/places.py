@@ -34,8 +34,6 @@ _REFUSED = "leads out of the project, to {}; no rules are read there"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A path at which instructions may lie."""
-
     path: Path
     kind: SourceKind = "project"
     base: Path | None = None
@@ -102,7 +100,6 @@ def ground(
 
 
 def at_start(ground: Ground) -> Iterator[Candidate]:
-    """List the candidates for a session's start."""
     for place in ground.users:
         yield Candidate(path=place / "CLAUDE.md", kind="user")
         yield Candidate(path=place / "AGENTS.md", kind="user")

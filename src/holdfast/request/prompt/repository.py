@@ -114,7 +114,6 @@ async def _read(stream: asyncio.StreamReader) -> bytes:
 
 
 def _lines(text: str) -> str:
-    """Cut long lines and replace control characters."""
     shown = (
         "".join(char if char.isprintable() else "?" for char in line[:LINE_CHARS])
         for line in text.split("\n")

@@ -62,7 +62,6 @@ def sections(given: Environment) -> tuple[Section, ...]:
 
 
 def custom(text: str) -> tuple[Section, ...]:
-    """Make a custom prompt, which replaces all sections."""
     return (Section(name="system", text=text.strip()),) if text.strip() else ()
 
 
@@ -101,7 +100,6 @@ def servers_text(offers: Iterable[ServerOffer]) -> str:
 
 
 def _server(offer: ServerOffer) -> str:
-    """Quote a server's instructions, cleaned and cut."""
     said = "".join(c for c in offer.instructions if c.isprintable() or c in "\n\t").strip()
     if len(said) > SERVER_CHARS:
         said = f"{said[:SERVER_CHARS]}… (cut)"
