@@ -180,7 +180,6 @@ def added_up(listed, forecast, prompt_tokens, lifetime="5m"):
             prompt_tokens=sent,
             read_tokens=sent - forecast.growth_tokens,
             lifetime=lifetime,
-            output_tokens=forecast.output_tokens,
         )
     return total
 
@@ -194,9 +193,7 @@ def added_up(listed, forecast, prompt_tokens, lifetime="5m"):
 )
 def test_the_sum_is_the_sum(prompt_tokens, growth, calls, cold_share, lifetime):
     """At flat prices the closed form equals adding up call by call."""
-    forecast = Forecast(
-        calls=calls, cold_share=cold_share, growth_tokens=growth, output_tokens=300.0
-    )
+    forecast = Forecast(calls=calls, cold_share=cold_share, growth_tokens=growth)
     flat = replace(LISTED, tiers=())
     costs = CostModel(listed=flat, forecast=forecast, lifetime=lifetime)
     expected = added_up(flat, forecast, prompt_tokens, lifetime)
@@ -206,7 +203,7 @@ def test_the_sum_is_the_sum(prompt_tokens, growth, calls, cold_share, lifetime):
 @pytest.mark.parametrize("prompt_tokens", [20_000, 48_000, 60_000, 85_000, 120_000])
 def test_across_tiers_the_sum_is_that_of_the_mean_growth(prompt_tokens):
     """Where exactly a line is crossed is not known: the mean over all places is met closely."""
-    forecast = Forecast(calls=30.0, cold_share=0.0, growth_tokens=2_000.0, output_tokens=300.0)
+    forecast = Forecast(calls=30.0, cold_share=0.0, growth_tokens=2_000.0)
     places = range(prompt_tokens - 1_000, prompt_tokens + 1_000, 100)
     expected = mean(added_up(LISTED, forecast, place) for place in places)
     found = CostModel(listed=LISTED, forecast=forecast).ahead_usd(prompt_tokens)

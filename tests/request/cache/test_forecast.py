@@ -17,11 +17,6 @@ def test_a_session_that_goes_on_is_expected_to_go_on():
     assert expect(calls=50).calls == USUAL_CALLS + 5
 
 
-def test_the_users_own_sessions_replace_the_usual_figure():
-    """Who runs short sessions is expected to run a short one."""
-    assert expect(calls=0, usual_calls=8.0).calls == 8.0
-
-
 def test_pauses_seen_are_pauses_expected():
     """After enough calls the session's own share of cold calls is what counts."""
     assert expect(calls=0).cold_share == pytest.approx(0.033)

@@ -109,12 +109,6 @@ def test_an_edit_that_adds_never_pays():
     assert not found.worth_it
 
 
-def test_what_an_edit_costs_to_make_counts():
-    """A summary has to be paid for before it saves anything."""
-    made = weigh(replace(EDIT, making_usd=0.5))
-    assert made.cost_now_usd == pytest.approx(weigh().cost_now_usd + 0.5)
-
-
 def test_a_model_without_a_price_gives_no_answer():
     """Nobody guesses with money."""
     assert payback(EDIT, prompt_tokens=101_000, cache=WARM, model="granite-9") is None

@@ -77,15 +77,11 @@ def call_usd(
     prompt_tokens: float,
     read_tokens: float,
     lifetime: Lifetime = "5m",
-    output_tokens: float = 0.0,
 ) -> float:
-    """Price a call that reads the first part of its prompt and writes the rest."""
+    """Price a prompt whose first part is read and whose rest is written; answers cost the same."""
     step = step_at(listed, prompt_tokens)
-    return (
-        read_tokens * step.prices.read
-        + (prompt_tokens - read_tokens) * step.write(lifetime)
-        + output_tokens * step.prices.output
-    ) / TOKENS_PER_PRICE
+    written = (prompt_tokens - read_tokens) * step.write(lifetime)
+    return (read_tokens * step.prices.read + written) / TOKENS_PER_PRICE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,13 +93,11 @@ class CostModel:
     lifetime: Lifetime = "5m"
 
     def call_usd(self, prompt_tokens: float, read_tokens: float) -> float:
-        """Price a call with an answer of the forecast length."""
         return call_usd(
             self.listed,
             prompt_tokens=prompt_tokens,
             read_tokens=read_tokens,
             lifetime=self.lifetime,
-            output_tokens=self.forecast.output_tokens,
         )
 
     def next_usd(self, prompt_tokens: float) -> float:
@@ -123,7 +117,6 @@ class CostModel:
         for number, step in enumerate(found):
             flat = step.prices
             fixed = (prompt_tokens - growth) * flat.read + growth * step.write(self.lifetime)
-            fixed += self.forecast.output_tokens * flat.output
             slope = growth * flat.read
             total += _tail(fixed, slope, stays, self._first_past(step.above_tokens, prompt_tokens))
             if number + 1 < len(found):

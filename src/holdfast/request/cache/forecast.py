@@ -33,8 +33,6 @@ class Forecast:
     """What each call adds to the prompt."""
     removable_tokens: float = 0.0
     """How much of that growth a later edit of the same kind could remove again."""
-    output_tokens: float = 0.0
-    """Answer length per call; matters only where its price depends on the prompt."""
 
     @property
     def stays_warm(self) -> float:
@@ -54,23 +52,20 @@ def expect(
     grown_tokens: int = 0,
     removable_tokens: int = 0,
     lifetime: Lifetime = "5m",
-    usual_calls: float = USUAL_CALLS,
-    output_tokens: float = 0.0,
 ) -> Forecast:
     """Forecast the rest of a session from the calls it has made.
 
     `grown_tokens` is what all calls added together, `removable_tokens` the part of it that can
-    be removed sooner or later. `usual_calls` may come from the user's own sessions.
+    be removed sooner or later.
     """
     usual_cold = USUAL_COLD_SHARE[lifetime]
     grown = GROWTH_WEIGHT_CALLS * USUAL_GROWTH_TOKENS + grown_tokens
     growth = grown / (GROWTH_WEIGHT_CALLS + calls)
     return Forecast(
-        calls=usual_calls + calls / SESSION_WEIGHT,
+        calls=USUAL_CALLS + calls / SESSION_WEIGHT,
         cold_share=(COLD_WEIGHT_CALLS * usual_cold + cold_calls) / (COLD_WEIGHT_CALLS + calls),
         growth_tokens=growth,
         removable_tokens=growth * min(1.0, removable_tokens / grown_tokens)
         if grown_tokens
         else 0.0,
-        output_tokens=output_tokens,
     )

@@ -29,8 +29,6 @@ class HistoryEdit:
     removed_tokens: int
     added_tokens: int = 0
     """What replaces the removed part."""
-    making_usd: float = 0.0
-    """Cost of producing the edit: a summary has to be written, clearing is free."""
 
     @property
     def net_tokens(self) -> int:
@@ -94,9 +92,8 @@ def _cost_usd(
     """Price the next call with the edit, minus its price without."""
     shorter = prompt_tokens - edit.net_tokens
     kept = min(cache.readable_before(edit.at_tokens), shorter)
-    edited = costs.call_usd(shorter, kept)
     plain = costs.call_usd(prompt_tokens, min(cache.tokens, prompt_tokens))
-    return edited - plain + edit.making_usd
+    return costs.call_usd(shorter, kept) - plain
 
 
 def _waiting_usd(
