@@ -90,13 +90,11 @@ def _kept_tools(frame: Framed, describe: Describe) -> list[str]:
 
 def sendable(frame: Framed, able: Capabilities) -> tuple[JsonObject, tuple[str, ...]]:
     """Return a frame's options and betas without those the current model does not take."""
-    options, betas = frame.options, frame.betas
+    options, dropped = frame.options, set() if able.cache_edits else {EDITS_BETA}
     if not able.context_management and OPTION in options:
         options = {key: value for key, value in options.items() if key != OPTION}
-        betas = tuple(beta for beta in betas if beta != BETA)
-    if not able.cache_edits and EDITS_BETA in betas:
-        betas = tuple(beta for beta in betas if beta != EDITS_BETA)
-    return options, betas
+        dropped.add(BETA)
+    return options, tuple(beta for beta in frame.betas if beta not in dropped)
 
 
 def cleared_count(applied: Sequence[JsonObject]) -> int:

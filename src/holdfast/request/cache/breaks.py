@@ -9,6 +9,8 @@ from collections.abc import Collection
 from datetime import date
 from itertools import chain
 
+from msgspec import structs
+
 from holdfast.log.entries import CacheBroke
 from holdfast.messages import Json, JsonObject, Usage
 from holdfast.models.capabilities import capabilities
@@ -68,15 +70,7 @@ def find_break(
         return None
     found = _cause(before, after, seconds_between, expected)
     usd = lost_usd(after.model, usage_after, lost)
-    return CacheBroke(
-        cause=found.cause,
-        detail=found.detail,
-        first_moved=found.first_moved,
-        lost_tokens=lost,
-        usd=round(usd, 6),
-        expected=found.expected,
-        diff=found.diff,
-    )
+    return structs.replace(found, lost_tokens=lost, usd=round(usd, 6))
 
 
 def undeclared(before: Fingerprint, after: Fingerprint, expected: Collection[str]) -> Move | None:

@@ -92,17 +92,14 @@ def gather(
     gatherer.follow()
     gatherer.report_dropped()
     parts = tuple(node.part for node in gatherer.in_order())
-    return Gathered(
-        parts=parts,
-        notices=(*gatherer.notices, *_on_size(parts, ground.settings.large_chars)),
-        waiting=tuple(gatherer.waiting),
+    large = (
+        f"{part.path} has {len(part.text):,} characters; every call carries them"
+        for part in parts
+        if len(part.text) > ground.settings.large_chars
     )
-
-
-def _on_size(parts: tuple[InstructionPart, ...], large_chars: int) -> Iterator[str]:
-    for part in parts:
-        if len(part.text) > large_chars:
-            yield f"{part.path} has {len(part.text):,} characters; every call carries them"
+    return Gathered(
+        parts=parts, notices=(*gatherer.notices, *large), waiting=tuple(gatherer.waiting)
+    )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from string import Template
 
 from holdfast.log.entries import Framed, Section
@@ -109,12 +110,8 @@ def _server(offer: ServerOffer) -> str:
 
 
 def _guidance(tools: tuple[str, ...]) -> str:
-    places = (
-        files("holdfast.request.prompt") / "prompts" / "guidance" / f"{name.lower()}.md"
-        for name in sorted(tools)
-        if name.isalnum()
-    )
-    lines = (place.read_text(encoding="utf-8").strip() for place in places if place.is_file())
+    names = (f"guidance/{name.lower()}" for name in sorted(tools) if name.isalnum())
+    lines = (_text(name) for name in names if _file(name).is_file())
     return _filled("guidance", lines="\n".join(lines))
 
 
@@ -137,8 +134,8 @@ def _filled(name: str, **values: str) -> str:
 
 @cache
 def _text(name: str) -> str:
-    return (
-        (files("holdfast.request.prompt") / "prompts" / f"{name}.md")
-        .read_text(encoding="utf-8")
-        .strip()
-    )
+    return _file(name).read_text(encoding="utf-8").strip()
+
+
+def _file(name: str) -> Traversable:
+    return files("holdfast.request.prompt").joinpath("prompts", f"{name}.md")
