@@ -10,6 +10,8 @@ them only recorded causes are reported.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from holdfast.log.answers import MAIN, UniqueAnswer, answers_of, day_of
 from holdfast.log.entries import (
     AnyEntry,
@@ -208,12 +210,10 @@ def _known(last: Asked | None, between: Sequence[AnyEntry]) -> Asked | None:
     asked = next((entry for entry in reversed(between) if isinstance(entry, Asked)), None)
     if asked is None or last is None:
         return asked or last
-    return Asked(
-        n=asked.n,
+    return structs.replace(
+        asked,
         tool_hashes=asked.tool_hashes or last.tool_hashes,
         section_hashes=asked.section_hashes or last.section_hashes,
-        options_hash=asked.options_hash,
-        markers=asked.markers,
     )
 
 

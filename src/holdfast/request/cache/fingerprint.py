@@ -207,23 +207,15 @@ def _markers(
     kwargs: JsonObject, system: Sequence[JsonObject], messages: Sequence[JsonObject]
 ) -> tuple[tuple[str, ...], frozenset[str], tuple[int, ...]]:
     """Describe the markers, list their lifetimes, and find the messages that carry one."""
-    found: list[tuple[str, JsonObject]] = []
-    for tool in kwargs.get("tools") or ():
-        if control := tool.get("cache_control"):
-            found.append((f"tool {tool.get('name')}", control))
-    for i, block in enumerate(system, 1):
-        if control := block.get("cache_control"):
-            found.append((f"system block {i}", control))
+    holders = [(f"tool {tool.get('name')}", tool) for tool in kwargs.get("tools") or ()]
+    holders += [(f"system block {i}", block) for i, block in enumerate(system, 1)]
     marked = _marked_messages(messages)
-    marked_last = marked[-1] if marked else None  # earlier ones only help the look-back
-    for i in marked:
-        control = next(filter(None, map(_control, reversed(messages[i]["content"]))))
-        if i == len(messages) - 1:
-            found.append(("the last message", control))
-        elif i == marked_last:
-            found.append(("an earlier message", control))
-    if control := kwargs.get("cache_control"):
-        found.append(("the request", control))
+    if marked:  # earlier ones only help the look-back
+        last = next(filter(_control, reversed(messages[marked[-1]]["content"])))
+        is_end = marked[-1] == len(messages) - 1
+        holders.append(("the last message" if is_end else "an earlier message", last))
+    holders.append(("the request", kwargs))
+    found = [(place, control) for place, holder in holders if (control := _control(holder))]
     described = tuple(dict.fromkeys(f"{place} {_terms(control)}" for place, control in found))
     return described, frozenset(_lifetime(control) for _, control in found), tuple(marked)
 

@@ -8,7 +8,7 @@ share.
 from holdfast.request.instructions.gathering import Gathered, InstructionPart, Waiting, gather
 from holdfast.request.instructions.nearby import Nearby
 from holdfast.request.instructions.places import Ground, at_start, everywhere, ground
-from holdfast.request.instructions.saying import LoadReason, loaded_fields, said, sources
+from holdfast.request.instructions.rendering import LoadReason, loaded_fields, said, sources
 
 __all__ = [
     "Gathered",

@@ -81,13 +81,7 @@ def gather(
 
     A rule that names `paths` applies if one of them matches `touched`, or with `ignore_paths`.
     """
-    gatherer = _Gatherer(
-        ground=ground,
-        trusted=trusted,
-        known=known,
-        touched=touched,
-        ignore_paths=ignore_paths,
-    )
+    gatherer = _Gatherer(ground, trusted, known, touched, ignore_paths)
     gatherer.start_all(list(candidates))
     gatherer.follow()
     gatherer.report_dropped()
@@ -111,7 +105,7 @@ class _Node:
     imports: list[Path] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class _Gatherer:
     ground: Ground
     trusted: frozenset[str]
