@@ -56,29 +56,29 @@ def last_place(messages: Sequence[JsonObject]) -> Place | None:
 
 
 def places(
-    messages: Sequence[JsonObject], left: CachedPrefix | None, unmoved: int, *, slots: int
+    messages: Sequence[JsonObject], cached: CachedPrefix | None, unmoved: int, *, slots: int
 ) -> tuple[Place, ...]:
     """Choose the blocks to mark in a growing conversation, earliest first."""
     last = last_place(messages)
     if last is None or slots < 1:
         return ()
-    readable = _readable(messages, left, unmoved)
+    readable = _readable(messages, cached, unmoved)
     if readable is None or slots < 2 or _distance(messages, readable, last) < LOOK_BACK_BLOCKS:
         return (last,)
     return (readable, last)
 
 
 def _readable(
-    messages: Sequence[JsonObject], left: CachedPrefix | None, unmoved: int
+    messages: Sequence[JsonObject], cached: CachedPrefix | None, unmoved: int
 ) -> Place | None:
     """Return the place up to which the provider should still have these messages.
 
     After a change nothing is cached; before it lie the cache entries of earlier calls, one per
     round, so a marker on the last unchanged message finds one by looking back.
     """
-    if left is None:
+    if cached is None:
         return None
-    return left.place if left.is_in(messages, unmoved) else last_place(messages[:unmoved])
+    return cached.place if cached.is_in(messages, unmoved) else last_place(messages[:unmoved])
 
 
 def _distance(messages: Sequence[JsonObject], first: Place, last: Place) -> int:
@@ -131,9 +131,9 @@ class Markers:
         left = self.left
         return left.place if left and left.is_in(messages, self._unmoved) else None
 
-    def remember(self, left: CachedPrefix, unmoved: int) -> None:
+    def remember(self, cached: CachedPrefix, unmoved: int) -> None:
         """Adopt what an earlier process cached; `unmoved` messages are unchanged since."""
-        self.left, self._unmoved = left, unmoved
+        self.left, self._unmoved = cached, unmoved
 
     def observe_reply(self) -> None:
         """Record that the last call was answered: what it marked can be read."""

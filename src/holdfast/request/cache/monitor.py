@@ -41,11 +41,15 @@ class SentCall:
 class CacheMonitor:
     """The last answered call of each source, and the pending one."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
-        self.clock = clock
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
         self._is_strict = os.environ.get("HOLDFAST_STRICT") == "1"
         self._answered: dict[str, SentCall] = {}
         self._pending: dict[str, SentCall] = {}
+
+    def clock(self) -> float:
+        """Return the time by which calls are compared."""
+        return self._clock()
 
     def sending(
         self,
@@ -128,7 +132,7 @@ class CacheMonitor:
             move = undeclared(before.sent, sent, announced(history[before.position :]))
             if move is not None:
                 raise PrefixMoved(f"{move.detail}, and no entry says so:\n{move.diff()}")
-        return SentCall(sent=sent, at=self.clock(), position=len(history), usage=Usage())
+        return SentCall(sent=sent, at=self._clock(), position=len(history), usage=Usage())
 
 
 def _compared(
