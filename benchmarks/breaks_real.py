@@ -103,7 +103,7 @@ def timed(count: int, *, has_edits: bool) -> dict[str, list[float]]:
     tools = tuple({"name": f"T{i}", "description": prose(rng, 300)} for i in range(30))
     frame = Framed(sections=(Section(name="s", text=prose(rng, 4_000)),), tools=tools)
     messages = [spoken(rng, i) for i in range(count)]
-    wire, edits, markers, watch, history = Wire(), EditedWire(), Markers(), CacheMonitor(), []
+    wire, edits, markers, monitor, history = Wire(), EditedWire(), Markers(), CacheMonitor(), []
     times: dict[str, list[float]] = {"watched": [], "whole": [], "cpu": []}
     for turn in range(TURNS):
         messages += [spoken(rng, 2 * turn), spoken(rng, 2 * turn + 1)]
@@ -115,10 +115,10 @@ def timed(count: int, *, has_edits: bool) -> dict[str, list[float]]:
         caching = Caching(places=markers.place(sent, wire.unmoved, slots=2))
         request = build(frame, sent, model=MODELS[0], max_output_tokens=100, caching=caching)
         built = time.perf_counter_ns()
-        history.append(watch.sending(request, history, names=["s"]))
+        history.append(monitor.sending(request, history, names=["s"]))
         history.append(answer)
         markers.observe_reply()
-        assert watch.observe_reply(history) is None
+        assert monitor.observe_reply(history) is None
         times["cpu"].append((time.thread_time_ns() - cpu) / 1e6)
         ended = time.perf_counter_ns()
         times["watched"].append((ended - built) / 1e6)
@@ -135,7 +135,7 @@ def main() -> None:
     """Explain the named sessions, or the recorded ones where they are, and measure the rest."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("--sessions", type=int, default=0, help="random sessions to watch")
+    parser.add_argument("--sessions", type=int, default=0, help="random sessions to monitor")
     parser.add_argument("--messages", type=int, default=10_000, help="length of the timed session")
     parser.add_argument("--json", action="store_true", help="print nothing but the JSON object")
     options = parser.parse_args()

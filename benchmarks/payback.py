@@ -3,7 +3,7 @@
 Random sessions: each call adds an answer and a tool result of random size; results can be
 cleared once three newer ones exist; some calls come after the cache has died; nobody knows
 which call is the last. Every policy decides before each call whether to clear what can be
-cleared, and pays by `cache.warmth`, which the tests hold against the simulator's billing.
+cleared, and pays by `cost_model`, which the tests hold against the simulator's billing.
 
 The best policy is found by dynamic programming over (call, cleared up to). It knows the
 distribution of lengths and pauses and, beyond that, every size to come, so the gap is an upper
@@ -30,9 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.request.cache.cache_state import CacheState, Lifetime, call_usd, steps
+from holdfast.request.cache.cost_model import CacheState, call_usd, steps
 from holdfast.request.cache.forecast import Forecast, expect
 from holdfast.request.cache.payback import HistoryEdit, payback
+from holdfast.request.lifetime import Lifetime
 from quiet import quiet_sessions
 
 MODELS = ("claude-sonnet-5-5", "claude-sonnet-4-6", "claude-fable-5-1", "claude-haiku-5-5")
@@ -226,7 +227,7 @@ def by_table(table: NDArray[np.bool_]) -> Decide:
     return lambda moment: bool(table[moment.t, int(moment.is_cold), moment.cleared])
 
 
-def by_payback(outlook: Callable[[Moment], Forecast]) -> Decide:
+def by_payback(forecast: Callable[[Moment], Forecast]) -> Decide:
     """Ask payback."""
 
     def decide(moment: Moment) -> bool:
@@ -249,13 +250,13 @@ def by_payback(outlook: Callable[[Moment], Forecast]) -> Decide:
         found = payback(
             edit,
             prompt_tokens=round(session.prompt(t, cleared)),
-            warmth=CacheState(
+            cache=CacheState(
                 tokens=warm,
                 marked=() if moment.is_cold else (kept,),
                 lifetime=session.scenario.lifetime,
             ),
             model=session.scenario.listed,
-            outlook=outlook(moment),
+            forecast=forecast(moment),
         )
         assert found is not None
         return found.worth_it
@@ -269,7 +270,7 @@ def told(alive: Floats) -> Callable[[Moment], Forecast]:
         [alive[t + 1 :].sum() / alive[t] if alive[t] else 0.0 for t in range(len(alive))]
     )
 
-    def outlook(moment: Moment) -> Forecast:
+    def forecast(moment: Moment) -> Forecast:
         usual = by_default(moment)
         return Forecast(
             calls=float(left[moment.t]),
@@ -278,7 +279,7 @@ def told(alive: Floats) -> Callable[[Moment], Forecast]:
             removable_tokens=usual.removable_tokens,
         )
 
-    return outlook
+    return forecast
 
 
 def by_default(moment: Moment) -> Forecast:

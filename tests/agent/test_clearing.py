@@ -31,11 +31,17 @@ async def test_a_cleared_read_is_not_answered_with_unchanged(tmp_path):
     )
     script = "\n---\n".join([READ, *OTHERS, "text: so far", READ, "text: done"])
     model = ScriptedModel(script, name="claude-opus-4-6")
-    agent = await build_agent(model, directory=tmp_path, mode="bypass", settings=settings)
+    skipped = []
+    agent = await build_agent(
+        model,
+        directory=tmp_path,
+        mode="bypass",
+        settings=settings,
+        clock=lambda: time.time() + sum(skipped),
+    )
     async for _ in agent.run("read it"):
         pass
-    later = time.time() + 600
-    agent.engine.monitor.clock = lambda: later
+    skipped.append(600)
     async for _ in agent.run("and again"):
         pass
     history = agent.session.view.history

@@ -15,10 +15,9 @@ from holdfast.request.cache.advice import (
     ResumeAdvice,
     cold_resume_advice,
 )
-from holdfast.request.cache.cache_state import Lifetime
 from holdfast.request.cache.calls import CallReport, explain_calls, last_of_conversation
 from holdfast.request.cache.forecast import expect
-from holdfast.request.lifetime import seconds_of
+from holdfast.request.lifetime import Lifetime, seconds_of
 from holdfast.settings import ClearSettings
 from holdfast.stages.clear.candidates import Candidates, weight
 from holdfast.stages.clear.placeholder import LONGEST_WEIGHT
@@ -72,7 +71,7 @@ def _advice(
         lifetime,
         frame_tokens=frame,
         lives_seconds=seconds_of(last.lifetime),
-        outlook=expect(calls=calls, grown_tokens=used - frame, lifetime=lifetime),
+        forecast=expect(calls=calls, grown_tokens=used - frame, lifetime=lifetime),
     )
 
 

@@ -1,9 +1,8 @@
-"""One function from view to request.
+"""Builds a request from a frame and messages.
 
-Messages are turned into the plain values a provider takes once, and kept: a turn costs what
-is new. Tools are sorted, keys come in a fixed order, and nothing in here looks at a clock.
-Which blocks of the messages carry a marker is chosen by `markers`; here they are put on, with
-the lifetime that the frame has latched and the scope that the provider knows.
+Messages are rendered to plain values once and kept, so a turn costs only what is new. Tools are
+sorted, keys have a fixed order, and nothing here reads a clock. `markers` chooses the blocks to
+mark; the markers are put on here, with the frame's lifetime and the provider's scope.
 """
 
 from collections.abc import Sequence
@@ -18,9 +17,9 @@ from holdfast.request.markers import SLOTS, Place, last_place, marked
 from holdfast.request.server_side import sendable
 
 DIAGNOSIS = "cache-diagnosis-2026-04-07"
-"""Lets a provider say why its cache missed."""
+"""Asks a provider to say why its cache missed."""
 GLOBAL_SCOPE = "cache-scope-simulated"
-"""Lets sections be kept for everybody: the simulator's own; providers publicly have none yet."""
+"""Caches sections across organisations: simulator only, no public provider has it yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,28 +27,25 @@ class Caching:
     """What a request asks of the provider's cache."""
 
     places: tuple[Place, ...] = ()
-    """The blocks of the messages that carry a marker."""
+    """The message blocks that carry a marker."""
     is_on: bool = True
     key: str = ""
-    """Sends calls that share a prefix to the same place, where a provider takes such a key."""
+    """Routes calls that share a prefix to the same machine, where a provider takes such a key."""
     previous_id: str = ""
-    """The answer before; a provider that was asked to says what has moved since."""
+    """The previous answer's id, for the provider's cache diagnosis."""
 
 
 class Wire:
-    """Messages as they go over the wire, rendered once each."""
+    """Messages in wire form, each rendered once."""
 
     def __init__(self) -> None:
         self._known: list[Message] = []
         self._wire: list[JsonObject] = []
         self.unmoved = 0
-        """How many messages were as they are now when last asked."""
+        """How many leading messages are unchanged since the previous call."""
 
     def messages(self, messages: Sequence[Message]) -> list[JsonObject]:
-        """Give the wire form of all messages, rendering only those that are new.
-
-        A view renders anew from the first message that changed.
-        """
+        """Return all messages in wire form, rendering from the first that changed."""
         low = common_prefix(self._known, messages)
         self.unmoved = low
         self._known[low:] = messages[low:]
@@ -58,7 +54,7 @@ class Wire:
 
 
 def first_messages(frame: Framed) -> list[JsonObject]:
-    """Give the messages that stand before the conversation: the instructions, if there are any."""
+    """Return the messages before the conversation: the instructions, if there are any."""
     if not frame.instructions:
         return []
     return [{"role": "user", "content": [{"type": "text", "text": frame.instructions}]}]
@@ -72,10 +68,7 @@ def build(
     max_output_tokens: int,
     caching: Caching | None = None,
 ) -> Request:
-    """Put the frame and the messages, those of its opening included, together.
-
-    Unless told otherwise, the last message is marked.
-    """
+    """Build a request; `messages` include the frame's own. By default the last one is marked."""
     able = capabilities(model)
     if caching is None:
         last = last_place(messages)
@@ -97,12 +90,11 @@ def build(
 
 
 def marker(frame: Framed) -> JsonObject:
-    """Make the marker of a session; its lifetime never changes within one."""
     return {"type": "ephemeral"} | ({"ttl": "1h"} if frame.lifetime == "1h" else {})
 
 
 def free_slots(frame: Framed) -> int:
-    """Count the markers that the system prompt leaves for the messages."""
+    """Count the markers that the system prompt leaves for messages."""
     return SLOTS - len(_marked_sections(frame.sections))
 
 
@@ -119,9 +111,9 @@ def _system(frame: Framed, able: Capabilities, caching: Caching) -> list[JsonObj
 
 
 def _marked_sections(sections: Sequence[Section]) -> list[int]:
-    """Mark the end of what everybody shares, of what an organisation shares, and of all.
+    """Return the last global section, the last of the organisation, and the last of all.
 
-    Providers keep what carries no scope for the organisation, so that is rendered as none.
+    Providers cache unscoped blocks for the organisation, so that scope is not rendered.
     """
     ends = {section.scope: i for i, section in enumerate(sections)}
     shared = {ends[scope] for scope in ("global", "organisation") if scope in ends}
@@ -129,5 +121,5 @@ def _marked_sections(sections: Sequence[Section]) -> list[int]:
 
 
 def _has_own_tools(frame: Framed) -> bool:
-    """Say whether tools of this user's servers stand before the system prompt."""
+    """Return whether the user's MCP tools precede the system prompt, so that it cannot be shared."""
     return any(str(tool.get("name", "")).startswith("mcp__") for tool in frame.tools)

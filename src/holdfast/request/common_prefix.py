@@ -1,19 +1,13 @@
-"""How much of a list is what it was, found by halving.
+"""How many leading items of two lists are the same objects.
 
-Whatever changes is made anew with all that follows it, so the same objects are an unbroken
-beginning, and looking for its end costs nothing to speak of, however long the list is.
+Whatever changes is rebuilt together with everything after it, so shared objects always form a
+prefix, and bisection finds its end at no real cost, however long the list.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 
 def common_prefix(known: Sequence[object], now: Sequence[object]) -> int:
-    """Count the leading items that are the same objects."""
-    low, high = 0, min(len(known), len(now))
-    while low < high:
-        middle = (low + high) // 2
-        if known[middle] is now[middle]:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    shared = range(min(len(known), len(now)))
+    return bisect_left(shared, True, key=lambda i: known[i] is not now[i])

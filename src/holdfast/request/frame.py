@@ -1,9 +1,8 @@
-"""The frame of a session: made when it begins, made anew after a clear or a compaction.
+"""A session's frame: made at its start, renewed after a clear or a compaction.
 
-A `Framer` knows where to look; `make_frame` looks once and freezes what it saw (the system
-prompt's sections, the instructions) as one `Framed` entry. In between nothing is looked at
-again: a resumed session sends what it always sent. Recording the entry is left to whoever
-asked for it.
+A `Framer` holds where to look; `make_frame` looks once and freezes the result (system prompt
+sections, instructions) in a `Framed` entry. Nothing is looked at again in between, so a resumed
+session sends what it always sent. Recording the entry is left to the caller.
 """
 
 import asyncio
@@ -18,7 +17,8 @@ from holdfast.log.entries import Framed, Section
 from holdfast.messages import JsonObject
 from holdfast.messages.measure import measure_json, measure_text
 from holdfast.request.instructions import Gathered, Ground, load, said, sources
-from holdfast.request.prompt.environment import look_around
+from holdfast.request.prompt.environment import Environment
+from holdfast.request.prompt.repository import look_at_repository
 from holdfast.request.prompt.sections import Volatile, boundary, custom, sections, updated
 from holdfast.request.server_side import excluding
 from holdfast.settings import PromptSettings
@@ -28,17 +28,17 @@ from holdfast.tools.skills import find_skills, listing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framer:
-    """Where the parts of a session's frame are found."""
+    """Where the parts of a session's frame come from."""
 
     ground: Ground
     prompt: PromptSettings = field(default_factory=PromptSettings)
     skills: tuple[Path, ...] = ()
-    """Directories of skills, the weightiest first."""
+    """Directories of skills, highest priority first."""
     scratchpad: Path | None = None
     memory: Callable[[], str] = str
-    """Gives the section on long-term memory as it is now."""
+    """Renders the section on long-term memory as it is now."""
     system: str = ""
-    """A prompt of somebody's own; it replaces all."""
+    """A custom prompt; replaces all sections."""
     volatile: tuple[Volatile, ...] = ()
     more: tuple[Section, ...] = ()
     clock: Callable[[], float] = time.time
@@ -46,8 +46,6 @@ class Framer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeFrame:
-    """A frame, and what was found on the way to it."""
-
     frame: Framed
     gathered: Gathered
 
@@ -55,19 +53,14 @@ class MadeFrame:
 async def make_frame(
     framer: Framer, tools: Iterable[JsonObject], options: JsonObject | None = None
 ) -> MadeFrame:
-    """Look at everything once and freeze it."""
-    return await _made(framer, Framed(tools=tuple(tools), options=options or {}))
+    return await renew_frame(framer, Framed(tools=tuple(tools), options=options or {}))
 
 
 async def renew_frame(framer: Framer, old: Framed) -> MadeFrame:
-    """Look at everything again, for a view that begins anew.
+    """Look at everything again, after a clear or a compaction.
 
-    Tools, options and what is latched stay; so does a prompt that was somebody's own.
+    Tools, options, lifetime, headers and a custom prompt stay.
     """
-    return await _made(framer, old)
-
-
-async def _made(framer: Framer, old: Framed) -> MadeFrame:
     gathered = await asyncio.to_thread(load, framer.ground, trusted=trusted())
     fresh = structs.replace(
         old,
@@ -75,9 +68,9 @@ async def _made(framer: Framer, old: Framed) -> MadeFrame:
         instructions=said(gathered.parts, "start"),
         sources=sources(gathered.parts),
     )
-    settled = updated(fresh, framer.volatile)
+    current = updated(fresh, framer.volatile)
     return MadeFrame(
-        frame=weighed(structs.replace(fresh, sections=settled or fresh.sections)), gathered=gathered
+        frame=weighed(structs.replace(fresh, sections=current or fresh.sections)), gathered=gathered
     )
 
 
@@ -91,15 +84,16 @@ async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
     if "Skill" in names:
         skills = listing(await asyncio.to_thread(find_skills, framer.skills))
     return sections(
-        await look_around(
-            framer.ground.directory,
-            framer.prompt,
+        Environment(
+            directory=framer.ground.directory,
+            date=time.strftime("%Y-%m-%d", time.localtime(framer.clock())),
+            repository=await look_at_repository(framer.ground.directory, framer.prompt),
             tools=names,
             skills=skills,
             memory=framer.memory(),
+            language=framer.prompt.language,
             scratchpad=framer.scratchpad,
             more=framer.more,
-            clock=framer.clock,
         )
     )
 
@@ -107,7 +101,6 @@ async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
 def frame(
     system: str | Sequence[Section], tools: Iterable[JsonObject], options: JsonObject
 ) -> Framed:
-    """Freeze a prompt and tools that were given as they are."""
     listed = (Section(name="system", text=system),) if isinstance(system, str) else tuple(system)
     kept = tuple(section for section in listed if section.text.strip())
     return weighed(Framed(sections=kept, tools=tuple(tools), options=options))
@@ -116,15 +109,15 @@ def frame(
 def reframed(
     frame: Framed, tools: tuple[JsonObject, ...], sections: tuple[Section, ...] | None = None
 ) -> Framed:
-    """Give the same frame another list of tools, and other sections if they changed."""
+    """Return the frame with other tools, and other sections if given."""
     kept = frame.sections if sections is None else sections
     return weighed(excluding(structs.replace(frame, tools=tools, sections=kept)))
 
 
 def weighed(frame: Framed) -> Framed:
-    """Count all that a frame adds to every request, as an entry that is still to be written."""
-    weight = measure_text("\n".join(section.text for section in frame.sections))
-    weight = weight + measure_text(frame.instructions)
+    """Measure what a frame adds to every request, and reset it to an unwritten entry."""
+    measure = measure_text("\n".join(section.text for section in frame.sections))
+    measure = measure + measure_text(frame.instructions)
     for tool in frame.tools:
-        weight = weight + measure_json(tool)
-    return structs.replace(frame, n=0, at=0.0, measure=weight)
+        measure = measure + measure_json(tool)
+    return structs.replace(frame, n=0, at=0.0, measure=measure)

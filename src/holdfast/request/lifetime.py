@@ -1,12 +1,12 @@
-"""How long a provider keeps a prefix, and which headers a session sends.
+"""How long a provider keeps a cached prefix, and which beta headers a session sends.
 
-What a session asks for is decided once, when it begins, and written into its frame: what changes
-later, in the settings or in the account, changes no byte of what is sent. A provider that takes
-no lifetimes keeps to one of its own. Names of lifetimes are a number and a unit: 5m, 30m, 1h.
+Both are decided once, when a session starts, and stored in its frame, so later changes to
+settings or account move no byte of the prefix. Some providers ignore the requested lifetime and
+apply one of their own. A lifetime's name is a number and a unit: 5m, 30m, 1h.
 """
 
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import structs
 
@@ -15,12 +15,13 @@ from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.request.build import DIAGNOSIS, GLOBAL_SCOPE
 from holdfast.settings import CacheSettings
 
+Lifetime: TypeAlias = Literal["5m", "1h"]
+"""What a marker can ask for; it runs from the start of the call that wrote or last read it."""
 SECONDS = {"m": 60.0, "h": 3_600.0}
-"""By the unit of a lifetime's name."""
 
 
 def latched(frame: Framed, model: str, settings: CacheSettings, source: str) -> Framed:
-    """Write into a frame how long it is kept and which headers go with it."""
+    """Fix a session's cache lifetime and beta headers in its frame."""
     return structs.replace(
         frame,
         cached=settings.on,
@@ -30,20 +31,19 @@ def latched(frame: Framed, model: str, settings: CacheSettings, source: str) -> 
 
 
 def life_of(model: str, marked: str) -> str:
-    """Name how long a model's provider keeps what was marked with a lifetime."""
+    """Return the lifetime that applies: the provider's own if it has one, else the marker's."""
     own = capabilities(model).cache_seconds
     return f"{own / SECONDS['m']:.0f}m" if own else marked
 
 
 def seconds_of(lifetime: str) -> float:
-    """Say how long a lifetime is."""
     return float(lifetime[:-1]) * SECONDS[lifetime[-1]]
 
 
-def lifetime_for(source: str, settings: CacheSettings) -> Literal["5m", "1h"]:
-    """Choose the lifetime of a session by who asks: `chat`, `run`, `sdk`, `agent:explore`.
+def lifetime_for(source: str, settings: CacheSettings) -> Lifetime:
+    """Choose the lifetime for a caller: `chat`, `run`, `sdk`, `agent:explore`.
 
-    An hour costs more to write and pays where calls lie further apart than five minutes.
+    An hour costs more to write and pays off where calls are more than five minutes apart.
     """
     if settings.lifetime != "auto":
         return "1h" if settings.lifetime == "1h" else "5m"
@@ -52,7 +52,6 @@ def lifetime_for(source: str, settings: CacheSettings) -> Literal["5m", "1h"]:
 
 
 def betas_for(able: Capabilities, settings: CacheSettings) -> tuple[str, ...]:
-    """List the beta headers that a session sends from its first call to its last."""
     is_asked = settings.diagnose and able.family in ("anthropic", "simulator")
     scope = (GLOBAL_SCOPE,) if able.global_scope else ()
     return (*scope, DIAGNOSIS) if is_asked else scope

@@ -1,10 +1,9 @@
-"""Where the markers stand that tell a provider what to keep.
+"""Chooses where to put the markers that tell a provider what to cache.
 
-A provider takes four. Two are the system prompt's: at the end of what every session shares and
-at its end. One stands on the last message, so that the next call reads up to there. The one
-that is left goes where it pays: a provider looks back only 20 blocks from a marker, so after a
-long round, or after history was changed in the middle, the place that can still be read gets
-one of its own. A request that must leave nothing behind marks only what its parent left there.
+A provider takes four. Two go to the system prompt: at the end of what sessions share, and at its
+end. One goes to the last message, so that the next call reads up to there. The fourth goes where
+it pays: a provider looks back only 20 blocks from a marker, so after a long round, or a change
+in the middle of the history, the last readable place gets a marker of its own.
 """
 
 from collections.abc import Sequence
@@ -16,31 +15,28 @@ from holdfast.messages import JsonObject
 SLOTS = 4
 """Providers refuse a request with more."""
 LOOK_BACK_BLOCKS = 20
-"""How many blocks a provider looks at from a marker on, the marked one included."""
+"""How many blocks back from a marker a provider looks, the marked one included."""
 UNMARKABLE = frozenset({"thinking", "redacted_thinking", "cache_edits"})
-"""Blocks the API refuses a marker on."""
+"""Blocks on which the API refuses a marker."""
 
 
 class Place(NamedTuple):
-    """A block of a message."""
-
     message: int
     block: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedPrefix:
-    """What a call that was answered left in the cache: everything up to a place."""
+    """What an answered call left in the cache: everything up to a place."""
 
     place: Place
     message: JsonObject
-    """The message that was marked, as it was sent."""
+    """The marked message, as sent."""
 
     def is_in(self, messages: Sequence[JsonObject], unmoved: int) -> bool:
-        """Say whether these messages still begin with all that was left.
+        """Return whether these messages, `unmoved` of them unchanged, still begin with it.
 
-        `unmoved` of them are known to be as they were. A message that was the last one may have
-        grown at its end since.
+        A message that was the last one may have grown at its end since.
         """
         at, block = self.place
         if at >= len(messages) or at > unmoved:
@@ -50,7 +46,7 @@ class CachedPrefix:
 
 
 def last_place(messages: Sequence[JsonObject]) -> Place | None:
-    """Find the last block that may carry a marker."""
+    """Return the last block that may carry a marker."""
     for at in range(len(messages) - 1, -1, -1):
         content = messages[at]["content"]
         for block in range(len(content) - 1, -1, -1):
@@ -60,33 +56,33 @@ def last_place(messages: Sequence[JsonObject]) -> Place | None:
 
 
 def places(
-    messages: Sequence[JsonObject], left: CachedPrefix | None, unmoved: int, *, slots: int
+    messages: Sequence[JsonObject], cached: CachedPrefix | None, unmoved: int, *, slots: int
 ) -> tuple[Place, ...]:
-    """Choose the blocks of a growing conversation to mark, earliest first."""
+    """Choose the blocks to mark in a growing conversation, earliest first."""
     last = last_place(messages)
     if last is None or slots < 1:
         return ()
-    readable = _readable(messages, left, unmoved)
+    readable = _readable(messages, cached, unmoved)
     if readable is None or slots < 2 or _distance(messages, readable, last) < LOOK_BACK_BLOCKS:
         return (last,)
     return (readable, last)
 
 
 def _readable(
-    messages: Sequence[JsonObject], left: CachedPrefix | None, unmoved: int
+    messages: Sequence[JsonObject], cached: CachedPrefix | None, unmoved: int
 ) -> Place | None:
-    """Find the place up to which a provider still has these messages, as far as can be known.
+    """Return the place up to which the provider should still have these messages.
 
-    Behind a change nothing is left; before it lie the entries of earlier calls, one for each
-    round, so a marker on the last message that did not move finds one by looking back.
+    After a change nothing is cached; before it lie the cache entries of earlier calls, one per
+    round, so a marker on the last unchanged message finds one by looking back.
     """
-    if left is None:
+    if cached is None:
         return None
-    return left.place if left.is_in(messages, unmoved) else last_place(messages[:unmoved])
+    return cached.place if cached.is_in(messages, unmoved) else last_place(messages[:unmoved])
 
 
 def _distance(messages: Sequence[JsonObject], first: Place, last: Place) -> int:
-    """Count the blocks from one place to another; past the look-back it no longer matters."""
+    """Count the blocks between two places; beyond the look-back any number will do."""
     if first.message == last.message:
         return last.block - first.block
     count = len(messages[first.message]["content"]) - 1 - first.block + last.block + 1
@@ -100,7 +96,7 @@ def _distance(messages: Sequence[JsonObject], first: Place, last: Place) -> int:
 def marked(
     messages: Sequence[JsonObject], where: Sequence[Place], marker: JsonObject
 ) -> list[JsonObject]:
-    """Put a marker on each of these blocks; what carries none is passed on as it is."""
+    """Put a marker on each of these blocks; other messages stay the same objects."""
     carried = list(messages)
     for at, block in where:
         content = list(carried[at]["content"])
@@ -110,11 +106,11 @@ def marked(
 
 
 class Markers:
-    """What the calls of one conversation left in the provider's cache."""
+    """What one conversation's calls left in the provider's cache."""
 
     def __init__(self) -> None:
         self.left: CachedPrefix | None = None
-        """By the last call that was answered."""
+        """By the last answered call."""
         self._sent: CachedPrefix | None = None
         self._length = 0
         self._unmoved = 0
@@ -122,7 +118,7 @@ class Markers:
     def place(
         self, messages: Sequence[JsonObject], unmoved: int, *, slots: int
     ) -> tuple[Place, ...]:
-        """Choose where to mark the next call; `unmoved` messages are as when last asked."""
+        """Choose the next call's markers; `unmoved` messages are unchanged since the last one."""
         self._unmoved, self._length = min(self._unmoved, unmoved), len(messages)
         where = places(messages, self.left, self._unmoved, slots=slots)
         if where:
@@ -130,17 +126,17 @@ class Markers:
         return where
 
     def left_in(self, messages: Sequence[JsonObject], unmoved: int) -> Place | None:
-        """Say up to where these messages can be read; `unmoved` are as when last asked."""
+        """Return up to where these messages can be read; `unmoved` of them are unchanged."""
         self._unmoved = min(self._unmoved, unmoved)
         left = self.left
         return left.place if left and left.is_in(messages, self._unmoved) else None
 
-    def remember(self, left: CachedPrefix, unmoved: int) -> None:
-        """Take over what a process before this one left; `unmoved` messages are as they were."""
-        self.left, self._unmoved = left, unmoved
+    def remember(self, cached: CachedPrefix, unmoved: int) -> None:
+        """Adopt what an earlier process cached; `unmoved` messages are unchanged since."""
+        self.left, self._unmoved = cached, unmoved
 
     def observe_reply(self) -> None:
-        """Take note that the call placed last was answered: what it marked can be read."""
+        """Record that the last call was answered: what it marked can be read."""
         if self._sent is not None:
             self.left, self._sent = self._sent, None
             self._unmoved = self._length

@@ -1,8 +1,8 @@
-"""Clearing that the provider does, by edits of its cache or of the prompt: asked for once.
+"""Clearing done by the provider: by cache edits, or by its context management.
 
-What a session may ask of its provider is latched in its frame when it begins, because every
-later change would move the prefix. What a provider then did comes back with each answer, as
-counts only; which results it meant is inferred, oldest first, as its rule says.
+What a session asks for is fixed in its frame at the start, because any later change would move
+the prefix. Answers report only counts of what was cleared; which results is inferred, oldest
+first, according to the provider's rule.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def declared(
     window: Window,
     describe: Describe = description_of,
 ) -> Framed:
-    """Write into a frame which clearing is left to the provider; what its maker chose stays."""
+    """Add provider-side clearing to a frame; context management set by the caller stays."""
     able = capabilities(model)
     betas, options = list(frame.betas), dict(frame.options)
     if settings.on and settings.edits and able.cache_edits:
@@ -43,7 +43,7 @@ def declared(
 
 
 def excluding(frame: Framed, describe: Describe = description_of) -> Framed:
-    """Tell the provider anew whose results it must leave alone, after tools were added."""
+    """Update the tools whose results the provider must keep, after tools were added."""
     edits = [
         edit | {"exclude_tools": _kept_tools(frame, describe)}
         if edit.get("type") == CLEAR_RESULTS
@@ -56,7 +56,6 @@ def excluding(frame: Framed, describe: Describe = description_of) -> Framed:
 
 
 def edits_in(options: JsonObject) -> list[JsonObject]:
-    """List the edits that a frame asks for."""
     management = options.get(OPTION)
     edits = management.get("edits") if isinstance(management, dict) else None
     return [edit for edit in edits or () if isinstance(edit, dict)]
@@ -77,7 +76,7 @@ def _clearing(
 
 
 def _thinking(frame: Framed, able: Capabilities) -> list[JsonObject]:
-    """Have all thinking kept, where there is any; this edit must come first."""
+    """Keep all thinking, if the model thinks; this edit must come first."""
     config = frame.options.get("thinking")
     mode = config.get("type") if isinstance(config, dict) else None
     thinks = mode not in (None, "disabled") or "disabled" not in able.thinking_modes
@@ -90,23 +89,19 @@ def _kept_tools(frame: Framed, describe: Describe) -> list[str]:
 
 
 def sendable(frame: Framed, able: Capabilities) -> tuple[JsonObject, tuple[str, ...]]:
-    """Give the options and headers of a frame that a model takes, should it have been switched."""
-    options, betas = frame.options, frame.betas
+    """Return a frame's options and betas without those the current model does not take."""
+    options, dropped = frame.options, set() if able.cache_edits else {EDITS_BETA}
     if not able.context_management and OPTION in options:
         options = {key: value for key, value in options.items() if key != OPTION}
-        betas = tuple(beta for beta in betas if beta != BETA)
-    if not able.cache_edits and EDITS_BETA in betas:
-        betas = tuple(beta for beta in betas if beta != EDITS_BETA)
-    return options, betas
+        dropped.add(BETA)
+    return options, tuple(beta for beta in frame.betas if beta not in dropped)
 
 
 def cleared_count(applied: Sequence[JsonObject]) -> int:
-    """Read how many results a provider says it cleared of a prompt."""
     return _sum(applied, "cleared_tool_uses")
 
 
 def cleared_tokens(applied: Sequence[JsonObject]) -> int:
-    """Read how many tokens of results a provider says it cleared of a prompt."""
     return _sum(applied, "cleared_input_tokens")
 
 
@@ -116,5 +111,5 @@ def _sum(applied: Sequence[JsonObject], key: str) -> int:
 
 
 def is_shortened(applied: Sequence[JsonObject]) -> bool:
-    """Say whether a provider changed the prompt it was sent."""
+    """Return whether the provider removed anything from the prompt."""
     return any(edit.get("cleared_input_tokens") for edit in applied)

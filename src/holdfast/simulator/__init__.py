@@ -1,8 +1,7 @@
 """A local service that speaks the providers' APIs, with a faithful prompt cache.
 
-`running` serves from a thread for tests and demonstrations, `serve` blocks for the
-command line. What it answers comes from a brain; what it charges, refuses and caches
-follows the published rules. Everything else is importable from its own module.
+`running` serves from a thread for tests and demonstrations, `serve` blocks for the command line.
+A brain supplies the answers; billing, refusals and caching follow the published rules.
 """
 
 from holdfast.simulator.brains import Brain, BrainAnswer, BrainRequest

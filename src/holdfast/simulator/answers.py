@@ -1,8 +1,7 @@
-"""From what a brain said to what the API returns: limits, ids, signatures, counts.
+"""Turns a brain's answer into what the API returns: limits, ids, signatures, counts.
 
-An `BrainAnswer` and the prepared request come in; a `FinishedAnswer` goes out. The brain may say
-too much: output is cut at max_tokens, at a stop sequence, or at the end of the window,
-and the stop reason says which.
+A brain may answer at any length: output is cut at max_tokens, at a stop sequence, or at the end
+of the window, and the stop reason says which.
 """
 
 from collections.abc import Sequence
@@ -55,7 +54,7 @@ def finish(
 
 
 def block_text(block: JsonObject) -> str:
-    """Give the text an output block is counted by."""
+    """Return the text by which an output block is counted."""
     match block.get("type"):
         case "thinking":
             return str(block.get("thinking", ""))
@@ -65,52 +64,54 @@ def block_text(block: JsonObject) -> str:
             return str(block.get("text", ""))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FittedAnswer:
-    """Blocks taken so far while fitting an answer into its limit."""
+    """The part of an answer that fits its limit."""
 
     blocks: list[JsonObject]
-    tokens: int = 0
-    thinking_tokens: int = 0
-    is_cut: bool = False
+    tokens: int
+    thinking_tokens: int
+    is_cut: bool
 
 
 def fit(blocks: Sequence[JsonObject], limit: int, measure: PieceMeter) -> FittedAnswer:
     """Take blocks while they fit; cut the text that does not, and leave a cut tool call out."""
-    fitted = FittedAnswer(blocks=[])
+    taken: list[JsonObject] = []
+    tokens = thinking_tokens = 0
+    is_cut = False
     for block in blocks:
         cost = measure.text_tokens(block_text(block)) + 1
-        if fitted.tokens + cost <= limit:
-            fitted.blocks.append(block)
+        if tokens + cost <= limit:
+            taken.append(block)
         else:
-            fitted.is_cut = True
-            cost = max(limit - fitted.tokens, 0)
+            is_cut = True
+            cost = max(limit - tokens, 0)
             if block.get("type") == "text" and cost > 0:
                 text = decode(encode(str(block["text"]))[:cost])
                 if text.strip():
-                    fitted.blocks.append({**block, "text": text})
-        fitted.tokens += cost
-        fitted.thinking_tokens += cost if block.get("type") == "thinking" else 0
-        if fitted.is_cut:
+                    taken.append({**block, "text": text})
+        tokens += cost
+        thinking_tokens += cost if block.get("type") == "thinking" else 0
+        if is_cut:
             break
-    return fitted
+    return FittedAnswer(blocks=taken, tokens=tokens, thinking_tokens=thinking_tokens, is_cut=is_cut)
 
 
 def _is_wanted(block: JsonObject, request: ApiRequest) -> bool:
-    """Leave thinking out where it is switched off."""
+    """Return whether to keep a block: thinking is dropped where it is switched off."""
     is_off = (request.thinking or {}).get("type") == "disabled"
     return not (is_off and block.get("type") == "thinking")
 
 
 def natural_reason(blocks: Sequence[JsonObject]) -> str:
-    """Say why an answer ends that nothing cut short."""
+    """Return the stop reason of an answer that was not cut."""
     return "tool_use" if any(b.get("type") == "tool_use" for b in blocks) else "end_turn"
 
 
 def stop_at_sequence(
     blocks: Sequence[JsonObject], sequences: Sequence[str]
 ) -> tuple[list[JsonObject], str | None]:
-    """Cut at the first stop sequence in a text, whichever comes first."""
+    """Cut at the first stop sequence in a text."""
     for index, block in enumerate(blocks):
         if block.get("type") != "text":
             continue
@@ -128,7 +129,7 @@ def stop_at_sequence(
 def _completed(
     blocks: Sequence[JsonObject], prepared: PreparedPrompt, signer: Signer
 ) -> list[JsonObject]:
-    """Give tool calls their ids and thinking its signature."""
+    """Add ids to tool calls and signatures to thinking."""
     if not any(block.get("type") in ("tool_use", "thinking") for block in blocks):
         return list(blocks)
     links = link_conversation(prepared.sent, signer)
@@ -148,7 +149,7 @@ def _tool_id(link: bytes, index: int) -> str:
 
 
 def _displayed(block: JsonObject, request: ApiRequest) -> JsonObject:
-    """Empty a thinking block's text where the request does not want to see it."""
+    """Empty a thinking block where the request asks not to see it."""
     is_hidden = (request.thinking or {}).get("display") == "omitted"
     if is_hidden and block.get("type") == "thinking":
         return {**block, "thinking": ""}

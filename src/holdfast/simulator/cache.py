@@ -1,9 +1,9 @@
-"""The prompt cache: which part of a prompt was read, which was written, which was neither.
+"""The prompt cache: which part of a prompt is read, which written, which neither.
 
-A prompt comes in with who asks and when; a `CachePlan` goes out, with the tokens by
-how they are billed and the entries to write. Reading renews entries at once; writing
-waits for `commit`, called when the answer's first byte leaves, so identical requests
-in parallel all miss. One entry is written per marker, at its block and nowhere else.
+A `CachePlan` splits the prompt's tokens by how they are billed and holds the entries to write.
+Reading renews entries at once; writing waits for `commit`, called when the answer's first byte
+is sent, so identical requests in parallel all miss. One entry is written per marker, at its
+block and nowhere else.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ SWEEP_EVERY = 4_096  # commits between removals of dead entries: keeps memory fl
 
 
 class Key(NamedTuple):
-    """Where an entry lies; the model is already in the hash."""
+    """The key of an entry; the model is already in the hash."""
 
     workspace: str
     hash: bytes
@@ -55,7 +55,7 @@ class CachePlan:
 
 
 class PromptCache:
-    """All workspaces' entries."""
+    """The entries of all workspaces."""
 
     def __init__(self, settings: SimulatorSettings) -> None:
         self._settings = settings
@@ -84,13 +84,12 @@ class PromptCache:
             self._entries = {k: e for k, e in self._entries.items() if e.expires > now}
 
     def clear(self) -> None:
-        """Forget everything."""
         self._entries.clear()
 
     def _highest_hit(
         self, prompt: Prompt, markers: Sequence[tuple[int, Marker]], workspace: str, now: float
     ) -> int:
-        """Walk back from each marker, last first; answer -1 if nothing is found."""
+        """Walk back from each marker, last first; -1 if nothing is found."""
         for position, marker in reversed(markers):
             for candidate in range(position, max(position - LOOKBACK_POSITIONS, -1), -1):
                 if self._renew(prompt.chain[candidate], workspace, marker, now):

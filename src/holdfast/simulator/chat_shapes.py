@@ -1,7 +1,6 @@
-"""Between the chat-completions shapes and the Messages shapes the brains read.
+"""Converts between the chat-completions shapes and the Messages shapes that brains read.
 
-Chat messages and tools come in, Messages blocks go out, and an answer's blocks go back
-as a chat message. Breaches of the chat rules are raised with that API's words.
+Breaches of the chat rules are raised in that API's wording.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ def system_of(messages: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
 
 
 def conversation_of(messages: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
-    """Turn chat messages into Messages messages, tool results among the user's."""
+    """Convert chat messages to Messages messages, with tool results in the user's."""
     turned: list[JsonObject] = []
     for message in messages:
         role, blocks = _turned(message)
@@ -37,7 +36,7 @@ def conversation_of(messages: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
 
 
 def tools_of(tools: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
-    """Turn function tools into Messages tools."""
+    """Convert function tools to Messages tools."""
     return tuple(
         {
             "name": tool["function"]["name"],
@@ -72,7 +71,7 @@ def check_chat(messages: Sequence[JsonObject]) -> None:
 
 
 def chat_message(blocks: Iterable[JsonObject]) -> JsonObject:
-    """Turn an answer's blocks into a chat message; thinking has no place in one."""
+    """Convert an answer to a chat message; thinking is dropped."""
     texts = [str(block["text"]) for block in blocks if block["type"] == "text"]
     message: JsonObject = {
         "role": "assistant",

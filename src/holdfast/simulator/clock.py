@@ -1,7 +1,7 @@
-"""The time as the simulator sees it: real seconds plus whatever was skipped.
+"""The simulator's time: real seconds plus those skipped.
 
-Only the difference to real time is kept, so an hour of idleness is one call. A
-frozen clock moves only when told to, which is what tests want.
+Only the difference to real time is kept, so an hour of idleness is one call. A frozen clock
+moves only by `advance`, which is what tests want.
 """
 
 import time
@@ -15,12 +15,11 @@ class SimulatorClock:
         self._skipped_seconds = 0.0
 
     def now(self) -> float:
-        """Tell the simulated time."""
         real = time.time() if self._frozen_at is None else self._frozen_at
         return real + self._skipped_seconds
 
     def advance(self, seconds: float) -> float:
-        """Skip some seconds and tell the new time; time does not run backwards."""
+        """Skip some seconds and return the new time; time does not run backwards."""
         if not seconds >= 0 or seconds == float("inf"):
             raise ValueError(f"cannot advance the clock by {seconds!r} seconds; give 0 or more")
         self._skipped_seconds += seconds

@@ -1,10 +1,9 @@
-"""Both server compactions: past a threshold, and on demand.
+"""Compaction blocks, of both server compactions: past a threshold, and on demand.
 
-Here is what concerns the blocks: reading those that come back (what they stand for
-leaves the prompt), refusing those that were altered or misplaced, and writing new
-ones. When to compact and who writes the summary is decided in `simulation`.
-A block made on demand is signed and stands first; one made at a threshold is not
-signed and may stand anywhere: everything before it is ignored.
+Reads blocks that are sent back (what they summarise leaves the prompt), refuses altered or
+misplaced ones, and makes new ones. `simulation` decides when to compact and who writes the
+summary. An on-demand block is signed and must be first; a threshold block is unsigned and may
+stand anywhere: everything before it is ignored.
 """
 
 from collections.abc import Sequence
@@ -30,7 +29,7 @@ NO_CHANGES: tuple[JsonObject, ...] = ()  # tool changes in mid-conversation are 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """A threshold compaction as asked for."""
+    """A requested threshold compaction."""
 
     trigger_tokens: int
     pauses: bool
@@ -38,7 +37,7 @@ class Threshold:
 
 
 def threshold_of(request: ApiRequest) -> Threshold | None:
-    """Read the threshold compaction out of a request's edits."""
+    """Read the threshold compaction from a request's edits."""
     for edit in edits_of(request.context_management):
         if edit.get("type") == COMPACT:
             trigger = edit.get("trigger") or {}
@@ -51,12 +50,11 @@ def threshold_of(request: ApiRequest) -> Threshold | None:
 
 
 def is_due(threshold: Threshold | None, tokens: int, settings: SimulatorSettings) -> bool:
-    """Say whether a prompt is past the threshold."""
     return threshold is not None and fires(threshold.trigger_tokens, tokens, settings)
 
 
 def instructions_of(request: ApiRequest) -> str | None:
-    """Read an on-demand compaction's own prompt; blank is the same as none."""
+    """Read an on-demand compaction's prompt; blank is the same as none."""
     instructions = (request.compaction or {}).get("instructions")
     if isinstance(instructions, str) and instructions.strip():
         return instructions
@@ -64,7 +62,7 @@ def instructions_of(request: ApiRequest) -> str | None:
 
 
 def adopt_compactions(pieces: Sequence[PromptPiece], signer: Signer) -> list[PromptPiece]:
-    """Let compaction blocks stand for what is before them; failed ones are no-ops."""
+    """Replace what precedes a compaction block by the block; failed ones change nothing."""
     if not any(piece.type == "compaction" for piece in pieces):
         return list(pieces)
     filled = [p for p in pieces if p.type == "compaction" and p.block.get("content") is not None]
@@ -80,7 +78,7 @@ def adopt_compactions(pieces: Sequence[PromptPiece], signer: Signer) -> list[Pro
 def check_signed(
     pieces: Sequence[PromptPiece], filled: Sequence[PromptPiece], signer: Signer
 ) -> None:
-    """Refuse signed blocks that are doubled, misplaced or not as they were returned."""
+    """Refuse signed blocks that are repeated, misplaced or altered."""
     signed = [piece for piece in filled if piece.block.get("signature") is not None]
     if not signed:
         return
@@ -103,7 +101,7 @@ def check_signed(
 def make_signed_block(
     summary: str, links: Links, able: Capabilities, last_role: str, signer: Signer
 ) -> JsonObject:
-    """Write the block an on-demand compaction returns."""
+    """Make the block that an on-demand compaction returns."""
     seal = CompactionSeal(
         model=able.model,
         frame=links.frame,
@@ -123,7 +121,7 @@ def make_signed_block(
 
 
 def make_threshold_block(summary: str | None) -> JsonObject:
-    """Write the block that opens an answer past the threshold; None is a failed one."""
+    """Make the block that opens an answer past the threshold; None is a failed one."""
     return {"type": "compaction", "content": summary, "encrypted_content": None}
 
 

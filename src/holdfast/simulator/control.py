@@ -1,7 +1,6 @@
 """The simulator's own endpoints: clock, faults, statistics, reset.
 
-A path and a body come in, JSON goes out. They live beside the simulated APIs so that
-a test in any language can move time or ask for trouble.
+They are HTTP endpoints so that a test in any language can move time or inject faults.
 """
 
 from holdfast.simulator.errors import ApiError, invalid
@@ -10,7 +9,6 @@ from holdfast.simulator.simulation import Simulation
 
 
 def control(simulation: Simulation, action: str, order: JsonObject) -> JsonObject:
-    """Carry out one control request."""
     match action:
         case "stats":
             return simulation.stats.to_json()
@@ -26,7 +24,7 @@ def control(simulation: Simulation, action: str, order: JsonObject) -> JsonObjec
 
 
 def advance(simulation: Simulation, seconds: object) -> None:
-    """Move the clock, or say why not."""
+    """Move the clock; raise a 400 if the amount is invalid."""
     try:
         simulation.clock.advance(float(str(seconds)))
     except ValueError as error:

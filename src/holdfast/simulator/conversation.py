@@ -1,8 +1,7 @@
-"""The rules a message list must keep, with the API's own words for each breach.
+"""The rules for a message list, with the API's own wording for each breach.
 
-Messages come in, nothing comes out, or the first breach is raised as a 400. The rules
-are about order and pairing: roles, empty content, tool uses and their results, system
-messages in mid-conversation. Parameters are for `validate`, markers for `markers`.
+They concern order and pairing: roles, empty content, tool uses and their results, system
+messages in mid-conversation. Parameters are checked in `validate`, markers in `markers`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -128,7 +127,7 @@ def _check_answered(messages: Sequence[ApiMessage], index: int, asked: Sequence[
 
 
 def _check_expected(messages: Sequence[ApiMessage], index: int) -> None:
-    """Refuse results nobody asked for, and two results for one use."""
+    """Refuse results without a tool use, and two results for one use."""
     results = _ids(messages[index].blocks(), "tool_result", "tool_use_id")
     if not results:
         return
@@ -176,7 +175,7 @@ def _asked_before(messages: Sequence[ApiMessage], index: int) -> list[str]:
 
 
 def _check_end(last: ApiMessage, able: Capabilities) -> None:
-    """Refuse a prefill where there is none, and trailing space where there is."""
+    """Refuse a prefill where models take none, and trailing space where they do."""
     if last.role != "assistant" or not last.content or _ends_a_turn(last):
         return
     if not able.prefill:

@@ -1,8 +1,8 @@
-"""Why the cache missed, told by comparing a request with the one before it.
+"""Explains a cache miss by comparing a request with an earlier one.
 
-Prepared requests come in and leave a fingerprint under their response's id; a later
-request that names the id gets the earliest difference. Only requests that send
-`diagnostics` leave one; fingerprints are hashes and the oldest are forgotten.
+A request that sends `diagnostics` leaves a fingerprint under its response's id; a later request
+that names the id gets the earliest difference. Fingerprints are hashes, and the oldest are
+dropped.
 """
 
 from array import array
@@ -49,7 +49,7 @@ class Diagnostics:
             self._known.popitem(last=False)
 
     def diagnose(self, prepared: PreparedPrompt) -> JsonObject | None:
-        """Answer a request's `diagnostics`: None if it gave no id or nothing diverged."""
+        """Answer a request's `diagnostics`; None if it named no id or nothing differs."""
         previous_id = (prepared.request.diagnostics or {}).get("previous_message_id")
         if previous_id is None:
             return None
@@ -60,12 +60,10 @@ class Diagnostics:
         return None if reason is None else {"cache_miss_reason": reason}
 
     def clear(self) -> None:
-        """Forget everything."""
         self._known.clear()
 
 
 def fingerprint(prepared: PreparedPrompt) -> RequestFingerprint:
-    """Reduce a request to what is compared."""
     tiers: dict[Tier, list[PromptPiece]] = {"tools": [], "system": [], "messages": []}
     for piece in prepared.sent:
         tiers[piece.tier].append(piece)
@@ -83,7 +81,7 @@ def fingerprint(prepared: PreparedPrompt) -> RequestFingerprint:
 
 
 def compare(previous: RequestFingerprint, current: RequestFingerprint) -> JsonObject | None:
-    """Name the earliest difference, and roughly how many tokens it cost."""
+    """Return the earliest difference, and roughly how many tokens it cost."""
     after_tools = previous.system_tokens + sum(previous.message_tokens)
     total = previous.tools_tokens + after_tools
     if previous.model != current.model:

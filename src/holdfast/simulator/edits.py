@@ -1,8 +1,7 @@
-"""Context edits on the server's side: old thinking and old tool results leave the prompt.
+"""Context edits by the server: old thinking and old tool results leave the prompt.
 
-Pieces and the request's edits come in; edited pieces and the list for `applied_edits`
-go out. The client keeps its full history and sends the same edits again, so nothing
-is remembered here. Compaction is listed among the edits but done in `compaction`.
+The client keeps its full history and sends the same edits again, so nothing is remembered here.
+Compaction is listed among the edits but done in `compaction`.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,15 +24,13 @@ KEPT_TOOL_USES = 3  # the API's default
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited:
-    """What is left, and what was done."""
-
     pieces: list[PromptPiece]
     applied: list[JsonObject]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditContext:
-    """What an edit needs besides the pieces."""
+    """What an edit needs in addition to the pieces."""
 
     able: Capabilities
     settings: SimulatorSettings
@@ -41,7 +38,6 @@ class EditContext:
 
 
 def edits_of(context_management: JsonObject | None) -> list[JsonObject]:
-    """List a request's edits."""
     return list((context_management or {}).get("edits") or ())
 
 
@@ -61,7 +57,7 @@ def apply_edits(
 
 
 def fires(trigger_value: int, measured: int, settings: SimulatorSettings) -> bool:
-    """Compare a measure with a trigger, as the settings read the rule."""
+    """Compare a measure with a trigger; the settings decide whether at or past its value."""
     return measured >= trigger_value if settings.trigger_is_inclusive else measured > trigger_value
 
 
@@ -133,7 +129,7 @@ def _is_triggered(
 def _cleared(
     piece: PromptPiece, ids: set[Any], edit: JsonObject, context: EditContext
 ) -> PromptPiece:
-    """Clear one piece if it is an old result, or an old input that was asked for too."""
+    """Clear one piece if it is an old result, or an old input that is to be cleared too."""
     block = piece.block
     if piece.type == "tool_result" and block.get("tool_use_id") in ids:
         changed = {**block, "content": context.settings.cleared_placeholder}

@@ -1,7 +1,6 @@
-"""How the simulated APIs refuse: one exception with the fields both error bodies need.
+"""How the simulated APIs refuse: one exception with the fields of both error bodies.
 
-Rules raise it with the published text; the server turns it into the body of the API
-that was called. Nothing here knows HTTP beyond the status number.
+Rules raise it with the published text; the server renders it for the API that was called.
 """
 
 from typing import Any
@@ -41,11 +40,11 @@ class ApiError(Exception):
 
     @property
     def type(self) -> str:
-        """Name the error as the Messages API does."""
+        """The Messages API's name for the error."""
         return ERROR_TYPES.get(self.status, "api_error")
 
     def body(self, request_id: str) -> dict[str, Any]:
-        """Build the Messages API's error body."""
+        """Render the Messages API's error body."""
         error: dict[str, Any] = {"type": self.type, "message": self.message}
         if self.code is not None:
             error["details"] = {"error_code": self.code}
@@ -53,5 +52,4 @@ class ApiError(Exception):
 
 
 def invalid(message: str, code: str | None = None) -> ApiError:
-    """Make the commonest refusal: a 400."""
     return ApiError(400, message, code=code)

@@ -1,8 +1,8 @@
-"""Faults on demand: refusals, and streams that go wrong in every way they do in life.
+"""Faults on demand: refusals, and streams that fail in the ways real ones do.
 
-A fault is asked for by a header on one request, by a queue that the next requests
-use up, or by a rate with a seed. This module only decides which fault a request
-gets; the server and the stream carry it out.
+A fault is requested by a header on one request, by a queue that the next requests use up, or by
+a rate with a seed. This module decides which fault a request gets; the server and the stream
+carry it out.
 """
 
 import random
@@ -23,7 +23,7 @@ STREAM_FAULTS: tuple[StreamFault, ...] = (
     "repeat",
     "end_early",
 )
-DEFAULT_RETRY_AFTER_SECONDS = 1.0  # what a 429 advises unless told otherwise
+DEFAULT_RETRY_AFTER_SECONDS = 1.0  # what a 429 advises by default
 DEFAULT_AFTER_EVENTS = 3  # past message_start and the first delta: midway
 MESSAGES = {
     429: "This request would exceed your organization's rate limit. Please try again later.",
@@ -49,7 +49,7 @@ class InjectedFault:
 
     @property
     def name(self) -> str:
-        """Name the fault the way it is asked for."""
+        """The name under which the fault is requested."""
         return str(self.status) if self.stream is None else self.stream
 
     def error(self) -> ApiError:
@@ -63,7 +63,7 @@ class InjectedFault:
 
 
 class Faults:
-    """The queue and the rate; a header on the request goes before both."""
+    """The queue and the rate; a header on the request overrides both."""
 
     def __init__(self) -> None:
         self._queue: deque[InjectedFault | None] = deque()
@@ -72,7 +72,6 @@ class Faults:
         self._random = random.Random(0)
 
     def clear(self) -> None:
-        """Let everything go right again."""
         self._queue.clear()
         self._rate, self._kinds = 0.0, ()
 
@@ -87,7 +86,7 @@ class Faults:
         return None
 
     def plan(self, order: JsonObject) -> JsonObject:
-        """Follow a control request: `queue`, or `rate` with `seed` and `kinds`."""
+        """Carry out a control request: `queue`, or `rate` with `seed` and `kinds`."""
         queue = [parse_fault(item) for item in order.get("queue") or ()]
         kinds = [parse_fault(item) for item in order.get("kinds") or ()]
         rate = float(order.get("rate", 0.0))
@@ -103,7 +102,7 @@ class Faults:
 
 
 def parse_fault(order: object) -> InjectedFault | None:
-    """Read `429`, `cut:2`, an object with the fields, or `none` for a request that goes well."""
+    """Read `429`, `cut:2`, an object with the fields, or `none` for a request without a fault."""
     if isinstance(order, dict):
         return _from_fields(order)
     kind, _, rest = str(order).partition(":")

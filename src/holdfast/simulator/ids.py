@@ -1,7 +1,7 @@
-"""Names for requests and responses, unlike any given before.
+"""Unique ids for requests and responses.
 
-Random, so that a restarted simulator never repeats an id, but drawn from one seeded
-generator: asking the system for each would cost more than the rest of a response.
+Random, so that a restarted simulator never repeats one, but drawn from one seeded generator:
+asking the system for each would cost more than the rest of a response.
 """
 
 import random

@@ -1,7 +1,6 @@
-"""The rules for cache markers: how many, in which order, on what, and the automatic one.
+"""The rules for cache markers: how many, in which order, on what; and automatic caching.
 
-Pieces come in as sent; the same pieces go out, one of them marked if the request
-asked for automatic caching. Breaches are raised with the API's words.
+Breaches are raised in the API's wording.
 """
 
 from collections.abc import Sequence

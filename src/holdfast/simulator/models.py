@@ -1,8 +1,4 @@
-"""The model list, in one shape that both SDKs understand.
-
-Capabilities come in, the JSON of `GET /v1/models` goes out. Extra fields do no harm:
-each SDK reads its own and keeps the rest.
-"""
+"""The model list, in one shape that both SDKs understand: each ignores the other's fields."""
 
 from holdfast.models.capabilities import Capabilities, capabilities, known_models
 from holdfast.simulator.errors import ApiError
@@ -30,7 +26,7 @@ def model_list(limit: int = DEFAULT_PAGE, after: str | None = None) -> JsonObjec
 
 
 def find_model(name: str, settings: SimulatorSettings) -> JsonObject:
-    """Describe one model under the name it was asked by."""
+    """Describe one model under the requested name."""
     able = capabilities(name)
     is_known = able.model in known_models() or able.family == "simulator"
     if not is_known and not settings.accepts_unknown_models:
@@ -39,7 +35,6 @@ def find_model(name: str, settings: SimulatorSettings) -> JsonObject:
 
 
 def model_json(able: Capabilities) -> JsonObject:
-    """Describe a model."""
     line = able.model.split("-")[1] if able.model.startswith("claude-") else None
     return {
         "id": able.model,

@@ -1,8 +1,7 @@
 """The chat-completions endpoint: the same brains and clock, another provider's rules.
 
-A body comes in, a `ChatReply` with its encoded chunks goes out. Prompts are cached
-automatically by prefix; usage counts the cached tokens inside the prompt's, as that
-API does. Only what an agent needs is here: text, images by count, tools, streams.
+Prompts are cached automatically by prefix; usage counts the cached tokens within the prompt's,
+as that API does. Only what an agent needs is supported: text, images by count, tools, streams.
 """
 
 from array import array
@@ -87,7 +86,7 @@ class ChatEndpoint:
         return self._reply(body, caller, served)
 
     def begin(self, reply: ChatReply, fault: InjectedFault | None) -> None:
-        """Note that a response's first byte leaves."""
+        """Record that a response's first byte is sent."""
         self._simulation.prefixes.commit(reply.match, self._simulation.clock.now())
         self._simulation.stats.add(replace(reply.record, fault=fault.name if fault else None))
 
@@ -245,7 +244,7 @@ def _record(completion: JsonObject, caller: Caller, served: _Served) -> ServedRe
 
 
 def _stream(completion: JsonObject, size: int, *, shows_usage: bool) -> Iterator[bytes]:
-    """Tell a completion as chunks: role, content, tool calls, finish, usage, DONE."""
+    """Render a completion as chunks: role, content, tool calls, finish, usage, DONE."""
     shared = {key: completion[key] for key in ("id", "created", "model")}
     choice = completion["choices"][0]
     message = choice["message"]

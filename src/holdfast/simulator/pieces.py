@@ -1,9 +1,8 @@
-"""A request taken apart into the pieces a prompt is made of, in the order it is read.
+"""Splits a request into the pieces of its prompt, in the order it is read.
 
-A parsed request comes in; a list of measured pieces goes out: tools, then system,
-then the messages' blocks. Web tools stand at the head of the system tier, because
-switching them keeps the tools' cache and loses the rest. Markers and references are
-taken off a block before it is hashed: they are not part of what the model reads.
+That order is tools, system, message blocks. Web tools come first in the system tier, because
+switching them keeps the tools' cache and loses the rest. Markers and references are removed from
+a block before it is hashed: the model does not read them.
 """
 
 from hashlib import blake2b
@@ -45,7 +44,7 @@ class PromptPiece(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Write the place the way error messages do."""
+        """The place as error messages name it."""
         if self.tier == "messages":
             return f"messages.{self.place[0]}.content.{self.place[1]}"
         return f"{self.tier}.{self.place[0]}"
@@ -62,7 +61,6 @@ class PieceMeter:
     def piece(
         self, tier: Tier, role: str, block: JsonObject, place: tuple[int, int]
     ) -> PromptPiece:
-        """Measure one block."""
         marker, read = None, block
         if "cache_control" in block or "cache_reference" in block:
             marker = read_marker(block.get("cache_control"))
@@ -88,7 +86,7 @@ class PieceMeter:
 
 
 def take_apart(request: ApiRequest, measure: PieceMeter) -> list[PromptPiece]:
-    """List the request's pieces in prompt order, as sent."""
+    """List the request's pieces in prompt order."""
     tools = list(enumerate(request.tools or ()))
     pieces = [measure.piece("tools", "tools", t, (i, 0)) for i, t in tools if not is_web_tool(t)]
     pieces += [measure.piece("system", "web", t, (i, 0)) for i, t in tools if is_web_tool(t)]
@@ -101,7 +99,6 @@ def take_apart(request: ApiRequest, measure: PieceMeter) -> list[PromptPiece]:
 
 
 def is_web_tool(tool: JsonObject) -> bool:
-    """Say whether a tool is one of the provider's web tools."""
     return str(tool.get("type", "")).startswith(WEB_TOOLS)
 
 
@@ -114,7 +111,7 @@ def read_marker(control: object) -> Marker | None:
 
 
 def can_be_marked(piece: PromptPiece) -> bool:
-    """Say whether a marker may stand on this piece: not on thinking, edits or empty text."""
+    """Return whether a piece may carry a marker: thinking, edits and empty text may not."""
     if piece.type in ("thinking", "redacted_thinking", "cache_edits"):
         return False
     return piece.type != "text" or bool(piece.block.get("text"))

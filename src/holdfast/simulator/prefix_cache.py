@@ -1,8 +1,7 @@
-"""Automatic prefix caching, as OpenAI-compatible services do it: no markers, 128-token steps.
+"""Automatic prefix caching, as in OpenAI-compatible services: no markers, 128-token steps.
 
-A prompt comes in as token numbers; how many of its first tokens were seen lately goes
-out. Prefixes under 1,024 tokens are never cached. What a prompt adds becomes readable
-with `commit`, when its answer begins.
+Prefixes under 1,024 tokens are never cached. What a prompt adds becomes readable with `commit`,
+when its answer begins.
 """
 
 from array import array
@@ -18,7 +17,7 @@ SWEEP_EVERY = 4_096  # commits between removals of dead prefixes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixMatch:
-    """How much of a prompt was cached, and the steps it leaves behind."""
+    """How much of a prompt was cached, and the steps it will add."""
 
     prompt_tokens: int
     cached_tokens: int
@@ -34,7 +33,6 @@ class PrefixCache:
         self._commits = 0
 
     def look_up(self, owner: str, tokens: "array[int]", now: float) -> PrefixMatch:
-        """Find the longest cached prefix of a prompt."""
         steps = _steps(owner, tokens)
         cached = 0
         for count in range(len(steps), MINIMUM_TOKENS // STEP_TOKENS - 1, -1):
@@ -52,7 +50,6 @@ class PrefixCache:
             self._expires = {k: e for k, e in self._expires.items() if e > now}
 
     def clear(self) -> None:
-        """Forget everything."""
         self._expires.clear()
 
 

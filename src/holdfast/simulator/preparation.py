@@ -1,8 +1,7 @@
 """From a request to the prompt a model would read: checks, thinking, compactions, edits.
 
-Pure: a parsed request and its caller come in, a `PreparedPrompt` goes out or the API's
-refusal is raised. Nothing is looked up in the cache and nobody is asked; that is the
-`simulation`'s part. Counting tokens needs exactly this and no more.
+Pure: it returns a `PreparedPrompt` or raises the API's refusal. Cache and brain are used in
+`simulation`. Counting tokens needs exactly this and no more.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +42,7 @@ class PreparedPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workbench:
-    """What preparing needs besides the request; lives as long as the simulator."""
+    """What preparing needs in addition to the request; lives as long as the simulator."""
 
     settings: SimulatorSettings
     counter: TokenCounter
@@ -85,9 +84,9 @@ def prepare(
 
 
 def messages_of(pieces: Iterable[PromptPiece]) -> tuple[JsonObject, ...]:
-    """Put message pieces together again, consecutive ones of a role as one message.
+    """Rejoin message pieces, consecutive ones of a role as one message.
 
-    A compaction is shown as what a model reads of it: the summary, said by the user.
+    A compaction appears as the model reads it: the summary, as user text.
     """
     messages: list[JsonObject] = []
     current, content = "", list[JsonObject]()

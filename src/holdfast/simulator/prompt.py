@@ -1,10 +1,9 @@
-"""The prompt as the cache sees it: a chain of hashes with tokens and markers along it.
+"""The prompt as the cache sees it: a chain of hashes with tokens and markers.
 
-Measured pieces and the request's settings come in; a `Prompt` goes out. Each position's
-hash covers everything up to and including it, plus what its tier depends on besides
-its text: the model for the tools; citations and speed for the system; tool choice,
-parallel use, images, thinking and effort for the messages. Change one of these and
-that tier and all after it are lost, and nothing before it.
+Each position's hash covers everything up to and including it, plus what its tier depends on
+in addition to its text: the model for the tools; citations and speed for the system; tool
+choice, parallel use, images, thinking and effort for the messages. Changing one of these loses
+that tier and all after it, and nothing before it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ RICH_TYPES = frozenset({"image", "document", "tool_result"})  # what can hold im
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salts:
-    """What each tier's hashes depend on besides the blocks."""
+    """What each tier's hashes depend on in addition to the blocks."""
 
     tools: bytes
     system: bytes
@@ -43,7 +42,6 @@ class Prompt:
 
     @property
     def total_tokens(self) -> int:
-        """Count the whole prompt."""
         return self.totals[-1] if self.totals else 0
 
 
@@ -127,7 +125,7 @@ def _effort_salt(request: ApiRequest, settings: SimulatorSettings) -> str:
 
 
 def _holds(block: JsonObject, kind: str) -> bool:
-    """Say whether a block is, or a tool result contains, a block of a type."""
+    """Return whether a block is, or a tool result contains, a block of a type."""
     if block.get("type") == kind:
         return True
     content = block.get("content")

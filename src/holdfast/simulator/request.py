@@ -1,8 +1,7 @@
-"""A Messages request as it arrives: bytes in, a typed value or the API's own 400 out.
+"""A Messages request as it arrives, parsed or refused with the API's own 400.
 
-Only the outer shape is typed. Blocks stay plain dictionaries in the order they were
-sent, because the cache compares them as they are and unknown ones must survive.
-Whether the request makes sense is for `validate` to say.
+Only the outer shape is typed. Blocks stay plain dictionaries in the order sent, because the
+cache compares them as they are and unknown ones must survive. `validate` checks the rest.
 """
 
 import re
@@ -74,7 +73,7 @@ class ApiRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks and how: what the headers say, already parsed."""
+    """The parsed headers."""
 
     workspace: str = "default"
     version: str = "2026-10-21"
@@ -88,7 +87,7 @@ _WRONG = re.compile(r"(Expected .+?) - at `\$(.*)`")
 
 
 def parse_request(body: bytes) -> ApiRequest:
-    """Decode a body, or refuse it in the API's words."""
+    """Decode a body, or refuse it in the API's wording."""
     try:
         return _decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -116,6 +115,6 @@ def _describe(problem: str) -> str:
 
 
 def _dotted(path: str, leaf: str = "") -> str:
-    """Turn `.messages[...]` into `messages`, the way the API writes places."""
+    """Turn `.messages[...]` into `messages`, as the API writes paths."""
     place = path.replace("[...]", "").strip(".")
     return ".".join(part for part in (place, leaf) if part)

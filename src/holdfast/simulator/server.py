@@ -1,8 +1,7 @@
-"""The HTTP server: headers and bodies in, the simulated APIs' responses out.
+"""The HTTP server: routes, authentication, faults and error bodies.
 
-Routes, authentication, faults and error bodies are here; what a request means is in
-`simulation` and `openai`. `serve` blocks, for the command line; `running` serves from
-a thread on a free loopback port, for tests, benchmarks and demonstrations.
+What a request means is in `simulation` and `openai`. `serve` blocks, for the command line;
+`running` serves from a thread on a free loopback port, for tests, benchmarks and demonstrations.
 """
 
 import asyncio
@@ -85,7 +84,7 @@ def serve(
     *,
     started: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until interrupted; `started` is told the address once it can be reached."""
+    """Serve until interrupted; `started` is called with the address once it is reachable."""
     simulation = Simulation(brain or EchoBrain(), settings)
     with _listen(host, port) as listener:
         started(f"http://{host}:{listener.getsockname()[1]}")
@@ -152,7 +151,7 @@ class _Server:
         self._chat = ChatEndpoint(simulation)
 
     def guarded(self, endpoint: Endpoint, *, is_chat: bool = False) -> Endpoint:
-        """Turn refusals and breakdowns of an endpoint into the API's error bodies."""
+        """Turn refusals and failures of an endpoint into the API's error bodies."""
 
         async def guard(http: HttpRequest) -> ASGIApp:
             try:
@@ -180,7 +179,6 @@ class _Server:
         return self._sent([body], outcome, fault, is_stream=False)
 
     async def count_tokens(self, http: HttpRequest) -> ASGIApp:
-        """Count a message's tokens."""
         self._before(http)
         caller = self._caller(http)
         request = parse_request(await self._body(http))
@@ -205,24 +203,22 @@ class _Server:
         )
 
     async def models(self, http: HttpRequest) -> ASGIApp:
-        """List the models."""
         self._caller(http, needs_version=False)
         limit = int(http.query_params.get("limit", DEFAULT_PAGE))
         return _json(model_list(limit, http.query_params.get("after_id")))
 
     async def model(self, http: HttpRequest) -> ASGIApp:
-        """Describe one model."""
         self._caller(http, needs_version=False)
         return _json(find_model(http.path_params["name"], self._simulation.settings))
 
     async def control(self, http: HttpRequest) -> ASGIApp:
-        """Move the clock, plan faults, read statistics, start over."""
+        """Serve the control endpoints."""
         body = await http.body()
         order = parse_object(body) if body else {}
         return _json(control(self._simulation, http.path_params["action"], order))
 
     async def unknown(self, http: HttpRequest) -> ASGIApp:
-        """Say what this is at the root, and 404 elsewhere."""
+        """Describe the service at the root; 404 elsewhere."""
         if http.path_params["path"] == "":
             return _json({"name": "holdfast simulator"})
         raise ApiError(404, f"Not found: {http.url.path}")

@@ -1,8 +1,8 @@
 """Everything about the simulator that a user may change, each with its reason.
 
-The published rules are constants in the modules that follow them. What the
-providers' documentation leaves open is a field here, set to the reading we find
-most likely, so that a test or a what-if can take the other one.
+The published rules are constants in the modules that follow them. What the providers'
+documentation leaves open is a field here, set to the likeliest reading, so that a test or a
+what-if can take the other one.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class SimulatorSettings:
     accepts_foreign_thinking: bool = False
     """Take signatures we did not make, to replay recordings; the API refuses them."""
     accepts_unknown_models: bool = False
-    """Answer for model names nobody knows; the API says 404."""
+    """Answer for unknown model names; the API says 404."""
     requires_key: bool = True
     """Refuse requests without a key, as the API does; any key will do."""
     requires_version: bool = True

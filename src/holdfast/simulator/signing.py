@@ -1,7 +1,7 @@
 """Signatures for what the server writes and the client must send back unchanged.
 
-A small record goes into a signature and comes out again, or does not come out if a
-byte was altered. Clients see an opaque string, as they do with a provider.
+A signature contains a small record, which is readable only if no byte was altered. Clients see
+an opaque string, as with a provider.
 """
 
 import base64
@@ -10,7 +10,7 @@ import hmac
 
 import msgspec
 
-MAC_BYTES = 16  # enough that nobody hits one by chance
+MAC_BYTES = 16  # too many to guess
 
 
 class ThinkingSeal(msgspec.Struct, frozen=True, tag="thinking"):
@@ -46,7 +46,7 @@ Seal = ThinkingSeal | CompactionSeal
 
 
 class Signer:
-    """Seals records with the server's secret."""
+    """Signs records with the server's secret."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -54,12 +54,11 @@ class Signer:
         self._decoder = msgspec.msgpack.Decoder(Seal)
 
     def sign(self, seal: Seal) -> str:
-        """Turn a record into a signature."""
         payload = self._encoder.encode(seal)
         return base64.b64encode(self._mac(payload) + payload).decode()
 
     def read(self, signature: object) -> Seal | None:
-        """Take the record out of a signature; None if it is not one of ours."""
+        """Return the record in a signature; None if it is not ours."""
         if not isinstance(signature, str):
             return None
         try:

@@ -1,8 +1,8 @@
 """The simulated service: prepares requests, keeps the cache, asks the brain, bills.
 
-A parsed request comes in; an `ServedOutcome` goes out, the whole response before a byte of
-it is sent. `begin` is called when the first byte leaves: only then can others read
-what this request wrote. HTTP, streams and faults are the server's part.
+A `ServedOutcome` is the whole response, before a byte of it is sent. `begin` is called when the
+first byte is sent: only then can others read what this request wrote. HTTP, streams and faults
+are handled in `server`.
 """
 
 import inspect
@@ -79,7 +79,7 @@ class Simulation:
         self._diagnostics = Diagnostics(self.settings.remembered_fingerprints)
 
     def reset(self) -> None:
-        """Forget cache, faults, statistics and diagnostics; the clock keeps its time."""
+        """Clear cache, faults, statistics and diagnostics; the clock keeps its time."""
         self.cache.clear()
         self.prefixes.clear()
         self.faults.clear()
@@ -110,7 +110,7 @@ class Simulation:
         return await self._answer(prepared, plan, started)
 
     def begin(self, outcome: ServedOutcome) -> None:
-        """Note that a response's first byte leaves: its cache entries become readable."""
+        """Record that a response's first byte is sent: its cache entries become readable."""
         now = self.clock.now()
         for plan in outcome.plans:
             self.cache.commit(plan, now)
@@ -118,7 +118,7 @@ class Simulation:
             self._diagnostics.remember(outcome.prepared, outcome.message["id"])
 
     def record(self, outcome: ServedOutcome, fault: str | None = None) -> None:
-        """Put a response into the statistics."""
+        """Add a response to the statistics."""
         request, usage = outcome.prepared.request, outcome.usage
         plan = usage.message.plan
         compactions = [i for i in usage.iterations if i.kind == "compaction"]
@@ -145,7 +145,7 @@ class Simulation:
         )
 
     async def ask(self, request: BrainRequest) -> BrainAnswer:
-        """Ask the brain, waiting if it takes its time."""
+        """Ask the brain, and await it if it is asynchronous."""
         answer = self.brain.answer(request)
         return await answer if inspect.isawaitable(answer) else answer
 
@@ -173,7 +173,7 @@ class Simulation:
     async def _compact_and_answer(
         self, prepared: PreparedPrompt, plan: CachePlan, threshold: Threshold, started: float
     ) -> ServedOutcome:
-        """Summarise past the threshold, then go on from the summary unless asked to pause."""
+        """Summarise past the threshold, then continue from the summary unless asked to pause."""
         summary = await self._summarise(prepared, threshold.instructions)
         block = make_threshold_block(summary)
         closing = self._compaction_iteration(prepared, plan, summary)
@@ -243,7 +243,7 @@ class Simulation:
 
 
 def brain_request(prepared: PreparedPrompt, pieces: Sequence[PromptPiece]) -> BrainRequest:
-    """Show a brain what the model would read."""
+    """Build what a brain reads: the same as the model would."""
     request = prepared.request
     choice = request.tool_choice or {}
     forced = {"any": "any", "tool": choice.get("name")}.get(str(choice.get("type")))
@@ -258,7 +258,7 @@ def brain_request(prepared: PreparedPrompt, pieces: Sequence[PromptPiece]) -> Br
 
 
 def _check_window(prepared: PreparedPrompt, tokens: int) -> None:
-    """Refuse a prompt that does not fit; older models also want room for the output."""
+    """Refuse a prompt that does not fit; older models also reserve room for the output."""
     window = prepared.able.window_tokens
     if tokens > window:
         raise invalid(f"prompt is too long: {tokens} tokens > {window} maximum")
@@ -273,7 +273,7 @@ def _check_window(prepared: PreparedPrompt, tokens: int) -> None:
 def _resting_on(
     prepared: PreparedPrompt, block: JsonObject, settings: SimulatorSettings
 ) -> PreparedPrompt:
-    """Replace the conversation by the compaction that stands for it."""
+    """Replace the conversation by its compaction."""
     frame = [piece for piece in prepared.read if piece.tier != "messages"]
     standing = prepared.measure.piece("messages", "assistant", block, (0, 0))
     pieces = [*frame, standing]

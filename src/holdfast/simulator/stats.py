@@ -1,7 +1,6 @@
-"""What the simulator has served: one record per request, and the sums of all.
+"""What the simulator has served, for `GET /simulator/stats`.
 
-Usages come in after each response; `GET /simulator/stats` hands the JSON out. The
-last requests are kept one by one, the sums cover everything since the last reset.
+The last requests are kept one by one; the sums cover everything since the last reset.
 """
 
 from collections import Counter, deque
@@ -53,7 +52,6 @@ class Stats:
         self.clear()
 
     def clear(self) -> None:
-        """Start over."""
         self._recent.clear()
         self._requests: Counter[str] = Counter()
         self._statuses: Counter[str] = Counter()
@@ -62,7 +60,6 @@ class Stats:
         self._unpriced = 0
 
     def add(self, record: ServedRequest) -> None:
-        """Count one request."""
         self._recent.append(record)
         self._requests[record.endpoint] += 1
         self._statuses[str(record.status)] += 1
@@ -74,7 +71,7 @@ class Stats:
             self._unpriced += 1
 
     def to_json(self) -> JsonObject:
-        """Write the totals and the recent requests, oldest first."""
+        """Return the totals and the recent requests, oldest first."""
         prompt = sum(
             self._tokens[name]
             for name in ("read_tokens", "write_5m_tokens", "write_1h_tokens", "uncached_tokens")
@@ -95,7 +92,6 @@ class Stats:
 
 
 def cost_json(cost: Cost) -> JsonObject:
-    """Write a cost's parts and its total."""
     parts = {field.name: getattr(cost, field.name) for field in fields(cost)}
     return {**parts, "total": cost.total}
 

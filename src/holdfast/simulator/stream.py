@@ -1,8 +1,7 @@
 """A response as server-sent events, in the order and shapes the API uses.
 
-A finished message comes in, events go out: message_start, for each block its start,
-deltas and stop, then message_delta with the final usage, then message_stop. Faults
-bend the list of chunks; how a connection dies is the server's part.
+message_start, for each block its start, deltas and stop, then message_delta with the final
+usage, then message_stop. `wire` applies faults to the chunks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,12 +20,10 @@ class StreamEvent(NamedTuple):
     data: JsonObject
 
     def encoded(self) -> bytes:
-        """Write the event as it goes over the wire."""
         return b"event: %s\ndata: %s\n\n" % (self.name.encode(), msgspec.json.encode(self.data))
 
 
 def message_events(outcome: ServedOutcome, delta_chars: int) -> Iterator[StreamEvent]:
-    """Tell a response as a stream."""
     message = outcome.message
     yield _event("message_start", message=_opening(outcome))
     yield _event("ping")
@@ -37,7 +34,7 @@ def message_events(outcome: ServedOutcome, delta_chars: int) -> Iterator[StreamE
 
 
 def slices(text: str, size: int) -> Sequence[str]:
-    """Cut text into deltas; no text makes none."""
+    """Cut text into deltas; empty text gives none."""
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
@@ -46,7 +43,7 @@ def _event(name: str, **fields: object) -> StreamEvent:
 
 
 def _opening(outcome: ServedOutcome) -> JsonObject:
-    """The message before anything is said; usage already knows the prompt."""
+    """The message before any content; its usage already has the prompt."""
     opening = {
         **outcome.message,
         "content": [],

@@ -1,9 +1,8 @@
-"""What happens to thinking that comes back: checked, dropped, refused or stripped.
+"""Checks thinking that clients send back: it is kept, dropped or refused.
 
-Pieces come in as sent; the pieces the model will read go out, with a list of what was
-changed. Each block the simulator writes is sealed with its model, its workspace and
-the chain of everything before it. On models that bind thinking, an edited history
-makes later thinking a 400 or lets it fall, as the request asks.
+Each block the simulator writes is sealed with its model, its workspace and the chain of
+everything before it. On models that bind thinking, an edited history makes later thinking a 400
+or drops it, as the request asks.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,12 +47,11 @@ class CheckedThinking:
 
 
 def is_thinking(piece: PromptPiece) -> bool:
-    """Say whether a piece is thinking, readable or not."""
     return piece.type in THINKING
 
 
 def link_conversation(pieces: Iterable[PromptPiece], signer: Signer) -> Links:
-    """Chain the pieces as sent; a signed compaction resumes the chain it stands for."""
+    """Chain the pieces as sent; a signed compaction resumes the chain it summarises."""
     link = frame = run_start = message_start = b""
     seal = b""
     place, role, barred_role = (-1, -1), "", ""
@@ -89,7 +87,7 @@ def check_thinking(
     settings: SimulatorSettings,
     signer: Signer,
 ) -> CheckedThinking:
-    """Verify every thinking block that came back; refuse, drop or allow the wrong ones."""
+    """Verify every thinking block sent back; refuse, drop or allow the wrong ones."""
     if {piece.type for piece in pieces}.isdisjoint(THINKING):
         return CheckedThinking(pieces=list(pieces), transformations=[])
     links = link_conversation(pieces, signer)
@@ -177,12 +175,11 @@ def seal_thinking(
 
 
 def digest(content: bytes) -> bytes:
-    """Hash bytes as all chains here do."""
     return blake2b(content, digest_size=DIGEST_BYTES).digest()
 
 
 def _resume(piece: PromptPiece, frame: bytes, signer: Signer) -> CompactionSeal | None:
-    """Take up the chain a signed compaction stands for, if tools and system are unchanged."""
+    """Resume the chain that a signed compaction summarises, if tools and system are unchanged."""
     if piece.type != "compaction":
         return None
     seal = signer.read(piece.block.get("signature"))
@@ -213,7 +210,7 @@ def _verified_seal(
 def _mismatch(
     seal: ThinkingSeal | None, piece: PromptPiece, links: Links, caller: Caller, able: Capabilities
 ) -> str | None:
-    """Name the first binding a block fails, in the API's order of precedence."""
+    """Return the first binding a block fails, in the API's order of precedence."""
     if seal is None:
         return None
     if seal.workspace != caller.workspace and seal.model in ACCOUNT_BOUND_MODELS:

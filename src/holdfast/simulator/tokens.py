@@ -1,9 +1,9 @@
 """How many tokens a block costs, by a real byte-pair encoding.
 
-Blocks come in as sent, counts go out. Counts are remembered by the block's digest, and
-plain text by the text itself, so a session that grows by one message costs one message
-of counting and hashing. The encoding is o200k: no provider publishes its current one, but text, code and machine
-output stand in the right proportion, which is what the cache rules need.
+Counts are remembered by the block's digest, and plain text by the text itself, so a session that
+grows by one message costs one message of counting and hashing. The encoding is o200k: no
+provider publishes its current one, but text, code and machine output are in the right
+proportion, which is what the cache rules need.
 """
 
 import warnings
@@ -32,7 +32,6 @@ def encode(text: str) -> list[int]:
 
 
 def decode(tokens: list[int]) -> str:
-    """Turn tokens back into text."""
     return str(_encoding.decode(tokens))
 
 
@@ -46,11 +45,11 @@ class TokenCounter:
         self._text_chars = 0
 
     def known_digest(self, role: str, text: str) -> bytes | None:
-        """Give the digest of a plain text block that was measured before."""
+        """Return the digest of a plain text block that was measured before."""
         return self._texts.get((role, text))
 
     def remember_digest(self, role: str, text: str, digest: bytes) -> None:
-        """Keep a text's digest; the oldest texts go when all take too much room."""
+        """Store a text's digest; the oldest texts are dropped beyond the limit."""
         self._texts[role, text] = digest
         self._text_chars += len(text)
         while self._text_chars > self._settings.text_memo_chars:

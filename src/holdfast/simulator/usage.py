@@ -1,8 +1,7 @@
 """The usage a response reports: the cache plan and the output, in the API's fields.
 
-A plan and token counts come in, plain JSON goes out. Compaction is an iteration of
-its own: its tokens are never in the top-level fields, so the bill is the sum of the
-iterations.
+Compaction is an iteration of its own: its tokens are never in the top-level fields, so the bill
+is the sum of the iterations.
 """
 
 from dataclasses import dataclass
@@ -52,14 +51,14 @@ class BilledUsage:
 
     @property
     def message(self) -> Iteration:
-        """Give the iteration the top-level fields describe; empty if only a compaction ran."""
+        """The iteration that the top-level fields describe; empty if only a compaction ran."""
         last = self.iterations[-1]
         if last.kind == "message":
             return last
         return Iteration(kind="message", plan=NOTHING, output_tokens=0)
 
     def to_json(self, *, is_start: bool = False) -> JsonObject:
-        """Write the usage object; at a stream's start almost nothing is put out yet."""
+        """Render the usage object; at a stream's start there is almost no output yet."""
         message = self.message
         output = min(message.output_tokens, 1) if is_start else message.output_tokens
         fields = {

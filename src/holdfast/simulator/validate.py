@@ -1,8 +1,7 @@
-"""The rules for a request's parameters, with the API's own words for each breach.
+"""The rules for a request's parameters, with the API's own wording for each breach.
 
-A parsed request and what its model can do come in; nothing comes out, or the first
-breach is raised. The message list has its own rules in `conversation`, the markers in
-`markers`, thinking that comes back in `thinking`.
+The message list is checked in `conversation`, markers in `markers`, thinking that is sent back
+in `thinking`.
 """
 
 from holdfast.models.capabilities import Capabilities, known_models

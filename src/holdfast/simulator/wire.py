@@ -1,8 +1,7 @@
-"""How responses leave: whole or in pieces, and how they go wrong when a fault says so.
+"""ASGI responses, whole or in chunks, and how faults break them.
 
-Encoded events or a body come in; ASGI messages go out. A connection is broken by
-leaving the response unfinished: the server underneath then closes it, and the client
-sees what it would see in life.
+A connection is broken by leaving the response unfinished: the server underneath then closes it,
+and the client sees what it would see with a real provider.
 """
 
 import asyncio
@@ -36,7 +35,6 @@ class WireResponse:
         self._stalled_seconds = stalled_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response, as far as it goes."""
         headers = list(self._headers)
         if not self._is_stream:
             size = sum(len(chunk) for chunk in self._chunks)
@@ -56,7 +54,7 @@ class WireResponse:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _bent(self) -> Sequence[bytes]:
-        """Give the chunks that leave, with the fault in them."""
+        """Return the chunks to send, with the fault applied."""
         fault, chunks = self._fault, self._chunks
         if fault is None:
             return [chunks[0], b"".join(chunks[1:])] if len(chunks) > 1 else chunks

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.request.cache.advice import (
-    LEFT_TOKENS,
+    COMPACTED_TOKENS,
     cheapest_line,
     cold_resume_advice,
     window_at_cost,
@@ -34,7 +34,7 @@ def test_a_cold_session_is_written_anew():
     assert found.send_all.now_usd == pytest.approx(180_000 * 2.5 / 1e6)
     assert found.clear_first.now_usd == pytest.approx(90_000 * 2.5 / 1e6)
     summary = (180_000 * 2.0 + 5_000 * 10.0) / 1e6
-    assert found.compact_first.now_usd == pytest.approx(summary + LEFT_TOKENS * 2.5 / 1e6)
+    assert found.compact_first.now_usd == pytest.approx(summary + COMPACTED_TOKENS * 2.5 / 1e6)
 
 
 def test_a_warm_session_is_read():
@@ -57,8 +57,8 @@ def test_the_lifetime_decides_what_is_cold():
 )
 def test_the_cheapest_depends_on_what_is_to_come(calls, clearable, cheapest):
     """A last question is sent as it is, a long day is worth a summary."""
-    outlook = Forecast(calls=calls, cold_share=0.0)
-    assert resume(clearable_tokens=clearable, outlook=outlook).cheapest == cheapest
+    forecast = Forecast(calls=calls, cold_share=0.0)
+    assert resume(clearable_tokens=clearable, forecast=forecast).cheapest == cheapest
 
 
 def test_a_model_without_a_price_gets_no_advice():
@@ -83,7 +83,7 @@ def test_cheap_reads_move_the_line_up():
 def test_the_line_stays_below_a_price_that_jumps():
     """However seldom compacting would otherwise pay, 100K is the end on this model."""
     window = window_for("claude-haiku-5-5")
-    costly = {"summary_tokens": 100_000, "outlook": Forecast(cold_share=0.0)}
+    costly = {"summary_tokens": 100_000, "forecast": Forecast(cold_share=0.0)}
     assert cheapest_line("claude-haiku-5-5", window, **costly) <= 100_000
     assert cheapest_line("claude-haiku-4-5", window, **costly) > 150_000
 
@@ -91,8 +91,8 @@ def test_the_line_stays_below_a_price_that_jumps():
 def test_the_cheapest_line_is_cheapest_by_brute_force():
     """No other line costs less per call when the cycle is played through."""
     window = window_for("claude-opus-5-5")
-    outlook = Forecast(cold_share=0.0, growth_tokens=2_000.0)
-    line = cheapest_line("claude-opus-5-5", window, outlook=outlook, reread_tokens=0)
+    forecast = Forecast(cold_share=0.0, growth_tokens=2_000.0)
+    line = cheapest_line("claude-opus-5-5", window, forecast=forecast, reread_tokens=0)
     costs = {tokens: _cycle_usd(tokens) for tokens in range(42_000, 400_000, 2_000)}
     assert costs[line] == pytest.approx(min(costs.values()))
 

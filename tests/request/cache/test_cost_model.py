@@ -1,16 +1,29 @@
-"""What the calls to come cost, against adding them up one by one."""
+"""What a call costs, against the simulator's billing; what future calls cost, against a plain sum."""
 
-from dataclasses import replace
+import json
+from dataclasses import dataclass, field, replace
 from statistics import mean
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.models.prices import Prices, Tier
-from holdfast.request.cache.cache_state import call_usd
-from holdfast.request.cache.cost_model import CostModel
+from holdfast.models.prices import Prices, Tier, prices
+from holdfast.request.cache.cost_model import CacheState, CostModel, call_usd, step_at
 from holdfast.request.cache.forecast import Forecast
+from holdfast.request.lifetime import seconds_of
+from holdfast.simulator.cache import PromptCache
+from holdfast.simulator.preparation import Workbench, prepare
+from holdfast.simulator.request import Caller, parse_request
+from holdfast.simulator.settings import SimulatorSettings
+from holdfast.simulator.signing import Signer
+from holdfast.simulator.tokens import TokenCounter
+from holdfast.simulator.usage import Iteration
+
+SETTINGS = SimulatorSettings()
+BENCH = Workbench(settings=SETTINGS, counter=TokenCounter(SETTINGS), signer=Signer(b"s"))
+CALLER = Caller(workspace="w", version="2023-06-01")
+CLEARED = "cleared"
 
 TIERS = (
     Tier(above_prompt_tokens=50_000, prompt_multiplier=2.0, output_multiplier=1.5),
@@ -19,18 +32,154 @@ TIERS = (
 LISTED = Prices(input=2.0, write_5m=2.5, write_1h=4.0, read=0.1, output=10.0, tiers=TIERS)
 
 
-def added_up(listed, outlook, prompt_tokens, lifetime="5m"):
+def words(count, salt):
+    """Text of about as many tokens as words."""
+    return " ".join(f"w{salt}" if i % 7 == 0 else "and" for i in range(count))
+
+
+@dataclass
+class Talk:
+    """A client that clears results from the oldest on and marks as we do."""
+
+    model: str
+    lifetime: str
+    is_anchored: bool
+    results: list[str] = field(default_factory=list)
+    cleared: int = 0
+    marked: list[int] = field(default_factory=list)
+    """Results that end a marked beginning."""
+
+    def body(self):
+        """Write the request: a call and a result for each round, then the markers."""
+        messages = [{"role": "user", "content": [{"type": "text", "text": words(1_500, "start")}]}]
+        for i, result in enumerate(self.results):
+            use = {"type": "tool_use", "id": f"toolu_{i}", "name": "Read", "input": {"n": i}}
+            shown = CLEARED if i < self.cleared else result
+            answer = {"type": "tool_result", "tool_use_id": f"toolu_{i}", "content": shown}
+            messages.append({"role": "assistant", "content": [use]})
+            messages.append({"role": "user", "content": [answer]})
+        control = {"type": "ephemeral", "ttl": self.lifetime}
+        for place in {0, *(2 * (i + 1) for i in self.marked), len(messages) - 1}:
+            messages[place]["content"][0]["cache_control"] = control
+        tools = [{"name": "Read", "description": "reads", "input_schema": {"type": "object"}}]
+        return {"model": self.model, "max_tokens": 100, "tools": tools, "messages": messages}
+
+    def clear(self, upto):
+        """Clear results; where that is wanted, a marker follows the cleared part."""
+        kept = [i for i in self.marked if i < self.cleared]
+        self.cleared = upto
+        self.marked = [*kept[-1:], upto - 1] if self.is_anchored else []
+
+    def ends(self, totals):
+        """Count the tokens up to each marked place; position 0 is the tool, 1 the first message."""
+        return [totals[1], *(totals[1 + 2 * (i + 1)] for i in self.marked)]
+
+
+def billed(cache, talk, now):
+    """Send a request through the simulator's core; give its prompt, its plan and its cost."""
+    prepared = prepare(parse_request(json.dumps(talk.body()).encode()), CALLER, BENCH)
+    plan = cache.look_up(prepared.prompt, "w", prepared.able.cache_minimum_tokens, now)
+    cache.commit(plan, now)
+    paid = Iteration(kind="message", plan=plan, output_tokens=0).cost(talk.model, None)
+    assert paid is not None
+    return prepared.prompt, plan, paid.total
+
+
+rounds = st.lists(
+    st.tuples(
+        st.integers(1, 900),
+        st.sampled_from([5, 60, 299, 301, 3_599, 3_601]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+@settings(max_examples=60)
+@given(rounds, st.sampled_from(["5m", "1h"]), st.booleans())
+def test_the_model_bills_what_the_simulator_bills(steps, lifetime, is_anchored):
+    """Warm, cold, growing and edited prompts cost the same by both, to the token."""
+    talk = Talk("claude-sonnet-4-6", lifetime, is_anchored)
+    cache, now = PromptCache(SETTINGS), 1_000.0
+    listed = prices(talk.model)
+    prompt, _, _ = billed(cache, talk, now)
+    for size, idle_seconds, clears in steps:
+        now += idle_seconds
+        state = CacheState(
+            tokens=prompt.total_tokens, marked=tuple(talk.ends(prompt.totals)), lifetime=lifetime
+        ).after(idle_seconds)
+        talk.results.append(words(size, len(talk.results)))
+        at = state.tokens
+        if clears and talk.cleared < len(talk.results) - 1:
+            at = prompt.totals[2 + 2 * talk.cleared]  # the first call whose result goes
+            talk.clear(len(talk.results) - 1)
+        read = state.readable_before(at)
+        prompt, plan, paid = billed(cache, talk, now)
+        assert plan.read_tokens == read
+        assert paid == pytest.approx(
+            call_usd(listed, prompt_tokens=prompt.total_tokens, read_tokens=read, lifetime=lifetime)
+        )
+
+
+def test_the_model_bills_a_tier_as_the_simulator_does():
+    """One token past the line makes the whole call dearer by both."""
+    talk = Talk("claude-haiku-5-5", "5m", False)
+    cache = PromptCache(SETTINGS)
+    listed = prices(talk.model)
+    before = 0
+    for size in (60_000, 9_000, 5_000):
+        talk.results.append(words(size, size))
+        prompt, plan, paid = billed(cache, talk, 1_000.0)
+        assert plan.read_tokens == before
+        assert paid == pytest.approx(
+            call_usd(listed, prompt_tokens=prompt.total_tokens, read_tokens=before)
+        )
+        before = prompt.total_tokens
+    assert before > 100_000
+
+
+def test_an_edit_behind_the_warm_part_keeps_all_of_it():
+    """What was never sent can change freely."""
+    assert CacheState(tokens=500, marked=(100,)).readable_before(500) == 500
+
+
+def test_an_edit_keeps_what_is_marked_before_it():
+    """The last marked beginning that ends before the edit stays readable."""
+    state = CacheState(tokens=500, marked=(100, 300, 400))
+    assert state.readable_before(399) == 300
+    assert state.readable_before(99) == 0
+
+
+@pytest.mark.parametrize("lifetime", ["5m", "1h"])
+def test_the_cache_dies_with_its_lifetime(lifetime):
+    """At the last second it is whole, at the next it is gone."""
+    state = CacheState(tokens=500, marked=(100,), lifetime=lifetime)
+    limit = seconds_of(lifetime)
+    assert state.after(limit - 1) == state
+    assert state.after(limit).is_cold
+    assert state.after(limit).readable_before(500) == 0
+
+
+def test_the_step_is_found_by_length():
+    """A prompt on the line is cheap, one past it is not."""
+    tier = Tier(above_prompt_tokens=1_000, prompt_multiplier=2.0, output_multiplier=3.0)
+    listed = Prices(input=1.0, write_5m=1.25, write_1h=2.0, read=0.1, output=5.0, tiers=(tier,))
+    assert step_at(listed, 1_000).prices.input == 1.0
+    assert step_at(listed, 1_001).write("1h") == 4.0
+
+
+def added_up(listed, forecast, prompt_tokens, lifetime="5m"):
     """Add up every call by its chance."""
     total, chance = 0.0, 1.0
     for j in range(1, 3_000):
-        chance *= outlook.stays_warm
-        sent = prompt_tokens + j * outlook.growth_tokens
+        chance *= forecast.stays_warm
+        sent = prompt_tokens + j * forecast.growth_tokens
         total += chance * call_usd(
             listed,
             prompt_tokens=sent,
-            read_tokens=sent - outlook.growth_tokens,
+            read_tokens=sent - forecast.growth_tokens,
             lifetime=lifetime,
-            output_tokens=outlook.output_tokens,
         )
     return total
 
@@ -44,26 +193,24 @@ def added_up(listed, outlook, prompt_tokens, lifetime="5m"):
 )
 def test_the_sum_is_the_sum(prompt_tokens, growth, calls, cold_share, lifetime):
     """At flat prices the closed form equals adding up call by call."""
-    outlook = Forecast(
-        calls=calls, cold_share=cold_share, growth_tokens=growth, output_tokens=300.0
-    )
+    forecast = Forecast(calls=calls, cold_share=cold_share, growth_tokens=growth)
     flat = replace(LISTED, tiers=())
-    course = CostModel(listed=flat, outlook=outlook, lifetime=lifetime)
-    expected = added_up(flat, outlook, prompt_tokens, lifetime)
-    assert course.ahead_usd(prompt_tokens) == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    costs = CostModel(listed=flat, forecast=forecast, lifetime=lifetime)
+    expected = added_up(flat, forecast, prompt_tokens, lifetime)
+    assert costs.ahead_usd(prompt_tokens) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.parametrize("prompt_tokens", [20_000, 48_000, 60_000, 85_000, 120_000])
 def test_across_tiers_the_sum_is_that_of_the_mean_growth(prompt_tokens):
     """Where exactly a line is crossed is not known: the mean over all places is met closely."""
-    outlook = Forecast(calls=30.0, cold_share=0.0, growth_tokens=2_000.0, output_tokens=300.0)
+    forecast = Forecast(calls=30.0, cold_share=0.0, growth_tokens=2_000.0)
     places = range(prompt_tokens - 1_000, prompt_tokens + 1_000, 100)
-    expected = mean(added_up(LISTED, outlook, place) for place in places)
-    found = CostModel(listed=LISTED, outlook=outlook).ahead_usd(prompt_tokens)
+    expected = mean(added_up(LISTED, forecast, place) for place in places)
+    found = CostModel(listed=LISTED, forecast=forecast).ahead_usd(prompt_tokens)
     assert found == pytest.approx(expected, rel=0.01)
 
 
 def test_the_next_call_reads_this_one():
     """Only what came since is written."""
-    course = CostModel(listed=LISTED, outlook=Forecast(growth_tokens=1_000.0))
-    assert course.next_usd(10_000) == pytest.approx((10_000 * 0.1 + 1_000 * 2.5) / 1e6)
+    costs = CostModel(listed=LISTED, forecast=Forecast(growth_tokens=1_000.0))
+    assert costs.next_usd(10_000) == pytest.approx((10_000 * 0.1 + 1_000 * 2.5) / 1e6)

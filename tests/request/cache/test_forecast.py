@@ -17,11 +17,6 @@ def test_a_session_that_goes_on_is_expected_to_go_on():
     assert expect(calls=50).calls == USUAL_CALLS + 5
 
 
-def test_the_users_own_sessions_replace_the_usual_figure():
-    """Who runs short sessions is expected to run a short one."""
-    assert expect(calls=0, usual_calls=8.0).calls == 8.0
-
-
 def test_pauses_seen_are_pauses_expected():
     """After enough calls the session's own share of cold calls is what counts."""
     assert expect(calls=0).cold_share == pytest.approx(0.033)
@@ -39,8 +34,8 @@ def test_growth_is_the_sessions_own_before_long():
 @given(st.floats(0.1, 1_000), st.floats(0, 1))
 def test_warm_calls_are_fewer_than_calls(calls, cold_share):
     """A pause can only take calls away from those that profit."""
-    outlook = Forecast(calls=calls, cold_share=cold_share)
-    assert outlook.warm_calls <= calls * (1 + 1e-9)
+    forecast = Forecast(calls=calls, cold_share=cold_share)
+    assert forecast.warm_calls <= calls * (1 + 1e-9)
 
 
 def test_without_pauses_all_calls_are_warm():

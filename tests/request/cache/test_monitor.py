@@ -1,4 +1,4 @@
-"""The watch over a session's calls: what it compares with what, and what it writes down."""
+"""The cache monitor: which calls it compares, and what it records."""
 
 from dataclasses import replace
 
@@ -17,21 +17,21 @@ def _let_changes_through(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Talk:
-    """A watch, a clock that stands, and a history."""
+    """A monitor, a fixed clock and a history."""
 
     def __init__(self):
         self.now, self.history = 1_000.0, []
-        self.watch = CacheMonitor(lambda: self.now)
+        self.monitor = CacheMonitor(clock=lambda: self.now)
 
     def ask(self, read=0, write=0, *, source="main", diagnostics=None, **kwargs):
         """Send something and have it answered; without usage the call failed."""
         request = Request(kwargs={"model": "claude-opus-5", "messages": [], **kwargs})
-        asked = self.watch.sending(request, self.history, source=source)
+        asked = self.monitor.sending(request, self.history, source=source)
         self.history.append(asked)
         usage = Usage(cache_read_tokens=read, cache_write_tokens=write)
         if read or write:
             self.history.append(Replied(response_id="r", content=(), usage=usage))
-        broke = self.watch.observe_reply(self.history, source=source, diagnostics=diagnostics)
+        broke = self.monitor.observe_reply(self.history, source=source, diagnostics=diagnostics)
         return asked, broke
 
 
@@ -76,7 +76,7 @@ def test_only_so_many_sources_are_watched():
         talk.ask(write=50_000, system="a", source=f"s{i}")
     assert talk.ask(write=50_000, system="b", source="s0")[1] is None
     assert talk.ask(write=50_000, system="b", source=f"s{SOURCES}")[1] is not None
-    assert len(talk.watch._done) == SOURCES
+    assert len(talk.monitor._answered) == SOURCES
 
 
 def test_hashes_are_written_down_when_they_change():
@@ -111,11 +111,11 @@ def test_which_entries_announce_a_move():
 def beside(talk, read, *, at=0.0, source="notes", **kwargs):
     """Make a fork's call on the last call of the conversation; give what broke."""
     talk.now += at
-    before = talk.watch.last()
+    before = talk.monitor.last()
     request = Request(kwargs={"model": "claude-opus-5", "messages": [], **kwargs})
-    call = talk.watch.beside(request, talk.history, before=before)
+    call = talk.monitor.beside(request, talk.history, before=before)
     call = replace(call, usage=Usage(cache_read_tokens=read))
-    return talk.watch.answered_beside(call, talk.history, before=before, source=source)
+    return talk.monitor.answered_beside(call, talk.history, before=before, source=source)
 
 
 def test_a_fork_is_compared_with_its_parents_last_call():

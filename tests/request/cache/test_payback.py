@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from holdfast.models.prices import Prices
-from holdfast.request.cache.cache_state import CacheState
+from holdfast.request.cache.cost_model import CacheState
 from holdfast.request.cache.forecast import Forecast
 from holdfast.request.cache.payback import HistoryEdit, payback
 
@@ -18,9 +18,9 @@ EDIT = HistoryEdit(at_tokens=40_000, until_tokens=80_000, removed_tokens=30_000,
 WARM = CacheState(tokens=100_000, marked=(15_000, 40_000))
 
 
-def weigh(edit=EDIT, *, prompt_tokens=101_000, warmth=WARM, model=LISTED, outlook=STEADY):
+def weigh(edit=EDIT, *, prompt_tokens=101_000, cache=WARM, model=LISTED, forecast=STEADY):
     """Ask payback with the values above unless told otherwise."""
-    found = payback(edit, prompt_tokens=prompt_tokens, warmth=warmth, model=model, outlook=outlook)
+    found = payback(edit, prompt_tokens=prompt_tokens, cache=cache, model=model, forecast=forecast)
     assert found is not None
     return found
 
@@ -39,19 +39,19 @@ def test_the_cost_is_what_is_written_instead_of_read():
 def test_a_marker_before_the_edit_makes_it_cheaper():
     """With only the frame readable, 25,000 more tokens are written."""
     bare = replace(WARM, marked=(15_000,))
-    more = weigh(warmth=bare).cost_now_usd - weigh().cost_now_usd
+    more = weigh(cache=bare).cost_now_usd - weigh().cost_now_usd
     assert more == pytest.approx(25_000 * (2.5 - 0.1) / 1e6)
 
 
 def test_a_long_lifetime_makes_it_dearer():
     """Writing for an hour costs more than for five minutes."""
-    assert weigh(warmth=replace(WARM, lifetime="1h")).cost_now_usd > weigh().cost_now_usd
+    assert weigh(cache=replace(WARM, lifetime="1h")).cost_now_usd > weigh().cost_now_usd
 
 
 @pytest.mark.parametrize("calls", [0.01, 1.0, 1_000.0])
 def test_a_cold_cache_makes_an_edit_free(calls):
     """All is written anew anyway, and less of it; even the last call profits."""
-    found = weigh(warmth=CacheState(), outlook=replace(STEADY, calls=calls))
+    found = weigh(cache=CacheState(), forecast=replace(STEADY, calls=calls))
     assert found.cost_now_usd == pytest.approx(-29_000 * 2.5 / 1e6)
     assert (found.break_even_calls, found.worth_it) == (0.0, True)
 
@@ -66,7 +66,7 @@ def test_an_edit_of_what_was_never_sent_is_free():
 
 def test_a_short_rest_does_not_pay():
     """Ten calls are not enough for an edit that needs 25."""
-    found = weigh(outlook=replace(STEADY, calls=10.0))
+    found = weigh(forecast=replace(STEADY, calls=10.0))
     assert found.break_even_calls == pytest.approx(24.7, abs=0.1)
     assert found.expected_gain_usd < 0
     assert not found.worth_it
@@ -75,28 +75,28 @@ def test_a_short_rest_does_not_pay():
 def test_pauses_to_come_speak_against_an_edit():
     """If the cache will soon die, the edit can be had for nothing then."""
     assert weigh().worth_it
-    assert not weigh(outlook=replace(STEADY, cold_share=0.2)).worth_it
+    assert not weigh(forecast=replace(STEADY, cold_share=0.2)).worth_it
 
 
 def test_an_edit_waits_for_more_to_remove():
     """It would pay, but in a few calls it removes twice as much for the same price."""
     small = replace(EDIT, until_tokens=50_000, removed_tokens=20_000)
-    outlook = replace(STEADY, calls=200.0, growth_tokens=6_000.0, removable_tokens=5_500.0)
-    found = weigh(small, outlook=outlook)
+    forecast = replace(STEADY, calls=200.0, growth_tokens=6_000.0, removable_tokens=5_500.0)
+    found = weigh(small, forecast=forecast)
     assert found.expected_gain_usd > 0
     assert found.waiting_gain_usd > 0
     assert not found.worth_it
     large = replace(EDIT, until_tokens=98_000, removed_tokens=55_000)
-    assert weigh(large, outlook=outlook).worth_it
+    assert weigh(large, forecast=forecast).worth_it
 
 
 def test_a_price_that_jumps_makes_an_edit_pay():
     """Falling below 100K pays on the model that costs five times as much above."""
-    outlook = Forecast(calls=6.0, cold_share=0.0, growth_tokens=500.0)
-    above = weigh(model="claude-haiku-5-5", outlook=outlook)
+    forecast = Forecast(calls=6.0, cold_share=0.0, growth_tokens=500.0)
+    above = weigh(model="claude-haiku-5-5", forecast=forecast)
     assert above.cost_now_usd < 0.02
     assert above.worth_it
-    flat = weigh(model="claude-haiku-4-5", outlook=outlook)
+    flat = weigh(model="claude-haiku-4-5", forecast=forecast)
     assert not flat.worth_it
 
 
@@ -109,15 +109,9 @@ def test_an_edit_that_adds_never_pays():
     assert not found.worth_it
 
 
-def test_what_an_edit_costs_to_make_counts():
-    """A summary has to be paid for before it saves anything."""
-    made = weigh(replace(EDIT, making_usd=0.5))
-    assert made.cost_now_usd == pytest.approx(weigh().cost_now_usd + 0.5)
-
-
 def test_a_model_without_a_price_gives_no_answer():
     """Nobody guesses with money."""
-    assert payback(EDIT, prompt_tokens=101_000, warmth=WARM, model="granite-9") is None
+    assert payback(EDIT, prompt_tokens=101_000, cache=WARM, model="granite-9") is None
 
 
 edits = st.builds(
@@ -136,14 +130,14 @@ def test_more_calls_never_make_an_edit_worse(edit, some, more):
     """The expected gain of an edit that shortens grows with the calls to come."""
     assume(edit.net_tokens >= 0)
     few, many = sorted((some, more))
-    first = weigh(edit, outlook=replace(STEADY, calls=few)).expected_gain_usd
-    second = weigh(edit, outlook=replace(STEADY, calls=many)).expected_gain_usd
+    first = weigh(edit, forecast=replace(STEADY, calls=few)).expected_gain_usd
+    second = weigh(edit, forecast=replace(STEADY, calls=many)).expected_gain_usd
     assert first <= second + 1e-9
 
 
 @given(edits, st.floats(0.1, 500), st.floats(0, 0.5))
 def test_an_edit_that_will_not_grow_does_not_wait(edit, calls, cold_share):
     """Where waiting brings nothing more to remove, what pays pays now."""
-    outlook = replace(STEADY, calls=calls, cold_share=cold_share)
-    found = weigh(edit, outlook=outlook)
+    forecast = replace(STEADY, calls=calls, cold_share=cold_share)
+    found = weigh(edit, forecast=forecast)
     assert found.worth_it == (found.expected_gain_usd > 0)

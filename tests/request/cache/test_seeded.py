@@ -195,19 +195,19 @@ def without_message_markers(request):
 
 
 class Wired:
-    """A chat whose requests are changed on their way out, and watched there."""
+    """A chat whose requests are changed on their way out, and monitored there."""
 
     def __init__(self, chat, change=lambda request: request):
         self.chat, self.change = chat, change
-        self.watch = CacheMonitor(chat.simulator.simulation.clock.now)
+        self.monitor = CacheMonitor(clock=chat.simulator.simulation.clock.now)
 
     async def ask(self):
         self.chat.session.user(prose(len(self.chat.view.history), 1_000))
         request = self.change(await self.chat.session.prepare())
         history = self.chat.view.history
-        self.watch.sending(request, history)
+        self.monitor.sending(request, history)
         await self.chat.session.settle(await self.chat.send(request))
-        return self.watch.observe_reply(self.chat.view.history)
+        return self.monitor.observe_reply(self.chat.view.history)
 
 
 async def test_sixty_one_idle_minutes_are_named(chat):

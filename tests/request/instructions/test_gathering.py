@@ -234,10 +234,10 @@ def test_what_cannot_be_used_is_said(place):
     assert names(place, found) == ["repo/AGENTS.md"]
     told = sorted(notice.replace(f"{place}/repo/", "") for notice in found.notices)
     assert told == [
-        "AGENTS.md imports gone.md, which is not there",
-        "binary.md is not used as instructions: it is no text",
+        "AGENTS.md imports gone.md, which does not exist",
+        "binary.md is not used as instructions: it is not text",
         "huge.md is not used as instructions: it is larger than 1,024 bytes",
-        "pipe is not used as instructions: it is no regular file",
+        "pipe is not used as instructions: it is not a regular file",
     ]
 
 

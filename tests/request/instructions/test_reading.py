@@ -18,8 +18,8 @@ def test_text_comes_without_mark_and_with_plain_line_ends(tmp_path):
     ("content", "reason"),
     [
         (b"x" * 101, "it is larger than 100 bytes"),
-        (b"a\0b", "it is no text"),
-        (b"\xff\xfe", "it is no UTF-8 text"),
+        (b"a\0b", "it is not text"),
+        (b"\xff\xfe", "it is not UTF-8 text"),
     ],
 )
 def test_what_is_no_short_text_is_not_used(tmp_path, content, reason):
@@ -32,13 +32,13 @@ def test_what_is_no_short_text_is_not_used(tmp_path, content, reason):
 def test_a_pipe_is_not_waited_for(tmp_path):
     """Nobody writes into it, and nobody hangs."""
     os.mkfifo(tmp_path / "a.md")
-    with pytest.raises(Unusable, match="no regular file"):
+    with pytest.raises(Unusable, match="not a regular file"):
         read_text(tmp_path / "a.md", 100)
 
 
 def test_devices_are_not_read():
     """An endless file would be read for ever."""
-    with pytest.raises(Unusable, match="no regular file"):
+    with pytest.raises(Unusable, match="not a regular file"):
         read_text(Path("/dev/zero"), 100)
 
 

@@ -73,11 +73,11 @@ def test_two_sessions_share_the_whole_static_part():
     assert sections(FULL)[: len(STATIC)] == sections(BARE)[: len(STATIC)]
 
 
-def test_the_surroundings_are_said_as_they_were():
+def test_the_environment_is_rendered_as_it_was():
     """Directory, platform, shell, date, and the repository as a record."""
     texts = {section.name: section.text for section in sections(FULL)}
     assert texts["environment"] == (
-        "# Surroundings\n\n- working directory: /p\n- platform: Linux 6\n- shell: /bin/bash\n"
+        "# Environment\n\n- working directory: /p\n- platform: Linux 6\n- shell: /bin/bash\n"
         "- date: 2026-11-15, when this was written"
     )
     assert texts["git"].endswith(
@@ -126,7 +126,7 @@ def test_a_custom_prompt_replaces_all():
 
 def test_a_section_computed_each_turn_must_say_why():
     """The reason is part of the type."""
-    with pytest.raises(ValueError, match="has to say why"):
+    with pytest.raises(ValueError, match="needs a reason"):
         Volatile(name="clock", reason=" ", compute=str)
     with pytest.raises(TypeError):
         Volatile(name="clock", compute=str)

@@ -1,15 +1,15 @@
-"""Did the cache break between two calls, where, why, and for how much. Pure.
+"""Whether the cache broke between two calls, where, why, and at what cost. Pure.
 
-The fingerprints and the usages of two calls come in, with the time between them and the
-entries that announced a change; a `CacheBroke` goes out, or nothing. What one call read or
-wrote, the next should read: less is a drop. Its cause is the first thing that moved, or that
-the cache had outlived its time, or a rule of the provider; where none of these holds it was
-the provider itself. An announced drop is told as well, but it is nobody's fault.
+What one call read or wrote, the next should read; reading less is a drop. Its cause is the first
+part of the prefix that moved, an expired lifetime, or a rule of the provider; if none applies,
+it is the provider itself. A drop announced by a log entry is reported as expected.
 """
 
 from collections.abc import Collection
 from datetime import date
 from itertools import chain
+
+from msgspec import structs
 
 from holdfast.log.entries import CacheBroke
 from holdfast.messages import Json, JsonObject, Usage
@@ -22,11 +22,11 @@ from holdfast.request.lifetime import life_of, seconds_of
 from holdfast.request.markers import LOOK_BACK_BLOCKS
 
 DROP_RATIO = 0.05
-"""Providers round and re-shard: a few percent less is no break."""
+"""Providers round and re-shard: a few percent less is not a break."""
 DROP_TOKENS = 2_000
 """Below this a break costs less than a cent on any model."""
 SLACK_SECONDS = 5.0
-"""A request travels and waits before the provider looks it up: ours is not quite its clock."""
+"""A request travels and queues before the provider looks it up: its clock is not quite ours."""
 
 ANNOUNCED = {
     "compacted": "compaction",
@@ -39,17 +39,17 @@ ANNOUNCED = {
     "framed": "frame",
     "switched": "model",
 }
-"""Entries that announce a drop, and what the drop is called by them."""
+"""Entries that announce a drop, and the cause each stands for."""
 
 SERVED = "served"
-"""What is expected of a call whose prompt the provider itself shortened."""
+"""The announcement for a call whose prompt the provider itself shortened."""
 
 _SHAPING = frozenset(ANNOUNCED) - {"framed", "switched"}
 _ANNOUNCES: dict[What, frozenset[str]] = {
     "model": frozenset({"switched"}),
     "message": _SHAPING | {"framed"},
 }
-"""Which entries account for which move; whatever else moves is the frame's."""
+"""Which entries account for which move; all other moves are the frame's."""
 
 
 def find_break(
@@ -60,31 +60,23 @@ def find_break(
     seconds_between: float,
     expected: Collection[str] = (),
 ) -> CacheBroke | None:
-    """Say whether the later call read less than it could have, and why.
+    """Return a break if the later call read less than it could have.
 
-    `seconds_between` runs from the start of one call to the start of the other; `expected`
-    holds the kinds of the entries between them.
+    `seconds_between` runs from one call's start to the other's; `expected` lists the kinds of
+    announcing entries between them.
     """
     lost = lost_tokens(usage_before, usage_after)
     if not lost:
         return None
     found = _cause(before, after, seconds_between, expected)
     usd = lost_usd(after.model, usage_after, lost)
-    return CacheBroke(
-        cause=found.cause,
-        detail=found.detail,
-        first_moved=found.first_moved,
-        lost_tokens=lost,
-        usd=round(usd, 6),
-        expected=found.expected,
-        diff=found.diff,
-    )
+    return structs.replace(found, lost_tokens=lost, usd=round(usd, 6))
 
 
 def undeclared(before: Fingerprint, after: Fingerprint, expected: Collection[str]) -> Move | None:
-    """Find what moved in the prefix of a later request although no entry between says so.
+    """Return the first prefix move that no entry announced.
 
-    Another model has a cache of its own: with it all may be different.
+    Another model has its own cache, so after a switch everything may differ.
     """
     if before.model != after.model and "switched" in expected:
         return None
@@ -97,8 +89,8 @@ def undeclared(before: Fingerprint, after: Fingerprint, expected: Collection[str
 def readable_tokens(usage: Usage) -> int:
     """Count what a call leaves in the cache for the next one.
 
-    A provider's own tools add up the reads of several prompts in one answer, so such a usage
-    says nothing about the next.
+    With server-side tools the usage sums the reads of several prompts, so it says nothing about
+    the next call.
     """
     served = (usage.extra or {}).get("server_tool_use")
     if isinstance(served, dict) and any(served.values()):
@@ -107,32 +99,29 @@ def readable_tokens(usage: Usage) -> int:
 
 
 def readable_between(before: Usage, after: Usage) -> int:
-    """Count what a call could read of what the one before it left.
-
-    What edits deleted inside the cache since then is not there to be read: it was not wanted.
-    """
+    """Count what a call could read of what the previous one cached, minus deletions by edits."""
     return max(0, readable_tokens(before) - deleted_between(before, after))
 
 
 def deleted_between(before: Usage, after: Usage) -> int:
-    """Count what edits took out of the cache since the call before; each answer gives the sum."""
+    """Count what edits deleted from the cache since the previous call; usages report running sums."""
     return max(0, deleted_tokens(after) - deleted_tokens(before))
 
 
 def lost_tokens(before: Usage, after: Usage) -> int:
-    """Count the tokens that could have been read and were not; zero if that is no break."""
+    """Count the tokens that could have been read and were not; 0 if too few for a break."""
     readable = readable_between(before, after)
     lost = readable - after.cache_read_tokens
     return lost if lost >= DROP_TOKENS and lost > DROP_RATIO * readable else 0
 
 
 def has_read(usage: Usage, before: Usage) -> bool:
-    """Say whether a call read what another had left, so that it lives on from then."""
+    """Return whether a call read what another had cached, which renews its lifetime."""
     return usage.cache_read_tokens >= (1 - DROP_RATIO) * readable_tokens(before)
 
 
 def lost_usd(model: str, usage: Usage, lost: int, at: date | None = None) -> float:
-    """Price tokens that were written or sent again instead of read; unknown prices are nothing."""
+    """Price tokens that were written or sent again instead of read; 0 if the price is unknown."""
     listed = prices(model, at)
     if listed is None:
         return 0.0
@@ -146,7 +135,7 @@ def lost_usd(model: str, usage: Usage, lost: int, at: date | None = None) -> flo
 
 
 def expired(model: str, lifetimes: Collection[str], seconds: float) -> str:
-    """Name the longest lifetime that ran out, or nothing; without markers the shortest is taken."""
+    """Return the longest lifetime that ran out, or ""; without markers, 5 minutes is assumed."""
     known = {life_of(model, name) for name in lifetimes or ("5m",)}
     over = [name for name in known if seconds > seconds_of(name) - SLACK_SECONDS]
     return max(over, key=seconds_of, default="")
@@ -155,7 +144,6 @@ def expired(model: str, lifetimes: Collection[str], seconds: float) -> str:
 def _cause(
     before: Fingerprint, after: Fingerprint, seconds: float, expected: Collection[str]
 ) -> CacheBroke:
-    """Find the one thing that explains a drop, surest first."""
     moved = moves(before, after)
     first = moved[0] if moved else None
     if first is None and SERVED in expected:
@@ -184,18 +172,18 @@ def _announcing(what: What) -> frozenset[str]:
 
 
 def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
-    """Explain a drop by what the provider does with a request that only grew."""
+    """Explain a drop of a request that only grew, by the provider's rules."""
     fresh = list(after.messages[before.length :])
     if _ended_turn(before, fresh):
         detail = f"{after.model} is not shown the thinking of a turn that has ended"
         return CacheBroke(cause="thinking", detail=detail, expected="said")
     if _has_image(fresh) and not _has_image(before.messages):
-        detail = "the first image came in; messages with and without images are cached apart"
+        detail = "the first image was added; messages with and without images are cached apart"
         return CacheBroke(cause="image", detail=detail)
     distance = _marker_distance(before, after)
     if distance >= LOOK_BACK_BLOCKS:
         detail = (
-            f"{distance} blocks came between two markers; "
+            f"{distance} blocks lie between two markers; "
             f"the provider looks back {LOOK_BACK_BLOCKS} at most"
         )
         return CacheBroke(cause="lookback", detail=detail)
@@ -203,9 +191,9 @@ def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
 
 
 def _ended_turn(before: Fingerprint, fresh: list[JsonObject]) -> bool:
-    """Say whether new words of the user end a turn whose thinking this model then leaves out.
+    """Return whether a new user message ends a turn whose thinking this model then drops.
 
-    Only the turn that ends counts: what was thought before it was left out already.
+    Only the turn that ends counts: earlier thinking was dropped before.
     """
     if capabilities(before.model).keeps_thinking:
         return False
@@ -229,7 +217,6 @@ def _type(block: Json) -> str:
 
 
 def _has_image(messages: Collection[JsonObject]) -> bool:
-    """Say whether an image stands in some message or in a tool's result."""
     for message in messages:
         for block in blocks_of(message):
             content = block.get("content") if _type(block) == "tool_result" else None
@@ -240,7 +227,7 @@ def _has_image(messages: Collection[JsonObject]) -> bool:
 
 
 def _marker_distance(before: Fingerprint, after: Fingerprint) -> int:
-    """Count the blocks from the end of what was cached to the nearest marker at or behind it."""
+    """Count the blocks from the end of the cached part to the nearest marker at or after it."""
     if not before.marked or not after.marked:
         return 0
     start = before.marked[-1]
@@ -252,7 +239,7 @@ def _marker_distance(before: Fingerprint, after: Fingerprint) -> int:
 
 
 def _marked_block(fingerprint: Fingerprint, i: int) -> int:
-    """Find the last block of a message that carried a marker when this was sent."""
+    """Return the index of the last block of a message that carried a marker when sent."""
     content = fingerprint.parts["messages"][i]["content"]
     return max(j for j, block in enumerate(content) if block.get("cache_control"))
 

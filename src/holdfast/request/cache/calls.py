@@ -1,15 +1,16 @@
-"""Every call of a session as its usage tells it, and why the cold ones were cold.
+"""Every call of a session by its usage, and why the cold ones were cold.
 
-A history comes in, ours or imported; calls go out in order, each once, with what was read, written
-and neither, what that cost, and what it would have cost with an ideal cache and with none. A
-call is cold when it read less than half of what the one before it had left in the cache. Its
-cause is what was found when it happened, if the log has it, else something the log shows
-between the two calls (`clues`), else "provider". Calls of forks stand among the others under
-their source; only what was found when they happened is told of them.
+Works on any history, ours or imported. Each call is reported once, in order: tokens read, written
+and neither, its cost, and its cost with an ideal cache and with none. A call is cold if it read
+less than half of what the previous one had cached. Its cause is the one recorded at the time if
+the log has it, else what `miss_causes` infers. Forks' calls are listed under their source; for
+them only recorded causes are reported.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+
+from msgspec import structs
 
 from holdfast.log.answers import MAIN, UniqueAnswer, answers_of, day_of
 from holdfast.log.entries import (
@@ -26,17 +27,15 @@ from holdfast.log.entries import (
 from holdfast.messages import Usage
 from holdfast.models.prices import cost, usage_cost
 from holdfast.request.cache.breaks import deleted_between, has_read, lost_usd, readable_between
-from holdfast.request.cache.miss_causes import Clue, SeenBetween, explain_cold
+from holdfast.request.cache.miss_causes import LoggedCall, explain_cold
 from holdfast.request.lifetime import life_of, seconds_of
 
 COLD_RATIO = 0.5
-"""A call is cold below this share of what it could have read."""
+"""A call that read less than this share of what it could is cold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallReport:
-    """One answer and what its prompt cost."""
-
     n: int
     at: float
     """When it was asked."""
@@ -46,15 +45,15 @@ class CallReport:
     uncached_tokens: int
     output_tokens: int
     hit_share: float
-    """The share of the prompt that was read from the cache."""
+    """Share of the prompt read from the cache."""
     usd: float
     ideal_usd: float
-    """Its cost if everything the call before it had sent were read."""
+    """Its cost if everything the previous call had sent were read."""
     bare_usd: float
-    """Its cost without any cache."""
+    """Its cost without a cache."""
     is_priced: bool
     seconds_since: float | None
-    """Since the call before it, or a fork's that read the same; None where the log does not say."""
+    """Since the previous call, or a fork's that read the same; None if the log does not say."""
     lifetime: str
     is_cold: bool = False
     cause: str = ""
@@ -63,15 +62,13 @@ class CallReport:
     lost_tokens: int = 0
     lost_usd: float = 0.0
     source: str = MAIN
-    """Who asked: the conversation itself, or a fork of it."""
+    """The conversation itself, or a fork of it."""
     renewed: float = 0.0
-    """When a fork last read what this call had left, so that it lived on from then."""
+    """When a fork last read what this call had cached, which extended its life."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """All calls together."""
-
     calls: int = 0
     cold_calls: int = 0
     read_tokens: int = 0
@@ -82,27 +79,25 @@ class Totals:
     ideal_usd: float = 0.0
     bare_usd: float = 0.0
     lost_usd: float = 0.0
-    """What breaks and cold calls cost, expected ones included."""
+    """Cost of breaks and cold calls, expected ones included."""
     unpriced_calls: int = 0
 
     @property
     def hit_share(self) -> float:
-        """The share of all prompts that was read from the cache."""
         prompt = self.read_tokens + self.written_tokens + self.uncached_tokens
         return self.read_tokens / prompt if prompt else 0.0
 
 
 def explain_calls(history: Iterable[AnyEntry]) -> list[CallReport]:
-    """Tell every call of a history that reported its usage."""
+    """Report every call of a history that has a usage."""
     entries = list(history)
-    teller = _Teller(answers_of(entries))
+    reader = _CallReader(answers_of(entries))
     for at, entry in enumerate(entries):
-        teller.take(at, entry)
-    return teller.end()
+        reader.take(at, entry)
+    return reader.finish()
 
 
 def totals(calls: Sequence[CallReport]) -> Totals:
-    """Add calls up."""
     return Totals(
         calls=len(calls),
         cold_calls=sum(call.is_cold for call in calls),
@@ -119,58 +114,36 @@ def totals(calls: Sequence[CallReport]) -> Totals:
 
 
 def expires_at(call: CallReport) -> float:
-    """Say when the cache that a call left behind dies, in seconds since the epoch."""
+    """Return when what a call cached expires, in seconds since the epoch."""
     return max(call.at, call.renewed) + seconds_of(call.lifetime)
 
 
 def last_of_conversation(calls: Sequence[CallReport]) -> CallReport | None:
-    """Give the call whose cache the next one would read; a fork leaves none of its own."""
+    """Return the call whose cache the next one would read; forks cache nothing of their own."""
     mains = (call for call in reversed(calls) if call.source == MAIN)
     return next(mains, calls[-1] if calls else None)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Asking:
-    """An answer, with what the log shows of how it was asked for."""
-
-    answer: UniqueAnswer
-    start: float
-    lifetime: str
-    between: list[AnyEntry]
-    """The entries since the answer before."""
-    broke: CacheBroke | None = None
-    asked: Asked | None = None
-    """The request, with all hashes known by then."""
-    renewed: float = 0.0
-    """When a fork last read what this call had left, so that it lived on from then."""
-
-    @property
-    def usage(self) -> Usage:
-        """What the answer cost."""
-        return self.answer.usage
-
-
 @dataclass(slots=True)
-class _Teller:
+class _CallReader:
     answers: dict[int, UniqueAnswer]
     calls: list[CallReport] = field(default_factory=list)
     _waiting: list[AnyEntry] = field(default_factory=list)
-    _last: _Asking | None = None
-    """The answer before the one that is coming in."""
-    _current: _Asking | None = None
+    _last: LoggedCall | None = None
+    _current: LoggedCall | None = None
     _forks: list[CallReport] = field(default_factory=list)
-    """Calls of forks since the answer that is coming in."""
+    """Forks' calls since the current answer."""
     _lifetime: str = "5m"
-    """As the frame or the usages so far say."""
+    """According to the frame or the usages so far."""
 
     def take(self, at: int, entry: AnyEntry) -> None:
-        """Take one entry of the history; further pieces and copies of an answer are in it."""
+        """Read one entry; further pieces and copies of an answer are part of `answers` already."""
         if self._is_of_fork(entry):
             return
         if isinstance(entry, Framed):
             self._lifetime = entry.lifetime
         if isinstance(entry, CacheBroke) and self._current is not None:
-            self._current.broke = entry
+            self._current.observe_break(entry)
         if at in self.answers:
             self._close()
             self._current = self._begun(self.answers[at])
@@ -179,40 +152,38 @@ class _Teller:
             self._waiting.append(entry)
 
     def _is_of_fork(self, entry: AnyEntry) -> bool:
-        """Take what a fork did; it may come in the middle of an answer, and is told after it."""
+        """Read a fork's entry; it may come in the middle of an answer, and is reported after it."""
         forks, shared = self._forks, self._current or self._last
         if isinstance(entry, Forked):
-            forks.append(_beside(entry, self._lifetime))
+            forks.append(_fork_call(entry, self._lifetime))
             if shared is not None and has_read(entry.usage, shared.usage):
-                shared.renewed = max(shared.renewed, forks[-1].at)
+                shared.renew(forks[-1].at)
             return True
         if isinstance(entry, CacheBroke) and forks and forks[-1].source == entry.source:
-            forks[-1] = _told(forks[-1], entry)
+            forks[-1] = _broken_fork(forks[-1], entry)
             return True
         return False
 
-    def end(self) -> list[CallReport]:
-        """Give all calls."""
+    def finish(self) -> list[CallReport]:
         self._close()
         return self.calls
 
-    def _begun(self, answer: UniqueAnswer) -> _Asking:
-        last = self._last
+    def _begun(self, answer: UniqueAnswer) -> LoggedCall:
         self._lifetime = _lifetime(answer.usage, self._lifetime)
-        return _Asking(
+        return LoggedCall(
             answer=answer,
             start=_start(answer.first, self._waiting),
             lifetime=life_of(answer.model, self._lifetime),
             between=self._waiting,
-            asked=_known(last.asked if last else None, self._waiting),
+            asked=_known(self._last.asked if self._last else None, self._waiting),
         )
 
     def _close(self) -> None:
-        """Tell the answer that is complete now, as seen from the one before it."""
+        """Report the answer that is now complete, compared with the previous one."""
         current, last = self._current, self._last
         if current is not None:
             call = _call(current, last)
-            self.calls.append(_blamed(call, current, last) if last else call)
+            self.calls.append(_explained(call, current, last) if last else call)
             self._last = current if current.usage.prompt_tokens else last
             self._current = None
         self.calls += self._forks
@@ -220,7 +191,7 @@ class _Teller:
 
 
 def _start(entry: Replied, between: Sequence[AnyEntry]) -> float:
-    """Find when an answer was asked for: with the last thing that came before it."""
+    """Return when an answer was asked for: the time of the last input before it."""
     for before in reversed(between):
         if isinstance(before, Asked | Said | Ran | Compacted) and before.at:
             return min(before.at, entry.at) if entry.at else before.at
@@ -228,43 +199,40 @@ def _start(entry: Replied, between: Sequence[AnyEntry]) -> float:
 
 
 def _lifetime(usage: Usage, last: str) -> str:
-    """Read off the usage how long its entries live; where it does not say, as before."""
+    """Read the lifetime from a usage's split of writes; unchanged if it wrote nothing."""
     if usage.written_1h_tokens:
         return "1h"
     return "5m" if usage.cache_write_5m_tokens else last
 
 
 def _known(last: Asked | None, between: Sequence[AnyEntry]) -> Asked | None:
-    """Give the last request in a span, with the hashes it left out because they had not changed."""
+    """Return the newest request, with the hashes it omitted because they had not changed."""
     asked = next((entry for entry in reversed(between) if isinstance(entry, Asked)), None)
     if asked is None or last is None:
         return asked or last
-    return Asked(
-        n=asked.n,
+    return structs.replace(
+        asked,
         tool_hashes=asked.tool_hashes or last.tool_hashes,
         section_hashes=asked.section_hashes or last.section_hashes,
-        options_hash=asked.options_hash,
-        markers=asked.markers,
     )
 
 
-def _call(asking: _Asking, last: _Asking | None) -> CallReport:
+def _call(current: LoggedCall, last: LoggedCall | None) -> CallReport:
     since = -1.0
-    if last and asking.start and last.start:
-        since = asking.start - max(last.start, last.renewed)
-    call = _priced(asking.answer.first.n, asking.answer, asking.start, asking.lifetime)
-    return replace(call, seconds_since=since if since >= 0 else None, renewed=asking.renewed)
+    if last and current.start and last.start:
+        since = current.start - max(last.start, last.renewed)
+    call = _priced(current.answer.first.n, current.answer, current.start, current.lifetime)
+    return replace(call, seconds_since=since if since >= 0 else None, renewed=current.renewed)
 
 
-def _beside(entry: Forked, lifetime: str) -> CallReport:
-    """Tell a fork's call; it was made when its time had not passed yet."""
+def _fork_call(entry: Forked, lifetime: str) -> CallReport:
+    """Report a fork's call; its entry is written when it has finished."""
     start = entry.at - entry.seconds if entry.at else 0.0
     life = life_of(entry.model, _lifetime(entry.usage, lifetime))
     return replace(_priced(entry.n, entry, start, life), source=entry.source)
 
 
-def _told(call: CallReport, broke: CacheBroke) -> CallReport:
-    """Say of a fork's call what was found when it happened."""
+def _broken_fork(call: CallReport, broke: CacheBroke) -> CallReport:
     ideal = call.usd if broke.expected else max(0.0, call.usd - broke.usd)
     return replace(
         call,
@@ -302,50 +270,34 @@ def _priced(n: int, answer: UniqueAnswer | Forked, start: float, lifetime: str) 
     )
 
 
-def _blamed(call: CallReport, asking: _Asking, last: _Asking) -> CallReport:
-    """Say whether a call was cold or broke the cache, why, and what it would have cost otherwise."""
-    readable = readable_between(last.usage, asking.usage)
-    is_cold = asking.usage.cache_read_tokens < COLD_RATIO * readable
-    clue = Clue(cause="")
-    if asking.broke is not None:
-        broke = asking.broke
-        clue = Clue(cause=broke.cause, detail=broke.detail, is_expected=bool(broke.expected))
-    elif is_cold:
-        clue = explain_cold(_seen(last), _seen(asking), asking.between, call.seconds_since)
-    lost = readable - asking.usage.cache_read_tokens if clue.cause else 0
+def _explained(call: CallReport, current: LoggedCall, last: LoggedCall) -> CallReport:
+    """Add whether a call was cold or broke the cache, why, and what it would have cost otherwise."""
+    before, after = last.usage, current.usage
+    readable = readable_between(before, after)
+    is_cold = after.cache_read_tokens < COLD_RATIO * readable
+    sent_before = before.prompt_tokens - deleted_between(before, after)
+    broke = current.broke
+    if broke is None and is_cold:
+        broke = explain_cold(last, current, call.seconds_since)
+    if broke is None:
+        return replace(call, ideal_usd=_ideal_usd(call, sent_before))
+    lost = max(0, readable - after.cache_read_tokens)
     return replace(
         call,
-        ideal_usd=call.ideal_usd
-        if clue.is_expected
-        else _ideal_usd(call, _left(last.usage, asking.usage)),
+        ideal_usd=call.ideal_usd if broke.expected else _ideal_usd(call, sent_before),
         is_cold=is_cold,
-        cause=clue.cause,
-        detail=clue.detail,
-        is_expected=clue.is_expected,
-        lost_tokens=max(0, lost),
-        lost_usd=lost_usd(call.model, asking.usage, max(0, lost), day_of(call.at)),
+        cause=broke.cause,
+        detail=broke.detail,
+        is_expected=bool(broke.expected),
+        lost_tokens=lost,
+        lost_usd=lost_usd(call.model, after, lost, day_of(call.at)),
     )
 
 
-def _seen(asking: _Asking) -> SeenBetween:
-    return SeenBetween(
-        model=asking.answer.model,
-        usage=asking.usage,
-        content=asking.answer.content,
-        lifetime=asking.lifetime,
-        asked=asking.asked,
-    )
-
-
-def _left(before: Usage, after: Usage) -> int:
-    """Count what the call before had sent and nobody deleted since."""
-    return before.prompt_tokens - deleted_between(before, after)
-
-
-def _ideal_usd(call: CallReport, left_tokens: int) -> float:
-    """Price a call that reads all that the one before it had left, and writes the rest."""
+def _ideal_usd(call: CallReport, sent_before: int) -> float:
+    """Price a call that reads all that the previous one had sent, and writes the rest."""
     prompt = call.read_tokens + call.written_tokens + call.uncached_tokens
-    read = min(prompt, max(call.read_tokens, left_tokens))
+    read = min(prompt, max(call.read_tokens, sent_before))
     written = min(call.written_tokens, prompt - read)
     is_long = call.lifetime == "1h"
     ideal = cost(

@@ -1,51 +1,122 @@
-"""The calls to come after one, as they may be expected, and what they cost together.
+"""What a call costs given what is cached, and what the calls still to come are expected to cost.
 
-Prices, an outlook and a prompt's length come in, dollars go out. Only warm calls count: when
-the cache dies, whoever waited with an edit makes it for free, and all are level again.
+Pure arithmetic on prices and token counts. Every prompt ends in a marker, so what is not read is
+written. The minimum length of a cached prefix is ignored: no session worth an edit is that
+short. The tests compare `call_usd` with the simulator's billing.
 """
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices
-from holdfast.request.cache.cache_state import Lifetime, call_usd, steps
 from holdfast.request.cache.forecast import Forecast
+from holdfast.request.lifetime import Lifetime, seconds_of
+
+KNOWN_TARIFFS = 64  # one per model and day that a process prices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheState:
+    """How much of a prompt could be read from the cache if it were sent now."""
+
+    tokens: int = 0
+    """Length of the cached prefix of the current prompt; 0 is a cold cache."""
+    marked: tuple[int, ...] = ()
+    """Ends of shorter cached prefixes, each under a marker that the request carries."""
+    lifetime: Lifetime = "5m"
+
+    @property
+    def is_cold(self) -> bool:
+        return self.tokens == 0
+
+    def readable_before(self, tokens: int) -> int:
+        """Return what can still be read if everything from this position on changes."""
+        if tokens >= self.tokens:
+            return self.tokens
+        return max((end for end in self.marked if end <= tokens), default=0)
+
+    def after(self, idle_seconds: float, lives_seconds: float | None = None) -> "CacheState":
+        """Return the state this long after the last call started.
+
+        `lives_seconds` overrides the marker's lifetime for providers that have their own.
+        """
+        lives = seconds_of(self.lifetime) if lives_seconds is None else lives_seconds
+        return self if idle_seconds < lives else CacheState(lifetime=self.lifetime)
+
+
+class CostStep(NamedTuple):
+    """Flat prices that apply above a prompt length, up to the next step."""
+
+    above_tokens: int
+    prices: Prices
+
+    def write(self, lifetime: Lifetime) -> float:
+        return self.prices.write_1h if lifetime == "1h" else self.prices.write_5m
+
+
+@lru_cache(maxsize=KNOWN_TARIFFS)
+def steps(listed: Prices) -> tuple[CostStep, ...]:
+    """List the flat prices by the prompt length from which they apply, shortest first."""
+    lines = sorted(tier.above_prompt_tokens for tier in listed.tiers)
+    return (
+        CostStep(-1, listed.at_length(0)),
+        *(CostStep(line, listed.at_length(line + 1)) for line in lines),
+    )
+
+
+def step_at(listed: Prices, prompt_tokens: float) -> CostStep:
+    found = steps(listed)
+    return next((step for step in reversed(found) if prompt_tokens > step.above_tokens), found[0])
+
+
+def call_usd(
+    listed: Prices,
+    *,
+    prompt_tokens: float,
+    read_tokens: float,
+    lifetime: Lifetime = "5m",
+) -> float:
+    """Price a prompt whose first part is read and whose rest is written; answers cost the same."""
+    step = step_at(listed, prompt_tokens)
+    written = (prompt_tokens - read_tokens) * step.write(lifetime)
+    return (read_tokens * step.prices.read + written) / TOKENS_PER_PRICE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostModel:
-    """How a session is expected to go on."""
+    """Prices a session's next calls, given a forecast of how it continues."""
 
     listed: Prices
-    outlook: Forecast
+    forecast: Forecast
     lifetime: Lifetime = "5m"
 
     def call_usd(self, prompt_tokens: float, read_tokens: float) -> float:
-        """Price a call with an answer of the usual length."""
         return call_usd(
             self.listed,
             prompt_tokens=prompt_tokens,
             read_tokens=read_tokens,
             lifetime=self.lifetime,
-            output_tokens=self.outlook.output_tokens,
         )
 
     def next_usd(self, prompt_tokens: float) -> float:
-        """Price the call after one with this prompt: it reads that and writes what came since."""
-        return self.call_usd(prompt_tokens + self.outlook.growth_tokens, prompt_tokens)
+        """Price the call after one with this prompt: it reads that and writes the growth."""
+        return self.call_usd(prompt_tokens + self.forecast.growth_tokens, prompt_tokens)
 
     def ahead_usd(self, prompt_tokens: float) -> float:
-        """Price all warm calls to come after one with this prompt, each by its chance.
+        """Return the expected cost of all warm calls after one with this prompt.
 
-        Call j has the chance stays_warm**j and costs fixed + slope * j, at the prices of the
-        step its prompt is on; each step's share is a tail of that sum less the next step's.
+        Cold calls do not count: once the cache has died, a postponed edit is free, so every
+        policy is level again. Call j happens with probability stays_warm**j and costs
+        fixed + slope * j at the prices of the step its prompt is on; each step's share is a tail
+        of that sum minus the next step's.
         """
-        growth, stays = self.outlook.growth_tokens, self.outlook.stays_warm
+        growth, stays = self.forecast.growth_tokens, self.forecast.stays_warm
         found, total = steps(self.listed), 0.0
         for number, step in enumerate(found):
             flat = step.prices
             fixed = (prompt_tokens - growth) * flat.read + growth * step.write(self.lifetime)
-            fixed += self.outlook.output_tokens * flat.output
             slope = growth * flat.read
             total += _tail(fixed, slope, stays, self._first_past(step.above_tokens, prompt_tokens))
             if number + 1 < len(found):
@@ -54,19 +125,20 @@ class CostModel:
         return total / TOKENS_PER_PRICE
 
     def _first_past(self, line_tokens: int, prompt_tokens: float) -> float:
-        """Number the first call to come whose prompt is longer than a line.
+        """Number the first future call whose prompt is longer than a line.
 
-        Not a whole number: growth is a mean, so where between two calls the line is crossed is
-        not known, and the middle is taken. Whole numbers would make waiting look like a gamble.
+        The result is not whole: growth is a mean, so where between two calls the line is
+        crossed is unknown, and the middle is taken. Whole numbers would make waiting look like
+        a gamble.
         """
-        growth, room = self.outlook.growth_tokens, line_tokens - prompt_tokens
+        growth, room = self.forecast.growth_tokens, line_tokens - prompt_tokens
         if room < 0:
             return 1.0
         return max(1.0, room / growth + 0.5) if growth > 0 else math.inf
 
 
 def _tail(fixed: float, slope: float, ratio: float, first: float) -> float:
-    """Sum ratio**j * (fixed + slope * j) over all j from the first on."""
+    """Sum ratio**j * (fixed + slope * j) over all j >= first."""
     if math.isinf(first):
         return 0.0
     rest = 1 - ratio

@@ -1,16 +1,17 @@
-"""What of a request decides whether the provider finds it in its cache, as hashes.
+"""Hashes of the parts of a request that decide whether the provider finds it in its cache.
 
-A request comes in, with the fingerprint of the one before it; a `Fingerprint` goes out.
-Messages are chained, each hash covering all before it, so the first that differs is found by
-halving; a turn costs what is new. Texts are held by reference only, to show what moved.
-Markers are kept apart: where they stand is no part of what they mark. What differs between
-two fingerprints is said by `moves`.
+Messages form a hash chain, each link covering all before it, so bisection finds the first that
+differs, and a turn costs only what is new. Texts are held by reference, to show what moved.
+Markers are kept apart: their position is no part of what they mark. `moves` compares two
+fingerprints.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from operator import is_
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,60 +19,54 @@ from holdfast.errors import PrefixMoved
 from holdfast.messages import Json, JsonObject
 from holdfast.models.capabilities import capabilities
 from holdfast.models.protocol import Request
+from holdfast.request.markers import SLOTS
 
 HASH_BYTES = 8
-"""Enough to tell the parts of one session apart; short, because each call's lie in the log."""
+"""Enough within one session; short, because every call writes them to the log."""
 
 OUTSIDE = frozenset(
     {"model", "system", "tools", "messages"}
     | {"max_tokens", "metadata", "stream", "stop_sequences", "diagnostics", "service_tier"}
 )
-"""Parameters that have a place of their own here, or that no cache depends on."""
+"""Parameters with a field of their own here, or on which no cache depends."""
+MARKER_SEARCH = 64
+"""Messages searched from the end; markers stand close together, about every 20 blocks."""
 
 
-class Chain:
-    """Messages and their hashes, each over all before it. It grows at its end and is shared."""
+class Chain(NamedTuple):
+    """Messages and their hashes, each covering all before it. Shared, and grown at its end."""
 
-    __slots__ = ("links", "messages")
-
-    def __init__(self, links: list[str], messages: list[JsonObject]) -> None:
-        self.links = links
-        self.messages = messages
+    links: list[str]
+    messages: list[JsonObject]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """One request, reduced to what is compared."""
-
     model: str = ""
     betas: tuple[str, ...] = ()
     tools: Mapping[str, str] = field(default_factory=dict)
-    """A hash for each tool by its name, in the order sent."""
+    """Hashes of the tools by name, in the order sent."""
     sections: Mapping[str, str] = field(default_factory=dict)
-    """A hash for each block of the system prompt by its name."""
+    """Hashes of the system prompt's blocks by name."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """A hash for each other parameter that the cache may depend on."""
+    """Hashes of the other parameters that the cache may depend on."""
     markers: tuple[str, ...] = ()
-    """Where the markers stand and for how long, said so that a growing history keeps it."""
+    """Position and lifetime of the markers, worded so that a growing history keeps them."""
     lifetimes: frozenset[str] = frozenset()
     marked: tuple[int, ...] = ()
-    """Which messages carry a marker."""
+    """Indices of messages that carry a marker."""
     chain: Chain
     length: int
-    """How many messages of the chain are this request's."""
+    """How many messages of the chain belong to this request."""
     parts: JsonObject
     """The request itself, by reference."""
-    names: tuple[str, ...] = ()
-    """What the blocks of the system prompt are called."""
 
     @property
     def head(self) -> str:
-        """The hash over all messages."""
         return self.chain.links[self.length - 1] if self.length else ""
 
     @property
     def messages(self) -> Sequence[JsonObject]:
-        """The messages this was taken of, markers aside."""
         return self.chain.messages[: self.length]
 
 
@@ -82,21 +77,25 @@ def fingerprint(
     *,
     is_strict: bool = False,
 ) -> Fingerprint:
-    """Take a request's fingerprint; `like` is the one before, whose work is used again.
+    """Fingerprint a request, reusing the work done for the previous one, `like`.
 
-    `names` are those of the system prompt's blocks; where their number differs, blocks are
-    numbered instead. Strict, what is used again is looked at message by message.
+    `names` are those of the system prompt's blocks; if their number differs, blocks are numbered
+    instead. With `is_strict`, every reused message is hashed again and compared.
     """
     kwargs = request.kwargs
     messages: list[JsonObject] = kwargs.get("messages") or []
     system = system_blocks(kwargs)
     markers, lifetimes, marked = _markers(kwargs, system, messages)
-    called = tuple(_distinct(names if len(names) == len(system) else _numbered(system)))
+    if len(names) != len(system):
+        names = [f"block {i}" for i in range(1, len(system) + 1)]
     return Fingerprint(
         model=str(kwargs.get("model", "")),
         betas=tuple(sorted(request.betas)),
         tools=_tool_hashes(kwargs.get("tools") or (), like),
-        sections={name: digest(unmarked(b)) for name, b in zip(called, system, strict=True)},
+        sections={
+            name: digest(unmarked(block))
+            for name, block in zip(_distinct(names), system, strict=True)
+        },
         options={key: digest(value) for key, value in sorted(_options(kwargs).items())},
         markers=markers,
         lifetimes=lifetimes,
@@ -104,12 +103,11 @@ def fingerprint(
         chain=grown(like.chain if like else Chain([], []), messages, is_strict=is_strict),
         length=len(messages),
         parts=kwargs,
-        names=called,
     )
 
 
 def _options(kwargs: JsonObject) -> JsonObject:
-    """Give the other parameters; the usual effort is the same as none."""
+    """Return the other parameters; stating the default effort equals leaving it out."""
     options = {key: kwargs[key] for key in kwargs.keys() - OUTSIDE}
     config = options.get("output_config")
     usual = capabilities(str(kwargs.get("model", ""))).default_effort
@@ -119,25 +117,21 @@ def _options(kwargs: JsonObject) -> JsonObject:
 
 
 def digest(value: Json) -> str:
-    """Hash a value by the bytes it goes over the wire as."""
     return blake2b(msgspec.json.encode(value), digest_size=HASH_BYTES).hexdigest()
 
 
 def unmarked(block: Json) -> Json:
-    """Take the marker off a block or a tool."""
     if isinstance(block, dict) and "cache_control" in block:
         return {key: value for key, value in block.items() if key != "cache_control"}
     return block
 
 
 def system_blocks(kwargs: JsonObject) -> list[JsonObject]:
-    """Give the system prompt as blocks, however it was written."""
     system = kwargs.get("system") or []
     return [{"type": "text", "text": system}] if isinstance(system, str) else list(system)
 
 
 def blocks_of(message: JsonObject) -> list[Json]:
-    """Give a message's blocks without their markers."""
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
@@ -145,10 +139,10 @@ def blocks_of(message: JsonObject) -> list[Json]:
 
 
 def grown(chain: Chain, messages: Sequence[JsonObject], *, is_strict: bool = False) -> Chain:
-    """Chain the messages, going on from a chain whose beginning they share.
+    """Chain the messages, extending a chain whose beginning they share.
 
-    Unchanged messages are the same objects, except where they carry a marker or are made anew
-    each time, as the first may be; whatever changes is made anew with all that follows it.
+    Unchanged messages are the same objects, except those that carry a marker and the first one,
+    which may be rebuilt each time. Whatever changes is rebuilt with all that follows it.
     """
     links, known = chain.links, chain.messages
     start = _unchanged(known, messages)
@@ -159,7 +153,7 @@ def grown(chain: Chain, messages: Sequence[JsonObject], *, is_strict: bool = Fal
     for i in range(start, len(messages)):
         link = _link(links[i - 1] if i else "", messages[i])
         if i < len(links) and links[i] != link:
-            # Another fingerprint holds the rest of this chain: part from it.
+            # Another fingerprint still uses the rest of this chain: branch off.
             links, known = links[:i], known[:i]
         if i < len(links):
             known[i] = messages[i]
@@ -170,28 +164,26 @@ def grown(chain: Chain, messages: Sequence[JsonObject], *, is_strict: bool = Fal
 
 
 def _check(links: Sequence[str], messages: Sequence[JsonObject]) -> None:
-    """Make sure that messages taken for unchanged are: halving trusts how they were made."""
+    """Verify that messages taken for unchanged are; bisection trusts object identity."""
     before = ""
     for i, message in enumerate(messages):
         before, known = _link(before, message), links[i]
         if before != known:
-            raise PrefixMoved(f"message {i + 1} changed, and what follows it was not made anew")
+            raise PrefixMoved(f"message {i + 1} changed, and what follows it was not rebuilt")
 
 
 def _unchanged(known: Sequence[JsonObject], messages: Sequence[JsonObject]) -> int:
-    """Count the leading messages that are the same objects, by halving.
+    """Count the leading messages that are the same objects, by bisection.
 
-    A message that carries a marker is a copy, so its neighbour is asked too.
+    A message that carries a marker is a copy, so its neighbour is checked too.
     """
-    low, high = 0, min(len(known), len(messages))
-    while low < high:
-        middle = (low + high) // 2
-        beside = min(middle + 1, high - 1)
-        if known[middle] is messages[middle] or known[beside] is messages[beside]:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    length = min(len(known), len(messages))
+
+    def is_changed(i: int) -> bool:
+        beside = min(i + 1, length - 1)
+        return not (known[i] is messages[i] or known[beside] is messages[beside])
+
+    return bisect_left(range(length), True, key=is_changed)
 
 
 def _link(before: str, message: JsonObject) -> str:
@@ -202,7 +194,7 @@ def _link(before: str, message: JsonObject) -> str:
 
 
 def _tool_hashes(tools: Sequence[JsonObject], like: Fingerprint | None) -> Mapping[str, str]:
-    """Hash each tool; the same objects in the same order have the same hashes."""
+    """Hash each tool, unless they are the same objects in the same order as before."""
     if like is not None:
         known = like.parts.get("tools") or ()
         if len(known) == len(tools) and all(map(is_, known, tools)):
@@ -214,43 +206,28 @@ def _tool_hashes(tools: Sequence[JsonObject], like: Fingerprint | None) -> Mappi
 def _markers(
     kwargs: JsonObject, system: Sequence[JsonObject], messages: Sequence[JsonObject]
 ) -> tuple[tuple[str, ...], frozenset[str], tuple[int, ...]]:
-    """Say where markers stand, for how long they hold, and which messages carry one."""
-    found: list[tuple[str, JsonObject]] = []
-    for tool in kwargs.get("tools") or ():
-        if control := tool.get("cache_control"):
-            found.append((f"tool {tool.get('name')}", control))
-    for i, block in enumerate(system, 1):
-        if control := block.get("cache_control"):
-            found.append((f"system block {i}", control))
+    """Describe the markers, list their lifetimes, and find the messages that carry one."""
+    holders = [(f"tool {tool.get('name')}", tool) for tool in kwargs.get("tools") or ()]
+    holders += [(f"system block {i}", block) for i, block in enumerate(system, 1)]
     marked = _marked_messages(messages)
-    marked_last = marked[-1] if marked else None  # others are there to be looked back from
-    for i in marked:
-        control = next(filter(None, map(_control, reversed(messages[i]["content"]))))
-        if i == len(messages) - 1:
-            found.append(("the last message", control))
-        elif i == marked_last:
-            found.append(("an earlier message", control))
-    if control := kwargs.get("cache_control"):
-        found.append(("the request", control))
-    said = tuple(dict.fromkeys(f"{place} {_terms(control)}" for place, control in found))
-    return said, frozenset(_lifetime(control) for _, control in found), tuple(marked)
-
-
-MARKED_MESSAGES = 4
-"""Providers take at most four markers, so no more messages are looked for."""
-MARKER_SEARCH = 64
-"""Messages looked at from the end; markers stand close together, every 20 blocks or so."""
+    if marked:  # earlier ones only help the look-back
+        last = next(filter(_control, reversed(messages[marked[-1]]["content"])))
+        is_end = marked[-1] == len(messages) - 1
+        holders.append(("the last message" if is_end else "an earlier message", last))
+    holders.append(("the request", kwargs))
+    found = [(place, control) for place, holder in holders if (control := _control(holder))]
+    described = tuple(dict.fromkeys(f"{place} {_terms(control)}" for place, control in found))
+    return described, frozenset(_lifetime(control) for _, control in found), tuple(marked)
 
 
 def _marked_messages(messages: Sequence[JsonObject]) -> list[int]:
-    """Find the messages that carry a marker, searching from the end."""
     found: list[int] = []
     last = len(messages) - 1
     for i in range(last, max(-1, last - MARKER_SEARCH), -1):
         content = messages[i].get("content")
         if isinstance(content, list) and any(map(_control, content)):
             found.append(i)
-            if len(found) == MARKED_MESSAGES:
+            if len(found) == SLOTS:
                 break
     return found[::-1]
 
@@ -268,12 +245,8 @@ def _terms(control: JsonObject) -> str:
     return f"({_lifetime(control)}{f', {scope}' if scope else ''})"
 
 
-def _numbered(blocks: Sequence[JsonObject]) -> list[str]:
-    return [f"block {i}" for i in range(1, len(blocks) + 1)]
-
-
 def _distinct(names: Iterable[str]) -> list[str]:
-    """Give every name once; a second one of the same name is numbered."""
+    """Number repeated names: Read, Read (2)."""
     seen: dict[str, int] = {}
     made = []
     for name in names:

@@ -1,33 +1,30 @@
-"""What may be expected of the rest of a session: calls, pauses, growth.
+"""What to expect of the rest of a session: calls, pauses, growth.
 
-A session's history so far comes in, an `Forecast` goes out. The number of further calls is taken
-to be geometric and pauses to fall on any call alike: in the recorded sessions the calls still to
-come are about as many after 10 calls as after 100, and a pause tells nothing about the next.
-Nobody knows when a session ends; payback only asks for the mean.
+The number of further calls is modelled as geometric and pauses as equally likely on any call:
+in the recorded sessions about as many calls follow after 10 calls as after 100, and a pause
+says nothing about the next one. `payback` needs only the mean.
 """
 
 from dataclasses import dataclass
 
-from holdfast.request.cache.cache_state import Lifetime
+from holdfast.request.lifetime import Lifetime
 
 USUAL_CALLS = 100.0
-"""Calls still to come, whatever went before: 82 to 135 over 48 recorded sessions."""
+"""Calls still to come, however many came before: 82 to 135 over 48 recorded sessions."""
 SESSION_WEIGHT = 10.0
-"""How many sessions the usual figure counts for against the one at hand."""
+"""How many sessions the usual figure counts for against the current one."""
 USUAL_COLD_SHARE: dict[Lifetime, float] = {"5m": 0.033, "1h": 0.005}
-"""Calls that came after the lifetime was over: of 3,880 recorded ones."""
+"""Share of 3,880 recorded calls that came after the lifetime had ended."""
 COLD_WEIGHT_CALLS = 30.0
-"""How many calls the usual share counts for; recorded sessions scatter from 0 to 0.19."""
+"""How many calls the usual share counts for; recorded sessions range from 0 to 0.19."""
 USUAL_GROWTH_TOKENS = 1_200.0
-"""What a call adds to the next prompt, on average over the recorded sessions."""
+"""What a call adds to the next prompt, averaged over the recorded sessions."""
 GROWTH_WEIGHT_CALLS = 5.0
-"""How many calls the usual growth counts for: it is soon known."""
+"""How many calls the usual growth counts for: few, as it soon shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """The rest of a session, as far as it can be expected."""
-
     calls: float = USUAL_CALLS
     """Mean number of calls after the next one."""
     cold_share: float = USUAL_COLD_SHARE["5m"]
@@ -35,13 +32,11 @@ class Forecast:
     growth_tokens: float = USUAL_GROWTH_TOKENS
     """What each call adds to the prompt."""
     removable_tokens: float = 0.0
-    """How much of that a later edit of the same kind could remove again."""
-    output_tokens: float = 0.0
-    """What each call answers; matters only where its price depends on the prompt."""
+    """How much of that growth a later edit of the same kind could remove again."""
 
     @property
     def stays_warm(self) -> float:
-        """The chance that another call comes and finds the cache alive."""
+        """The probability that another call comes and finds the cache alive."""
         return self.calls / (1 + self.calls) * (1 - self.cold_share)
 
     @property
@@ -57,23 +52,20 @@ def expect(
     grown_tokens: int = 0,
     removable_tokens: int = 0,
     lifetime: Lifetime = "5m",
-    usual_calls: float = USUAL_CALLS,
-    output_tokens: float = 0.0,
 ) -> Forecast:
-    """Expect the rest of a session after so many calls, by what they were like.
+    """Forecast the rest of a session from the calls it has made.
 
-    `grown_tokens` is what all calls added together, `removable_tokens` what of it could be
-    removed sooner or later. `usual_calls` may come from the user's own sessions.
+    `grown_tokens` is what all calls added together, `removable_tokens` the part of it that can
+    be removed sooner or later.
     """
     usual_cold = USUAL_COLD_SHARE[lifetime]
     grown = GROWTH_WEIGHT_CALLS * USUAL_GROWTH_TOKENS + grown_tokens
     growth = grown / (GROWTH_WEIGHT_CALLS + calls)
     return Forecast(
-        calls=usual_calls + calls / SESSION_WEIGHT,
+        calls=USUAL_CALLS + calls / SESSION_WEIGHT,
         cold_share=(COLD_WEIGHT_CALLS * usual_cold + cold_calls) / (COLD_WEIGHT_CALLS + calls),
         growth_tokens=growth,
         removable_tokens=growth * min(1.0, removable_tokens / grown_tokens)
         if grown_tokens
         else 0.0,
-        output_tokens=output_tokens,
     )

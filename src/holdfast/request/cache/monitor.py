@@ -1,11 +1,10 @@
-"""Watches over the cache of a session: a fingerprint before each call, a verdict after it.
+"""Monitors a session's cache: a fingerprint before each call, a comparison after it.
 
-The engine tells it what is about to be sent and when an answer has come; it gives back the
-entries to record: an `Asked` with the request's hashes, and a `CacheBroke` when the answer read
-less than it could have. Each source of calls is compared with itself only. A call that failed
-is no baseline; nor is anything from before a restart, when no fingerprint is left of it.
-With `HOLDFAST_STRICT=1`, as in our own tests, a prefix that moves without an entry that says so
-is an error before anything is sent.
+The engine passes in each request and each answer's log; the monitor returns the entries to
+record: an `Asked` with the request's hashes, and a `CacheBroke` if the answer read less than it
+could have. Each source of calls is compared only with itself. A failed call is no baseline, nor
+is anything before a restart, as no fingerprint survives one. With `HOLDFAST_STRICT=1` (set in
+all tests) a prefix that moves without an entry announcing it is an error before anything is sent.
 """
 
 import os
@@ -21,40 +20,36 @@ from holdfast.errors import PrefixMoved
 from holdfast.log.entries import AnyEntry, Asked, CacheBroke, Ran, Replied, Spilled
 from holdfast.messages import Json, JsonObject, Usage
 from holdfast.models.protocol import Request
-from holdfast.request.cache.breaks import (
-    ANNOUNCED,
-    SERVED,
-    find_break,
-    has_read,
-    undeclared,
-)
+from holdfast.request.cache.breaks import ANNOUNCED, SERVED, find_break, has_read, undeclared
 from holdfast.request.cache.fingerprint import Fingerprint, digest, fingerprint
 from holdfast.request.server_side import is_shortened
 from holdfast.settings.files import write_private
 
 SOURCES = 10
-"""More kinds of calls than a session has; a leak of names must not become one of memory."""
+"""More kinds of calls than a session has; bounds memory should source names leak."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentCall:
-    """One call: what was sent, when, and what its answer cost."""
-
     sent: Fingerprint
     at: float
     position: int
-    """How many entries the log had when it went out."""
+    """How many entries the log had when it was sent."""
     usage: Usage
 
 
 class CacheMonitor:
-    """The last call of each source, and the one under way."""
+    """The last answered call of each source, and the pending one."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self.clock = clock
+        self._clock = clock
         self._is_strict = os.environ.get("HOLDFAST_STRICT") == "1"
-        self._done: dict[str, SentCall] = {}
-        self._under_way: dict[str, SentCall] = {}
+        self._answered: dict[str, SentCall] = {}
+        self._pending: dict[str, SentCall] = {}
+
+    def clock(self) -> float:
+        """Return the time by which calls are compared."""
+        return self._clock()
 
     def sending(
         self,
@@ -64,23 +59,11 @@ class CacheMonitor:
         source: str = "main",
         names: Sequence[str] = (),
     ) -> Asked:
-        """Take the fingerprint of a request that is about to go out."""
-        last = self._under_way.get(source) or self._done.get(source)
-        known = last.sent if last else None
-        sent = fingerprint(request, known, names, is_strict=self._is_strict)
-        if self._is_strict and last is not None:
-            self._check(last, sent, history)
-        call = SentCall(sent=sent, at=self.clock(), position=len(history), usage=Usage())
-        self._under_way.pop(source, None)
-        self._under_way[source] = call
-        _forget_oldest(self._under_way)
-        return _asked(sent, source, known, at=call.at)
-
-    def _check(self, last: SentCall, sent: Fingerprint, history: Sequence[AnyEntry]) -> None:
-        """Refuse a request that does not begin with the one before it, unless that was said."""
-        move = undeclared(last.sent, sent, announced(history[last.position :]))
-        if move is not None:
-            raise PrefixMoved(f"{move.detail}, and no entry says so:\n{move.diff()}")
+        """Fingerprint a request that is about to be sent."""
+        last = self._pending.get(source) or self._answered.get(source)
+        call = self._fingerprinted(request, history, last, names)
+        _remember(self._pending, source, call)
+        return _asked(call.sent, source, last.sent if last else None, at=call.at)
 
     def observe_reply(
         self,
@@ -89,20 +72,19 @@ class CacheMonitor:
         source: str = "main",
         diagnostics: JsonObject | None = None,
     ) -> CacheBroke | None:
-        """Compare a call with the one before it, now that its usage is in the log."""
-        call = self._under_way.get(source)
-        usage = _usage_since(history, call.position) if call else None
-        if call is None or usage is None:
+        """Compare a call with the previous one, once its usage is in the log."""
+        pending = self._pending.get(source)
+        usage = _usage_since(history, pending.position) if pending else None
+        if pending is None or usage is None:
             return None
-        before = self._done.pop(source, None)
-        self._done[source] = replace(call, usage=usage)
-        del self._under_way[source]
-        _forget_oldest(self._done)
-        return _compared(before, replace(call, usage=usage), history, source, diagnostics)
+        call = replace(pending, usage=usage)
+        before = self._answered.get(source)
+        _remember(self._answered, source, call)
+        del self._pending[source]
+        return _compared(before, call, history, source, diagnostics)
 
     def last(self, source: str = "main") -> SentCall | None:
-        """Give the last call of a source that was answered."""
-        return self._done.get(source)
+        return self._answered.get(source)
 
     def beside(
         self,
@@ -112,18 +94,15 @@ class CacheMonitor:
         before: SentCall | None,
         names: Sequence[str] = (),
     ) -> SentCall:
-        """Take the fingerprint of a call made beside the conversation, behind one it shares.
+        """Fingerprint a fork's call, which shares the prefix of `before` and leaves no baseline.
 
-        Its marker stands where the other's stood, in the middle of a longer request now: as
-        long as it lives as long, that is no move. It leaves no baseline behind.
+        The fork's marker stands where the parent's stood, now in the middle of a longer request;
+        with the same lifetime that is no move.
         """
-        known = before.sent if before else None
-        sent = fingerprint(request, known, names, is_strict=self._is_strict)
-        if self._is_strict and before is not None:
-            self._check(before, sent, history)
-        if before is not None and sent.lifetimes == before.sent.lifetimes:
-            sent = replace(sent, markers=before.sent.markers)
-        return SentCall(sent=sent, at=self.clock(), position=len(history), usage=Usage())
+        call = self._fingerprinted(request, history, before, names)
+        if before is not None and call.sent.lifetimes == before.sent.lifetimes:
+            return replace(call, sent=replace(call.sent, markers=before.sent.markers))
+        return call
 
     def answered_beside(
         self,
@@ -134,11 +113,26 @@ class CacheMonitor:
         source: str,
         diagnostics: JsonObject | None = None,
     ) -> CacheBroke | None:
-        """Compare a call made beside with the one it shares, whose life it renews by reading it."""
-        for name, done in self._done.items():
+        """Compare a fork's call with its parent's, whose cache it renews by reading it."""
+        for name, done in self._answered.items():
             if before is not None and done.sent is before.sent and has_read(call.usage, done.usage):
-                self._done[name] = replace(done, at=max(done.at, call.at))
+                self._answered[name] = replace(done, at=max(done.at, call.at))
         return _compared(before, call, history, source, diagnostics)
+
+    def _fingerprinted(
+        self,
+        request: Request,
+        history: Sequence[AnyEntry],
+        before: SentCall | None,
+        names: Sequence[str],
+    ) -> SentCall:
+        known = before.sent if before else None
+        sent = fingerprint(request, known, names, is_strict=self._is_strict)
+        if self._is_strict and before is not None:
+            move = undeclared(before.sent, sent, announced(history[before.position :]))
+            if move is not None:
+                raise PrefixMoved(f"{move.detail}, and no entry says so:\n{move.diff()}")
+        return SentCall(sent=sent, at=self._clock(), position=len(history), usage=Usage())
 
 
 def _compared(
@@ -148,7 +142,6 @@ def _compared(
     source: str,
     diagnostics: JsonObject | None,
 ) -> CacheBroke | None:
-    """Say whether a call read less than the one before it had left, and why."""
     if before is None:
         return None
     broke = find_break(
@@ -166,26 +159,25 @@ def _compared(
 
 
 def _is_served(entries: Sequence[AnyEntry]) -> bool:
-    """Say whether an answer came with the word that its prompt was shortened."""
     return any(isinstance(entry, Replied) and is_shortened(entry.applied) for entry in entries)
 
 
 def announced(entries: Sequence[AnyEntry]) -> list[str]:
-    """List the kinds of entries that announce a change of the prefix, the last first.
+    """List the kinds of entries that announce a change of the prefix, newest first.
 
-    A result that was spilled as it came was never sent otherwise, so that announces nothing.
+    A result spilled on arrival was never sent in full, so it announces nothing.
     """
-    came = {entry.tool_use_id for entry in entries if isinstance(entry, Ran)}
+    arrived = {entry.tool_use_id for entry in entries if isinstance(entry, Ran)}
     kinds = [
         type(entry).__name__.lower()
         for entry in reversed(entries)
-        if not (isinstance(entry, Spilled) and entry.tool_use_id in came)
+        if not (isinstance(entry, Spilled) and entry.tool_use_id in arrived)
     ]
     return list(dict.fromkeys(kind for kind in kinds if kind in ANNOUNCED))
 
 
 def keep_diff(broke: CacheBroke, directory: Path) -> CacheBroke:
-    """Put what moved into a file beside the log; where that fails, it stays in the entry."""
+    """Move the diff to a file beside the log; if that fails, it stays in the entry."""
     if not broke.diff:
         return broke
     file = directory / "breaks" / f"{blake2b(broke.diff.encode(), digest_size=6).hexdigest()}.diff"
@@ -197,7 +189,6 @@ def keep_diff(broke: CacheBroke, directory: Path) -> CacheBroke:
 
 
 def _usage_since(history: Sequence[AnyEntry], position: int) -> Usage | None:
-    """Find the usage of the last answer since a position, if it had a prompt."""
     for entry in reversed(history[position:]):
         if isinstance(entry, Replied) and entry.usage and entry.usage.prompt_tokens:
             return entry.usage
@@ -205,7 +196,7 @@ def _usage_since(history: Sequence[AnyEntry], position: int) -> Usage | None:
 
 
 def _asked(sent: Fingerprint, source: str, last: Fingerprint | None, *, at: float) -> Asked:
-    """Write down a request's hashes; those of tools and sections only where they changed."""
+    """Record a request's hashes; those of tools and sections only where they changed."""
     return Asked(
         at=at,
         source=source,
@@ -219,11 +210,14 @@ def _asked(sent: Fingerprint, source: str, last: Fingerprint | None, *, at: floa
 
 
 def _reason(diagnostics: Mapping[str, Json] | None) -> str:
-    """Read the provider's own word on a miss."""
+    """Read the provider's own explanation of a miss."""
     reason = (diagnostics or {}).get("cache_miss_reason")
     return str(reason.get("type", "")) if isinstance(reason, dict) else ""
 
 
-def _forget_oldest(calls: dict[str, SentCall]) -> None:
+def _remember(calls: dict[str, SentCall], source: str, call: SentCall) -> None:
+    """Store a source's newest call, dropping the oldest source over the limit."""
+    calls.pop(source, None)
+    calls[source] = call
     while len(calls) > SOURCES:
         del calls[next(iter(calls))]

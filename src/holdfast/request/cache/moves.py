@@ -1,11 +1,11 @@
-"""What moved between two requests, named and shown: the first part of the prefix that differs.
+"""What differs between two requests, in the order in which a provider renders a prompt.
 
-Two fingerprints come in; moves go out, in the order in which a provider renders a prompt: the
-model, the tools, the system prompt, what steers the messages, the messages, the markers. Each
-says what it is in words a user can act on, and holds both texts for a small diff. Whether a
-move cost anything is `breaks`' to say.
+That order is: model, tools, system prompt, options, beta headers, messages, markers. Each `Move`
+is described in terms a user can act on and holds both texts for a small diff. Whether a move
+cost anything is decided in `breaks`.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -22,25 +22,22 @@ What: TypeAlias = Literal[
 ]
 
 DIFF_LINES = 200
-"""More than anybody reads; the log holds the whole of it."""
+"""More than people read; the log has the full text."""
 DIFF_LINE_CHARS = 160
-"""Minified text comes in endless lines; their beginning shows enough."""
+"""Minified text has endless lines; their start shows enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One thing that is not as it was."""
-
     what: What
     name: str
-    """The thing itself: `tool Read`, `message 3`."""
+    """The part: `tool Read`, `message 3`."""
     detail: str
     """What happened to it, in one sentence."""
     before: str = ""
     after: str = ""
 
     def diff(self) -> str:
-        """Show both texts as a small unified diff."""
         lines = unified_diff(
             self.before.splitlines(), self.after.splitlines(), "before", "after", n=1, lineterm=""
         )
@@ -48,7 +45,7 @@ class Move:
 
 
 def moves(before: Fingerprint, after: Fingerprint) -> list[Move]:
-    """Name everything that moved, the earliest in the prefix first."""
+    """List everything that moved, in prefix order; markers only if nothing else did."""
     found = [_model(before, after), _tool(before, after), _section(before, after)]
     found += [*_options(before, after), _betas(before, after), _message(before, after)]
     known = [move for move in found if move is not None]
@@ -56,18 +53,12 @@ def moves(before: Fingerprint, after: Fingerprint) -> list[Move]:
 
 
 def first_moved(before: Fingerprint, after: Fingerprint) -> int | None:
-    """Find the first message of the earlier request that the later one does not hold."""
-    low, high = 0, min(before.length, after.length)
-    if before.chain is after.chain:
-        low = high
-    one, other = before.chain.links, after.chain.links
-    while low < high:
-        middle = (low + high) // 2
-        if one[middle] == other[middle]:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < before.length else None
+    """Return the index of the first message that the later request lacks or changed."""
+    shared = min(before.length, after.length)
+    old, new = before.chain.links, after.chain.links
+    if before.chain is not after.chain:
+        shared = bisect_left(range(shared), True, key=lambda i: old[i] != new[i])
+    return shared if shared < before.length else None
 
 
 def _model(before: Fingerprint, after: Fingerprint) -> Move | None:
@@ -86,7 +77,7 @@ def _tool(before: Fingerprint, after: Fingerprint) -> Move | None:
     name, change = changed(before.tools, after.tools)
     if not name:
         return None
-    old, new = _tool_called(before, name), _tool_called(after, name)
+    old, new = _tool_named(before, name), _tool_named(after, name)
     part, text_before, text_after = "", _pretty(old), _pretty(new)
     if change == "changed" and old and new:
         keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
@@ -102,10 +93,10 @@ def _tool(before: Fingerprint, after: Fingerprint) -> Move | None:
     )
 
 
-def _tool_called(fingerprint: Fingerprint, name: str) -> JsonObject:
+def _tool_named(fingerprint: Fingerprint, name: str) -> JsonObject:
     tools = fingerprint.parts.get("tools") or ()
-    for called, tool in zip(fingerprint.tools, tools, strict=False):
-        if called == name:
+    for tool_name, tool in zip(fingerprint.tools, tools, strict=False):
+        if tool_name == name:
             return dict(unmarked(tool))
     return {}
 
@@ -124,8 +115,8 @@ def _section(before: Fingerprint, after: Fingerprint) -> Move | None:
 
 
 def _section_text(fingerprint: Fingerprint, name: str) -> str:
-    for called, block in zip(fingerprint.names, system_blocks(fingerprint.parts), strict=False):
-        if called == name:
+    for section, block in zip(fingerprint.sections, system_blocks(fingerprint.parts), strict=False):
+        if section == name:
             return str(block.get("text", ""))
     return ""
 
@@ -152,18 +143,22 @@ def _effort(config: Json) -> Json:
 
 
 def _betas(before: Fingerprint, after: Fingerprint) -> Move | None:
-    came = [beta for beta in after.betas if beta not in before.betas]
-    went = [beta for beta in before.betas if beta not in after.betas]
-    if not came and not went:
+    added, removed = _difference(before.betas, after.betas)
+    if not added and not removed:
         return None
-    changes = [f"{beta} came" for beta in came] + [f"{beta} went" for beta in went]
+    changes = [f"{beta} added" for beta in added] + [f"{beta} removed" for beta in removed]
     return Move(
         what="beta",
-        name=f"beta header {[*came, *went][0]}",
+        name=f"beta header {[*added, *removed][0]}",
         detail=f"the beta header changed: {', '.join(changes)}",
         before="\n".join(before.betas),
         after="\n".join(after.betas),
     )
+
+
+def _difference(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    added = [name for name in after if name not in before]
+    return added, [name for name in before if name not in after]
 
 
 def _message(before: Fingerprint, after: Fingerprint) -> Move | None:
@@ -174,7 +169,7 @@ def _message(before: Fingerprint, after: Fingerprint) -> Move | None:
     was, now = blocks_of(old), blocks_of(new) if new is not None else []
     is_last = i == before.length - 1
     if new is not None and is_last and now[: len(was)] == was and old["role"] == new["role"]:
-        return None  # it was the last one and has grown at its end: all of it can still be read
+        return None  # the last message grew at its end: all of it can still be read
     j = next((j for j, pair in enumerate(zip(was, now, strict=False)) if pair[0] != pair[1]), None)
     j = min(len(was), len(now)) if j is None else j
     block = was[j] if j < len(was) else now[j] if j < len(now) else {}
@@ -208,14 +203,13 @@ def _block_text(block: Json) -> str:
 
 
 def _marker(before: Fingerprint, after: Fingerprint) -> Move | None:
-    came = [marker for marker in after.markers if marker not in before.markers]
-    went = [marker for marker in before.markers if marker not in after.markers]
-    if not went:
-        return None  # more markers than before lose nothing
-    changes = [f"{marker} went" for marker in went] + [f"{marker} came" for marker in came]
+    added, removed = _difference(before.markers, after.markers)
+    if not removed:
+        return None  # additional markers lose nothing
+    changes = [f"{one} removed" for one in removed] + [f"{one} added" for one in added]
     return Move(
         what="marker",
-        name=f"marker on {went[0]}",
+        name=f"marker on {removed[0]}",
         detail=f"the cache markers changed: {', '.join(changes)}",
         before="\n".join(before.markers),
         after="\n".join(after.markers),
@@ -223,7 +217,7 @@ def _marker(before: Fingerprint, after: Fingerprint) -> Move | None:
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, str]:
-    """Find the first name, in the order sent, that is not where or what it was."""
+    """Return the first name that differs, in the order sent, and how: changed, gone, moved, new."""
     for old, new in zip_longest(before, after):
         if old == new and before[old] != after[new]:
             return new, "changed"
@@ -249,6 +243,5 @@ def _short(value: Json) -> str:
 
 
 def also(found: Iterable[Move]) -> str:
-    """List what else moved, in a clause."""
     names = [move.name for move in found]
     return f"; also {', '.join(names)}" if names else ""

@@ -1,9 +1,9 @@
-"""Of calls that share a prefix, one goes ahead; those beside it follow once it is being answered.
+"""Lets one of several concurrent calls with the same prefix go first; the others then read its cache.
 
-A provider can read what a call wrote only when its answer has begun, so calls that start
-together all pay for the same prefix. Whoever is about to call names the prefix it shares and
-waits here; the first passes at once and says when its answer began, or that it failed, and then
-the next one tries. What has begun counts for as long as the provider keeps it.
+A provider can read what a call wrote only once its answer has begun, so calls started together
+would all pay for the same prefix. Callers wait here under the prefix's key. The first becomes
+the leader at once and reports when its answer began, or that it failed, in which case the next
+one leads. A prefix that has begun stays readable for the provider's lifetime.
 """
 
 import asyncio
@@ -11,43 +11,43 @@ import time
 from collections.abc import Callable
 
 WAIT_SECONDS = 30.0
-"""A long prompt is read in less; a call that is slower than this is not worth waiting for."""
+"""A long prompt is read in less; a slower leader is not worth waiting for."""
 
 
 class PrefixLeader:
-    """Who goes ahead on which prefix, and until when each can be read."""
+    """The leader of each prefix, and until when each prefix can be read."""
 
     def __init__(
         self, clock: Callable[[], float] = time.time, wait_seconds: float = WAIT_SECONDS
     ) -> None:
-        self.clock = clock
-        self.wait_seconds = wait_seconds
-        self._ahead: dict[str, asyncio.Event] = {}
+        self._clock = clock
+        self._wait_seconds = wait_seconds
+        self._leaders: dict[str, asyncio.Event] = {}
         self._until: dict[str, float] = {}
 
     async def wait(self, key: str) -> asyncio.Event | None:
-        """Wait until a call on this prefix may start; whoever gets an event goes ahead."""
-        while self._until.get(key, 0.0) <= self.clock():
-            ahead = self._ahead.get(key)
-            if ahead is None:
-                self._ahead[key] = asyncio.Event()
-                return self._ahead[key]
+        """Wait until a call on this prefix may start; returns an event to the leader only."""
+        while self._until.get(key, 0.0) <= self._clock():
+            leader = self._leaders.get(key)
+            if leader is None:
+                self._leaders[key] = asyncio.Event()
+                return self._leaders[key]
             try:
-                async with asyncio.timeout(self.wait_seconds):
-                    await ahead.wait()
+                async with asyncio.timeout(self._wait_seconds):
+                    await leader.wait()
             except TimeoutError:
                 return None
         return None
 
     def began(self, key: str, lifetime_seconds: float) -> None:
-        """Take note that a call is being answered: what it shares can be read from here on."""
-        now = self.clock()
+        """Record that a call is being answered: its prefix can be read from now on."""
+        now = self._clock()
         self._until = {key: until for key, until in self._until.items() if until > now}
         self._until[key] = now + lifetime_seconds
-        if key in self._ahead:
-            self._ahead.pop(key).set()
+        if key in self._leaders:
+            self._leaders.pop(key).set()
 
-    def gave_up(self, key: str, ahead: asyncio.Event) -> None:
-        """Let the next one try, if nobody has gone ahead since."""
-        if self._ahead.get(key) is ahead:
-            self._ahead.pop(key).set()
+    def gave_up(self, key: str, leader: asyncio.Event) -> None:
+        """Let the next caller lead, unless another has begun since."""
+        if self._leaders.get(key) is leader:
+            self._leaders.pop(key).set()

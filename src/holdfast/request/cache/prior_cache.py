@@ -1,9 +1,7 @@
-"""What an earlier process left in the provider's cache, told by the log.
+"""What an earlier process left in the provider's cache, reconstructed from the log.
 
-A view comes in with its messages as they would be sent now; out come the place up to which the
-last answered request can be read and how many messages are as they were then. A request that
-nobody answered left nothing. Where entries since may have moved messages, the log is folded
-once more up to that request: what was sent then is known exactly, whatever came later.
+Only an answered request left anything. If entries since then may have changed messages, the log
+is folded again up to that request, so what was sent is known exactly.
 """
 
 from collections.abc import Sequence
@@ -19,15 +17,15 @@ from holdfast.view import View, fold
 
 
 class Behind(NamedTuple):
-    """What can be read of an earlier process's calls."""
+    """What an earlier process's calls left to be read."""
 
     left: CachedPrefix
     unmoved: int
-    """How many messages are as they were sent then."""
+    """How many leading messages are unchanged since."""
 
 
 def left_behind(view: View, messages: Sequence[JsonObject]) -> Behind | None:
-    """Find what the last answered request left, given the messages as they are now."""
+    """Return what the last answered request cached of the messages as they are now."""
     asked = view.answered
     if asked is None or not asked.markers:
         return None
@@ -39,7 +37,7 @@ def left_behind(view: View, messages: Sequence[JsonObject]) -> Behind | None:
     if place is None:
         return None
     left = CachedPrefix(place=place, message=then[place.message])
-    return Behind(left, _alike(then, messages))
+    return Behind(left, _unchanged(then, messages))
 
 
 def _position(history: Sequence[AnyEntry], asked: Asked) -> int:
@@ -47,14 +45,13 @@ def _position(history: Sequence[AnyEntry], asked: Asked) -> int:
 
 
 def _may_move(entry: AnyEntry, model: str) -> bool:
-    """Say whether an entry may change messages that were sent before it."""
-    if isinstance(entry, Said):  # it ends a turn, whose thinking some models are not shown again
+    """Return whether an entry may change messages that were sent before it."""
+    if isinstance(entry, Said):  # ends a turn, whose thinking some models are not shown again
         return not capabilities(model).keeps_thinking
     return isinstance(entry, ViewChange | Undone | Redone | Framed | Switched)
 
 
 def _as_sent(view: View) -> list[JsonObject]:
-    """Render a view as it went over the wire."""
     frame = view.frame or Framed()
     sent = [message_to_wire(message) for message in view.messages()]
     if takes_edits(frame, view.model):
@@ -63,8 +60,7 @@ def _as_sent(view: View) -> list[JsonObject]:
     return [*first_messages(frame), *sent]
 
 
-def _alike(then: Sequence[JsonObject], now: Sequence[JsonObject]) -> int:
-    """Count the leading messages that are the same."""
+def _unchanged(then: Sequence[JsonObject], now: Sequence[JsonObject]) -> int:
     pairs = zip(then, now, strict=False)
     return next(
         (i for i, (one, other) in enumerate(pairs) if not (one is other or one == other)), len(then)

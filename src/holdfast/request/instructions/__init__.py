@@ -1,14 +1,14 @@
-"""Instruction files: what the user and the project have written down for an agent.
+"""Instruction files that the user and the project have written for an agent.
 
-`load` reads what a session begins with; `Nearby` brings in what lies near a file once it is
-touched; `said` writes either as a hidden message. They never enter the system prompt, which
-is the same for everybody.
+`load` reads those for a session's start; `Nearby` adds those near a file once it is touched;
+`said` renders either as a hidden message. They never enter the system prompt, which all sessions
+share.
 """
 
 from holdfast.request.instructions.gathering import Gathered, InstructionPart, Waiting, gather
 from holdfast.request.instructions.nearby import Nearby
-from holdfast.request.instructions.places import Ground, at_start, everywhere, ground, near
-from holdfast.request.instructions.saying import LoadReason, loaded_fields, said, sources
+from holdfast.request.instructions.places import Ground, at_start, everywhere, ground
+from holdfast.request.instructions.rendering import LoadReason, loaded_fields, said, sources
 
 __all__ = [
     "Gathered",
@@ -22,14 +22,13 @@ __all__ = [
     "imports_waiting",
     "load",
     "loaded_fields",
-    "near",
     "said",
     "sources",
 ]
 
 
 def load(ground: Ground, *, trusted: frozenset[str] = frozenset()) -> Gathered:
-    """Read what a session begins with."""
+    """Read the instructions for a session's start."""
     if not ground.settings.on:
         return Gathered()
     return gather(at_start(ground), ground, trusted=trusted)
@@ -38,6 +37,6 @@ def load(ground: Ground, *, trusted: frozenset[str] = frozenset()) -> Gathered:
 def imports_waiting(
     ground: Ground, *, trusted: frozenset[str] = frozenset()
 ) -> tuple[Waiting, ...]:
-    """List every import of the project that leads out of it and waits for the user's word."""
-    found = gather(everywhere(ground), ground, trusted=trusted, whatever_paths=True)
+    """List the project's imports from outside it that the user has not trusted yet."""
+    found = gather(everywhere(ground), ground, trusted=trusted, ignore_paths=True)
     return found.waiting

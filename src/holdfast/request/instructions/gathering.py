@@ -1,9 +1,8 @@
-"""Reads instruction files and what they import, each once, and puts them in order.
+"""Reads instruction files and their imports, each once, and puts them in order.
 
-Candidates come in; `Gathered` goes out: parts in the order in which they are said, what was
-left out and why, and imports that wait for the user's word. Reading goes outwards, hop by
-hop, so that a file is found by the shortest way to it and cycles end by themselves; the
-order comes afterwards: what a file imports stands before it, since its own words count more.
+Files are read breadth first, so that each is reached by the shortest chain of imports and cycles
+end by themselves. Imported files are then placed before their importer, since later text takes
+precedence. Files that were not used, and imports that need the user's trust, are reported.
 """
 
 import hashlib
@@ -31,45 +30,41 @@ from holdfast.tools import front_matter
 from holdfast.tools.globs import glob_expression
 
 NAMED = 5
-"""Of files that were left out: enough to see which they are."""
+"""How many omitted files are named in a notice."""
 TEXT_SUFFIXES = (".md", ".mdc", ".txt")
-"""A missing import is told only if it ends like this: `@someone` need not be a file."""
+"""A missing import is reported only if it ends like this: `@someone` need not be a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionPart:
-    """One file's instructions."""
-
     path: Path
-    """With every link followed."""
+    """With links resolved."""
     kind: SourceKind
     text: str
     imported_by: Path | None = None
     is_for_paths: bool = False
-    """It is a rule for certain files, one of which was touched."""
+    """A rule for certain files, one of which was touched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A file outside the project that one of the project's files would bring in."""
+    """A file outside the project that one of the project's files imports."""
 
     importer: Path
     path: Path
 
     @property
     def fingerprint(self) -> str:
-        """What the user trusts: this file, asked for by that one."""
+        """Identifies what the user trusts: this file, imported by that one."""
         said = msgspec.json.encode(["import", str(self.importer), str(self.path)])
         return hashlib.sha256(said).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What was found."""
-
     parts: tuple[InstructionPart, ...] = ()
     notices: tuple[str, ...] = ()
-    """What the user should know, a line each."""
+    """Lines for the user."""
     waiting: tuple[Waiting, ...] = ()
 
 
@@ -80,34 +75,25 @@ def gather(
     trusted: frozenset[str] = frozenset(),
     known: frozenset[Path] = frozenset(),
     touched: Path | None = None,
-    whatever_paths: bool = False,
+    ignore_paths: bool = False,
 ) -> Gathered:
-    """Read candidates and their imports; `known` are files that need not be said again.
+    """Read candidates and their imports, except files already `known`.
 
-    A rule that names `paths` counts if one of them fits `touched`, or whatever they are.
+    A rule that names `paths` applies if one of them matches `touched`, or with `ignore_paths`.
     """
-    gatherer = _Gatherer(
-        ground=ground,
-        trusted=trusted,
-        known=known,
-        touched=touched,
-        whatever_paths=whatever_paths,
-    )
+    gatherer = _Gatherer(ground, trusted, known, touched, ignore_paths)
     gatherer.start_all(list(candidates))
     gatherer.follow()
-    gatherer.say_what_was_dropped()
+    gatherer.report_dropped()
     parts = tuple(node.part for node in gatherer.in_order())
-    return Gathered(
-        parts=parts,
-        notices=(*gatherer.notices, *_on_size(parts, ground.settings.large_chars)),
-        waiting=tuple(gatherer.waiting),
+    large = (
+        f"{part.path} has {len(part.text):,} characters; every call carries them"
+        for part in parts
+        if len(part.text) > ground.settings.large_chars
     )
-
-
-def _on_size(parts: tuple[InstructionPart, ...], large_chars: int) -> Iterator[str]:
-    for part in parts:
-        if len(part.text) > large_chars:
-            yield f"{part.path} has {len(part.text):,} characters; every call carries them"
+    return Gathered(
+        parts=parts, notices=(*gatherer.notices, *large), waiting=tuple(gatherer.waiting)
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -115,48 +101,42 @@ class _Node:
     part: InstructionPart
     hops: int
     is_users: bool
-    """The user's own file: it may import whatever the user can read."""
+    """The user's own file: it may import anything the user can read."""
     imports: list[Path] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class _Gatherer:
     ground: Ground
     trusted: frozenset[str]
     known: frozenset[Path]
     touched: Path | None
-    whatever_paths: bool
+    ignore_paths: bool
     notices: list[str] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
-    _starts: dict[Path, _Node] = field(default_factory=dict)
+    _starts: list[_Node] = field(default_factory=list)
     _found: dict[Path, _Node | None] = field(default_factory=dict)
-    """By path, links followed; nothing for what was looked at and left out."""
+    """By resolved path; None for files that were examined and not used."""
     _dropped: list[Path] = field(default_factory=list)
-    """What there was no more room for."""
+    """Files over the limit."""
 
     def start_all(self, candidates: list[Candidate]) -> None:
-        """Take candidates, rules last: should room run out, they are the ones that can be spared."""
-        place: dict[Path, int] = {}
-        for i in sorted(range(len(candidates)), key=lambda i: candidates[i].base is not None):
-            self.start(candidates[i])
-            place |= {path: i for path in self._starts if path not in place}
-        self._starts = dict(sorted(self._starts.items(), key=lambda item: place[item[0]]))
+        """Add candidates, rules last: if there are too many files, rules are dropped first."""
+        rules_last = sorted(enumerate(candidates), key=lambda item: item[1].base is not None)
+        started = {i: node for i, candidate in rules_last if (node := self._start(candidate))}
+        self._starts = [started[i] for i in sorted(started)]
 
-    def start(self, candidate: Candidate) -> None:
-        """Take a candidate, if there is something at its path that may be used."""
+    def _start(self, candidate: Candidate) -> _Node | None:
         if candidate.refused:
             self.notices.append(f"{candidate.path} {candidate.refused}")
-            return
+            return None
         path = real_path(candidate.path)
         if path is None or path in self._found or path in self.known:
-            return
-        if not self._may_start(candidate, path):
-            return
-        part = self._read(path, candidate)
-        twin = part and self._twin(part)
-        if part and not twin:
-            is_users = candidate.kind == "user"
-            self._starts[path] = self._add(_Node(part=part, hops=0, is_users=is_users))
+            return None
+        part = self._read(path, candidate) if self._may_start(candidate, path) else None
+        if part is None or self._has_twin(part):
+            return None
+        return self._add(_Node(part=part, hops=0, is_users=candidate.kind == "user"))
 
     def _may_start(self, candidate: Candidate, path: Path) -> bool:
         if candidate.kind == "user":
@@ -167,16 +147,16 @@ class _Gatherer:
             return True
         return self._may_leave(Waiting(importer=candidate.path, path=path), "is a link to")
 
-    def _twin(self, part: InstructionPart) -> bool:
-        """Say whether a file beside it has the same text, as one name stands for the other."""
+    def _has_twin(self, part: InstructionPart) -> bool:
+        """Return whether a file in the same directory has the same text, as a copy under another name."""
         return any(
             node.part.path.parent == part.path.parent and node.part.text == part.text
-            for node in self._starts.values()
+            for node in self._found.values()
+            if node
         )
 
     def follow(self) -> None:
-        """Read what is imported, nearest first."""
-        queue = deque(self._starts.values())
+        queue = deque(self._starts)
         while queue:
             node = queue.popleft()
             for written in imports_in(node.part.text):
@@ -189,11 +169,11 @@ class _Gatherer:
                     queue.extend([found] if found else [])
 
     def _target(self, node: _Node, written: str) -> Path | None:
-        """Find the file an import means, if it may be read."""
+        """Return the file that an import refers to, if it may be read."""
         path = next(filter(None, map(real_path, spellings(node.part.path.parent, written))), None)
         if path is None:
             if written.rstrip(AFTER_A_PATH).endswith(TEXT_SUFFIXES):
-                self.notices.append(f"{node.part.path} imports {written}, which is not there")
+                self.notices.append(f"{node.part.path} imports {written}, which does not exist")
             return None
         if path in self.known or path.is_dir():
             return None
@@ -220,7 +200,7 @@ class _Gatherer:
         return self._add(_Node(part=part, hops=node.hops + 1, is_users=is_users))
 
     def _may_leave(self, waiting: Waiting, how: str) -> bool:
-        """Ask whether the user has allowed a way out of the project; if not, say so."""
+        """Return whether the user trusts this import from outside the project; if not, report it."""
         if waiting.fingerprint in self.trusted:
             return True
         if waiting not in self.waiting:
@@ -234,7 +214,7 @@ class _Gatherer:
     def _read(
         self, path: Path, candidate: Candidate, imported_by: Path | None = None
     ) -> InstructionPart | None:
-        """Read a file once; what cannot be used is told, unless it is merely not there."""
+        """Read a file once; report one that cannot be used."""
         self._found[path] = None
         if sum(node is not None for node in self._found.values()) >= self.ground.settings.max_files:
             self._dropped.append(path)
@@ -260,8 +240,7 @@ class _Gatherer:
             is_for_paths=bool(patterns),
         )
 
-    def say_what_was_dropped(self) -> None:
-        """Name the files that there was no more room for."""
+    def report_dropped(self) -> None:
         if not self._dropped:
             return
         named = ", ".join(map(str, self._dropped[:NAMED]))
@@ -270,8 +249,8 @@ class _Gatherer:
         self.notices.append(f"more than {most} instruction files; left out: {named}{more}")
 
     def _is_wanted(self, candidate: Candidate, patterns: tuple[str, ...]) -> bool:
-        """Say whether a rule is for what was touched; one that names no paths is for all."""
-        if not patterns or self.whatever_paths:
+        """Return whether a rule applies to the touched file; one without `paths` applies to all."""
+        if not patterns or self.ignore_paths:
             return not candidate.only_for_paths
         base, touched = candidate.base, self.touched
         if base is None or touched is None or not touched.is_relative_to(base):
@@ -284,9 +263,9 @@ class _Gatherer:
         return node
 
     def in_order(self) -> Iterator[_Node]:
-        """List files in the order in which they are said, imported ones before their importer."""
-        done: set[Path] = set(self._starts)
-        for node in self._starts.values():
+        """Yield files in their final order, imports before their importer."""
+        done = {node.part.path for node in self._starts}
+        for node in self._starts:
             yield from self._with_imports(node, done)
 
     def _with_imports(self, node: _Node, done: set[Path]) -> Iterator[_Node]:
@@ -299,7 +278,7 @@ class _Gatherer:
 
 
 def _patterns(written: Json) -> tuple[str, ...]:
-    """Read the `paths` of a rule: one pattern, or several with commas or as a list."""
+    """Read a rule's `paths`: one pattern, or several as a list or separated by commas."""
     if isinstance(written, list):
         written = ",".join(map(str, written))
     else:

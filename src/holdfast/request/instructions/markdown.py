@@ -1,9 +1,8 @@
-"""What of a Markdown file is prose: its comments taken out, its imports found; pure.
+"""Removes comments from Markdown and finds its imports. Pure.
 
-A text comes in. `without_comments` gives it back without its HTML block comments, which are
-notes to people; `imports_in` gives the `@path` words that stand in prose, not in code. Both
-read a text once, line by line, so that no text makes them slow. Where a path leads is left
-to `places`.
+HTML block comments are notes to people and are dropped; imports are `@path` words in prose, not
+in code. Both functions read a text once, line by line, so that no input makes them slow. `places`
+resolves the paths.
 """
 
 import re
@@ -26,12 +25,12 @@ class _Line:
 
 
 def without_comments(text: str) -> str:
-    """Take out comments that stand as blocks; those in code or in the middle of a line stay."""
+    """Remove block comments; those in code or in the middle of a line stay."""
     return "\n".join(line.text for line in _lines(text)).strip("\n")
 
 
 def imports_in(text: str) -> tuple[str, ...]:
-    """List the paths a text imports, as they are written, each once."""
+    """List the paths a text imports, as written, each once."""
     if "@" not in text:
         return ()
     prose = "\n".join("" if line.is_code else line.text.rstrip() for line in _lines(text))
@@ -45,7 +44,7 @@ def imports_in(text: str) -> tuple[str, ...]:
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    """Give the lines that are no comment, each with whether it is code."""
+    """Yield the lines outside comments, each with whether it is code."""
     lines = text.split("\n")
     fence, place, can_close = "", 0, True
     indent = _Indentation()
@@ -53,7 +52,7 @@ def _lines(text: str) -> Iterator[_Line]:
         line = lines[place]
         if not fence and can_close and _COMMENT.match(line):
             end = _comment_end(lines, place)
-            can_close = end is not None  # where one is never closed, no later one is
+            can_close = end is not None  # if one is never closed, no later one is
             if end is not None:
                 place = end
                 continue
@@ -69,7 +68,7 @@ def _lines(text: str) -> Iterator[_Line]:
 
 
 def _comment_end(lines: list[str], place: int) -> int | None:
-    """Find the line after a comment; what follows its end on the same line stays, as a line."""
+    """Return the line after a comment; text after its end on the same line stays, as a line."""
     start = lines[place].index("<!--") + 2
     for number in range(place, len(lines)):
         end = lines[number].find("-->", start if number == place else 0)
@@ -88,7 +87,7 @@ def _closes(line: str, fence: str) -> bool:
 
 
 class _Indentation:
-    """Tells code by its indentation, outside lists, where indentation means something else."""
+    """Recognises indented code outside lists, where indentation means something else."""
 
     def __init__(self) -> None:
         self._may_begin = True
@@ -106,7 +105,7 @@ class _Indentation:
 
 
 def _without_spans(paragraph: str) -> str:
-    """Blank out code between equal runs of backticks; a run without its twin is plain text."""
+    """Remove code between equal runs of backticks; an unmatched run is plain text."""
     runs = list(re.finditer(r"`+", paragraph))
     places: dict[int, list[int]] = {}
     for number, run in enumerate(runs):
@@ -114,10 +113,10 @@ def _without_spans(paragraph: str) -> str:
     kept, done, number = [], 0, 0
     while number < len(runs):
         run = runs[number]
-        alike = places[len(run[0])]
-        later = bisect_right(alike, number)
+        equal = places[len(run[0])]
+        later = bisect_right(equal, number)
         number += 1
-        if later < len(alike):
+        if later < len(equal):
             kept.append(paragraph[done : run.start()])
-            done, number = runs[alike[later]].end(), alike[later] + 1
+            done, number = runs[equal[later]].end(), equal[later] + 1
     return "`".join((*kept, paragraph[done:]))

@@ -1,9 +1,8 @@
 """Where instruction files may lie, and which of them a project may reach.
 
-A `Ground` (the working directory, the repository, the user's own directories) comes in;
-candidates go out in the order in which they are said: the user's, then from the top down to
-the working directory, so that what is nearer comes later and outweighs. A project's files
-reach the project alone; what a link or an import leads out of it needs the user's word.
+Candidates come in order of precedence, lowest first: the user's, then from the top down to the
+working directory. A project's files reach only the project; a link or an import out of it needs
+the user's trust.
 """
 
 import os
@@ -21,66 +20,59 @@ from holdfast.tools.ignore import VERSION_CONTROL, is_ignored, rules_above, walk
 SourceKind: TypeAlias = Literal["user", "project", "local"]
 
 SHARED = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".holdfast/AGENTS.md")
-"""In each directory, in this order: the open name first, so that the other can build on it."""
+"""In each directory, in this order: the common name first, so that the other can build on it."""
 RULES = (".claude/rules", ".holdfast/rules")
-"""Directories of files for one subject each; one that names `paths` waits for such a file."""
+"""Directories of files on one subject each; one with `paths` applies once such a file is touched."""
 LISTED_RULES = 2_000
-"""Ten times what is taken, so that what is left out can be named; a larger tree is no rules."""
+"""Ten times what is used, so that omitted files can be named; a larger tree is not rules."""
 LOCAL = ("AGENTS.local.md", "CLAUDE.local.md")
-"""One person's, in a project: said last, so that it outweighs what is shared."""
-
-
-_REFUSED = "leads out of the project, to {}; no rules are read there"
-
+"""One person's, in a project: placed last, so that they outweigh what is shared."""
 AFTER_A_PATH = ".,;:!?)]}>\"'*_"
-"""What a sentence may put behind a path."""
+"""What a sentence may put after a path."""
+_REFUSED = "leads out of the project, to {}; no rules are read there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A path at which instructions may lie."""
-
     path: Path
     kind: SourceKind = "project"
     base: Path | None = None
-    """For a rule: the directory from which its `paths` count."""
+    """For a rule: the directory to which its `paths` are relative."""
     is_above: bool = False
-    """It lies above the project: only the user's own files, or root's, count there."""
+    """It lies above the project, where only files of the user or root count."""
     only_for_paths: bool = False
-    """It counts only if it names `paths`, and one of them fits the file that was touched."""
+    """It counts only if one of its `paths` matches the touched file."""
     refused: str = ""
     """Why nothing is read there, for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """Where a session works and whose files are whose."""
+    """Where a session works, and whose files are whose."""
 
     directory: Path
-    """The working directory, links followed."""
+    """The working directory, links resolved."""
     top: Path
     """The repository's or worktree's top; the working directory where there is none."""
     users: tuple[Path, ...]
-    """The user's own directories of instructions, the weightiest last."""
+    """The user's own directories of instructions, highest precedence last."""
     more: tuple[Path, ...] = ()
     """Further directories the session works in."""
     settings: InstructionsSettings = field(default_factory=InstructionsSettings)
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """The trees whose files the project's own files may import."""
+        """The trees from which the project's files may import."""
         return (self.top, *self.more)
 
     def is_users(self, path: Path) -> bool:
-        """Say whether a path, links followed, is the user's own."""
         return any(path.is_relative_to(place) for place in self.users)
 
     def is_inside(self, path: Path) -> bool:
-        """Say whether a path, links followed, lies in the project."""
         return any(path.is_relative_to(root) for root in self.roots)
 
     def is_excluded(self, path: Path) -> bool:
-        """Say whether the settings leave a file out; the user's own files never are."""
+        """Return whether the settings exclude a file; never used for the user's own."""
         patterns = [part.strip() for part in self.settings.exclude.split(",") if part.strip()]
         below = str(path.relative_to(self.top)) if path.is_relative_to(self.top) else ""
         return any(_fits(pattern, path, below) for pattern in patterns)
@@ -93,7 +85,7 @@ def ground(
     settings: InstructionsSettings | None = None,
     at: Path | None = None,
 ) -> Ground:
-    """Find out where a directory belongs; the user's other directory is the one beside ours."""
+    """Find the repository and the user's directories; `.claude` is the one beside ours."""
     settings = settings or InstructionsSettings()
     own = (at or home()).resolve()
     beside = (own.parent / ".claude",) if settings.user_claude else ()
@@ -108,7 +100,6 @@ def ground(
 
 
 def at_start(ground: Ground) -> Iterator[Candidate]:
-    """List what a session begins with."""
     for place in ground.users:
         yield Candidate(path=place / "CLAUDE.md", kind="user")
         yield Candidate(path=place / "AGENTS.md", kind="user")
@@ -121,10 +112,10 @@ def at_start(ground: Ground) -> Iterator[Candidate]:
 
 
 def near(ground: Ground, touched: Path) -> Iterator[Candidate]:
-    """List what holds for a file that was touched; `touched` has its links followed.
+    """List the candidates for a touched file, whose path is resolved.
 
-    What the session began with is not looked at again. Directories that version control
-    leaves out hold other people's work, and are passed over.
+    Those of the session's start are not repeated. Directories that version control ignores hold
+    other people's work and are skipped.
     """
     root = next((root for root in ground.roots if touched.is_relative_to(root)), None)
     if root is None:
@@ -141,7 +132,7 @@ def near(ground: Ground, touched: Path) -> Iterator[Candidate]:
 
 
 def everywhere(ground: Ground) -> Iterator[Candidate]:
-    """List every candidate of the project, wherever in it; for people who look it over."""
+    """List every candidate anywhere in the project, for review by the user."""
     yield from at_start(ground)
     for root in ground.roots:
         holds = {str(Path(path).parent) for path in walk(root) if path.endswith(".md")}
@@ -151,7 +142,7 @@ def everywhere(ground: Ground) -> Iterator[Candidate]:
 
 
 def _holder(directory: Path) -> Path:
-    """Find the directory that a directory of instructions belongs to."""
+    """Return the directory that a directory of instructions belongs to."""
     for name in (".claude", ".holdfast"):
         if name in directory.parts:
             return Path(*directory.parts[: directory.parts.index(name)])
@@ -164,7 +155,7 @@ def _users_rules(ground: Ground) -> Iterator[Candidate]:
 
 
 def _in_directory(place: Path, ground: Ground) -> Iterator[Candidate]:
-    """List one directory's candidates; what is the user's own is not the project's."""
+    """List one directory's candidates, without the user's own files."""
     listed = [Candidate(path=place / name) for name in SHARED]
     for name in RULES:
         directory = place / name
@@ -179,7 +170,7 @@ def _in_directory(place: Path, ground: Ground) -> Iterator[Candidate]:
 
 
 def _way_out(directory: Path, place: Path, ground: Ground) -> Path | None:
-    """Say where a directory of rules lies if a link leads it out of where it belongs."""
+    """Return where a directory of rules really lies if a link leads out of the project."""
     real = real_path(directory)
     if real is None or ground.is_inside(real) or real.is_relative_to(place):
         return None
@@ -187,7 +178,7 @@ def _way_out(directory: Path, place: Path, ground: Ground) -> Path | None:
 
 
 def real_path(path: Path) -> Path | None:
-    """Follow every link; nothing if there is nothing there, or no such path can be."""
+    """Resolve all links; None if there is no such file or the path is invalid."""
     try:
         return path.resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
@@ -195,7 +186,7 @@ def real_path(path: Path) -> Path | None:
 
 
 def spellings(directory: Path, written: str) -> Iterator[Path]:
-    """Give the paths an import may mean: as written, and without the sentence's own marks."""
+    """Yield the paths an import may mean: as written, and without trailing punctuation."""
     for text in dict.fromkeys((written, written.rstrip(AFTER_A_PATH))):
         if text.startswith("~/"):
             yield Path.home() / text[2:]
@@ -204,7 +195,7 @@ def spellings(directory: Path, written: str) -> Iterator[Path]:
 
 
 def is_users_or_roots(path: Path) -> bool:
-    """Say whether a file, and the link by which it is named, belong to the user or to root."""
+    """Return whether a file, and a link to it, belong to the user or to root."""
     try:
         owners = {path.stat().st_uid, path.lstat().st_uid}
     except OSError:
@@ -213,13 +204,12 @@ def is_users_or_roots(path: Path) -> bool:
 
 
 def _rules(directory: Path, base: Path, kind: SourceKind) -> list[Candidate]:
-    """List the Markdown files of a tree by name."""
     found = sorted(islice(_pages(directory), LISTED_RULES))
     return [Candidate(path=path, kind=kind, base=base) for path in found]
 
 
 def _pages(directory: Path) -> Iterator[Path]:
-    """Walk a tree in the order of its names, whatever the disk's own order is."""
+    """Yield a tree's Markdown files in order of their names, independent of the file system."""
     for where, below, names in os.walk(directory):
         below.sort()
         yield from (Path(where, name) for name in sorted(names) if name.endswith(".md"))
@@ -230,7 +220,6 @@ def _is_left_out(place: Path) -> bool:
 
 
 def _top(directory: Path) -> Path:
-    """Find the repository or worktree a directory lies in."""
     for place in (directory, *directory.parents):
         if (place / ".git").exists():
             return place

@@ -1,1 +1,1 @@
-"""The system prompt: its sections, and what they say of the place a session runs in."""
+"""The system prompt: its sections, and the environment they describe."""

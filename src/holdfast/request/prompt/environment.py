@@ -1,43 +1,35 @@
-"""What a session's prompt says of where it runs: looked at once, when the frame is made.
+"""Where a session runs, for its system prompt.
 
-A directory comes in, `Environment` go out. Clock and repository are looked at here and
-nowhere else in a prompt, so that nothing of them can move while the session lasts.
+It is read once, when the frame is made, so that nothing of it can move while the session lasts.
 """
 
 import platform
 import shutil
-import time
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.log.entries import Section
-from holdfast.request.prompt.repository import look_at_repository
-from holdfast.request.prompt.sections import Environment
-from holdfast.settings import PromptSettings
+from holdfast.request.prompt.repository import Repository
 
 
-async def look_around(
-    directory: Path,
-    settings: PromptSettings,
-    *,
-    tools: tuple[str, ...] = (),
-    skills: str = "",
-    memory: str = "",
-    scratchpad: Path | None = None,
-    more: tuple[Section, ...] = (),
-    clock: Callable[[], float] = time.time,
-) -> Environment:
-    """Look at the machine, the clock and the repository."""
-    return Environment(
-        directory=directory,
-        platform=f"{platform.system()} {platform.release()}".strip(),
-        shell=shutil.which("bash") or "/bin/sh",
-        date=time.strftime("%Y-%m-%d", time.localtime(clock())),
-        repository=await look_at_repository(directory, settings),
-        tools=tools,
-        skills=skills,
-        memory=memory,
-        language=settings.language,
-        scratchpad=scratchpad,
-        more=more,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What the dynamic sections are made of."""
+
+    directory: Path
+    date: str
+    platform: str = field(
+        default_factory=lambda: f"{platform.system()} {platform.release()}".strip()
     )
+    shell: str = field(default_factory=lambda: shutil.which("bash") or "/bin/sh")
+    repository: Repository | None = None
+    tools: tuple[str, ...] = ()
+    """Names of the tools; some have a line of guidance."""
+    skills: str = ""
+    """The listing of skills."""
+    memory: str = ""
+    """The memory section, as `memory_text` renders it."""
+    language: str = ""
+    scratchpad: Path | None = None
+    more: tuple[Section, ...] = ()
+    """Sections of other layers, placed last."""

@@ -1,9 +1,8 @@
-"""The state of a git repository, looked at once: branch, changed files, recent commits.
+"""The state of a git repository: branch, changed files, recent commits.
 
-A directory comes in; a `Repository` goes out, or nothing where there is none, or git is
-missing or slow. The repository may be anybody's: what its own configuration would have git
-run (monitors, filters, signature programs, transports) is switched off, and where it cannot
-be, the part that would run it is left out.
+The repository is not trusted: programs that its own configuration would have git run (monitors,
+filters, signature programs, transports) are switched off, and where that is impossible, the part
+that would run them is left out.
 """
 
 import asyncio
@@ -15,9 +14,9 @@ from pathlib import Path
 from holdfast.settings import PromptSettings
 
 LINE_CHARS = 200
-"""Of a branch, a file or a commit's subject; longer ones are not names but texts."""
+"""Limit of a branch, a path or a commit's subject; longer ones are not names but texts."""
 OUTPUT_BYTES = 1 << 18
-"""Read of what git prints; far more than is shown."""
+"""Limit of what is read from git; far more than is shown."""
 
 _QUIET = (
     "--no-optional-locks",
@@ -38,18 +37,16 @@ _VARIABLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
-    """What git said."""
-
     branch: str
     main: str = ""
-    """The branch that others build on, where the repository knows one."""
+    """The remote's default branch, if known."""
     status: str = ""
-    """One line per changed file, as `git status --short` writes them."""
+    """One line per changed file, as in `git status --short`."""
     commits: str = ""
 
 
 async def look_at_repository(directory: Path, settings: PromptSettings) -> Repository | None:
-    """Ask git, all questions at once and not for long."""
+    """Run all git commands at once; None if this is no repository, or git is missing or slow."""
     if not settings.git:
         return None
     count = str(settings.git_commits)
@@ -76,7 +73,7 @@ async def look_at_repository(directory: Path, settings: PromptSettings) -> Repos
 
 
 async def _status(directory: Path) -> str | None:
-    """List changed files, unless the repository would have git run a program for it."""
+    """List changed files, unless that would run a program set by the repository."""
     scoped = ("config", "--includes", "--show-scope", "--get-regexp", r"^filter\.")
     filters = await _ask(directory, *scoped) or ""
     if any(line.startswith(("local", "worktree")) for line in filters.split("\n")):
@@ -86,7 +83,6 @@ async def _status(directory: Path) -> str | None:
 
 
 async def _ask(directory: Path, *words: str) -> str | None:
-    """Run git; nothing if it says no."""
     process = await asyncio.create_subprocess_exec(
         "git",
         *_QUIET,
@@ -110,7 +106,7 @@ async def _ask(directory: Path, *words: str) -> str | None:
 
 
 async def _read(stream: asyncio.StreamReader) -> bytes:
-    """Read all there is and keep its beginning."""
+    """Read to the end and keep the beginning."""
     kept = bytearray()
     while piece := await stream.read(1 << 16):
         kept += piece[: OUTPUT_BYTES - len(kept)]
@@ -118,7 +114,6 @@ async def _read(stream: asyncio.StreamReader) -> bytes:
 
 
 def _lines(text: str) -> str:
-    """Cut long lines and write out what could steer a terminal."""
     shown = (
         "".join(char if char.isprintable() else "?" for char in line[:LINE_CHARS])
         for line in text.split("\n")
@@ -127,9 +122,9 @@ def _lines(text: str) -> str:
 
 
 def _cut(text: str, chars: int) -> str:
-    """Cut at a line's end and say so."""
+    """Cut at a line's end and count the lines left out."""
     if len(text) <= chars:
         return text
     kept = text[:chars].rpartition("\n")[0]
-    left = text.count("\n") - kept.count("\n") if kept else text.count("\n") + 1
-    return f"{kept}\n({left} more)".lstrip("\n")
+    more = text.count("\n") - kept.count("\n") if kept else text.count("\n") + 1
+    return f"{kept}\n({more} more)".lstrip("\n")

@@ -1,66 +1,47 @@
-"""The system prompt: sections that everybody shares, then those of one session.
+"""The system prompt: sections that all sessions share, then those of one session.
 
-What is known of a session comes in as `Environment`; sections go out, in a fixed order: the
-static ones first, scope "global", then the dynamic ones, so that sessions share the longest
-possible prefix. Their texts are in `prompts/`. A section is computed once, when the frame is
-made, and kept with it until a clear or a compaction; one that cannot be kept is a `Volatile`
-and has to say why.
+The static sections, with scope "global", come first, so that sessions share the longest possible
+prefix. Their texts are in `prompts/`. A section is computed once, when the frame is made, and
+kept until a clear or a compaction; one that cannot be kept is a `Volatile`, which must give a
+reason.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
+from importlib.resources.abc import Traversable
 from string import Template
 
 from holdfast.log.entries import Framed, Section
+from holdfast.request.prompt.environment import Environment
 from holdfast.request.prompt.repository import Repository
 from holdfast.tools.mcp import ServerOffer
 
 STATIC = ("identity", "rules", "tasks", "care", "tools", "tone", "brevity")
-"""The same for everybody, in the order in which they are said."""
+"""The same in all sessions, in this order."""
 SERVER_CHARS = 2_000
-"""Of what an MCP server says about itself: a page, as for a tool's description."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
-    """What the dynamic sections are made of, looked at once."""
-
-    directory: Path
-    platform: str
-    shell: str
-    date: str
-    repository: Repository | None = None
-    tools: tuple[str, ...] = ()
-    """Names of the tools; some come with a word of guidance."""
-    skills: str = ""
-    """The listing of skills."""
-    memory: str = ""
-    """What the memory layer has to say; `memory_text` writes it."""
-    language: str = ""
-    scratchpad: Path | None = None
-    more: tuple[Section, ...] = ()
-    """Sections of other layers, said last."""
+"""Limit of an MCP server's instructions: a page, as for a tool's description."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volatile:
-    """A section that is computed before every call. Each change of it costs the whole prefix."""
+    """A section computed before every call. Each change of it costs the whole prefix."""
 
     name: str
     reason: str
-    """Why it cannot be kept, nor be said in a message instead."""
+    """Why it can neither be kept nor be sent in a message instead."""
     compute: Callable[[], str]
 
     def __post_init__(self) -> None:
         if not self.reason.strip():
-            raise ValueError(f"section {self.name!r} is computed each turn and has to say why")
+            raise ValueError(
+                f"section {self.name!r} is computed before every call and needs a reason"
+            )
 
 
 def sections(given: Environment) -> tuple[Section, ...]:
-    """Write the whole prompt; what has nothing to say is left out."""
+    """Render all sections; empty ones are left out."""
     static = tuple(Section(name=name, text=_text(name), scope="global") for name in STATIC)
     dynamic = {
         "guidance": _guidance(given.tools),
@@ -82,48 +63,44 @@ def sections(given: Environment) -> tuple[Section, ...]:
 
 
 def custom(text: str) -> tuple[Section, ...]:
-    """Make the prompt of somebody who wants their own; it replaces all."""
     return (Section(name="system", text=text.strip()),) if text.strip() else ()
 
 
 def boundary(sections: Iterable[Section]) -> int:
-    """Count the sections that everybody shares: what one session alone has begins there."""
+    """Count the shared sections: a session's own begin there."""
     return sum(section.scope == "global" for section in sections)
 
 
 def updated(frame: Framed, volatile: Iterable[Volatile]) -> tuple[Section, ...] | None:
-    """Compute what cannot be kept; give the sections anew if any of it has changed.
+    """Compute volatile sections; return all sections if any changed, else None.
 
-    One that had nothing to say when the frame was made comes last once it has. A prompt of
-    somebody's own is left alone.
+    A section that was empty when the frame was made comes last. A custom prompt is left alone.
     """
     if not boundary(frame.sections):
         return None
     now = {section.name: section for section in frame.sections}
-    for one in volatile:
-        text = one.compute().strip()
-        if text:
-            now[one.name] = Section(name=one.name, text=text)
+    for section in volatile:
+        if text := section.compute().strip():
+            now[section.name] = Section(name=section.name, text=text)
         else:
-            now.pop(one.name, None)
+            now.pop(section.name, None)
     fresh = tuple(now.values())
     return None if fresh == frame.sections else fresh
 
 
 def memory_text(index: str) -> str:
-    """Write the section on long-term memory: what belongs there, and its index as it is now."""
+    """Render the section on long-term memory, with its current index."""
     listed = f"The index, `/memories/MEMORY.md`:\n\n{index.strip()}" if index.strip() else ""
     return Template(_text("memory")).substitute(index=listed).strip()
 
 
 def servers_text(offers: Iterable[ServerOffer]) -> str:
-    """Write the section on MCP servers, sorted, so that the order of answers does not show."""
-    told = map(_server, sorted(offers, key=lambda offer: offer.server))
-    return _filled("mcp", servers="\n\n".join(told))
+    """Render the section on MCP servers, sorted, so that start-up order does not show."""
+    servers = map(_server, sorted(offers, key=lambda offer: offer.server))
+    return _filled("mcp", servers="\n\n".join(servers))
 
 
 def _server(offer: ServerOffer) -> str:
-    """Quote what a server says of itself, cleaned and cut."""
     said = "".join(c for c in offer.instructions if c.isprintable() or c in "\n\t").strip()
     if len(said) > SERVER_CHARS:
         said = f"{said[:SERVER_CHARS]}… (cut)"
@@ -133,12 +110,8 @@ def _server(offer: ServerOffer) -> str:
 
 
 def _guidance(tools: tuple[str, ...]) -> str:
-    places = (
-        files("holdfast.request.prompt") / "prompts" / "guidance" / f"{name.lower()}.md"
-        for name in sorted(tools)
-        if name.isalnum()
-    )
-    lines = (place.read_text(encoding="utf-8").strip() for place in places if place.is_file())
+    names = (f"guidance/{name.lower()}" for name in sorted(tools) if name.isalnum())
+    lines = (_text(name) for name in names if _file(name).is_file())
     return _filled("guidance", lines="\n".join(lines))
 
 
@@ -153,7 +126,7 @@ def _state(repository: Repository | None) -> str:
 
 
 def _filled(name: str, **values: str) -> str:
-    """Fill in a section's text; one whose every value is empty says nothing."""
+    """Fill in a section's template; "" if all values are empty."""
     if not any(value.strip() for value in values.values()):
         return ""
     return Template(_text(name)).substitute(values).strip()
@@ -161,8 +134,8 @@ def _filled(name: str, **values: str) -> str:
 
 @cache
 def _text(name: str) -> str:
-    return (
-        (files("holdfast.request.prompt") / "prompts" / f"{name}.md")
-        .read_text(encoding="utf-8")
-        .strip()
-    )
+    return _file(name).read_text(encoding="utf-8").strip()
+
+
+def _file(name: str) -> Traversable:
+    return files("holdfast.request.prompt").joinpath("prompts", f"{name}.md")

@@ -1,8 +1,8 @@
-"""Who answers: the simulator does everything around an answer, a brain gives its content.
+"""Brains supply the content of answers; the simulator does everything around them.
 
-A `BrainRequest` goes in, the conversation as the model would read it; an `BrainAnswer`
-comes out: plain blocks, unsigned and without ids. Brains may be asynchronous. The ones
-shipped are `scripted`, `echo`, `replay` and `digest`; anything with an `answer` will do.
+A brain reads a `BrainRequest`, the conversation as the model would read it, and returns a
+`BrainAnswer`: plain blocks, unsigned and without ids. It may be asynchronous. `scripted`, `echo`,
+`replay` and `digest` are included; anything with an `answer` method will do.
 """
 
 from collections.abc import Awaitable
@@ -34,7 +34,7 @@ class BrainRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrainAnswer:
-    """What the model would say."""
+    """What the model would answer."""
 
     blocks: tuple[JsonObject, ...] = ()
     """Blocks of type text, thinking or tool_use; ids and signatures are added later."""
@@ -43,7 +43,7 @@ class BrainAnswer:
 
 
 class Brain(Protocol):
-    """Anything that answers. It may raise an `ApiError` to refuse."""
+    """It may raise an `ApiError` to refuse."""
 
     def answer(self, request: BrainRequest) -> BrainAnswer | Awaitable[BrainAnswer]:
         """Answer one request, at once or later."""
@@ -51,7 +51,6 @@ class Brain(Protocol):
 
 
 def text(content: str) -> JsonObject:
-    """Make a text block."""
     return {"type": "text", "text": content}
 
 

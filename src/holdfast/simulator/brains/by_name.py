@@ -1,7 +1,6 @@
-"""Brains by the name a command line or a setting gives them.
+"""Brains by name, for the command line and settings.
 
-A name comes in, a brain goes out. Brains that need a model on this machine are built
-by whoever has one, and handed to the server as values.
+Brains that need a model on this machine are not built here but passed to the server as values.
 """
 
 from collections.abc import Callable
@@ -16,7 +15,7 @@ BRAIN_NAMES = (*sorted(_PLAIN), "scripted")
 
 
 def brain_by_name(name: str, script: str | None = None) -> Brain:
-    """Make a brain; `scripted` wants a script in the line language."""
+    """Make a brain; `scripted` needs a script in the line language."""
     if name == "scripted":
         if script is None:
             raise ValueError("the scripted brain wants a script")

@@ -1,11 +1,10 @@
-"""A deterministic coder: it really looks, edits and tests through the tools it is offered.
+"""A deterministic coder: it really explores, edits and tests through the tools it is offered.
 
-It knows no language; it follows a fixed plan. List the files, search for what the
-prompt names, read the file it names, make the edit if the prompt asks for one in a
-plain form, run the tests if there was an edit or a word about tests, and report what
-the tools said. Asked to summarise, it lists the requests, files, commands and edits of
-the conversation it was given. Asked to keep memories, it writes down what the user wished to be
-remembered. It invents nothing: what it reports, a tool returned.
+It understands no language; it follows a fixed plan. List the files, search for what the prompt
+names, read the file it names, make the edit if the prompt asks for one in a plain form, run the
+tests if there was an edit or tests were mentioned, and report what the tools returned. Asked to
+summarise, it lists the requests, files, commands and edits of the conversation. Asked to keep
+memories, it records what the user asked to be remembered. It invents nothing.
 
 Plain forms: `replace "old" with "new" in path`, `create path with "content"`.
 """
@@ -63,7 +62,7 @@ class BrainStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsTaken:
-    """A call that was made, and what came back."""
+    """A call that was made, and its result."""
 
     name: str
     input: JsonObject
@@ -72,7 +71,7 @@ class StepsTaken:
 
 
 class DigestBrain:
-    """Follows the plan one call at a time; all it knows is in the conversation."""
+    """Follows the plan one call at a time; its only state is the conversation."""
 
     def __init__(self, test_command: str = TEST_COMMAND) -> None:
         self._test_command = test_command
@@ -82,8 +81,8 @@ class DigestBrain:
         task, done = _task(request.messages)
         if request.purpose == "summary" or _asks_for_summary(task):
             asked = request.instructions or task
-            told = under_headings(asked, request.messages) or summarise(request.messages)
-            return BrainAnswer(blocks=(text(_tagged(told, asked)),))
+            summary = under_headings(asked, request.messages) or summarise(request.messages)
+            return BrainAnswer(blocks=(text(_tagged(summary, asked)),))
         if wants_memories(task):
             return _remembered(request, task, done)
         steps = [
@@ -97,7 +96,7 @@ class DigestBrain:
 
 
 def _remembered(request: BrainRequest, task: str, done: Sequence[StepsTaken]) -> BrainAnswer:
-    """Write down what the user wished to be remembered, all in one go, then stop."""
+    """Record all that the user asked to be remembered at once, then stop."""
     said = [words for message in request.messages if (words := _said(message, "user"))]
     names = [str(tool.get("name")) for tool in request.tools]
     calls = [] if done else memory_calls(said, task, names)
@@ -130,7 +129,7 @@ def plan(task: str, test_command: str = TEST_COMMAND) -> Iterator[BrainStep]:
 
 
 def report(done: Sequence[StepsTaken]) -> str:
-    """Say what was done and how the last line of each result read."""
+    """List what was done, and the last line of each result."""
     if not done:
         return "There was nothing to do with the tools at hand."
     lines = [f"Done in {len(done)} steps."]
@@ -141,7 +140,7 @@ def report(done: Sequence[StepsTaken]) -> str:
 
 
 def summarise(messages: Sequence[JsonObject]) -> str:
-    """Tell a conversation mechanically: requests, files, edits, commands, last words."""
+    """Summarise a conversation mechanically: requests, files, edits, commands, last words."""
     calls = _calls(messages)
     requests = [words[:QUOTE_CHARS] for m in messages if (words := _said(m, "user"))]
     answers = [words for m in messages if (words := _said(m, "assistant"))]
@@ -159,7 +158,7 @@ def summarise(messages: Sequence[JsonObject]) -> str:
 
 
 def under_headings(asked: str, messages: Sequence[JsonObject]) -> str:
-    """Tell a conversation under the numbered headings a prompt lays down; "" if it has none."""
+    """Summarise under the numbered headings that a prompt asks for; "" if it has none."""
     calls = _calls(messages)
     requests = [words[:QUOTE_CHARS] for m in messages[:-1] if (words := _said(m, "user"))]
     answers = [words for m in messages if (words := _said(m, "assistant"))]
@@ -172,12 +171,12 @@ def under_headings(asked: str, messages: Sequence[JsonObject]) -> str:
         "work": done[-RECENT_CALLS:],
         "next": answers[-1:],
     }
-    told = []
+    summary = []
     for number, title in NUMBERED.findall(asked):
         lines = next((found for word, found in known.items() if word in title.lower()), [])
-        told.append(f"## {number}. {title}")
-        told += [f"- {line}" for line in lines] or ["Nothing that was said."]
-    return "\n".join(told)
+        summary.append(f"## {number}. {title}")
+        summary += [f"- {line}" for line in lines] or ["Nothing that was said."]
+    return "\n".join(summary)
 
 
 def _section(title: str, items: Sequence[str]) -> str:
@@ -185,7 +184,7 @@ def _section(title: str, items: Sequence[str]) -> str:
 
 
 def _task(messages: Sequence[JsonObject]) -> tuple[str, list[StepsTaken]]:
-    """Find the last thing the user said, and the calls made since."""
+    """Return the last user request, and the calls made since."""
     for index in range(len(messages) - 1, -1, -1):
         if words := _said(messages[index], "user"):
             return _resumed(messages[index]) or words, _calls(messages[index:])
@@ -193,7 +192,7 @@ def _task(messages: Sequence[JsonObject]) -> tuple[str, list[StepsTaken]]:
 
 
 def _resumed(message: JsonObject) -> str:
-    """Find the task in a message that begins with a summary: said behind it, or its last one."""
+    """Find the task in a message that begins with a summary: after it, or its last request."""
     words = [REMINDER.sub("", str(b["text"])) for b in message["content"] if b["type"] == "text"]
     for place, said in enumerate(words):
         if said.startswith(CONTINUED):
@@ -204,7 +203,7 @@ def _resumed(message: JsonObject) -> str:
 
 
 def _said(message: JsonObject, role: str) -> str:
-    """Join what a message says in words, reminders left out."""
+    """Join a message's text, without reminders."""
     if message["role"] != role:
         return ""
     words = [str(b["text"]) for b in message["content"] if b.get("type") == "text"]
@@ -228,7 +227,7 @@ def _calls(messages: Sequence[JsonObject]) -> list[StepsTaken]:
 
 
 def _result_text(content: object) -> str:
-    """Join what a tool said; clients put reminders of their own behind it."""
+    """Join a result's text, without the reminders that clients append."""
     parts = content if isinstance(content, list) else [{"text": content or ""}]
     return REMINDER.sub("", "\n".join(str(part.get("text", "")) for part in parts))
 
@@ -259,7 +258,7 @@ def _kind(name: str) -> str | None:
 
 
 def _forced(request: BrainRequest) -> JsonObject:
-    """Call the tool that is demanded, with the last words as its first text input."""
+    """Call the forced tool, with the last user text as its first text input."""
     named = [t for t in request.tools if request.forced_tool in ("any", t.get("name"))]
     tool = (named or request.tools)[0]
     schema = tool.get("input_schema") or {}
@@ -274,7 +273,7 @@ def _asks_for_summary(task: str) -> bool:
 
 
 def _tagged(summary: str, asked: str) -> str:
-    """Wrap a summary in the tags its prompt speaks of."""
+    """Wrap a summary in the tags that its prompt mentions."""
     return f"<summary>\n{summary}\n</summary>" if "<summary>" in asked else summary
 
 

@@ -1,4 +1,4 @@
-"""The smallest brain: says how much it was sent. For load, plumbing and examples."""
+"""The smallest brain: reports how much it was sent. For load tests and examples."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ class EchoBrain:
     """Answers every request with one short deterministic sentence."""
 
     def answer(self, request: BrainRequest) -> BrainAnswer:
-        """Say how many messages there were, and how the last one begins."""
+        """Report how many messages there were, and how the last one begins."""
         count = len(request.messages)
         head = _last_text(request)[:60]
         return BrainAnswer(blocks=(text(f"Message {count} received: {head!r}."),))

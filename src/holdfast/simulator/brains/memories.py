@@ -1,8 +1,7 @@
-"""What the digest brain does when it is asked to keep memories: the user's own plain sentences.
+"""How the digest brain keeps memories: the user's own plain sentences.
 
-A conversation comes in; calls of a memory tool go out, one for each sentence that begins with
-"remember that", "always" or "never" and that no memory has yet. It judges nothing and invents
-nothing: what it writes down, the user said.
+It calls a memory tool for each sentence that begins with "remember that", "always" or "never"
+and that is not in memory yet.
 """
 
 import re
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 from holdfast.simulator.request import JsonObject
 
 TOOL = "memory"
-WISH = re.compile(r"^(?:please\s+)?(remember(?:\s+that|:)|always|never)\s+(.+)", re.I)
+REMEMBER = re.compile(r"^(?:please\s+)?(remember(?:\s+that|:)|always|never)\s+(.+)", re.I)
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 KEEPS, TIDIES = "You now keep the memory", "You now put the memory"
 """How the two requests begin."""
@@ -20,22 +19,22 @@ NAME_WORDS = 5
 
 
 def wants_memories(task: str) -> bool:
-    """Say whether this asks to look for, or look after, memories."""
+    """Return whether a prompt asks to extract or tidy memories."""
     return task.startswith((KEEPS, TIDIES))
 
 
 def memory_calls(said: Sequence[str], task: str, names: Sequence[str]) -> list[JsonObject]:
-    """Give the inputs of the calls that write down what the user wished to be remembered."""
+    """Return the inputs of the calls that record what the user asked to be remembered."""
     if TOOL not in names or not task.startswith(KEEPS):
         return []
-    wishes = {
+    facts = {
         found.group(2).strip().rstrip("."): found.group(1).lower()
         for words in said
         if words != task
         for sentence in SENTENCE.split(words)
-        if (found := WISH.match(sentence.strip()))
+        if (found := REMEMBER.match(sentence.strip()))
     }
-    return [_call(fact, word) for fact, word in wishes.items() if fact.lower() not in task.lower()]
+    return [_call(fact, word) for fact, word in facts.items() if fact.lower() not in task.lower()]
 
 
 def _call(fact: str, word: str) -> JsonObject:

@@ -1,7 +1,6 @@
-"""A brain that is a model: what the simulator answers, a real one thought of.
+"""A brain backed by a model: local ones make the simulator a small real provider.
 
-Any `Model` will do; the local ones make the simulator a small real provider. The cache, the
-prices and the rules stay the simulator's.
+The cache, the prices and the rules stay the simulator's.
 """
 
 from typing import TYPE_CHECKING
@@ -13,13 +12,11 @@ from holdfast.simulator.request import JsonObject
 
 
 class ModelBrain:
-    """Hands each request on to a model."""
-
     def __init__(self, model: Model) -> None:
         self._model = model
 
     async def answer(self, request: BrainRequest) -> BrainAnswer:
-        """Ask the model, and give its answer without the ids and signatures it made."""
+        """Ask the model; drop the ids and signatures it made."""
         kwargs: JsonObject = {
             "model": self._model.name,
             "max_tokens": min(request.max_tokens, self._model.capabilities.max_output_tokens),

@@ -1,8 +1,7 @@
 """A brain that repeats recorded answers: the same session again, under other rules.
 
-Recorded contents come in as plain lists of blocks, oldest first. Ids of tool calls
-are kept, so recorded results still match; thinking is signed afresh, since nobody
-else's signature is ours to repeat.
+Ids of tool calls are kept, so that recorded results still match; thinking is signed again, as
+another server's signatures are not valid here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,13 +14,13 @@ EXHAUSTED = "The recording has ended."
 
 
 class ReplayBrain:
-    """Gives recorded answers by their place in the conversation."""
+    """Returns recorded answers by their place in the conversation."""
 
     def __init__(self, recorded: Iterable[Sequence[JsonObject]]) -> None:
         self._recorded = [tuple(_replayable(blocks)) for blocks in recorded]
 
     def answer(self, request: BrainRequest) -> BrainAnswer:
-        """Give the answer that followed as many assistant messages as the request has."""
+        """Return the answer that followed as many assistant messages as the request has."""
         if request.purpose == "summary":
             return BrainAnswer(blocks=(text("Summary of a replayed conversation."),))
         given = sum(message["role"] == "assistant" for message in request.messages)
@@ -31,7 +30,7 @@ class ReplayBrain:
 
 
 def _replayable(blocks: Sequence[JsonObject]) -> Iterable[JsonObject]:
-    """Keep what a model says; drop what only a server writes."""
+    """Keep what a model writes; drop what only a server writes."""
     for block in blocks:
         match block.get("type"):
             case "thinking":

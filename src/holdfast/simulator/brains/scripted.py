@@ -29,7 +29,7 @@ Line = BrainAnswer | ApiError
 
 
 class ScriptedBrain:
-    """Plays a script from top to bottom; past its end it refuses, so tests see it."""
+    """Plays a script from top to bottom; past its end it refuses, so that tests notice."""
 
     def __init__(self, script: str | Sequence[Line], *, repeats: bool = False) -> None:
         self._lines = parse_script(script) if isinstance(script, str) else tuple(script)
@@ -39,7 +39,7 @@ class ScriptedBrain:
         """What it was asked, for tests to look at."""
 
     def answer(self, request: BrainRequest) -> BrainAnswer:
-        """Give the next answer, or raise the next error."""
+        """Return the next answer, or raise the next error."""
         self.requests.append(request)
         if self._next >= len(self._lines) and self._repeats and self._lines:
             self._next = 0
@@ -53,7 +53,7 @@ class ScriptedBrain:
 
 
 def parse_script(script: str) -> tuple[Line, ...]:
-    """Read a script; raises ValueError with the line that makes no sense."""
+    """Read a script; raise ValueError with the line that is invalid."""
     parts: list[list[str]] = [[]]
     for line in script.splitlines():
         if line.strip() == SEPARATOR:

@@ -1,9 +1,8 @@
-"""Makes up coding sessions in the Claude Code transcript format.
+"""Generates coding sessions in the Claude Code transcript format.
 
-Tests, benchmarks and the demo need sessions where no recorded ones are at hand. A seed and a
-few wishes go in, JSON lines come out one by one, the same for the same seed. Shares of
-characters, sizes, parallel calls, kinds of records and the growth of usage follow recorded
-sessions; the project, its people and every sentence are invented.
+For tests, benchmarks and the demo, where no recorded sessions are available. The same seed gives
+the same JSON lines. Shares of characters, sizes, parallel calls, kinds of records and the growth
+of usage follow recorded sessions; the project, its people and every sentence are invented.
 """
 
 from collections.abc import Iterator
@@ -31,7 +30,7 @@ LINE_TOKENS = 160_000
 
 
 class SessionOptions(TypedDict, total=False):
-    """What a session should hold beside its plain course."""
+    """What a session should hold in addition to plain turns."""
 
     compactions: int
     microcompactions: int
@@ -52,9 +51,9 @@ def generate(
     sidechain: bool = False,
     model: str = DEFAULT_MODEL,
 ) -> Iterator[bytes]:
-    """Yield the lines of one made-up session, each with its line end.
+    """Yield the lines of one generated session, each with its line end.
 
-    The file has at least the wanted number of records and ends with the turn under way.
+    The file has at least this number of records and ends with the current turn.
     Compactions, microcompactions and images are spread evenly; without compactions a long
     session outgrows a 200K window, as on a wider one. Malformed lines come on top: without
     them the file is the one the same seed gives with `malformed=0`. `sidechain` makes the
@@ -76,7 +75,7 @@ def generate(
 def write(
     path: Path, seed: int, records: int = DEFAULT_RECORDS, **options: Unpack[SessionOptions]
 ) -> int:
-    """Write a made-up session to a file; return its size in bytes."""
+    """Write a generated session to a file; return its size in bytes."""
     with path.open("wb") as file:
         file.writelines(generate(seed, records, **options))
         return file.tell()
@@ -94,18 +93,18 @@ def write_large(path: Path, seed: int, size_bytes: int = 100_000_000) -> int:
         scale=LARGE_SCALE,
         line_tokens=LINE_TOKENS,
     )
-    course = SessionTurns(recipe)
+    turns = SessionTurns(recipe)
     written = 0
     with path.open("wb") as file:
-        for record in course.run():
+        for record in turns.run():
             written += file.write(_encode(record) + b"\n")
             if written >= size_bytes:
-                course.close()
+                turns.close()
     return written
 
 
 def _spoil(lines: Iterator[bytes], count: int, records: int, chance: Chance) -> Iterator[bytes]:
-    """Put lines that are not JSON between the others."""
+    """Insert lines that are not JSON."""
     due = [records * (number + 1) // (count + 1) for number in range(count)]
     for number, line in enumerate(lines, start=1):
         yield line

@@ -6,7 +6,7 @@ under the piece that asked for them, after the whole answer or, when tools start
 its pieces.
 """
 
-from holdfast.simulator.sessions import phrases as speech
+from holdfast.simulator.sessions import phrases
 from holdfast.simulator.sessions.calls import GeneratedCall, Json
 from holdfast.simulator.sessions.world import World
 from holdfast.simulator.sessions.writer import Response
@@ -38,15 +38,15 @@ SHOWN_CHARS = 400
 class Answers:
     """The model's side of one session."""
 
-    def __init__(self, scene: World) -> None:
+    def __init__(self, world: World) -> None:
         """Take a seat."""
-        self._scene = scene
+        self._world = world
         self._called_at = 0.0
-        self.has_hooks = scene.chance.odds(HOOK_SHARE)
+        self.has_hooks = world.chance.odds(HOOK_SHARE)
 
     def call_tools(self, *, is_first: bool, calls: list[GeneratedCall] | None = None) -> None:
         """Answer with tool calls, given or of its own choice, and have them run."""
-        chance = self._scene.chance
+        chance = self._world.chance
         response = self._ask(is_first=is_first)
         made = calls or self._choose_calls()
         ids = [chance.token("toolu_01") for _ in made]
@@ -55,7 +55,7 @@ class Answers:
             {"type": "tool_use", "id": tool_id, "name": call.name, "input": call.input}
             for tool_id, call in zip(ids, made, strict=True)
         ]
-        tokens = self._scene.weigh_answer(preface + uses)
+        tokens = self._world.weigh_answer(preface + uses)
         for block in preface:
             self._piece(response, block)
         is_streamed = len(made) > 1 and chance.odds(STREAMED_SHARE)
@@ -74,102 +74,104 @@ class Answers:
 
     def conclude(self, *, is_first: bool) -> None:
         """Answer without a tool: the turn is done."""
-        scene = self._scene
+        world = self._world
         response = self._ask(is_first=is_first)
         preface = self._preface(0.0)
         text: Json = {
             "type": "text",
-            "text": speech.answer(scene.project, scene.balance.appetite("assistant")),
+            "text": phrases.answer(world.project, world.balance.appetite("assistant")),
         }
-        tokens = scene.weigh_answer([*preface, text])
+        tokens = world.weigh_answer([*preface, text])
         for block in preface:
             self._piece(response, block)
         self._end(response, text, tokens, "end_turn")
 
     def _ask(self, *, is_first: bool) -> Response:
-        scene, chance = self._scene, self._scene.chance
-        usage = scene.meter.call(
-            scene.scribe.seconds - self._called_at,
+        world, chance = self._world, self._world.chance
+        usage = world.meter.call(
+            world.writer.seconds - self._called_at,
             uncached=UNCACHED_FIRST if is_first else UNCACHED_LATER,
         )
-        scene.scribe.wait(chance.uniform(1.5, 9.0))
-        self._called_at = scene.scribe.seconds
+        world.writer.wait(chance.uniform(1.5, 9.0))
+        self._called_at = world.writer.seconds
         return Response(
             id=chance.token("msg_01"), request=chance.token("req_011C", 20), usage=usage
         )
 
     def _choose_calls(self) -> list[GeneratedCall]:
-        scene = self._scene
+        world = self._world
         counts, weights = zip(*CALLS_PER_ROUND, strict=True)
-        count: int = scene.chance.choices(counts, weights)[0]
-        size = scene.balance.appetite("result") * scene.scale
-        return [scene.tools.next_call(size, is_parallel=count > 1) for _ in range(count)]
+        count: int = world.chance.choices(counts, weights)[0]
+        size = world.balance.appetite("result") * world.scale
+        return [world.tools.next_call(size, is_parallel=count > 1) for _ in range(count)]
 
     def _preface(self, opener_share: float) -> list[Json]:
         """Think and announce, or not."""
-        scene, blocks = self._scene, list[Json]()
-        if scene.chance.odds(THINKING_SHARE):
-            text = speech.thinking(scene.project, scene.balance.appetite("assistant") * scene.scale)
+        world, blocks = self._world, list[Json]()
+        if world.chance.odds(THINKING_SHARE):
+            text = phrases.thinking(
+                world.project, world.balance.appetite("assistant") * world.scale
+            )
             blocks.append(
                 {
                     "type": "thinking",
                     "thinking": text,
-                    "signature": scene.chance.signature(len(text)),
+                    "signature": world.chance.signature(len(text)),
                 }
             )
-        if scene.chance.odds(opener_share):
-            blocks.append({"type": "text", "text": speech.opener(scene.project)})
+        if world.chance.odds(opener_share):
+            blocks.append({"type": "text", "text": phrases.opener(world.project)})
         return blocks
 
     def _piece(self, response: Response, block: Json) -> str:
         """Store a block while the answer goes on."""
-        chance = self._scene.chance
-        self._scene.scribe.wait(chance.uniform(0.1, 1.5))
-        return self._scene.scribe.piece(response, block, chance.between(*FIRST_GUESS_TOKENS), None)
+        chance = self._world.chance
+        self._world.writer.wait(chance.uniform(0.1, 1.5))
+        return self._world.writer.piece(response, block, chance.between(*FIRST_GUESS_TOKENS), None)
 
     def _end(self, response: Response, block: Json, tokens: int, stop_reason: str) -> str:
         """Store the last block of an answer."""
-        chance = self._scene.chance
-        self._scene.scribe.wait(chance.uniform(0.1, 1.5))
+        chance = self._world.chance
+        self._world.writer.wait(chance.uniform(0.1, 1.5))
         shown = tokens if chance.odds(FINAL_USAGE_SHARE) else chance.between(*FIRST_GUESS_TOKENS)
         reason = stop_reason if chance.odds(STOP_REASON_SHARE) else None
-        return self._scene.scribe.piece(response, block, shown, reason)
+        return self._world.writer.piece(response, block, shown, reason)
 
     def _result(self, call: GeneratedCall, tool_id: str, asked: str) -> None:
         """Run a tool: signs of life, then its result."""
-        scene, scribe, chance = self._scene, self._scene.scribe, self._scene.chance
-        scribe.wait(chance.uniform(0.05, 2.0))
+        world, writer, chance = self._world, self._world.writer, self._world.chance
+        writer.wait(chance.uniform(0.05, 2.0))
         for number, output in enumerate(call.ticks, start=1):
-            scribe.wait(1.0)
+            writer.wait(1.0)
             shown: Json = {
                 "output": output[-SHOWN_CHARS:],
                 "fullOutput": output,
                 "elapsedTimeSeconds": number + 1,
             }
-            scribe.progress({"type": "bash_progress"} | shown, tool_id)
+            writer.progress({"type": "bash_progress"} | shown, tool_id)
         if call.prompt is not None:
             data: Json = {
                 "type": "agent_progress",
                 "prompt": call.prompt,
                 "agentId": f"a{chance.hex(6)}",
             }
-            scribe.progress(data, tool_id)
+            writer.progress(data, tool_id)
         if self.has_hooks and chance.odds(HOOKED_SHARE):
-            scribe.hook_progress(
+            writer.hook_progress(
                 f"PostToolUse:{call.name}", tool_id, is_dangling=chance.odds(DANGLING_SHARE)
             )
-        if call.edited is not None and not scene.is_sidechain:
-            scribe.snapshot(call.edited)
-        scribe.result(call, tool_id, asked, self._interjection())
-        scene.weigh_result(call, tool_id)
+        if call.edited is not None and not world.is_sidechain:
+            writer.snapshot(call.edited)
+        writer.result(call, tool_id, asked, self._interjection())
+        world.weigh_result(call, tool_id)
 
     def _interjection(self) -> str | None:
         """Return what the user typed while the tool ran, if anything."""
-        scene = self._scene
-        if scene.is_sidechain or not scene.chance.odds(INTERJECTED_SHARE):
+        world = self._world
+        if world.is_sidechain or not world.chance.odds(INTERJECTED_SHARE):
             return None
-        text = speech.user_message(scene.project, 0.0)
-        scene.scribe.queue("enqueue", text)
-        scene.scribe.queue("remove")
-        scene.weigh_in(text)
+        text = phrases.user_message(world.project, 0.0)
+        world.writer.queue("enqueue", text)
+        world.writer.queue("remove")
+        world.weigh_in(text)
         return text

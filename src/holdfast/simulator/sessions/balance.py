@@ -1,8 +1,7 @@
-"""Keeps a generated session in the shape of real ones: who fills how much of it.
+"""Keeps a generated session in the shape of real ones: which role fills how much of it.
 
-The course of a session counts every text here and asks how hungry a role is before it writes
-the next; lengths are scaled by the answer. So each seed lands near the measured shares without
-any length being fixed.
+Every text is counted here; the next length of a role is scaled by how far it is behind its
+share. So each seed lands near the measured shares without any length being fixed.
 """
 
 from typing import Literal
@@ -23,13 +22,12 @@ class Balance:
     """Characters written so far, by role."""
 
     def __init__(self) -> None:
-        """Begin as if a perfectly shaped session had gone before."""
+        """Start as if a perfectly shaped session had gone before."""
         self._chars: dict[Role, float] = {
             role: START_CHARS * share for role, share in SHARES.items()
         }
 
     def count(self, role: Role, chars: int) -> None:
-        """Count a text."""
         self._chars[role] += chars
 
     def appetite(self, role: Role) -> float:

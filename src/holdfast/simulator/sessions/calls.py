@@ -1,14 +1,13 @@
-"""Tool calls of a generated session, each with the input the model gives and what comes back.
+"""Tool calls of a generated session, with their inputs and results.
 
-A call is decided whole: it may change the project, and carries the result's text and the
-structured detail a transcript keeps beside it. Writing records of it is left to the scribe.
+A call is decided as a whole: it may change the project, and carries the result's text and the
+structured detail that a transcript stores with it. `SessionWriter` writes the records.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.simulator.sessions import phrases as speech
-from holdfast.simulator.sessions import shell
+from holdfast.simulator.sessions import phrases, shell
 from holdfast.simulator.sessions.corpus import Picture, fill, pictures, prose
 from holdfast.simulator.sessions.project import ROOT, Project, ProjectEdit
 
@@ -42,10 +41,9 @@ class GeneratedCall:
 
 
 class GeneratedTools:
-    """The tools at hand, with the todo list they share."""
+    """The available tools, with the todo list they share."""
 
     def __init__(self, project: Project) -> None:
-        """Lay out the tools for a project."""
         self._project = project
         self._chance = project.chance
         self._todos: list[Json] = []
@@ -61,7 +59,7 @@ class GeneratedTools:
         )
 
     def next_call(self, size: float, *, is_parallel: bool = False) -> GeneratedCall:
-        """Make some call; several at once are mostly lookups."""
+        """Make a call; several at once are mostly lookups."""
         if self._chance.odds(MISSED_SHARE):
             return self.failed()
         if is_parallel and self._chance.odds(0.8):
@@ -229,7 +227,7 @@ class GeneratedTools:
         )
 
     def todo(self, _size: float) -> GeneratedCall:
-        """Write the todo list anew: one more done, the next begun."""
+        """Rewrite the todo list: one more done, the next begun."""
         old = self._todos
         if not old or all(each["status"] == "completed" for each in old):
             tasks = self._chance.sample(prose().model.tasks, k=self._chance.between(3, 6))
@@ -253,8 +251,8 @@ class GeneratedTools:
 
     def task(self, size: float) -> GeneratedCall:
         """Send a sub-agent to look around."""
-        prompt = speech.thinking(self._project, 2.0)
-        text = speech.report(self._project, size)
+        prompt = phrases.thinking(self._project, 2.0)
+        text = phrases.report(self._project, size)
         given: Json = {"description": "Look around", "prompt": prompt, "subagent_type": "explore"}
         detail = {
             "status": "completed",

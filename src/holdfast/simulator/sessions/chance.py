@@ -1,7 +1,7 @@
-"""Seeded chance: every id, length and choice of a generated session comes from here.
+"""Seeded randomness: every id, length and choice of a generated session comes from here.
 
-One stream of random numbers per session, so the same seed gives the same bytes on every
-run; nothing asks the clock, the operating system or the hash seed.
+One stream of random numbers per session, so the same seed gives the same bytes on every run;
+nothing depends on the clock, the operating system or the hash seed.
 """
 
 import math
@@ -17,7 +17,7 @@ ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
 class Chance(random.Random):
-    """A random stream that also speaks in ids and lengths."""
+    """A random stream that also makes ids and lengths."""
 
     def pick(self, options: Sequence[T]) -> T:
         """Choose one; faster than `choice`, which guards against a bias far below ours."""
@@ -28,7 +28,7 @@ class Chance(random.Random):
         return least + int(self.random() * (most - least + 1))
 
     def odds(self, share: float) -> bool:
-        """Return true in the given share of cases."""
+        """Return True in the given share of cases."""
         return self.random() < share
 
     def length(self, median: float, spread: float, most: int) -> int:
@@ -45,7 +45,6 @@ class Chance(random.Random):
         return prefix + "".join(self.choices(ALPHABET, k=length))
 
     def hex(self, length: int) -> str:
-        """Return that many hexadecimal digits."""
         return f"{self.getrandbits(4 * length):0{length}x}"
 
     def signature(self, thinking_chars: int) -> str:

@@ -1,8 +1,7 @@
-"""The words and the source code that invented sessions are made of.
+"""The words and the source code that generated sessions are made of.
 
-Both lie as data beside this module, as templates with slots (`@entity@`); here they are
-loaded once and filled. Which words go into a slot is drawn anew for each template, so texts
-look alike without repeating each other.
+Both are data files beside this module, as templates with slots (`@entity@`). The words for the
+slots are drawn for each template, so texts look alike without repeating each other.
 """
 
 import re
@@ -38,7 +37,7 @@ class Code(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserLines(msgspec.Struct, frozen=True, kw_only=True):
-    """What the person at the keyboard types."""
+    """What the user types."""
 
     asks: tuple[str, ...]
     rules: tuple[str, ...]
@@ -49,7 +48,7 @@ class UserLines(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelLines(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model thinks, says and writes down."""
+    """What the model thinks, says and writes."""
 
     openers: tuple[str, ...]
     thoughts: tuple[str, ...]
@@ -95,32 +94,28 @@ def _read(name: str) -> bytes:
 
 @cache
 def code() -> Code:
-    """Load the source code templates."""
     return msgspec.toml.decode(_read("code.toml"), type=Code)
 
 
 @cache
 def prose() -> Prose:
-    """Load the vocabulary and the sentences."""
     return msgspec.toml.decode(_read("prose.toml"), type=Prose)
 
 
 @cache
 def pictures() -> tuple[Picture, ...]:
-    """Load the pictures."""
     return msgspec.toml.decode(_read("pictures.toml"), type=Pictures).png
 
 
 class WordList(dict[str, str]):
-    """What the slots of one template say: drawn when first asked for, then the same throughout."""
+    """The words for the slots of one template: each drawn once, when first needed."""
 
     def __init__(self, chance: Chance, *, entity: str, other: str, path: str) -> None:
-        """Begin with what the template is about."""
+        """Start with what the template is about."""
         super().__init__(entity=entity, other=other, path=path)
         self._chance = chance
 
     def __missing__(self, slot: str) -> str:
-        """Draw a word for a slot met for the first time."""
         if slot.startswith("field"):
             self |= zip(("field", "field2", "field3"), self._three_fields(), strict=True)
         else:
@@ -159,5 +154,5 @@ class WordList(dict[str, str]):
 
 
 def fill(template: str, words: WordList) -> str:
-    """Put words into the slots of a template; an unknown slot is an error of the corpus."""
+    """Fill the slots of a template; an unknown slot is an error in the corpus."""
     return SLOT.sub(lambda slot: words[slot[1]], template)

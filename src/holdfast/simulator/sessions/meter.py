@@ -1,8 +1,8 @@
-"""The provider's side of a generated session: what texts weigh, and what usage it reports.
+"""The provider's side of a generated session: how texts are counted, and the usage it reports.
 
-A hidden tokenizer gives each kind of character a weight, with some noise; the prompt of a call
-is what the last one held plus what was appended since. The cache is read up to the last
-prompt, unless too much time passed or the history was rewritten before that point.
+A hidden tokenizer weighs each kind of character, with some noise; the prompt of a call is the
+previous one plus what was appended since. The cache is read up to the previous prompt, unless too
+much time passed or the history was rewritten before that point.
 """
 
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedPrompt:
-    """A tool result in the prompt: where it begins and what it weighs."""
+    """A tool result in the prompt: where it begins and its tokens."""
 
     id: str
     at: int
@@ -65,7 +65,7 @@ class Meter:
     """The prompt of one session as the provider counts it."""
 
     def __init__(self, chance: Chance) -> None:
-        """Begin with a system prompt and nothing said."""
+        """Start with a system prompt and no messages."""
         self._chance = chance
         self._shared = chance.between(*SHARED_TOKENS)
         self._frame = self._shared + chance.between(*OWN_TOKENS)
@@ -79,7 +79,7 @@ class Meter:
         return self._size
 
     def weigh(self, text: str) -> int:
-        """Return what a text costs, noise included."""
+        """Return the tokens of a text, noise included."""
         data = text.encode()
         letters, blanks, digits, beyond = (
             len(data) - len(data.translate(None, kind))
@@ -96,7 +96,6 @@ class Meter:
         return BLOCK_TOKENS + max(0, round(weight * self._chance.gauss(1.0, NOISE)))
 
     def add(self, tokens: int) -> None:
-        """Append to the next prompt."""
         self._size += tokens
 
     def add_result(self, tool_id: str, tokens: int) -> None:
@@ -113,7 +112,7 @@ class Meter:
         return reported
 
     def compact(self, kept_tokens: int) -> None:
-        """Forget the history for what a summary and restored files weigh."""
+        """Replace the history by the tokens of a summary and restored files."""
         self._size = self._frame + kept_tokens
         self._warm = min(self._warm, self._frame)
         self._results.clear()
@@ -134,5 +133,4 @@ class Meter:
 
 
 def weigh_picture(width: int, height: int) -> int:
-    """Return what a picture costs."""
     return -(-width * height // PIXELS_PER_TOKEN)

@@ -1,7 +1,7 @@
-"""What the user types and the model says, thinks and sums up, about the invented project.
+"""What the user types and the model says, thinks and summarises, about the invented project.
 
 Sentences are drawn from the corpus and filled with the project's own names. Users ask, set
-rules, correct and take back; long messages carry a paste.
+rules, correct and cancel; long messages carry a paste.
 """
 
 from holdfast.simulator.sessions.corpus import fill, prose
@@ -20,7 +20,7 @@ SECTIONS = (
 
 
 def first_message(project: Project) -> str:
-    """Say what the session is about."""
+    """Return what the session is about."""
     lines = prose().user
     return "\n\n".join(
         fill(project.chance.pick(kind), project.words()) for kind in (lines.asks, lines.rules)
@@ -28,7 +28,7 @@ def first_message(project: Project) -> str:
 
 
 def user_message(project: Project, size: float) -> str:
-    """Say what the user types next; the larger the size, the likelier a paste."""
+    """Return the user's next message; the larger the size, the likelier a paste."""
     chance, lines = project.chance, prose().user
     kinds = (lines.asks, lines.short, lines.rules, lines.corrections, lines.cancels)
     kind = chance.choices(kinds, (46, 24, 12, 10, 8))[0]
@@ -42,7 +42,6 @@ def user_message(project: Project, size: float) -> str:
 
 
 def thinking(project: Project, size: float) -> str:
-    """Think before acting."""
     chance, thoughts = project.chance, prose().model.thoughts
     count = chance.length(3.8 * size, 0.8, 60)
     start = chance.between(0, len(thoughts) - 1)
@@ -77,7 +76,7 @@ def answer(project: Project, size: float) -> str:
 
 
 def report(project: Project, size: float) -> str:
-    """Write what a sub-agent hands back."""
+    """Return a sub-agent's report."""
     sections = project.chance.length(3 * size, 0.5, 14)
     return "\n\n".join(
         f"### {project.any_path()}\n\n{answer(project, 1.0)}" for _ in range(sections)
@@ -85,7 +84,7 @@ def report(project: Project, size: float) -> str:
 
 
 def summary(project: Project) -> str:
-    """Write the summary that stands in for a compacted history."""
+    """Return the summary that replaces a compacted history."""
     chance, lines = project.chance, prose().model
     parts = ["The earlier part of this session did not fit any more. Its summary:"]
     for number, title in enumerate(SECTIONS, start=1):
@@ -98,5 +97,4 @@ def summary(project: Project) -> str:
 
 
 def title(project: Project) -> str:
-    """Name a session in a few words."""
     return fill("@name@ of @adjective@ @entity@ @noun@", project.words()).capitalize()

@@ -1,7 +1,7 @@
 """The invented project a session works on: a harbour's booking desk in Python and TypeScript.
 
-It is alive: edits change the files, later reads, searches and diffs show what the edits left,
-and new modules join as the session grows. How a tool words what it saw is left to the calls.
+It changes: edits modify the files, later reads, searches and diffs show the result, and new
+modules join as the session grows. `calls` words what a tool returns.
 """
 
 from collections import deque
@@ -61,10 +61,10 @@ class Match:
 
 
 class Project:
-    """Files by path, changed in place as the session goes on."""
+    """Files by path, changed in place as the session proceeds."""
 
     def __init__(self, chance: Chance, *, scale: float = 1.0) -> None:
-        """Found the project with a few modules; the scale is that of its files."""
+        """Start the project with a few modules; the scale is that of its files."""
         self._scale = scale
         self.chance = chance
         self.files: dict[str, list[str]] = {}
@@ -83,14 +83,14 @@ class Project:
         return WordList(self.chance, entity=entity, other=other, path=where)
 
     def any_path(self) -> str:
-        """Return one of the files; the first ones are met more often, as in real work."""
+        """Return one of the files; the first ones come up more often, as in real work."""
         paths = list(self.files)
         if not paths:
             return "README.md"
         return paths[min(int(self.chance.expovariate(2.5) * len(paths)), len(paths) - 1)]
 
     def grow(self) -> None:
-        """Add the files of one more module, while there is one left to add."""
+        """Add the files of one more module, if any is left."""
         if not self._entities or len(self.files) >= MOST_FILES:
             return
         entity = self._entities.pop()
@@ -114,7 +114,6 @@ class Project:
         return "\n".join(fill(part, self.words(path)).strip("\n") + "\n" for part in parts)
 
     def text(self, path: str) -> str:
-        """Return a file as it is now."""
         return "\n".join(self.files[path])
 
     def edit(self) -> ProjectEdit:
@@ -150,7 +149,7 @@ class Project:
         return found
 
     def _unique_span(self, lines: list[str], text: str) -> tuple[int, int]:
-        """Choose lines whose text occurs once, as an edit tool demands."""
+        """Choose lines whose text occurs once, as an edit tool requires."""
         start = self.chance.randrange(max(1, len(lines) - 4))
         end = min(len(lines), start + self.chance.length(*EDIT_SPAN))
         while text.count("\n".join(lines[start:end])) > 1 and end < len(lines):

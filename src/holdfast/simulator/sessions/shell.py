@@ -1,7 +1,7 @@
 """What commands print in the invented project: tests, version control, listings, JSON, checksums.
 
-Each function takes the project and a size factor and answers with a finished run; output is
-built from the project's files and recent edits, so it agrees with what was read before.
+Output is built from the project's files and recent edits, so it agrees with what was read
+before. Lengths are scaled by a size factor.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
-"""The course of a generated session: turns, and what happens between their rounds.
+"""The turns of a generated session, and what happens between their rounds.
 
-A recipe goes in, records come out in file order. Each turn is a message of the user, some
-rounds of tool calls and a last answer; compactions, clearings and pictures are spread over the
-file and take place between rounds.
+Records are yielded in file order. Each turn is a user message, some rounds of tool calls and a
+last answer; compactions, clearings and pictures are spread over the file and happen between
+rounds.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from holdfast.simulator.sessions import phrases as speech
+from holdfast.simulator.sessions import phrases
 from holdfast.simulator.sessions.answers import Answers
 from holdfast.simulator.sessions.calls import Json
 from holdfast.simulator.sessions.world import World
@@ -53,124 +53,123 @@ class Recipe:
 
 
 class SessionTurns:
-    """One session while it is being made up."""
+    """One session while it is generated."""
 
     def __init__(self, recipe: Recipe) -> None:
-        """Set the scene."""
         self._recipe = recipe
-        self._scene = World.set(
+        self._world = World.build(
             recipe.seed, model=recipe.model, is_sidechain=recipe.is_sidechain, scale=recipe.scale
         )
-        self._answers = Answers(self._scene)
+        self._answers = Answers(self._world)
         self._schedule = _spread(recipe)
         self._is_picture_due = False
         self._is_closing = False
 
     def run(self) -> Iterator[Json]:
-        """Tell the session from its first record to its last."""
-        scene = self._scene
+        """Yield the session from its first record to its last."""
+        world = self._world
         self._open()
         text = (
-            speech.instructions(scene.project)
-            if scene.is_sidechain
-            else speech.first_message(scene.project)
+            phrases.instructions(world.project)
+            if world.is_sidechain
+            else phrases.first_message(world.project)
         )
         while True:
             self._user_speaks(text)
             for _ in self._turn():
-                yield from scene.scribe.drain()
+                yield from world.writer.drain()
             if self._is_over():
                 return
-            text = speech.user_message(scene.project, scene.balance.appetite("user"))
+            text = phrases.user_message(world.project, world.balance.appetite("user"))
 
     def close(self) -> None:
-        """Let the session end with the round under way."""
+        """End the session with the current round."""
         self._is_closing = True
 
     def _is_over(self) -> bool:
-        is_told = self._is_closing or self._scene.scribe.written >= self._recipe.records
-        return is_told and not self._schedule and not self._is_picture_due
+        is_full = self._is_closing or self._world.writer.written >= self._recipe.records
+        return is_full and not self._schedule and not self._is_picture_due
 
     def _open(self) -> None:
-        scene, scribe = self._scene, self._scene.scribe
-        if scene.is_sidechain:
+        world, writer = self._world, self._world.writer
+        if world.is_sidechain:
             return
-        if scene.chance.odds(RESUMED_SHARE):
-            scribe.head = scene.chance.uuid()
-            scribe.title(speech.title(scene.project), scribe.head)
-            scribe.stop_hooks()
+        if world.chance.odds(RESUMED_SHARE):
+            leaf = world.chance.uuid()
+            writer.resume(phrases.title(world.project), leaf)
+            writer.stop_hooks()
         elif self._answers.has_hooks:
-            scribe.hook_progress("SessionStart:startup", scene.chance.uuid())
+            writer.hook_progress("SessionStart:startup", world.chance.uuid())
 
     def _turn(self) -> Iterator[None]:
-        """Play one turn; yields after each round so that records can leave early."""
-        rounds = self._scene.chance.length(*ROUNDS)
-        began = self._scene.scribe.seconds
+        """Generate one turn; yields after each round so that records can be written early."""
+        rounds = self._world.chance.length(*ROUNDS)
+        began = self._world.writer.seconds
         done, is_first = 0, True
-        while not self._is_over() and (done < rounds or self._scene.is_sidechain):
-            calls = [self._scene.tools.look()] if self._is_picture_due else None
+        while not self._is_over() and (done < rounds or self._world.is_sidechain):
+            calls = [self._world.tools.look()] if self._is_picture_due else None
             self._is_picture_due = False
             self._answers.call_tools(is_first=is_first, calls=calls)
             is_first = self._happen()
             done += 1
             yield
         self._answers.conclude(is_first=is_first)
-        if not self._scene.is_sidechain:
+        if not self._world.is_sidechain:
             self._after_turn(began)
         yield
 
     def _user_speaks(self, text: str) -> None:
-        scene, chance = self._scene, self._scene.chance
-        if scene.is_sidechain:
-            scene.say(text)
+        world, chance = self._world, self._world.chance
+        if world.is_sidechain:
+            world.say(text)
             return
-        scene.scribe.wait(chance.length(*PAUSE_SECONDS))
-        scene.scribe.snapshot()
+        world.writer.wait(chance.length(*PAUSE_SECONDS))
+        world.writer.snapshot()
         if chance.odds(COMMAND_SHARE):
             self._slash_command()
         if self._is_picture_due and chance.odds(0.5):
             self._is_picture_due = False
-            scene.show_picture(text)
+            world.show_picture(text)
         else:
-            scene.say(text)
+            world.say(text)
         if chance.odds(OVERLOADED_SHARE):
             self._overloaded()
 
     def _after_turn(self, began: float) -> None:
-        """Write what the agent notes when a turn ends, unless the user cut it short."""
-        scene, scribe = self._scene, self._scene.scribe
-        if scene.chance.odds(INTERRUPTED_SHARE):
-            scribe.user([{"type": "text", "text": "[Request interrupted by user]"}])
+        """Write the agent's records at the end of a turn, unless the user interrupted it."""
+        world, writer = self._world, self._world.writer
+        if world.chance.odds(INTERRUPTED_SHARE):
+            writer.user([{"type": "text", "text": "[Request interrupted by user]"}])
             return
         if self._answers.has_hooks:
-            scribe.hook_progress("Stop", scene.chance.uuid())
-        scribe.stop_hooks()
-        if scene.chance.odds(TIMED_SHARE):
-            scribe.system(
-                "turn_duration", durationMs=int((scribe.seconds - began) * 1000), isMeta=False
+            writer.hook_progress("Stop", world.chance.uuid())
+        writer.stop_hooks()
+        if world.chance.odds(TIMED_SHARE):
+            writer.system(
+                "turn_duration", durationMs=int((writer.seconds - began) * 1000), isMeta=False
             )
 
     def _slash_command(self) -> None:
-        """Write a command the user ran: one beside the conversation, or one that is a prompt."""
-        scene = self._scene
-        if scene.chance.odds(0.5):
+        """Write a command the user ran: a local one, or one that expands to a prompt."""
+        world = self._world
+        if world.chance.odds(0.5):
             caveat = (
                 "<local-command-caveat>Run by the user, not meant for you.</local-command-caveat>"
             )
-            scene.say_meta(caveat, caveat)
-            scene.say("<command-name>/status</command-name>\n<command-args></command-args>")
+            world.say_meta(caveat, caveat)
+            world.say("<command-name>/status</command-name>\n<command-args></command-args>")
             text = (
-                f"<local-command-stdout>Session {scene.scribe.session[:8]}</local-command-stdout>"
+                f"<local-command-stdout>Session {world.writer.session[:8]}</local-command-stdout>"
             )
-            scene.scribe.system("local_command", content=text, level="info", isMeta=False)
+            world.writer.system("local_command", content=text, level="info", isMeta=False)
         else:
-            scene.say("<command-name>/review</command-name>\n<command-args></command-args>")
-            text = speech.instructions(scene.project)
-            scene.say_meta([{"type": "text", "text": text}], text)
+            world.say("<command-name>/review</command-name>\n<command-args></command-args>")
+            text = phrases.instructions(world.project)
+            world.say_meta([{"type": "text", "text": text}], text)
 
     def _overloaded(self) -> None:
         """Let the provider refuse a few times, now and then for good."""
-        scene, chance = self._scene, self._scene.chance
+        world, chance = self._world, self._world.chance
         request = chance.token("req_011C", 20)
         error: Json = {
             "type": "error",
@@ -178,8 +177,8 @@ class SessionTurns:
             "request_id": request,
         }
         for attempt in range(1, chance.between(2, 5)):
-            scene.scribe.wait(attempt * 2.5)
-            scene.scribe.system(
+            world.writer.wait(attempt * 2.5)
+            world.writer.system(
                 "api_error",
                 level="error",
                 error={"status": 529, "requestID": request, "error": error},
@@ -188,16 +187,16 @@ class SessionTurns:
                 maxRetries=10,
             )
         if chance.odds(0.3):
-            scene.scribe.synthetic(f"API Error: 529 {msgspec.json.encode(error).decode()}")
-            scene.say("continue")
+            world.writer.synthetic(f"API Error: 529 {msgspec.json.encode(error).decode()}")
+            world.say("continue")
 
     def _happen(self) -> bool:
         """Do what is due after this round; return whether the history was replaced."""
         line = self._recipe.line_tokens
-        was_compacted = line is not None and self._scene.meter.size >= line
+        was_compacted = line is not None and self._world.meter.size >= line
         if was_compacted:
             self._compact()
-        while self._schedule and self._schedule[0][0] <= self._scene.scribe.written:
+        while self._schedule and self._schedule[0][0] <= self._world.writer.written:
             match self._schedule[0][1]:
                 case "compact":
                     self._compact()
@@ -216,17 +215,17 @@ class SessionTurns:
         return was_compacted
 
     def _compact(self) -> None:
-        scene = self._scene
-        text = speech.summary(scene.project)
-        scene.scribe.wait(scene.chance.uniform(20.0, 60.0))
-        scene.scribe.boundary(trigger="auto", preTokens=scene.meter.size)
-        scene.scribe.user(text, isVisibleInTranscriptOnly=True, isCompactSummary=True)
-        scene.meter.compact(scene.meter.weigh(text) + scene.chance.between(*RESTORED_TOKENS))
-        scene.project.grow()
+        world = self._world
+        text = phrases.summary(world.project)
+        world.writer.wait(world.chance.uniform(20.0, 60.0))
+        world.writer.boundary(trigger="auto", preTokens=world.meter.size)
+        world.writer.user(text, isVisibleInTranscriptOnly=True, isCompactSummary=True)
+        world.meter.compact(world.meter.weigh(text) + world.chance.between(*RESTORED_TOKENS))
+        world.project.grow()
 
     def _clear(self) -> bool:
         """Clear old results; return false while there are none to clear."""
-        meter = self._scene.meter
+        meter = self._world.meter
         before = meter.size
         cleared, saved = meter.clear(keep=KEPT_RESULTS)
         if not cleared:
@@ -238,7 +237,7 @@ class SessionTurns:
             "compactedToolIds": cleared,
             "clearedAttachmentUUIDs": [],
         }
-        self._scene.scribe.system(
+        self._world.writer.system(
             "microcompact_boundary",
             content="Context microcompacted",
             isMeta=False,
@@ -249,7 +248,7 @@ class SessionTurns:
 
 
 def _spread(recipe: Recipe) -> deque[tuple[float, Happening]]:
-    """Spread what was asked for evenly over the file."""
+    """Spread the requested events evenly over the file."""
     counts: tuple[tuple[Happening, int], ...] = (
         ("compact", recipe.compactions),
         ("clear", recipe.clearings),

@@ -1,7 +1,7 @@
-"""All that the parts of a generated session share: the project, the tools, the meter, the scribe.
+"""What the parts of a generated session share: the project, the tools, the meter, the writer.
 
-What anyone says passes through here, so that the record, its weight in the next prompt and
-its share of the session are never counted apart.
+All text passes through here, so that its record, its tokens in the next prompt and its share of
+the session are counted together.
 """
 
 from dataclasses import dataclass
@@ -20,19 +20,17 @@ from holdfast.simulator.sessions.writer import SessionWriter, picture_block
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Where a session takes place."""
-
     chance: Chance
     project: Project
     tools: GeneratedTools
     meter: Meter
     balance: Balance
-    scribe: SessionWriter
+    writer: SessionWriter
     is_sidechain: bool
     scale: float
 
     @classmethod
-    def set(cls, seed: int, *, model: str, is_sidechain: bool, scale: float) -> Self:
+    def build(cls, seed: int, *, model: str, is_sidechain: bool, scale: float) -> Self:
         """Build everything from one seed."""
         chance = Chance(seed)
         project = Project(chance, scale=scale)
@@ -42,25 +40,25 @@ class World:
             tools=GeneratedTools(project),
             meter=Meter(chance),
             balance=Balance(),
-            scribe=SessionWriter(chance, model=model, is_sidechain=is_sidechain),
+            writer=SessionWriter(chance, model=model, is_sidechain=is_sidechain),
             is_sidechain=is_sidechain,
             scale=scale,
         )
 
     def say(self, text: str) -> None:
-        """Let the user say something."""
-        self.scribe.user(text)
+        """Add a user message."""
+        self.writer.user(text)
         self.weigh_in(text)
 
     def say_meta(self, content: str | list[Json], text: str) -> None:
-        """Let the agent say something in the user's place, hidden from the screen."""
-        self.scribe.user(content, isMeta=True)
+        """Add a message of the agent in the user's role, hidden from the screen."""
+        self.writer.user(content, isMeta=True)
         self.weigh_in(text)
 
     def show_picture(self, text: str) -> None:
-        """Let the user show a picture and say something about it."""
+        """Add a user message with a picture."""
         picture = self.chance.pick(pictures())
-        self.scribe.user([{"type": "text", "text": text}, picture_block(picture)])
+        self.writer.user([{"type": "text", "text": text}, picture_block(picture)])
         self.weigh_in(text)
         self.meter.add(weigh_picture(picture.width, picture.height))
 

@@ -1,7 +1,7 @@
 """Writes the lines of a generated session as a coding agent's transcript has them.
 
-It knows the format and nothing else: the common fields, the chain of parents, the time, and
-the shape of each kind of record. What happens, and in which order, is told by the course.
+It knows only the format: the common fields, the chain of parents, the time, and the shape of each
+kind of record. `turns` decides what happens, and in which order.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,6 @@ class SessionWriter:
     """Builds records one after the other; the last one written is the next one's parent."""
 
     def __init__(self, chance: Chance, *, model: str, is_sidechain: bool) -> None:
-        """Begin a file."""
         self.head: str | None = None
         self.written = 0
         self.seconds = EPOCH_SECONDS + chance.random() * START_SPREAD_SECONDS
@@ -59,21 +58,19 @@ class SessionWriter:
             self._common["agentId"] = f"a{chance.hex(6)}"
 
     def drain(self) -> Iterator[Json]:
-        """Give away what was written since the last time."""
+        """Return what was written since the last call."""
         yield from self._lines
         self._lines.clear()
 
     def wait(self, seconds: float) -> None:
-        """Let time pass."""
         self.seconds += seconds
 
     def timestamp(self) -> str:
-        """Return the time now, as records have it."""
         stamp = datetime.fromtimestamp(self.seconds, UTC)
         return stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def user(self, content: object, **fields: object) -> str:
-        """Write what the user, or the agent in the user's place, says."""
+        """Write what the user says, or the agent in the user's role."""
         return self._chained(
             self.head, {"type": "user", "message": {"role": "user", "content": content}} | fields
         )
@@ -97,7 +94,7 @@ class SessionWriter:
         )
 
     def result(self, call: GeneratedCall, tool_id: str, asked: str, aside: str | None) -> str:
-        """Write a tool's result under the record that asked for it, with what the user typed meanwhile."""
+        """Write a tool result under the record that asked for it, with what the user typed meanwhile."""
         block: Json = {
             "tool_use_id": tool_id,
             "type": "tool_result",
@@ -115,7 +112,7 @@ class SessionWriter:
         return self._chained(asked, body)
 
     def synthetic(self, text: str) -> str:
-        """Write the agent's own error message, which no model said."""
+        """Write the agent's own error message, not from a model."""
         message: Json = {
             "id": self._chance.uuid(),
             "container": None,
@@ -136,7 +133,7 @@ class SessionWriter:
         return self._chained(self.head, {"type": "system", "subtype": subtype} | fields)
 
     def boundary(self, **metadata: object) -> str:
-        """Write the cut of a compaction: the chain begins anew and remembers where it left off."""
+        """Write a compaction boundary: a new chain begins and refers to where the old one ended."""
         body: Json = {
             "logicalParentUuid": self.head,
             "type": "system",
@@ -149,7 +146,7 @@ class SessionWriter:
         return self._chained(None, body)
 
     def progress(self, data: Json, tool_id: str, *, is_dangling: bool = False) -> str:
-        """Write a sign of life of a tool or hook."""
+        """Write a progress record of a tool or hook."""
         parent = self._chance.uuid() if is_dangling else self.head
         body: Json = {
             "type": "progress",
@@ -210,7 +207,7 @@ class SessionWriter:
         )
 
     def queue(self, operation: str, content: str | None = None) -> None:
-        """Write that something was typed while the model worked, or taken up."""
+        """Write that input was queued while the model worked, or taken up."""
         line: Json = {
             "type": "queue-operation",
             "operation": operation,
@@ -219,9 +216,10 @@ class SessionWriter:
         }
         self._write(line if content is None else line | {"content": content})
 
-    def title(self, text: str, leaf: str) -> None:
-        """Write the name of a session that this one continues."""
-        self._write({"type": "summary", "summary": text, "leafUuid": leaf})
+    def resume(self, title: str, leaf: str) -> None:
+        """Write the title of a session that this one continues, from its last record."""
+        self.head = leaf
+        self._write({"type": "summary", "summary": title, "leafUuid": leaf})
 
     def _chained(self, parent: str | None, body: Json) -> str:
         uuid = self._chance.uuid()

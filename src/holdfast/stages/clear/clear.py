@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from holdfast.log.entries import AnyEntry, Cleared, Failed
 from holdfast.models.capabilities import capabilities
-from holdfast.request.cache.cache_state import LIFETIME_SECONDS
 from holdfast.request.edits import deleted_tokens, takes_edits
+from holdfast.request.lifetime import seconds_of
 from holdfast.request.server_side import OPTION
 from holdfast.stages.clear.call_stats import EDITS_FAILED, CallStats
 from holdfast.stages.clear.candidates import Batch, Candidates, weight
@@ -105,7 +105,7 @@ class Clearing:
         if self._lines.history_tool != tool:
             self._lines = PlaceholderLines(tool)
         self._candidates.follow(engine.view)
-        self._stats.follow(engine.view.history, LIFETIME_SECONDS[engine.frame.lifetime])
+        self._stats.follow(engine.view.history, seconds_of(engine.frame.lifetime))
         return self._candidates
 
     def _standing(self, engine: Engine, candidates: Candidates, now: Snapshot) -> CacheStanding:

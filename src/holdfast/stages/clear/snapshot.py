@@ -10,9 +10,10 @@ from operator import attrgetter
 
 from holdfast.log.entries import AnyEntry
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.request.cache.cache_state import LIFETIME_SECONDS, CacheState, Lifetime
+from holdfast.request.cache.cost_model import CacheState
 from holdfast.request.cache.forecast import Forecast, expect
 from holdfast.request.cache.payback import HistoryEdit, Payback, payback
+from holdfast.request.lifetime import Lifetime, seconds_of
 from holdfast.stages.clear.call_stats import CallStats
 from holdfast.stages.clear.candidates import Batch, Candidate, Candidates, weight
 from holdfast.turn.engine import Engine
@@ -76,9 +77,9 @@ class Snapshot:
         return payback(
             edit,
             prompt_tokens=self.used_tokens,
-            warmth=self._cache_state(first),
+            cache=self._cache_state(first),
             model=self.listed,
-            outlook=self.outlook,
+            forecast=self.outlook,
         )
 
     def _cache_state(self, first: Candidate) -> CacheState:
@@ -132,7 +133,7 @@ def take_snapshot(engine: Engine, candidates: Candidates, stats: CallStats) -> S
         frame_weight=frame_weight,
         cached_tokens=view.reported.usage.prompt_tokens if view.reported else 0,
         cold=_cold(engine, stats, now - stats.began),
-        is_readable_from=now - LIFETIME_SECONDS[lifetime],
+        is_readable_from=now - seconds_of(lifetime),
         lifetime=lifetime,
         listed=prices(engine.model),
         outlook=expect(
@@ -154,7 +155,7 @@ def _cold(engine: Engine, stats: CallStats, idle_seconds: float) -> str:
         return "nothing was sent yet"
     if stats.is_void():
         return stats.void_by
-    if idle_seconds >= LIFETIME_SECONDS[lifetime]:
+    if idle_seconds >= seconds_of(lifetime):
         return f"the cache has died after {'5 minutes' if lifetime == '5m' else 'an hour'}"
     return ""
 

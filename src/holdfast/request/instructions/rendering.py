@@ -1,7 +1,7 @@
-"""Instructions as the model reads them: one hidden message, each file in a frame of its own.
+"""Renders instructions as one hidden message, each file in a tag of its own.
 
-Parts come in; a text goes out, with the sources that the log keeps and the fields that hooks
-are told. What comes around the files is in `prompts/`.
+Also the sources that the log keeps, and the fields passed to hooks. The surrounding text is in
+`prompts/`.
 """
 
 import re
@@ -24,7 +24,7 @@ _LOAD_REASONS: dict[LoadReason, str] = {
     "nested": "nested_traversal",
     "compact": "compact",
 }
-"""As hooks written for other programs expect them."""
+"""Names that hooks written for other programs expect."""
 
 _FROM: dict[SourceKind, str] = {
     "user": "the user, for every project",
@@ -34,20 +34,19 @@ _FROM: dict[SourceKind, str] = {
 
 
 def said(parts: tuple[InstructionPart, ...], when: When) -> str:
-    """Write the message that brings instructions; nothing if there are none."""
+    """Return the message with these instructions, or "" if there are none."""
     if not parts:
         return ""
     intro = (files("holdfast.request.instructions") / "prompts" / f"{when}.md").read_text(
         encoding="utf-8"
     )
-    inner = "\n\n".join((intro.strip(), *map(_framed, parts)))
+    inner = "\n\n".join((intro.strip(), *map(_tagged, parts)))
     return f"<reminder>\n{inner}\n</reminder>"
 
 
 def sources(parts: tuple[InstructionPart, ...]) -> tuple[Source, ...]:
-    """Say what each file weighs."""
     return tuple(
-        Source(file=str(part.path), kind=part.kind, measure=measure_text(_framed(part)))
+        Source(file=str(part.path), kind=part.kind, measure=measure_text(_tagged(part)))
         for part in parts
     )
 
@@ -55,7 +54,7 @@ def sources(parts: tuple[InstructionPart, ...]) -> tuple[Source, ...]:
 def loaded_fields(
     part: InstructionPart, reason: LoadReason, touched: Path | None = None
 ) -> JsonObject:
-    """Write what a hook is told when a file's instructions come before the model."""
+    """Return a hook's fields for a file whose instructions are loaded."""
     how = _LOAD_REASONS[reason]
     if reason != "compact" and part.imported_by:
         how = "include"
@@ -71,8 +70,8 @@ def loaded_fields(
     }
 
 
-def _framed(part: InstructionPart) -> str:
-    """Put a file into its frame; it cannot close the frame itself and speak for another."""
+def _tagged(part: InstructionPart) -> str:
+    """Wrap a file in its tag, escaping tags in its text so that it cannot pose as another file."""
     text = re.sub(r"<(?=/?\s*(?:instructions|reminder)\b)", "&lt;", part.text, flags=re.IGNORECASE)
     name = str(part.path).encode("utf-8", "backslashreplace").decode()
     return (
