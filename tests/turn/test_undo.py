@@ -28,10 +28,10 @@ def test_the_newest_goes_first(one):
     before = one.sent()
     first = compact(one, one.view.items[2].id)
     second = one.engine.record(Snipped(targets=(one.view.items[-1].id,)))
-    assert undo(one.engine).startswith(f"#{second.n} was taken back")
-    assert undo(one.engine) == f"#{first.n} was taken back: made shorter"
+    assert undo(one.engine).startswith(f"#{second.n} was undone")
+    assert undo(one.engine) == f"#{first.n} was undone: made shorter"
     assert one.sent() == before
-    with pytest.raises(NotInHistory, match="nothing has left"):
+    with pytest.raises(NotInHistory, match="no change of the view to undo"):
         undo(one.engine)
     assert redo(one.engine).startswith(f"#{second.n}")
 
@@ -45,9 +45,9 @@ def test_a_clearing_is_taken_back_like_the_rest(one):
     """Results that left the view are history that did, named or not."""
     before = one.sent()
     entry = clear(one)
-    assert undo(one.engine) == f"#{entry.n} was taken back: cleared 1 result"
+    assert undo(one.engine) == f"#{entry.n} was undone: cleared 1 result"
     assert one.sent() == before
-    assert redo(one.engine) == f"#{entry.n} is in force again: cleared 1 result"
+    assert redo(one.engine) == f"#{entry.n} is re-applied: cleared 1 result"
     undo(one.engine, entry.n)
     assert one.sent() == before
 
@@ -55,9 +55,9 @@ def test_a_clearing_is_taken_back_like_the_rest(one):
 def test_what_the_provider_did_is_not_ours_to_take_back(one):
     """The model would not see it all the same, so that is said."""
     entry = clear(one, how="server")
-    with pytest.raises(NotInHistory, match="on its side"):
+    with pytest.raises(NotInHistory, match="done by the provider"):
         undo(one.engine, entry.n)
-    with pytest.raises(NotInHistory, match="nothing has left"):
+    with pytest.raises(NotInHistory, match="no change of the view to undo"):
         undo(one.engine)
 
 
@@ -78,7 +78,7 @@ def test_what_rests_on_another_goes_and_comes_with_it(one):
         Compacted(first=first.n, last=one.view.items[-1].id, summary=(Text(text="shorter"),))
     )
     undo(one.engine, first.n)
-    with pytest.raises(NotInHistory, match="not in force"):
+    with pytest.raises(NotInHistory, match="already undone"):
         undo(one.engine, second.n)
     with pytest.raises(NotInHistory, match="rests on"):
         redo(one.engine, second.n)

@@ -1,10 +1,10 @@
 """Compacting a list of messages: one call, for programs that want nothing else.
 
-Messages come in as one would send them to Anthropic or to a chat endpoint; a list in the same
-style goes out, shorter, with a small report. Without a client the summary is a digest, made
-without a network. System messages stay, in front; what the user said last and nobody answered
-stays, and so do the last few messages, if wished. A list that a summary would not make shorter
-comes back as it is, and one with a message that cannot be read is refused.
+Takes messages as one would send them to Anthropic or to a chat endpoint, and returns a shorter
+list in the same style with a small report. Without a client the summary is a digest, made without
+a network. System messages stay in front; what the user said last and was not answered stays, and
+so do the last few messages on request. A list that a summary would not make shorter is returned as
+it is; one with a message that cannot be read is refused.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -173,7 +173,6 @@ def _style(messages: list[JsonObject]) -> Style:
 
 
 def _check_roles(messages: list[JsonObject], style: Style) -> None:
-    """Refuse what nobody would read."""
     for at, message in enumerate(messages):
         if message.get("role") not in ROLES[style]:
             known = ", ".join(sorted(ROLES[style]))

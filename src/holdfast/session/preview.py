@@ -1,7 +1,7 @@
-"""What a compaction would do, told before it is made: sizes, prices, what goes, what survives.
+"""What a compaction would do, before it is made: sizes, prices, what goes, what survives.
 
-A session and a draft come in; a `Preview` goes out, and for partial compactions the natural seams
-of the history. Nothing is changed and nobody is asked.
+For partial compactions it finds the natural seams of the history. Nothing is changed and no model
+is asked.
 """
 
 from collections import Counter
@@ -78,12 +78,11 @@ class Preview:
 
     @property
     def is_smaller(self) -> bool:
-        """Say whether the compaction is worth making."""
         return self.after_tokens < self.before_tokens
 
 
 def preview(session: Session, draft: CompactionDraft) -> Preview:
-    """Say what a draft would do to a session."""
+    """Describe what a draft would do to a session."""
     view, segment = session.view, draft.material.segment
     covered = [item for item in segment.items if not view.is_pinned(item)]
     before = session.fullness().used_tokens
@@ -138,11 +137,11 @@ def _gone(items: Sequence[Item], summary: str) -> Gone:
 
 def _is_in(said: str, summary: str) -> bool:
     """Look for the user's words, of a long paste for its head and its tail."""
-    words, told = " ".join(said.split()), " ".join(summary.split())
+    words, text = " ".join(said.split()), " ".join(summary.split())
     if len(words) <= PASTE_CHARS:
-        return words in told
+        return words in text
     edge = PASTE_CHARS // 10
-    return words[:edge] in told and words[-edge:] in told
+    return words[:edge] in text and words[-edge:] in text
 
 
 def _price(model: str, before: int, after: int) -> Price | None:

@@ -1,8 +1,8 @@
-"""A compaction tried out on a history: looked at first, perhaps changed by hand, taken or left.
+"""A compaction tried out on a history: looked at first, perhaps edited, then taken or left.
 
-A history comes in, of a session of ours or of somebody else's transcript. On a log that is thrown
-away it becomes a session, in which a draft is made as in any other. Nothing here touches what the
-history came from; whoever likes the draft has it recorded where it belongs.
+The history, of a session or of another agent's transcript, becomes a session on a log that is
+thrown away, in which a draft is made as in any other. Nothing here touches the original; `take`
+records a draft in the session it belongs to.
 """
 
 import tempfile

@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 
 
 class _Bridge:
-    """One thread's loop, and the thread beside it for when that thread has a loop of its own."""
+    """One thread's loop, and a second thread for when that one already runs a loop."""
 
     def __init__(self) -> None:
         self._runner: asyncio.Runner | None = None
@@ -55,7 +55,7 @@ class _Bridge:
             raise
 
     def close(self) -> None:
-        """End what was left undone and let the loop go; the thread beside closes its own."""
+        """Cancel what is left and close the loop; the second thread closes its own."""
         if self._beside is not None:
             self._beside.shutdown()
         if self._runner is not None:

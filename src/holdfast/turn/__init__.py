@@ -1,1 +1,1 @@
-"""The path of a turn: engine, round, loop, and the forks beside them."""
+"""The path of a turn: engine, round, loop, and forks."""

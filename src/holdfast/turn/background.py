@@ -26,7 +26,7 @@ class Job:
     name: str
     on_failure: OnFailure = _ignore
     steps: Sequence[str] = ()
-    """The last steps of the work in progress, for whoever looks on."""
+    """The last steps of the work in progress, for display."""
     _doing: "asyncio.Task[Any] | None" = None
     _next: Work | None = None
 

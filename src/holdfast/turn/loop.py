@@ -321,7 +321,7 @@ class Loop:
         return Stopped(reason="completed", text=_text(reply))
 
     def _wants_more(self, state: LoopState) -> bool:
-        """Say whether a token budget is left and the last answers still brought something."""
+        """True while a token budget is left and the last answers still produced something."""
         if not state.budget_tokens or state.output_tokens >= 0.9 * state.budget_tokens:
             return False
         is_fading = state.continuations >= 3 and all(delta < 500 for delta in state.deltas[-2:])

@@ -181,7 +181,7 @@ class _Runner:
     _running: "list[_Job]" = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _is_spoiled: bool = False
-    """A command failed: what was asked for beside it is pointless."""
+    """A command failed: calls of the same answer are pointless."""
     _failure: StoreError | None = None
     """A result could not be written down: the round cannot go on."""
 
@@ -267,7 +267,7 @@ class _Runner:
         return await self.toolbox.after(ran, outcome, time.monotonic() - began)
 
     def _heed(self, job: _Job, outcome: Outcome) -> None:
-        """Stop what was asked for beside a command that ran and failed."""
+        """Stop the other calls of an answer whose command ran and failed."""
         is_command = job.tool is not None and job.tool.kind == "shell"
         if not (is_command and outcome.is_error and outcome.exit_status is not None):
             return

@@ -1,4 +1,4 @@
-"""Taking a change of the view back, and taking that back.
+"""Undo and redo of a change of the view.
 
 Undo is an entry: the view is folded as if the change had never been, with everything that rests
 on it, the frame that was made anew for it included. The change stays in the log, so redo is an
@@ -12,34 +12,36 @@ from holdfast.log.entries import Cleared, Collapsed, Compacted, Redone, Snipped,
 from holdfast.turn.engine import Engine
 
 UNDOABLE = (Cleared, Collapsed, Compacted, Snipped)
-"""What undo takes back unnamed; anything that shaped the view can be named."""
+"""What undo reverts by default; any other change of the view must be named."""
 
 
 def undo(engine: Engine, n: int = 0) -> str:
-    """Take back an entry, by default the newest that took history out of the view; say so."""
+    """Undo a change, by default the newest that took history out of the view; describe it."""
     in_force = engine.view.in_force
     found = _find(engine, n) if n else next(_newest(engine, is_dead=False), None)
     if found is None:
-        raise NotInHistory("nothing has left the view that could be taken back")
+        raise NotInHistory("there is no change of the view to undo")
     if found.n in in_force.dead:
-        raise NotInHistory(f"#{found.n} is not in force; `/redo {found.n}` brings it back")
+        raise NotInHistory(f"#{found.n} is already undone; `/redo {found.n}` re-applies it")
     if _is_elsewhere(found):
         raise NotInHistory(
-            f"#{found.n} was done by the provider on its side; without `clear.server` it would not be"
+            f"#{found.n} was done by the provider; switch off `clear.server` to prevent it"
         )
     engine.record(Undone(target=found.n))
-    return f"#{found.n} was taken back: {found.why or 'the view is as before it'}"
+    return f"#{found.n} was undone: {found.why or 'the view is as before it'}"
 
 
 def redo(engine: Engine, n: int = 0) -> str:
-    """Bring back an entry that was taken back, by default the newest; say so."""
+    """Re-apply an undone change, by default the newest; describe it."""
     found = _find(engine, n) if n else next(_newest(engine, is_dead=True), None)
     if found is None or found.n not in engine.view.in_force.dead:
-        raise NotInHistory("nothing was taken back that could be brought back")
+        raise NotInHistory("there is no undone change to re-apply")
     engine.record(Redone(target=found.n))
     if found.n in engine.view.in_force.dead:
-        raise NotInHistory(f"#{found.n} rests on what is taken back itself; bring that back first")
-    return f"#{found.n} is in force again: {found.why or 'the view is as after it'}"
+        raise NotInHistory(
+            f"#{found.n} rests on a change that is undone itself; re-apply that first"
+        )
+    return f"#{found.n} is re-applied: {found.why or 'the view is as after it'}"
 
 
 def _newest(engine: Engine, *, is_dead: bool) -> Iterator[ViewChange]:
@@ -52,12 +54,12 @@ def _newest(engine: Engine, *, is_dead: bool) -> Iterator[ViewChange]:
 
 
 def _is_elsewhere(entry: ViewChange) -> bool:
-    """Say whether a change was made by the provider, so that no entry of ours takes it back."""
+    """True for a change that the provider made, which no entry of ours can undo."""
     return isinstance(entry, Cleared) and entry.how == "server"
 
 
 def _undone(engine: Engine) -> frozenset[int]:
-    """List what was taken back by name, not with something else."""
+    """Return what was undone by name, not along with something else."""
     undone: set[int] = set()
     for entry in engine.view.history:
         match entry:
@@ -71,5 +73,5 @@ def _undone(engine: Engine) -> frozenset[int]:
 def _find(engine: Engine, n: int) -> ViewChange:
     entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
     if not isinstance(entry, ViewChange):
-        raise NotInHistory(f"#{n} is no change of the view; `holdfast explain` lists those")
+        raise NotInHistory(f"#{n} is not a change of the view; `holdfast explain` lists them")
     return entry

@@ -124,7 +124,7 @@ async def test_undo_gives_back_the_very_bytes_and_redo_takes_them_away(talk):
     after = one.sent()
     assert after[0][0].text == "You are bold."
     assert "a hook says hello" in str(after[3])
-    assert undo(one.engine) == f"#{one.compacted[0].n} was taken back: {one.compacted[0].why}"
+    assert undo(one.engine) == f"#{one.compacted[0].n} was undone: {one.compacted[0].why}"
     assert one.sent() == before
     redo(one.engine)
     assert one.sent() == after

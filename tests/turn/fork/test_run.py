@@ -369,7 +369,7 @@ async def test_a_fork_without_words_is_refused_before_it_costs_anything(talk, wo
     """A provider would refuse it too, after the whole prompt was sent."""
     one = talk("text: Fixed.")
     await one.turn()
-    with pytest.raises(RequestRejected, match="has to be told something"):
+    with pytest.raises(RequestRejected, match="needs something to say"):
         await one.forks.ask(ForkRequest(say=words, source="notes"))
     assert len(one.model.requests) == 1
 

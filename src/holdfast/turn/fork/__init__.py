@@ -1,8 +1,7 @@
-"""Forks: extra words on a conversation's exact prefix, answered beside it.
+"""Forks: questions on a conversation's exact prefix, answered outside of it.
 
-`Forks(...).ask(ForkRequest(...))` gives a `ForkReply`; nothing a fork says or does enters its
-parent's view. `prefix` holds what is shared and how it is put into messages, `asking` what goes
-in and comes out, `run` does it.
+`Forks(...).ask(ForkRequest(...))` returns a `ForkReply`; nothing a fork says or does enters its
+parent's view. `prefix` holds what is shared, `asking` the request and the reply, `run` does it.
 """
 
 from holdfast.turn.fork.asking import (

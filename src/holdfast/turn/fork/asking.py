@@ -1,8 +1,8 @@
-"""What is asked of a fork, and what comes of it: the values stages and jobs speak in.
+"""What is asked of a fork, and its reply: the values stages and jobs speak in.
 
-Whoever needs a model makes a `ForkRequest` and awaits `engine.ask`; a failure is a `ModelError`,
-cancelling the one who waits aborts the fork. Which tools may run is the request's `permit`: by
-default none. The list of tools that the model sees never changes, for it is part of the prefix.
+A failure is a `ModelError`; cancelling the caller aborts the fork. Which tools may run is decided
+by the request's `permit`, by default none. The list of tools that the model sees never changes,
+because it is part of the prefix.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,14 +22,13 @@ from holdfast.turn.round import Allowed, Denied, RoundEvent, ToolGate
 NO_TOOLS = "No tool may be used here. Answer now, in text, from what you already know."
 
 Permit: TypeAlias = ToolGate
-"""Given a call and its tool, lets it pass with an input or denies it; the model reads why."""
+"""Allows a call, perhaps with another input, or denies it; the model reads why."""
 
 ForkEnd: TypeAlias = Literal["completed", "max_turns", "aborted", "denied", "refused", "cut_off"]
 """Why a fork stopped."""
 
 
 async def deny_all(use: ToolUse, tool: Tool) -> Allowed | Denied:
-    """Let no tool run."""
     return Denied(reason=NO_TOOLS)
 
 
@@ -49,23 +48,21 @@ class ForkRequest:
     writes_cache: bool = False
     """Leave what it adds in the cache: for forks of many turns."""
     keeps_log: Path | None = None
-    """Where its own transcript goes; none is kept by default. One that is there is gone on with."""
+    """Where its own transcript is kept, continued if it exists; by default none is."""
     mail: str = ""
     """If its words are mail: which mailbox, and how far it is read with this."""
     on_event: Callable[[RoundEvent], None] | None = None
-    """Told everything as it happens."""
+    """Called with every event as it happens."""
     knows: tuple[SeenFile, ...] = ()
     """Files whose text is in its words: it may change them without reading them first."""
     retries: Retries | None = None
-    """Try no more often and wait no longer than this: somebody waits, and can do without."""
+    """Try no more often and wait no longer than this: the caller waits, and can do without."""
     prefix: Prefix | None = None
     """Fork this rather than the conversation as it stands when asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkReply:
-    """What came of a fork."""
-
     text: str
     """The last answer, as far as it is text."""
     content: Content
@@ -98,10 +95,10 @@ def check_says_something(request: ForkRequest) -> None:
     texts = [said] if isinstance(said, str) else [b.text for b in said if isinstance(b, Text)]
     is_more = not isinstance(said, str) and len(texts) < len(said)
     if not is_more and not any(text.strip() for text in texts):
-        raise RequestRejected("a fork has to be told something; give it words to say")
+        raise RequestRejected("a fork needs something to say; pass `say`")
 
 
 def check_may_fork(tool_context: ToolContext) -> None:
-    """Refuse a fork of a fork: its prefix is nobody's, and forks would multiply."""
+    """Refuse a fork of a fork: its prefix is not cached, and forks would multiply."""
     if tool_context.is_fork:
         raise RequestRejected("a fork may not fork; do the work here or report what is left")

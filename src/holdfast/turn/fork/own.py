@@ -1,8 +1,7 @@
 """What a fork says and does itself, apart from what it shares.
 
-Entries come in, as an engine takes them; messages for the wire go out. They are folded to a view
-of the fork's own and written to a log if one is to be kept; the parent's log and view never see
-them.
+Its entries are folded to a view of its own, and written to a log if one is kept; the parent's log
+and view never see them.
 """
 
 from msgspec import structs
@@ -17,8 +16,6 @@ INTERRUPTED = "The tool was interrupted: the fork ended while it ran. It was not
 
 
 class Own:
-    """What a fork says and does: a view of its own, and a log if that is to be kept."""
-
     def __init__(self, log: Log | None) -> None:
         self._log = log
         self._view = View()
@@ -27,7 +24,7 @@ class Own:
             self._go_on(log)
 
     def _go_on(self, log: Log) -> None:
-        """Take up a log that is there; tools that were left open count as interrupted."""
+        """Continue a log; tools that were left open count as interrupted."""
         self._view = fold(log.entries)
         log.entries.clear()
         last = self._view.open_round()
@@ -35,7 +32,6 @@ class Own:
             self.record(Ran(tool_use_id=use.id, content=INTERRUPTED, is_error=True))
 
     def record(self, entry: AnyEntry) -> AnyEntry:
-        """Take an entry in, as an engine does."""
         if self._log is None:
             written = structs.replace(measured(entry), n=len(self._view.history) + 1)
         else:
@@ -45,10 +41,9 @@ class Own:
         return written
 
     def messages(self) -> list[JsonObject]:
-        """Give the fork's own messages as they go over the wire."""
+        """Return the fork's own messages in the API's form."""
         return self._wire.messages(self._view.messages())
 
     def close(self) -> None:
-        """Let the log go."""
         if self._log is not None:
             self._log.close()

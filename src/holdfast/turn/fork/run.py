@@ -1,7 +1,7 @@
 """Running a fork: its calls one after another, its tools, its own transcript, and who pays.
 
 `Forks` belongs to one conversation and makes its forks; a `Fork` is one of them, from its first
-call to its last. Each call is recorded with the parent as it ends, and paid from its purse, also
+call to its last. Each call is recorded with the parent as it ends, and paid from its budget, also
 one that broke or was aborted after the provider had begun. Forks of the same prefix that start
 together wait for the first byte of the one that goes ahead.
 """
@@ -54,13 +54,11 @@ class Parent(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Forks:
-    """Makes the forks of one conversation."""
-
     parent: Parent
     model: Callable[[], Model]
-    """Gives the model that answers just now."""
+    """Returns the model that answers just now."""
     toolbox: Callable[[], Toolbox]
-    """Gives the tools the conversation has just now; gate and workplace are the fork's own."""
+    """Returns the conversation's tools just now; gate and context are the fork's own."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
     """The parent's: what stops it stops its forks."""
     budget: Budget | None = None
@@ -176,7 +174,7 @@ class Fork:
                     if isinstance(event, Played):
                         played = event
         finally:
-            self._settle(call, where, played)
+            self._finish_call(call, where, played)
         return played
 
     def _places(self) -> tuple[Place, ...]:
@@ -210,7 +208,7 @@ class Fork:
                 forks.leader.gave_up(key, ahead)
 
     def _retries(self) -> Retries:
-        """Try as often as the conversation does, or as seldom as whoever asks wants it."""
+        """Try as often as the conversation does, or less often if the request says so."""
         own, wanted = self._forks.retries, self._request.retries
         if wanted is None:
             return own
@@ -229,7 +227,7 @@ class Fork:
         if self._request.on_event is not None:
             self._request.on_event(event)
 
-    def _settle(self, call: SentCall, where: Sequence[Place], played: Played | None) -> None:
+    def _finish_call(self, call: SentCall, where: Sequence[Place], played: Played | None) -> None:
         """Pay for a call, compare it with the one it shares, and go on from there."""
         reply = played.reply if played else None
         if reply is None:

@@ -2,7 +2,7 @@
 
 No stage makes room in a fork, so a long result is cut when it comes, and says so. A program with
 a loop of its own runs its tools itself; a fork of its session lists them, because the list is
-part of the prefix, and answers whoever calls one that it cannot be had here.
+part of the prefix, and answers each call that it cannot be used here.
 """
 
 from dataclasses import replace
@@ -30,11 +30,11 @@ async def bounded(use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
 
 
 def out_of_reach(frame: Framed) -> dict[str, Tool]:
-    """Stand in for every tool a frame lists."""
-    return {str(tool.get("name", "")): _stand_in(tool) for tool in frame.tools}
+    """Make a placeholder for every tool a frame lists."""
+    return {str(tool.get("name", "")): _placeholder(tool) for tool in frame.tools}
 
 
-def _stand_in(definition: JsonObject) -> Tool:
+def _placeholder(definition: JsonObject) -> Tool:
     return Tool(
         name=str(definition.get("name", "")),
         description=str(definition.get("description", "")),
