@@ -149,7 +149,10 @@ def _check_holdfast(words: list[str]) -> None:
         assert found is not None
         command, words = found, words[1:]
         context = click.Context(command, info_name=one, parent=context)
-    command.make_parser(context).parse_args(list(words))
+    try:
+        command.make_parser(context).parse_args(list(words))
+    except click.BadOptionUsage:  # an option named without its value
+        command.make_parser(context).parse_args([*words, "…"])
 
 
 def _options_of(script: Path) -> set[str]:
