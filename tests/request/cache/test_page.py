@@ -12,13 +12,6 @@ from holdfast.view.window import window_for
 PAGE = (Path(__file__).parents[3] / "docs" / "payback.md").read_text(encoding="utf-8")
 
 
-def test_the_example_runs(capsys):
-    """What a reader copies works as it stands."""
-    for example in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
-        exec(compile(example, "payback.md", "exec"), {})
-    assert capsys.readouterr().out == "0.0715 now, 0.0029 per call, False\n"
-
-
 def test_the_price_file_is_accepted():
     """So does the file."""
     (stated,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)

@@ -1,6 +1,5 @@
 """The page on forks says what is true."""
 
-import re
 from pathlib import Path
 
 from holdfast.models.prices import prices
@@ -8,14 +7,6 @@ from holdfast.request.cache.prefix_leader import WAIT_SECONDS
 from holdfast.turn.fork import ForkEnd, ForkRequest
 
 PAGE = (Path(__file__).parents[3] / "docs" / "forks.md").read_text(encoding="utf-8")
-
-
-def test_the_example_runs(capsys, monkeypatch, tmp_path):
-    """What a reader copies works as it stands."""
-    monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    exec(compile(example, "forks.md", "exec"), {})
-    assert f"It prints `{capsys.readouterr().out.strip()}`" in PAGE
 
 
 def test_every_option_and_every_end_is_on_it():
