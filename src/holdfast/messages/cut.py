@@ -6,6 +6,8 @@ on a terminal or in a list: one line, exact length, nothing unprintable.
 """
 
 import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 
 CUT = "…"
 """Marks what was left out."""
@@ -101,6 +103,12 @@ def _outlined(line: str, after_break: bool) -> str:
 def first_bytes(text: str, limit_bytes: int) -> str:
     """Keep the beginning within a number of UTF-8 bytes, in whole characters."""
     return text[:limit_bytes].encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
+
+
+def lines_within(lines: Sequence[str], budget: int, count: Callable[[str], int]) -> int:
+    """Return how many leading lines fit into a budget when joined."""
+    sizes = range(1, len(lines) + 1)
+    return bisect_right(sizes, budget, key=lambda n: count("\n".join(lines[:n])))
 
 
 def counted(count: int, what: str) -> str:

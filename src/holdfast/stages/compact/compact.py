@@ -44,7 +44,7 @@ from holdfast.turn.fork import AskFork
 from holdfast.view import View
 from holdfast.view.items import Spoken
 
-TROUBLE = (OSError, HoldfastError, ValueError)
+FAILURES = (OSError, HoldfastError, ValueError)
 """What may fail around a summary without losing the summary."""
 
 
@@ -235,7 +235,7 @@ class Compaction:
         try:
             content = await self.hooks.restore(segment) if self._guard.restores else ()
             return (*content, *await self.hooks.greet())
-        except TROUBLE as error:
+        except FAILURES as error:
             engine.record(Failed(what="compact: restore", error=str(error)))
             return ()
 
@@ -243,7 +243,7 @@ class Compaction:
         """Return the renewed frame; None if it is the same."""
         try:
             frame = await self.hooks.renew()
-        except TROUBLE as error:
+        except FAILURES as error:
             engine.record(Failed(what="compact: frame", error=str(error)))
             return None
         now = engine.frame

@@ -78,10 +78,10 @@ class Fallbacks:
             return MadeSummary()
         if self.is_broken(settings) and not is_manual:
             return MadeSummary()
-        for name, way in _rungs(engine, self._writer(engine, asked), material, error):
+        for name, write in _ways(engine, self._writer(engine, asked), material.segment, error):
             try:
                 async with asyncio.timeout(settings.rung_seconds):
-                    made = await way()
+                    made = await write()
             except (ModelError, NoSummary, TimeoutError) as failure:
                 said = str(failure) or f"nothing came within {settings.rung_seconds:g} seconds"
                 engine.record(Failed(what=f"compact: {name}", error=said))
@@ -89,7 +89,9 @@ class Fallbacks:
                     break
             else:
                 self.failures = 0
-                return made
+                if isinstance(made, Written):
+                    return MadeSummary(written=made, way=name)
+                return MadeSummary(written=Written(sections={}), way=name, block=made)
         self.failures += 1
         return MadeSummary()
 
@@ -110,36 +112,21 @@ class Fallbacks:
         )
 
 
-def _rungs(
-    engine: Engine, writer: SummaryWriter, material: Material, error: PromptTooLong | None
-) -> Iterator[tuple[str, Callable[[], Awaitable[MadeSummary]]]]:
-    """Yield the ways that are available, the best first."""
-    segment = material.segment
-    window = engine.fullness().window.limit_tokens
-    piece_chars = int(window * PIECE_SHARE * PIECE_CHARS_PER_TOKEN)
-
-    def told(
-        way: str, write: Callable[[], Awaitable[Written]]
-    ) -> Callable[[], Awaitable[MadeSummary]]:
-        async def made() -> MadeSummary:
-            return MadeSummary(written=await write(), way=way)
-
-        return made
-
-    async def provided() -> MadeSummary:
-        block = await writer.by_provider(prefix_up_to(engine, segment))
-        return MadeSummary(written=Written(sections={}), way="provider", block=block)
-
+def _ways(
+    engine: Engine, writer: SummaryWriter, segment: Segment, error: PromptTooLong | None
+) -> Iterator[tuple[str, Callable[[], Awaitable[Written | JsonObject]]]]:
+    """Yield the ways that are available, the best first; the provider gives a block of its own."""
     if error is None and may_provide(engine, segment):
-        yield "provider", provided
+        yield "provider", lambda: writer.by_provider(prefix_up_to(engine, segment))
     if error is None:
-        is_cut = segment.kind == "up_to"
-        prefix = prefix_up_to(engine, segment) if is_cut else None
-        yield "fork", told("fork", lambda: writer.on_fork(prefix))
+        prefix = prefix_up_to(engine, segment) if segment.kind == "up_to" else None
+        yield "fork", lambda: writer.on_fork(prefix)
     items = segment.items
     shorter = truncated(items, error) if error is not None and len(items) > 1 else items
-    yield "direct", told("direct", lambda: writer.directly(shorter))
-    yield "pieces", told("pieces", lambda: writer.in_pieces(items, piece_chars))
+    yield "direct", lambda: writer.directly(shorter)
+    window = engine.fullness().window.limit_tokens
+    piece_chars = int(window * PIECE_SHARE * PIECE_CHARS_PER_TOKEN)
+    yield "pieces", lambda: writer.in_pieces(items, piece_chars)
 
 
 def may_provide(engine: Engine, segment: Segment) -> bool:

@@ -33,10 +33,10 @@ class Weight:
 
 def floor(view: View, weigh: Callable[[Measure], float]) -> list[Weight]:
     """List what stays in every request, heaviest first."""
-    found = [
+    found = (
         Weight(kind=kind, name=name, tokens=round(weigh(measure)), advice=advice)
         for kind, name, measure, advice in _parts(view)
-    ]
+    )
     return sorted((part for part in found if part.tokens), key=lambda part: -part.tokens)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from holdfast.log.entries import SpokenContent
 from holdfast.messages import JsonObject, Text, text_of
+from holdfast.messages.cut import lines_within
 from holdfast.messages.measure import measure_content
 from holdfast.tools.context import ToolContext
 from holdfast.tools.files import Files, SeenFile
@@ -121,15 +122,12 @@ def _fitting(again: Again, each_tokens: int) -> int:
     """Count the lines that fit beside the framing."""
     lines = text_of(again.content).split("\n")[1:-1]
     around = tokens_of(again.content) - tokens_of((Text(text="\n".join(lines)),))
-    low, high = 0, len(lines)
-    while low < high:
-        middle = (low + high + 1) // 2
-        text = "\n".join((*lines[:middle], lines[-1]))  # the last may say how to go on
-        if tokens_of((Text(text=text),)) + around <= each_tokens:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    ending = lines[-1] if lines else ""  # the last may say how to go on
+
+    def size(head: str) -> int:
+        return tokens_of((Text(text=f"{head}\n{ending}"),)) + around
+
+    return lines_within(lines, each_tokens, size)
 
 
 def tokens_of(content: SpokenContent) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from holdfast.log.entries import Compacted, Restored, SpokenContent
 from holdfast.messages import Text, text_of
-from holdfast.messages.cut import printable_line
+from holdfast.messages.cut import lines_within, printable_line
 from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS
 from holdfast.request.instructions.places import LOCAL, SHARED
 from holdfast.settings import CompactSettings
@@ -234,16 +234,11 @@ def cut_to(text: str, most_tokens: int, how: str) -> str:
     """Keep the head of a text within a budget, in whole lines, and mark the cut."""
     if tokens_of((Text(text=text),)) <= most_tokens:
         return text
-    mark = CUT.format(how=how)
-    lines = text.split("\n")
-    low, high = 0, len(lines)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if tokens_of((Text(text="\n".join((*lines[:middle], mark))),)) <= most_tokens:
-            low = middle
-        else:
-            high = middle - 1
-    return "\n".join((*lines[:low], mark))
+    mark, lines = CUT.format(how=how), text.split("\n")
+    fitting = lines_within(
+        lines, most_tokens, lambda head: tokens_of((Text(text=f"{head}\n{mark}"),))
+    )
+    return "\n".join((*lines[:fitting], mark))
 
 
 def kept_rounds(view: View, segment: Segment) -> list[Round]:

@@ -5,8 +5,10 @@ failed call. A fork reads the conversation from the cache and changes nothing in
 has a short prompt, no tools, no images and as little thinking as the model accepts.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from msgspec import structs
 
@@ -235,13 +237,8 @@ def truncated(items: Sequence[Item], error: PromptTooLong) -> tuple[Item, ...]:
 
 def _covering(items: Sequence[Item], share: float) -> int:
     """Count the leading items that make up a share of the total length."""
-    sizes = [len(str(item.content)) + _results_chars(item) for item in items]
-    wanted, covered = share * sum(sizes), 0
-    for count, size in enumerate(sizes, 1):
-        covered += size
-        if covered >= wanted:
-            return count
-    return len(items)
+    totals = list(accumulate(len(str(item.content)) + _results_chars(item) for item in items))
+    return bisect_left(totals, share * totals[-1]) + 1
 
 
 def _results_chars(item: Item) -> int:

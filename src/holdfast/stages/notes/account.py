@@ -70,13 +70,6 @@ class CommandRun:
     last: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mistake:
-    id: int
-    what: str
-    error: str
-
-
 @dataclass(slots=True, kw_only=True)
 class TurnRecord:
     """What was done in one turn."""
@@ -96,7 +89,8 @@ class SessionAccount:
     turns: list[TurnRecord] = field(default_factory=list)
     files: dict[str, File] = field(default_factory=dict)
     commands: dict[str, CommandRun] = field(default_factory=dict)
-    mistakes: dict[tuple[str, str], Mistake] = field(default_factory=dict)
+    mistakes: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The last message, by what went wrong and its error."""
     learnt: dict[str, int] = field(default_factory=dict)
     commits: dict[str, int] = field(default_factory=dict)
     plans: list[PlanFact] = field(default_factory=list)
@@ -209,7 +203,7 @@ class SessionAccount:
     def _mistake(self, id: int, what: str, error: str) -> None:
         what, error = cut(one_line(what), COMMAND_CHARS), one_line(error)[:400]
         self.mistakes.pop((what, error), None)
-        self.mistakes[what, error] = Mistake(id=id, what=what, error=error)
+        self.mistakes[what, error] = id
         _forget(self.mistakes, ERRORS)
 
     def _learn(self, thought: str, id: int) -> None:

@@ -133,11 +133,11 @@ def _workflow(account: SessionAccount) -> Iterator[str]:
 
 
 def _errors(account: SessionAccount) -> Iterator[str]:
-    for mistake in reversed(account.mistakes.values()):
-        ran = account.commands.get(mistake.what)
+    for (subject, error), id in reversed(account.mistakes.items()):
+        ran = account.commands.get(subject)
         mended = f" Works since {cite(ran.last)}." if ran and not ran.is_failing else ""
-        what = f"`{mistake.what}`: " if mistake.what else ""
-        yield f"- {cite(mistake.id)} {what}{cut(mistake.error, QUOTE_CHARS)}{mended}"
+        what = f"`{subject}`: " if subject else ""
+        yield f"- {cite(id)} {what}{cut(error, QUOTE_CHARS)}{mended}"
 
 
 def _documents(account: SessionAccount) -> Iterator[str]:

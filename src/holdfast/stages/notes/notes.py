@@ -39,7 +39,7 @@ TAIL_TOKENS = 5_000
 """With more than this since the last cache marker the fork caches it, for its own later answers
 and for the parent's next call.
 """
-TROUBLE = (HoldfastError, OSError, ValueError, Overtaken)
+FAILURES = (HoldfastError, OSError, ValueError, Overtaken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Notes:
         self._can_edit = can_edit
         self._on_update = on_update
         self._account: SessionAccount | None = None
-        self._told: Mapping[str, str] = {}
+        self._last_lines: Mapping[str, str] = {}
         """What the engine last wrote, by heading."""
         self._file: NotesFile | None = None
         self._before: Noted | None = None
@@ -117,8 +117,8 @@ class Notes:
         )
         if not is_due(progress, engine.settings.notes, full.window.limit_tokens):
             return
-        if (moment := self._moment(engine, full.used_tokens)) is not None:
-            self._begin(engine, moment)
+        if (point := self._update_point(engine, full.used_tokens)) is not None:
+            self._begin(engine, point)
 
     async def wait(self, seconds: float, stale_seconds: float) -> None:
         """Wait for an update in progress, unless it has run so long that it hangs."""
@@ -129,8 +129,8 @@ class Notes:
         """Update the page now, due or not."""
         await self.wait(engine.settings.notes.wait_seconds, engine.settings.notes.stale_seconds)
         self._follow(engine.view.history)
-        if (moment := self._moment(engine, engine.fullness().used_tokens)) is not None:
-            await self._guarded(engine, moment)
+        if (point := self._update_point(engine, engine.fullness().used_tokens)) is not None:
+            await self._guarded(engine, point)
 
     def close(self, engine: Engine) -> None:
         """Stop an update in progress; still write the engine's own lines."""
@@ -143,7 +143,7 @@ class Notes:
         used_tokens = engine.fullness().used_tokens
         try:
             self._note(engine, UpdatePoint(cursor=last.id, used_tokens=used_tokens), None)
-        except TROUBLE as error:
+        except FAILURES as error:
             _tell(engine, error)
 
     def _follow(self, history: Sequence[AnyEntry]) -> None:
@@ -159,7 +159,7 @@ class Notes:
                     self._calls += sum(isinstance(block, ToolUse) for block in content)
         self._seen = len(history)
 
-    def _moment(self, engine: Engine, used_tokens: int) -> UpdatePoint | None:
+    def _update_point(self, engine: Engine, used_tokens: int) -> UpdatePoint | None:
         item = last_whole(engine.view.items)
         if item is None:
             return None
@@ -168,28 +168,28 @@ class Notes:
         prefix = engine.prefix() if asks and listed.issuperset(TOOLS) else None
         return UpdatePoint(cursor=item.id, used_tokens=used_tokens, prefix=prefix)
 
-    def _begin(self, engine: Engine, moment: UpdatePoint) -> None:
+    def _begin(self, engine: Engine, point: UpdatePoint) -> None:
         """Start an update, or queue it as the next one."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return  # nobody could wait for it; the log tells the same later
         if not self.is_running:
-            self._baseline_tokens, self._calls = moment.used_tokens, 0
-            self._began, self._asks = time.monotonic(), moment.prefix is not None
-        self._job.begin(lambda: self._guarded(engine, moment))
+            self._baseline_tokens, self._calls = point.used_tokens, 0
+            self._began, self._asks = time.monotonic(), point.prefix is not None
+        self._job.begin(lambda: self._guarded(engine, point))
 
-    async def _guarded(self, engine: Engine, moment: UpdatePoint) -> None:
+    async def _guarded(self, engine: Engine, point: UpdatePoint) -> None:
         """Update the page; failures become entries."""
-        self._began, self._asks = time.monotonic(), moment.prefix is not None
+        self._began, self._asks = time.monotonic(), point.prefix is not None
         try:
-            usage = await self._ask(engine, moment) if moment.prefix is not None else None
-            self._note(engine, moment, usage)
+            usage = await self._ask(engine, point) if point.prefix is not None else None
+            self._note(engine, point, usage)
             await self._on_update(engine)
-        except TROUBLE as error:
+        except FAILURES as error:
             _tell(engine, error)
 
-    async def _ask(self, engine: Engine, moment: UpdatePoint) -> Usage | None:
+    async def _ask(self, engine: Engine, point: UpdatePoint) -> Usage | None:
         """Have a fork edit a draft; return its usage, None if it changed nothing."""
         assert self.ask is not None
         file, settings = self.file(engine), engine.settings.notes
@@ -201,8 +201,8 @@ class Notes:
             turns=settings.turns,
             permit=only(file.draft),
             knows=(seen,),
-            writes_cache=moment.prefix is not None and _unsent(moment.prefix) > TAIL_TOKENS,
-            prefix=moment.prefix,
+            writes_cache=point.prefix is not None and _unsent(point.prefix) > TAIL_TOKENS,
+            prefix=point.prefix,
         )
         try:
             reply = await self.ask(request)
@@ -231,16 +231,16 @@ class Notes:
     def _settled(self, engine: Engine, page: NotesPage) -> NotesPage:
         """Separate what a person wrote between the engine's lines from those lines."""
         is_edited = any(each.is_edited for each in page.sections)
-        return page.with_logs(self._lines(engine), self._told) if is_edited else page
+        return page.with_logs(self._lines(engine), self._last_lines) if is_edited else page
 
-    def _note(self, engine: Engine, moment: UpdatePoint, usage: Usage | None) -> None:
+    def _note(self, engine: Engine, point: UpdatePoint, usage: Usage | None) -> None:
         """Write the engine's lines, and record that the page is up to date."""
         sha256, tokens = self._write_log(engine)
         noted = Noted(
-            cursor=moment.cursor,
+            cursor=point.cursor,
             by="model" if usage is not None else "engine",
             tokens=tokens,
-            context_tokens=moment.used_tokens,
+            context_tokens=point.used_tokens,
             sha256=sha256,
             usage=usage,
         )
@@ -249,9 +249,9 @@ class Notes:
 
     def _write_log(self, engine: Engine) -> tuple[str, int]:
         """Write the engine's lines; return the page's hash and size."""
-        lines, before = self._lines(engine), self._told
+        lines, before = self._lines(engine), self._last_lines
         page, sha256 = self.file(engine).change(lambda found: found.page.with_logs(lines, before))
-        self._told = lines
+        self._last_lines = lines
         return sha256, page.tokens
 
     def _lines(self, engine: Engine) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ the engine's part, and their text is kept. Unknown headings stay where they are.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import zip_longest
@@ -193,30 +193,15 @@ def _add(sections: list[NotesSection], new: NotesSection) -> None:
     sections.append(new)
 
 
-def _in_place(sections: list[NotesSection], template: NotesPage) -> Iterator[NotesSection]:
-    """Yield the sections in order, with missing ones after their predecessors in the template."""
-    have = [each.heading for each in sections]
-    waiting = list(template.sections)
-    for each in sections:
-        if template.section(each.heading):
-            yield from _missing_before(waiting, each.heading, have)
-        yield each
-    yield from (each for each in waiting if each.heading not in have)
-
-
-def _missing_before(
-    waiting: list[NotesSection], heading: str, have: Iterable[str]
-) -> Iterator[NotesSection]:
-    """Consume the template up to a heading, and yield what the page lacks."""
-    have = set(have)
-    if not any(each.heading == heading for each in waiting):
-        return
-    while waiting:
-        first = waiting.pop(0)
-        if first.heading == heading:
-            return
-        if first.heading not in have:
-            yield first
+def _in_place(sections: list[NotesSection], template: NotesPage) -> list[NotesSection]:
+    """Put back missing sections, each before the next one of the template that the page has."""
+    placed = list(sections)
+    for i, missing in enumerate(template.sections):
+        if all(each.heading != missing.heading for each in sections):
+            following = {each.heading for each in template.sections[i + 1 :]}
+            at = (k for k, each in enumerate(placed) if each.heading in following)
+            placed.insert(next(at, len(placed)), missing)
+    return placed
 
 
 def _same(one: str, other: str) -> bool:

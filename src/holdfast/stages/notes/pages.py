@@ -4,7 +4,7 @@ What a model or a person wrote is only in the file; the engine's part can be reb
 even one that never kept notes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from holdfast.log.entries import AnyEntry, Noted
@@ -64,17 +64,10 @@ def last_noted(history: Iterable[AnyEntry]) -> Noted | None:
 
 def where_you_were(page: NotesPage) -> list[str]:
     """Show title and current state in a few lines."""
-    title, state = page.section("Title"), page.section("Current state")
-    return [*_first(title, 1), *(f"  {line}" for line in _first(state, LINES))]
+    title = _lines(page.section("Title"))[:1]
+    return [*title, *(f"  {line}" for line in _lines(page.section("Current state"))[:LINES])]
 
 
-def _first(section: NotesSection | None, most: int) -> list[str]:
-    if section is None:
-        return []
-    return list(_lines(section))[:most]
-
-
-def _lines(section: NotesSection) -> Iterator[str]:
-    for line in (*section.text.splitlines(), *section.log.splitlines()):
-        if line.strip():
-            yield cut(one_line(line), LINE_CHARS)
+def _lines(section: NotesSection | None) -> list[str]:
+    lines = (*section.text.splitlines(), *section.log.splitlines()) if section else ()
+    return [cut(one_line(line), LINE_CHARS) for line in lines if line.strip()]

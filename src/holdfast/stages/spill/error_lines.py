@@ -5,7 +5,8 @@ zero: "2 failed, 0 errors" is one, "0 failed" is not.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
 
 from holdfast.messages.cut import byte_count
 
@@ -87,10 +88,5 @@ def _cut(line: str, mask: Mask) -> str:
     return seen.strip()[:LINE_CHARS]
 
 
-def _fitting(sizes: Sequence[int], limit_bytes: int) -> int:
-    """Count the leading lines that fit."""
-    for count, size in enumerate(sizes):
-        limit_bytes -= size
-        if limit_bytes < 0:
-            return count
-    return len(sizes)
+def _fitting(sizes: Iterable[int], limit_bytes: int) -> int:
+    return sum(total <= limit_bytes for total in accumulate(sizes))

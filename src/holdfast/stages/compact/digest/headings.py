@@ -7,7 +7,7 @@ sections is carried whole.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -56,63 +56,34 @@ class HeadedPart:
     """Including the heading."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    number: int
-    title: str
-    name: str
-    is_marked: bool
-    start: int
-    end: int
-
-
 def parts(text: str, naming: Naming) -> tuple[str, list[HeadedPart]]:
     """Split a summary at its headings; return the text before the first one separately."""
-    heads = _headings(text, naming)
-    ends = [*(head.start for head in heads[1:]), len(text)]
-    lead = text[: heads[0].start] if heads else text
+    lines = [
+        (line, naming(int(line["number"]), line["title"])) for line in _NUMBERED.finditer(text)
+    ]
+    worded = {line["number"] for line, name in lines if name}
+    heads: list[re.Match[str]] = []
+    names: set[str] = set()
+    for line, name in lines:
+        comes_next = not heads or line["number"] > heads[-1]["number"]
+        if name:
+            is_heading = name not in names and bool(line["mark"] or comes_next)
+        else:
+            is_heading = bool(line["mark"]) and comes_next and line["number"] not in worded
+        if is_heading:
+            heads.append(line)
+            names.add(name)
+    ends = [*(head.start() for head in heads[1:]), len(text)]
     found = [
         HeadedPart(
-            number=head.number,
-            title=head.title,
-            text=text[head.end : end].strip(),
-            whole=text[head.start : end].strip(),
+            number=int(head["number"]),
+            title=head["title"],
+            text=text[head.end() : end].strip(),
+            whole=text[head.start() : end].strip(),
         )
         for head, end in zip(heads, ends, strict=False)
     ]
-    return lead.strip(), found
-
-
-def _headings(text: str, naming: Naming) -> list[_Line]:
-    lines = list(_numbered(text, naming))
-    worded = {line.number for line in lines if line.name}
-    heads: list[_Line] = []
-    for line in lines:
-        if _is_heading(line, heads, worded):
-            heads.append(line)
-    return heads
-
-
-def _numbered(text: str, naming: Naming) -> Iterator[_Line]:
-    for found in _NUMBERED.finditer(text):
-        number, title = int(found["number"]), found["title"]
-        yield _Line(
-            number=number,
-            title=title,
-            name=naming(number, title),
-            is_marked=bool(found["mark"]),
-            start=found.start(),
-            end=found.end(),
-        )
-
-
-def _is_heading(line: _Line, before: list[_Line], worded: set[int]) -> bool:
-    comes_next = not before or line.number > before[-1].number
-    if not line.name:
-        return line.is_marked and comes_next and line.number not in worded
-    if any(line.name == head.name for head in before):
-        return False
-    return line.is_marked or comes_next
+    return text[: heads[0].start() if heads else len(text)].strip(), found
 
 
 def judgement(text: str) -> str:
