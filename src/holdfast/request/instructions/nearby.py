@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Compacted, Framed, Said
 from holdfast.request.instructions.gathering import Gathered, gather
 from holdfast.request.instructions.places import Ground, near
@@ -26,14 +27,14 @@ class Nearby:
     _touched: dict[Path, None] = field(default_factory=dict)
     _checked: set[Path] = field(default_factory=set)
     _reported: set[str] = field(default_factory=set)
-    _read_to: int = 0
+    _cursor: LogCursor = field(default_factory=LogCursor)
 
     def touch(self, path: Path) -> None:
         self._touched.setdefault(path)
 
     def follow(self, history: Sequence[AnyEntry]) -> None:
         """Read from the log which instructions are in the view."""
-        for entry in history[self._read_to :]:
+        for entry in self._cursor.advance(history):
             match entry:
                 case Framed(sources=sources):
                     self._framed = {Path(source.file) for source in sources}
@@ -42,7 +43,6 @@ class Nearby:
                 case Compacted():
                     self._added.clear()
                     self._checked.clear()
-        self._read_to = len(history)
 
     def due(self) -> list[tuple[Path, Gathered]]:
         """Return the instructions for files touched since the last call, file by file."""
