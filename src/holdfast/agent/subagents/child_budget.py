@@ -30,7 +30,7 @@ class ChildBudget(Budget):
         spent = budget.pay(model, usage)
         self.session = self.session + spent
         with suppress(StoreError):  # a parent whose log is closed takes no more entries
-            engine.record(Forked(source=self.source, model=model, usage=usage))
+            engine.report(Forked(source=self.source, model=model, usage=usage))
         return spent
 
     def exhausted(self) -> str:

@@ -242,7 +242,7 @@ class Supervisor:
         file = self._leave(id, notices.result(one.order, done, one.kept))
         text = notices.shown(done, self.limits.output_chars, self.output_of(id), one.kept)
         with suppress(StoreError):  # a log that cannot be written learns of it on resume
-            self.engine.record(
+            self.engine.report(
                 Ended(
                     agent=id,
                     state=done.state,
@@ -321,7 +321,7 @@ class Supervisor:
             write_private(file, text, is_synced=False)
         except OSError as error:
             with suppress(StoreError):
-                self.engine.record(Failed(what=f"answer of {id}", error=str(error)))
+                self.engine.report(Failed(what=f"answer of {id}", error=str(error)))
             return ""
         return str(file)
 

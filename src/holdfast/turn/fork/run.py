@@ -50,6 +50,7 @@ class Parent(Protocol):
 
     def prefix(self) -> Prefix: ...
     def record(self, entry: AnyEntry) -> AnyEntry: ...
+    def report(self, entry: AnyEntry) -> None: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -257,7 +258,7 @@ class Fork:
         self._calls.append(usage)
         if self._forks.budget is not None:
             self._forks.budget.pay(model, usage)
-        self._forks.parent.record(
+        self._forks.parent.report(
             Forked(
                 source=self._request.source,
                 model=model,
