@@ -6,12 +6,12 @@ that would run them is left out.
 """
 
 import asyncio
-import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.settings import PromptSettings
+from holdfast.tools.process import run
 
 LINE_CHARS = 200
 """Limit of a branch, a path or a commit's subject; longer ones are not names but texts."""
@@ -83,34 +83,14 @@ async def _status(directory: Path) -> str | None:
 
 
 async def _ask(directory: Path, *words: str) -> str | None:
-    process = await asyncio.create_subprocess_exec(
-        "git",
-        *_QUIET,
-        *words,
+    done = await run(
+        ("git", *_QUIET, *words),
         cwd=directory,
-        env={**os.environ, **_VARIABLES},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
+        variables={**os.environ, **_VARIABLES},
+        timeout_seconds=None,
+        output_bytes=OUTPUT_BYTES,
     )
-    assert process.stdout is not None
-    try:
-        output = await _read(process.stdout)
-        status = await process.wait()
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    return output.decode("utf-8", "replace").rstrip() if status == 0 else None
-
-
-async def _read(stream: asyncio.StreamReader) -> bytes:
-    """Read to the end and keep the beginning."""
-    kept = bytearray()
-    while piece := await stream.read(1 << 16):
-        kept += piece[: OUTPUT_BYTES - len(kept)]
-    return bytes(kept)
+    return done.stdout.decode("utf-8", "replace").rstrip() if done.status == 0 else None
 
 
 def _lines(text: str) -> str:
