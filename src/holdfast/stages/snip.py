@@ -57,7 +57,8 @@ def plan_snip(view: View, marks: Marks, *, drops: bool = False) -> Snipped | Non
     }
     if not chosen:
         return None
-    return Snipped(targets=tuple(sorted(chosen)), drops_thinking=drops, why=_why(chosen.values()))
+    reasons = dict.fromkeys(mark.why or f"dropped by the {mark.by}" for mark in chosen.values())
+    return Snipped(targets=tuple(sorted(chosen)), drops_thinking=drops, why="; ".join(reasons))
 
 
 def newest_turn(view: View) -> int:
@@ -96,8 +97,3 @@ def _stands_fast(view: View, item: Item) -> str:
     if isinstance(item, Spoken) and item.kind in ("summary", "restored"):
         return "stands for what a compaction took out; undo that instead"
     return ""
-
-
-def _why(marks: Iterable[Dropped]) -> str:
-    said = dict.fromkeys(mark.why or f"dropped by the {mark.by}" for mark in marks)
-    return "; ".join(said)

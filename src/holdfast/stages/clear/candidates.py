@@ -160,7 +160,6 @@ class Candidates:
         return taken.without(held) if held else taken
 
     def _is_move(self, entry: AnyEntry, model: str) -> bool:
-        """True if an entry changed items that were read already."""
         if isinstance(entry, Spilled):
             return entry.tool_use_id in self._ids
         if isinstance(entry, Said):  # models that strip thinking lose the turn's at its end
@@ -212,14 +211,12 @@ class Candidates:
             self.heavy.add(found)
 
     def _weigh(self, item: Item) -> float:
-        """Weigh an item, once."""
         known = self._known.get(item.order)
         if known is None or known[0] is not item:
             known = self._known[item.order] = item, weight(item.measure)
         return known[1]
 
     def _answers(self, item: Round) -> Iterator[tuple[ToolUse, Described, Result]]:
-        """Yield the results of a round whose tools are clearable."""
         results = {result.tool_use_id: result for result in item.results}
         for use in item.tool_uses():
             tool = self._describe(use.name)

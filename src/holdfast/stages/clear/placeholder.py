@@ -70,8 +70,9 @@ def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
     `came` is when the result arrived, `history_tool` the tool that opens cleared results.
     """
     use, kind = cleared.use, cleared.tool.kind
+    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(came))
     what = " ".join(filter(None, (use.name, _target(cleared))))
-    shown = f"[{what}: {_size(cleared)}, {_when(came)}, cleared to make room."
+    shown = f"[{what}: {_size(cleared)}, {when}, cleared to make room."
     hints = [_AGAIN[kind]] if kind in _AGAIN else []
     if history_tool:
         hints.append(f"{history_tool} #{cleared.result.id} has it")
@@ -112,7 +113,3 @@ def _size(cleared: Candidate) -> str:
     images = 0 if isinstance(content, str) else sum(isinstance(block, Image) for block in content)
     sizes = [counted(len(text_of(content)), "character")]
     return ", ".join([*sizes, counted(images, "image")] if images else sizes)
-
-
-def _when(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(at))

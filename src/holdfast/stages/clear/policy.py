@@ -146,7 +146,6 @@ def _at_line(
 
 
 def _described(batch: Batch, now: Snapshot) -> str:
-    """Describe what is cleared; results already hidden by the provider are listed apart."""
     fresh = Batch()
     for result in batch.results:
         if result.result.cleared is None:
@@ -198,7 +197,6 @@ def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe
 
 
 def _called_before(view: View, answer: Replied) -> Iterator[tuple[Round, ToolUse, Result | None]]:
-    """Yield the calls in the prompt of an answer, oldest first, with their results."""
     last = view.item_of(answer.n)
     for item in view.items:
         if last is None or item.order >= last.order:

@@ -113,7 +113,6 @@ class Snapshot:
         )
 
     def _tokens(self, weight: float) -> int:
-        """Convert the weight of a message prefix to tokens, the frame included."""
         return round((self.frame_weight + weight) * self.scale)
 
 

@@ -109,7 +109,6 @@ def plan_collapse(
 def plan_written(
     view: View, limits: CollapseLimits, weight: Callable[[Measure], float]
 ) -> tuple[Span, ...]:
-    """Choose stretches, oldest first, for which a model should write a line."""
     plan: list[Span] = []
     line_tokens = weight(measure_content("word " * (limits.line_chars // 5)))
     freed = 0.0

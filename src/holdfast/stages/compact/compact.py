@@ -125,7 +125,6 @@ class Compaction:
             self.hooks.tell(f"not compacted: {refusal}")
 
     def _waits(self, engine: Engine) -> bool:
-        """True if compacting can wait until the window is full."""
         return (
             is_collapsing(engine.settings)
             or is_taken_back(engine.view)
@@ -194,7 +193,6 @@ class Compaction:
         return fitted(engine, draft, manner, line)
 
     async def make_ready(self, engine: Engine) -> None:
-        """Prepare the notes for when the line is reached."""
         if self._from_notes is not None:
             await self._from_notes.make_ready(engine, self._manner(engine, CompactRequest()))
 
@@ -224,7 +222,6 @@ class Compaction:
         return within(engine, replace(draft, restored=restored), line), before
 
     async def _let(self, trigger: Trigger, focus: str) -> Before:
-        """Ask the hooks; raise if one blocks the compaction."""
         before = await self.hooks.before(trigger, focus)
         if before.blocked:
             raise Blocked(before.blocked)
@@ -240,7 +237,6 @@ class Compaction:
             return ()
 
     async def _renewed(self, engine: Engine) -> Framed | None:
-        """Return the renewed frame; None if it is the same."""
         try:
             frame = await self.hooks.renew()
         except FAILURES as error:
@@ -257,7 +253,6 @@ class Compaction:
         frame: Framed | None,
         seconds: float,
     ) -> Compacted:
-        """Record a draft with everything that belongs to it, then notify."""
         entry = recorded(engine, draft, request.trigger, frame=frame, seconds=seconds)
         self._prefetch.drop(engine, "history was compacted without it")
         self.hooks.tell(entry.why)
@@ -265,7 +260,6 @@ class Compaction:
         return entry
 
     def _look_ahead(self, engine: Engine, full: Fullness) -> None:
-        """Start a summary in the background past the lower line."""
         settings = engine.settings.compact
         if not (settings.ahead and settings.model) or self._ask is None:
             return
@@ -302,8 +296,6 @@ class Compaction:
 
     @asynccontextmanager
     async def _progress(self, engine: Engine) -> AsyncIterator[None]:
-        """Report every few seconds that compacting continues."""
-
         async def tick() -> None:
             began = time.monotonic()
             while True:
@@ -349,6 +341,5 @@ def _segment(engine: Engine, request: CompactRequest) -> Segment:
 
 
 def _same(frame: Framed, now: Framed) -> bool:
-    """True if a frame would be sent exactly as now."""
     plain = {"n": 0, "at": 0.0, "rests_on": (), "measure": now.measure}
     return structs.replace(frame, **plain) == structs.replace(now, **plain)

@@ -137,7 +137,11 @@ class _Folding:
         still_open = [each for each in self.directives.values() if each.state == "open"]
         if cancelling.number:
             return [d for d in still_open if cancelling.number in (d.message, d.turn)][:1]
-        requests = [each for each in still_open if not _only_cancels(each.text)]
+        requests = [
+            each
+            for each in still_open
+            if len(clauses(each.text)) > 1 or not any(cancellings(each.text))
+        ]
         if not cancelling.words:
             return requests[-1:]
         literal = [each for each in requests if cancelling.phrase in each.text.lower()]
@@ -145,10 +149,6 @@ class _Folding:
         best = max((share for share, _ in alike), default=0.0)
         found = [each for share, each in alike if share == best >= ENOUGH]
         return found if best == 1 and len(cancelling.words) > 1 else found[-1:]
-
-
-def _only_cancels(text: str) -> bool:
-    return any(cancellings(text)) and len(clauses(text)) <= 1
 
 
 def _is_part(cancelling: Cancelling, text: str) -> bool:
@@ -216,7 +216,10 @@ def render_directives(
     if masked:  # before anything is cut: half a secret is not recognised
         safe = (replace(each, text=masked(each.text)) for each in ledger.directives)
         ledger = DirectiveLedger(directives=tuple(safe))
-    forms = {each.message: _full(each) for each in ledger.directives}
+    forms = {
+        each.message: _lead(each) + head_and_tail(each.text, PASTE_CHARS, cite(each.message))
+        for each in ledger.directives
+    }
     spent = count(HEADING) + sum(count(form) for form in forms.values())
     for directive, shorter in _shrinkings(ledger):
         if spent <= budget_tokens:
@@ -229,7 +232,6 @@ def render_directives(
 
 
 def _shrinkings(ledger: DirectiveLedger) -> Iterator[tuple[Directive, str]]:
-    """Yield shorter forms in the order in which they are used."""
     finished = [each for each in ledger.directives if each.state != "open"]
     wanted = [each for each in ledger.directives if each.state == "open"]
     for each in finished:
@@ -238,10 +240,6 @@ def _shrinkings(ledger: DirectiveLedger) -> Iterator[tuple[Directive, str]]:
         yield each, _lead(each) + head_and_tail(each.text, BRIEF_CHARS, cite(each.message))
     for each in wanted:
         yield each, _lead(each) + cut(one_line(each.text), POINTER_CHARS)
-
-
-def _full(directive: Directive) -> str:
-    return _lead(directive) + head_and_tail(directive.text, PASTE_CHARS, cite(directive.message))
 
 
 def _lead(directive: Directive) -> str:

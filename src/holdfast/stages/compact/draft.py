@@ -150,8 +150,8 @@ def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) ->
         if draft.made.written is not None and share == SHARES[1]:
             draft = replace(draft, made=MadeSummary())  # a digest can be cut further than a summary
     bare = replace(draft, restored=())
-    if _after_by_share(engine, bare) < line:
-        return bare  # the gauge is off; the next answer puts it right
+    if weigher(engine)(_total_after(engine, bare, ())) < line:
+        return bare  # by its share of the view; the gauge is off, and the next answer corrects it
     left = after_tokens(engine, bare, ())
     raise ContextOverflow(explain_floor(floor(engine.view, weigher(engine)), line, left))
 
@@ -183,11 +183,6 @@ def lighter(restored: SpokenContent) -> Iterator[SpokenContent]:
 def after_tokens(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> int:
     """Predict how full the window is once a draft is recorded."""
     return engine.size_tokens(_total_after(engine, draft, restored))
-
-
-def _after_by_share(engine: Engine, draft: CompactionDraft) -> float:
-    """Predict it from the share of the view that stays, independent of the last usage."""
-    return weigher(engine)(_total_after(engine, draft, draft.restored))
 
 
 def _total_after(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> Measure:

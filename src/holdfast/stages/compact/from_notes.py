@@ -69,7 +69,6 @@ class FromNotes:
         return settings.stand_in == "always" or not has_model or fresh_cursor(engine) > 0
 
     def _may_serve_soon(self, engine: Engine) -> bool:
-        """True if a model is writing notes that could serve when done."""
         settings = engine.settings.notes
         return settings.on and settings.stand_in != "off" and self._notes.is_asking
 
@@ -113,7 +112,6 @@ class FromNotes:
         return draft if after_tokens(engine, draft, ()) < settings.left_ratio * line else None
 
     async def _fresh(self, engine: Engine, manner: Manner) -> Ready | None:
-        """Return the prepared text if it is still valid, else make it now."""
         ready, basis = self._ready, self._basis(engine)
         if ready is not None and ready.holds(basis, manner) and _shows(engine, ready.basis.cursor):
             return ready
@@ -147,7 +145,6 @@ class FromNotes:
         return await asyncio.to_thread(_put, history, segment, tokens, most, basis, manner)
 
     def _segment(self, engine: Engine, cursor: int) -> Segment | None:
-        """Cover what the text covers, except what is kept word for word."""
         item, settings = engine.view.item_of(cursor), engine.settings.notes
         if item is None:
             return None

@@ -49,7 +49,6 @@ class Prefetch:
 
     @property
     def is_under_way(self) -> bool:
-        """True if one was begun and not yet taken or dropped."""
         return self._under_way is not None
 
     def begin(
@@ -86,7 +85,6 @@ class Prefetch:
         return PreparedSummary(segment=segment, written=made.written, since=one.since)
 
     async def _made(self, engine: Engine, task: "asyncio.Task[MadeSummary]") -> MadeSummary | None:
-        """Wait for the summary; record any failure."""
         try:
             await asyncio.wait((task,), timeout=engine.settings.compact.rung_seconds)
         finally:  # whoever waits was cancelled, or it took too long

@@ -76,7 +76,6 @@ async def read_again(
 async def _read(
     wanted: Wanted, tool_context: ToolContext, room: RereadRoom, may_read: Callable[[Path], bool]
 ) -> Again | None:
-    """Read one file within its budget; None if that is impossible."""
     if not may_read(wanted.path):
         return None
     again = await _attempt(wanted, tool_context, room.each_tokens)
@@ -109,7 +108,6 @@ async def _attempt(wanted: Wanted, tool_context: ToolContext, each_tokens: int) 
 
 
 def _shown(path: Path, outcome: Outcome) -> SpokenContent:
-    """Frame a file's text with a header and an end line."""
     text = text_of(outcome.content)
     head = f"{restored_head(path)}: {len(text):,} characters]"
     framed = Text(text=f"{head}\n{text}\n{END.format(path=path)}")
@@ -119,7 +117,6 @@ def _shown(path: Path, outcome: Outcome) -> SpokenContent:
 
 
 def _fitting(again: Again, each_tokens: int) -> int:
-    """Count the lines that fit beside the framing."""
     lines = text_of(again.content).split("\n")[1:-1]
     around = tokens_of(again.content) - tokens_of((Text(text="\n".join(lines)),))
     ending = lines[-1] if lines else ""  # the last may say how to go on

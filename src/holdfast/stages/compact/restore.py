@@ -19,13 +19,12 @@ from holdfast.request.instructions.places import LOCAL, SHARED
 from holdfast.settings import CompactSettings
 from holdfast.stages.compact.reread import Again, RereadRoom, Wanted, read_again, tokens_of
 from holdfast.stages.compact.segment import Segment
-from holdfast.tools.context import Todo, ToolContext
+from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import description_of
 from holdfast.tools.files import Files
 from holdfast.tools.plan import EXIT_PLAN, plan_file
 from holdfast.tools.read import UNCHANGED
 from holdfast.tools.recovered import (
-    UsedSkill,
     last_boundary,
     last_todos,
     recall,
@@ -44,14 +43,6 @@ COMMAND_CHARS = 200
 CUT = "[Cut here; {how} shows all of it.]"
 
 
-def _anything(path: Path) -> bool:
-    return True
-
-
-def _nothing() -> Iterable[str]:
-    return ()
-
-
 @dataclass(slots=True, kw_only=True)
 class Restoring:
     """Gathers what a session is shown again after a compaction."""
@@ -60,11 +51,11 @@ class Restoring:
     view: Callable[[], View]
     settings: CompactSettings
     window_tokens: Callable[[], int] = lambda: PLAIN_WINDOW_TOKENS
-    may_read: Callable[[Path], bool] = _anything
+    may_read: Callable[[Path], bool] = lambda path: True
     """True if a file could be read now without asking the user."""
-    agents: Callable[[], Iterable[str]] = _nothing
+    agents: Callable[[], Iterable[str]] = tuple
     """A line for each agent that runs, or ended with its answer not yet taken."""
-    listings: Callable[[], Iterable[str]] = _nothing
+    listings: Callable[[], Iterable[str]] = tuple
     """Announcements made in messages rather than in the frame."""
     _again: tuple[Again, ...] = field(default=(), init=False)
     """The files gathered last."""
@@ -148,7 +139,6 @@ class Restoring:
         )
 
     def _known(self, again: Iterable[Again], kept: Sequence[Round]) -> Files:
-        """Return the files the model has afterwards: those shown again and those in kept rounds."""
         files = Files(max_files=self.tool_context.files.max_files)
         still = {self._real(path) for path in shown_paths(kept)}
         seen = [each for each in self.tool_context.files.newest_first() if each.path in still]
@@ -160,10 +150,14 @@ class Restoring:
         todos = self.tool_context.todos or last_todos(view.history)
         is_there = any(use.name == TODO_WRITE.name for item in kept for use in item.tool_uses())
         if not is_there and any(todo.status != "completed" for todo in todos):
-            yield "\n".join(("[Restored todos]", *map(_todo, todos)))
+            yield "\n".join(
+                (
+                    "[Restored todos]",
+                    *(f"- {todo.status.replace('_', ' ')}: {todo.content}" for todo in todos),
+                )
+            )
 
     async def _plan(self) -> list[str]:
-        """Return the plan, and a reminder if plan mode is on."""
         plan = self.tool_context.plan
         file = plan.file or plan_file(self.tool_context)
         text = (await asyncio.to_thread(_text_of, file)).strip()
@@ -187,7 +181,11 @@ class Restoring:
         for skill in used_skills(view.history):
             if skill.tool_use_id in there:
                 continue
-            text = cut_to(_skill(skill), each, f"using the skill {skill.name} again")
+            text = cut_to(
+                f"[Restored skill {skill.name}]\n{skill.text}",
+                each,
+                f"using the skill {skill.name} again",
+            )
             weight = tokens_of((Text(text=text),))
             if weight <= min(each, room):
                 room -= weight
@@ -213,14 +211,6 @@ def _shell(shell: BackgroundCommand) -> str:
     if shell.has_news() and not shell.is_stopped:
         return f"- {shell.id} has ended and its output was not looked at: {command} (BashOutput)"
     return ""
-
-
-def _todo(todo: Todo) -> str:
-    return f"- {todo.status.replace('_', ' ')}: {todo.content}"
-
-
-def _skill(skill: UsedSkill) -> str:
-    return f"[Restored skill {skill.name}]\n{skill.text}"
 
 
 def _text_of(file: Path) -> str:

@@ -84,12 +84,11 @@ def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
         items=tuple(items),
         kind=kind,
         kept=(kept[0].id, kept[-1].id) if kept else None,
-        pivot=_words(items[0]) if kind == "from" else "",
+        pivot=text_of(items[0].content) if kind == "from" else "",
     )
 
 
 def _not_there(view: View, n: int) -> str:
-    """Explain why a message cannot be cut at."""
     covers = (
         entry
         for entry in reversed(view.history)
@@ -103,7 +102,3 @@ def _not_there(view: View, n: int) -> str:
 
 def _is_summary(item: Item) -> bool:
     return isinstance(item, Spoken) and item.kind == "summary"
-
-
-def _words(item: Item) -> str:
-    return text_of(item.content)

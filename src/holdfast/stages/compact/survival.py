@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.messages import Json, Text, text_of
+from holdfast.messages import Json, Text, ToolUse, text_of
 from holdfast.stages.compact.digest import LIMITS, DigestLimits
 from holdfast.stages.compact.digest.pieces import Count
 from holdfast.stages.facts.names import NameKind, named_in
@@ -63,8 +63,11 @@ def recent_names(
     rounds = [item for item in items if isinstance(item, Round)][-limits.current_rounds :]
     asked = [item for item in items if isinstance(item, Spoken) and item.is_asked()]
     texts = [text_of(item.content) for item in asked[-limits.current_messages :]]
-    spoken = _counted((*texts, *directives, *(t for r in rounds for t in _spoken(r))))
-    given = _counted(t for r in rounds for t in _given(r))
+    blocks = [block for each in rounds for block in each.content]
+    answers = (block.text for block in blocks if isinstance(block, Text))
+    spoken = _counted((*texts, *directives, *answers))
+    inputs = (block.input for block in blocks if isinstance(block, ToolUse))
+    given = _counted(text for given in inputs for text in _strings(given))
     said = spoken | {name: kind for name, kind in given.items() if name not in spoken}
     seen: dict[str, NameKind] = {}
     for result in (result for r in rounds for result in r.results):
@@ -78,7 +81,6 @@ def recent_names(
 def check_survival(
     text: str, names: Names, budget_tokens: int, count: Count = estimated_tokens
 ) -> Survival:
-    """Look for the names in a text and index the missing ones."""
     missing = {name: kind for name, kind in names.said.items() if name not in text}
     index, listed = _index(_ordered(missing, text), budget_tokens, count)
     return Survival(
@@ -90,7 +92,6 @@ def check_survival(
 
 
 def _counted(texts: Iterable[str]) -> dict[str, NameKind]:
-    """Collect the names of texts, those in most texts first."""
     times: Counter[str] = Counter()
     kinds: dict[str, NameKind] = {}
     for text in texts:
@@ -100,17 +101,7 @@ def _counted(texts: Iterable[str]) -> dict[str, NameKind]:
     return {name: kinds[name] for name, _ in times.most_common()}
 
 
-def _spoken(item: Round) -> Iterator[str]:
-    return (block.text for block in item.content if isinstance(block, Text))
-
-
-def _given(item: Round) -> Iterator[str]:
-    for use in item.tool_uses():
-        yield from _strings(use.input)
-
-
 def _strings(value: Json) -> Iterator[str]:
-    """Yield every value of a tool's input as text."""
     match value:
         case str():
             yield value
@@ -127,7 +118,11 @@ def _strings(value: Json) -> Iterator[str]:
 def _ordered(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKind]]:
     """Put what cannot be guessed first; paths whose file the text names come after names."""
     paths = [name for name, kind in missing.items() if kind == "path"]
-    known = {path for path in paths if _file(path) in text or not _FILE.search(path)}
+    known = {
+        path
+        for path in paths
+        if path.rstrip("/").rpartition("/")[2] in text or not _FILE.search(path)
+    }
     return [
         *((name, k) for kind in _ORDER[:-1] for name, k in missing.items() if k == kind and name not in known),
         *((name, k) for name, k in missing.items() if name in known),
@@ -137,10 +132,6 @@ def _ordered(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKin
 
 _FILE = re.compile(r"\.\w+$|^[/~.]")
 """Tells a path from two words joined by a slash: it has an extension or a root."""
-
-
-def _file(path: str) -> str:
-    return path.rstrip("/").rpartition("/")[2]
 
 
 def _index(

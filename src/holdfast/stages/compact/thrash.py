@@ -86,7 +86,6 @@ class Guard:
         return ThrashStopped(said=said, has_room=has_room)
 
     def _acted(self, engine: Engine, culprits: list[Culprit], line: int, why: str) -> Iterator[str]:
-        """Act on the heaviest first until there is room; yield what was done."""
         for culprit in culprits:
             if culprit.is_restored and self.restores:
                 self.restores = False
@@ -104,7 +103,6 @@ def times_stopped(history: Sequence[AnyEntry]) -> int:
 
 
 def may_ask_models(history: Sequence[AnyEntry]) -> bool:
-    """True if a model's summary may still help."""
     return times_stopped(history) < WITHOUT_MODELS
 
 

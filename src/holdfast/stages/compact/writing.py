@@ -138,7 +138,6 @@ class SummaryWriter:
         return reply.text
 
     async def _reply(self, request: ForkRequest) -> ForkReply:
-        """Ask; raise `Aborted` if the fork was stopped."""
         reply = await self.ask(replace(request, retries=self.retries))
         if reply.reason == "aborted":
             raise Aborted("the summary was stopped; nothing was changed")
@@ -146,9 +145,8 @@ class SummaryWriter:
 
     async def _summary(self, request: ForkRequest) -> Written:
         reply = await self._reply(request)
-        found = read_summary(
-            reply.text, "tool_use" if _called(reply.content) else reply.stop_reason
-        )
+        called = any(isinstance(block, ToolUse) for block in reply.content)
+        found = read_summary(reply.text, "tool_use" if called else reply.stop_reason)
         if isinstance(found, str):
             raise NoSummary(found)
         return found
@@ -170,10 +168,6 @@ class SummaryWriter:
             is_cached=False,
         )
         return ForkRequest(say=asked, source=SOURCE, prefix=prefix)
-
-
-def _called(content: Iterable[Block]) -> bool:
-    return any(isinstance(block, ToolUse) for block in content)
 
 
 def least_thinking(able: Capabilities) -> JsonObject:
@@ -236,7 +230,6 @@ def truncated(items: Sequence[Item], error: PromptTooLong) -> tuple[Item, ...]:
 
 
 def _covering(items: Sequence[Item], share: float) -> int:
-    """Count the leading items that make up a share of the total length."""
     totals = list(accumulate(len(str(item.content)) + _results_chars(item) for item in items))
     return bisect_left(totals, share * totals[-1]) + 1
 

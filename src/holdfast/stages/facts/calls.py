@@ -173,11 +173,11 @@ def _span(given: JsonObject) -> str:
 def _about(given: JsonObject) -> str:
     """Describe a call by the first input that says what it is about."""
     named = _text(given, _ABOUT)
-    return named or " ".join(f"{key}={value}" for key, value in given.items() if _is_short(value))
-
-
-def _is_short(value: Json) -> bool:
-    return isinstance(value, str | int | float) and len(str(value)) <= 80
+    return named or " ".join(
+        f"{key}={value}"
+        for key, value in given.items()
+        if isinstance(value, str | int | float) and len(str(value)) <= 80
+    )
 
 
 def _text(given: JsonObject, names: tuple[str, ...]) -> str:
@@ -185,12 +185,10 @@ def _text(given: JsonObject, names: tuple[str, ...]) -> str:
 
 
 def _keeps_list(use: ToolUse) -> bool:
-    """True if a call only updates the todo list."""
     return use.name in ("TaskCreate", "TaskUpdate", "TaskList", "TaskGet") or "todos" in use.input
 
 
 def _background(given: JsonObject, text: str) -> str:
-    """Name the background task that a call starts, inspects or ends."""
     if given.get("run_in_background") is True:
         found = _TASK.search(text[:TASK_CHARS])
         return found[1] if found else ""

@@ -99,7 +99,6 @@ def error_head(text: str, chars: int) -> str:
 
 
 def _chosen(lines: list[str]) -> set[int]:
-    """Choose the first failures, the commits and totals, and the last line."""
     failures = _first(lines, _FAILURE.search, TELLING_LINES // 2)
     totals = _first(lines, lambda line: _TOTAL.search(line) or _COMMIT.match(line), 2)
     return {*failures, *totals, len(lines) - 1}

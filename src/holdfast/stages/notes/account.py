@@ -214,6 +214,5 @@ class SessionAccount:
 
 
 def _forget(known: dict[_Key, _Known], most: int) -> None:
-    """Drop the oldest entries."""
     while len(known) > most:
         del known[next(iter(known))]

@@ -111,7 +111,6 @@ class NotesFile:
         self.draft.unlink(missing_ok=True)
 
     def _begin(self, path: Path) -> os.stat_result:
-        """Create an empty file that only its owner may read."""
         private_directory(self.directory)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
         return path.stat()

@@ -23,7 +23,7 @@ from holdfast.stages.notes.account import SessionAccount
 from holdfast.stages.notes.asking import ask_for_update, template
 from holdfast.stages.notes.due import NotesProgress, is_due
 from holdfast.stages.notes.engine_lines import engine_sections
-from holdfast.stages.notes.file import NotesFile
+from holdfast.stages.notes.file import NotesFile, NotesOnDisk
 from holdfast.stages.notes.keeping import last_whole
 from holdfast.stages.notes.only import TOOLS, only
 from holdfast.stages.notes.page import NotesPage, merged
@@ -93,12 +93,10 @@ class Notes:
 
     @property
     def is_running(self) -> bool:
-        """True if the page is being updated."""
         return self._job.is_busy
 
     @property
     def is_asking(self) -> bool:
-        """True if a model is updating the page."""
         return self.is_running and self._asks
 
     def after_turn(self, engine: Engine) -> None:
@@ -147,7 +145,6 @@ class Notes:
             _tell(engine, error)
 
     def _follow(self, history: Sequence[AnyEntry]) -> None:
-        """Count updates and tool calls since the last look."""
         if self._seen > len(history):
             self._seen = 0
         for entry in history[self._seen :]:
@@ -169,7 +166,6 @@ class Notes:
         return UpdatePoint(cursor=item.id, used_tokens=used_tokens, prefix=prefix)
 
     def _begin(self, engine: Engine, point: UpdatePoint) -> None:
-        """Start an update, or queue it as the next one."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -225,7 +221,12 @@ class Notes:
         before = base.written()
         if mine == before:
             return reply.usage if reply.reason == "completed" else None
-        file.change(lambda found: _joined(self._settled(engine, found.page), before, mine))
+
+        def merge(found: NotesOnDisk) -> NotesPage:
+            page = self._settled(engine, found.page)
+            return page.with_written(merged(before, mine, page.written()))
+
+        file.change(merge)
         return reply.usage
 
     def _settled(self, engine: Engine, page: NotesPage) -> NotesPage:
@@ -234,7 +235,6 @@ class Notes:
         return page.with_logs(self._lines(engine), self._last_lines) if is_edited else page
 
     def _note(self, engine: Engine, point: UpdatePoint, usage: Usage | None) -> None:
-        """Write the engine's lines, and record that the page is up to date."""
         sha256, tokens = self._write_log(engine)
         noted = Noted(
             cursor=point.cursor,
@@ -248,23 +248,16 @@ class Notes:
         self._follow(engine.view.history)
 
     def _write_log(self, engine: Engine) -> tuple[str, int]:
-        """Write the engine's lines; return the page's hash and size."""
         lines, before = self._lines(engine), self._last_lines
         page, sha256 = self.file(engine).change(lambda found: found.page.with_logs(lines, before))
         self._last_lines = lines
         return sha256, page.tokens
 
     def _lines(self, engine: Engine) -> Mapping[str, str]:
-        """Return the engine's lines as of now, by heading."""
         if self._account is None:
             self._account = SessionAccount.of(engine.view.history)
         self._account.follow(engine.view.items)
         return engine_sections(self._account, engine.settings.notes.log_tokens)
-
-
-def _joined(page: NotesPage, before: Mapping[str, str], mine: Mapping[str, str]) -> NotesPage:
-    """Merge a fork's sections into a page that others may have changed meanwhile."""
-    return page.with_written(merged(before, mine, page.written()))
 
 
 def judged_upto(history: Sequence[AnyEntry]) -> int:

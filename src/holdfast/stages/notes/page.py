@@ -183,7 +183,6 @@ def _section(heading: str, body: str, known: NotesSection | None) -> NotesSectio
 
 
 def _add(sections: list[NotesSection], new: NotesSection) -> None:
-    """Add a section; merge its text into one with the same heading."""
     for i, each in enumerate(sections):
         if _same(each.heading, new.heading):
             text = "\n\n".join(filter(None, (each.written(), new.written())))

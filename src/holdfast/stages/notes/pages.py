@@ -43,7 +43,6 @@ def together(
 
 
 def _logs(page: NotesPage) -> dict[str, str]:
-    """Return the engine's lines that were not edited, by heading."""
     return {each.heading: each.log for each in page.sections if not each.is_edited}
 
 

@@ -81,7 +81,6 @@ def _complaints(text: str, first_line: int) -> Iterator[tuple[str, int]]:
 
 
 def _cut(line: str, mask: Mask) -> str:
-    """Mask a line, then cut it."""
     seen = mask(line)
     if seen != line and len(line) >= READ_CHARS:
         seen = seen[:-GUARD_CHARS]

@@ -44,7 +44,6 @@ class PreviewRoom:
 
 
 def preview(long: Long, room: PreviewRoom, mask: Mask = str) -> str:
-    """Write the preview of a long result."""
     parts = [f"<{TAG} {_facts(long)}>", *_where(long), ""]
     parts += (
         _excerpt_of_command(long, room, mask) if long.is_command else _opening(long, room, mask)
@@ -53,7 +52,6 @@ def preview(long: Long, room: PreviewRoom, mask: Mask = str) -> str:
 
 
 def repetition(tool_use_id: str, first: str, size_bytes: int, readers: tuple[str, ...]) -> str:
-    """Write the note that replaces a repeated result."""
     said = f"[The same, byte for byte, as the result of {_name(first)}: {human_size(size_bytes)}"
     if HISTORY in readers:
         said += f'; should that be gone, History has it by id "{_name(tool_use_id)}"'
@@ -95,7 +93,6 @@ def _opening(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
 
 
 def _excerpt_of_command(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
-    """Show the beginning and end of the output, and lines between that look like errors."""
     text, half = long.text, room.preview_bytes // 2
     head, tail = head_of(text, half), tail_of(text, half)
     middle = text[len(head) : len(text) - len(tail)]
@@ -131,11 +128,12 @@ def _shown_tail(text: str, limit_bytes: int, mask: Mask) -> str:
 
 
 def _facts(long: Long) -> str:
+    lines = long.text.count("\n") + (not long.text.endswith("\n"))
     facts = {
         "tool": _name(long.tool),
         "id": _name(long.tool_use_id),
         "size": human_size(long.bytes),
-        "lines": f"{_lines(long.text):,}",
+        "lines": f"{lines:,}",
     }
     if long.exit_status is not None:
         facts["exit-status"] = str(long.exit_status)
@@ -143,7 +141,6 @@ def _facts(long: Long) -> str:
 
 
 def _where(long: Long) -> Iterator[str]:
-    """Say where the whole result is and how to read on."""
     what = "All of it" if long.is_whole else "As much of it as a file may hold"
     yield f"Too long to be shown here. {what} is in {long.file}"
     hints = []
@@ -153,10 +150,6 @@ def _where(long: Long) -> Iterator[str]:
         hints.append(f'History opens it by id "{_name(long.tool_use_id)}"')
     if hints:
         yield "; ".join(hints) + "."
-
-
-def _lines(text: str) -> int:
-    return text.count("\n") + (not text.endswith("\n"))
 
 
 def _name(text: str) -> str:

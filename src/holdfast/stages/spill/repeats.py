@@ -56,10 +56,6 @@ def _shown(view: View, tool_use_id: str) -> Result | None:
     """Find a result unless it left the view, was cleared, or is itself a repetition."""
     owner = view.round_of(tool_use_id)
     result = owner.result_of(tool_use_id) if owner else None
-    if result is None or result.cleared is not None or _repeats(result):
+    if result is None or result.cleared is not None:
         return None
-    return result
-
-
-def _repeats(result: Result) -> bool:
-    return result.spilled is not None and bool(result.spilled.same_as)
+    return None if result.spilled and result.spilled.same_as else result

@@ -78,7 +78,6 @@ class Spill:
                 self._spill_again(engine, arrived, budgets, why)
 
     def _spill_again(self, engine: Engine, arrived: Arrived, budgets: Budgets, why: str) -> None:
-        """Spill a result that is already in the log."""
         if arrived.id in self._refused:
             return
         ran = arrived.ran
@@ -122,7 +121,6 @@ class Spill:
         )
 
     def _keep(self, engine: Engine, arrived: Arrived, spilling: Spilling) -> bool:
-        """Write a body; record a failure if the disk refuses it."""
         try:
             engine.results.keep(spilling.body, is_only_copy=spilling.is_only_copy)
         except StoreError as error:
@@ -200,7 +198,6 @@ def readers_of(engine: Engine) -> tuple[str, ...]:
 
 
 def _write_with(engine: Engine, ran: Ran, entry: Spilled) -> AnyEntry:
-    """Write a result, then the decision about it."""
     written = engine.write(ran)
     engine.write(structs.replace(entry, rests_on=(written.n,)))
     return written

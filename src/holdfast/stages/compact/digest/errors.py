@@ -34,7 +34,6 @@ class Failure:
 
 
 def failures(facts: Facts) -> list[Failure]:
-    """List errors, oldest first."""
     found: dict[tuple[str, str], Failure] = {}
     passed: dict[str, int] = {}
     for _, step in facts.steps():
@@ -73,7 +72,6 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _ranks(context: DigestContext, failure: Failure) -> tuple[Rank, Rank]:
-    """Rank errors that still stand first, and old ones last."""
     if not context.is_recent(failure.id):
         return Rank.OLD_ERRORS, Rank.OLD_ERRORS
     if failure.is_refusal:

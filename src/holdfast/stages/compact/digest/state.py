@@ -149,7 +149,6 @@ def _concepts(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _programs(command: CommandFact) -> Iterator[str]:
-    """Name the programs of a command line, each with its subcommand."""
     for part in re.split(r"&&|\|\||[;|\n]", _QUOTED.sub("''", command.text))[:PARTS]:
         words = [word for word in part.split() if "=" not in word]
         if words and re.fullmatch(r"[\w./-]+", words[0]) and words[0] not in ("cd", "echo"):
@@ -158,7 +157,6 @@ def _programs(command: CommandFact) -> Iterator[str]:
 
 
 def _findings(context: DigestContext) -> Iterator[DigestPiece]:
-    """Report conclusions found only in thinking, and commits."""
     for turn in context.facts.turns:
         yield from _thoughts(context, turn)
     for number, step in context.facts.steps():
@@ -222,7 +220,6 @@ def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _snippet(change: ChangeFact, chars: int) -> str:
-    """Show what an edit added, or else name what it removed."""
     body = change.added.strip("\n")
     if body.strip():
         return f":\n```\n{cut(body, chars)}\n```"

@@ -80,7 +80,6 @@ def _words(
 
 
 def _asked(context: DigestContext, words: WordsFact) -> str:
-    """Return the question that a short reply answers."""
     is_reply = words.via == "message" and len(words.text) <= REPLY_CHARS
     return context.questions.get(words.id, "") if is_reply else ""
 
@@ -98,7 +97,6 @@ def _lead(context: DigestContext, turn: int, words: WordsFact, asked: str = "") 
 
 
 def _work(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
-    """Summarise what a turn changed and read in one line."""
     changed = Counter(s.path for s in turn.steps if isinstance(s, ChangeFact) and not s.error)
     read = {s.path for s in turn.steps if isinstance(s, Look) and s.kind == "read"}
     done = []
