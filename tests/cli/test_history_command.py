@@ -85,7 +85,7 @@ def test_a_transcript_of_another_agent_is_searched_like_a_session(tmp_path):
         ([], 2, "give words to find"),
         (["x", "--id", "3"], 2, "--id opens one record"),
         (["x", "--lines", "3"], 2, "need --id"),
-        (["--id", "nobody"], 5, "no message or tool use"),
+        (["--id", "nobody"], 5, "not a message or tool use"),
         (["--id", "3", "--lines", "9"], 5, "there is no line 9"),
     ],
 )

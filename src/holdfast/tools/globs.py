@@ -73,7 +73,9 @@ def _set(pattern: str, place: int) -> tuple[str, int]:
             end += 1
             inner += re.escape(pattern[end])
         else:
-            inner += "\\" + pattern[end] if pattern[end] in "[]\\^&~|" else pattern[end]
+            # A dash that is an end of a range: bare beside the dash between, Python would warn.
+            is_end = pattern[end] == "-" and re.search(r"(?<!\\)-\Z|\A\Z", inner)
+            inner += "\\" + pattern[end] if is_end or pattern[end] in "[]\\^&~|" else pattern[end]
         end += 1
     if end >= len(pattern):
         return "\\[", place + 1
