@@ -103,7 +103,7 @@ async def test_an_early_message_is_named(chat, place):
     """By its place in the request, whoever said it."""
     one = await warm(chat)
     item = one.view.items[place]
-    one.view._row.put(
+    one.view._list.put(
         place, msgspec.structs.replace(item, content=(Text(text="rewritten history"),))
     )
     broke = await one_break(one)
