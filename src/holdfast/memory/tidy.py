@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
+from holdfast.memory.contradiction import contradicts, read_statement
 from holdfast.memory.memory import Memory
-from holdfast.memory.similarity import contradicts, near_pairs, stands_for, statement
+from holdfast.memory.similarity import candidate_pairs, covers
 from holdfast.settings import DreamSettings
 from holdfast.tools.front_matter import FieldValue
 
@@ -62,15 +63,15 @@ def _merge_alike(plan: TidyPlan, settings: DreamSettings, leave: frozenset[str])
     """Let one memory stand for those that say no more than it does, up to the allowed number."""
     most = max(settings.removed_floor, int(len(plan.memories) * settings.removed_share))
     open_ones = [m for m in plan.memories.values() if not m.superseded_by and m.file not in leave]
-    for first, second in near_pairs(open_ones):
+    for first, second in candidate_pairs(open_ones):
         if len(plan.gone) >= most:
             return
         kept, gone = _older_first(plan.memories.get(first.file), plan.memories.get(second.file))
         if kept is None or gone is None:
             continue
-        if not stands_for(kept, gone, settings.alike_share):
+        if not covers(kept, gone, settings.alike_share):
             kept, gone = gone, kept
-            if not stands_for(kept, gone, settings.alike_share):
+            if not covers(kept, gone, settings.alike_share):
                 continue
         plan.gone[gone.file] = (kept.file, f"{kept.file} says all of it")
         plan.memories[kept.file] = merged(kept, gone)
@@ -98,7 +99,7 @@ def merged(kept: Memory, gone: Memory) -> Memory:
 def _mark_superseded(plan: TidyPlan, leave: frozenset[str]) -> None:
     """Mark what a newer memory names or contradicts; where several do, with the newest."""
     newest = sorted(plan.memories.values(), key=lambda memory: (memory.modified, memory.file))
-    said = {memory.file: statement(memory.description) for memory in newest}
+    said = {memory.file: read_statement(memory.description) for memory in newest}
     about: dict[tuple[str, ...], list[Memory]] = defaultdict(list)
     for new in newest:
         ours = said[new.file]
