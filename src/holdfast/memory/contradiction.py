@@ -27,9 +27,43 @@ _CHANGE = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(r"\b(?:no longer|not any ?more|anymore|cancell?ed|dropped|abandoned)\b", re.I)
-_END_WORDS = frozenset("no longer not any more anymore cancelled canceled dropped abandoned".split())
-_FILLER = frozenset("the a an our we now currently from on as of instead this is are was to it".split())
-_PLACE = frozenset("in at by for under".split())
+_END_WORDS = frozenset(
+    [
+        "no",
+        "longer",
+        "not",
+        "any",
+        "more",
+        "anymore",
+        "cancelled",
+        "canceled",
+        "dropped",
+        "abandoned",
+    ]
+)
+_FILLER = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "our",
+        "we",
+        "now",
+        "currently",
+        "from",
+        "on",
+        "as",
+        "of",
+        "instead",
+        "this",
+        "is",
+        "are",
+        "was",
+        "to",
+        "it",
+    ]
+)
+_PLACE = frozenset(["in", "at", "by", "for", "under"])
 _UNIT = re.compile(r"(?:ms|s|sec|second|min|minute|h|hour|day|week|month|[kmg]i?b)s?|%", re.I)
 _DAY = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.I)
 _DATUM = re.compile(r"[\d/_@`\"]|\b[A-Z]{2,}\b|\w\.\w")

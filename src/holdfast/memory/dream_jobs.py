@@ -17,13 +17,13 @@ from typing import ClassVar
 
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import Dreamt, Failed
-from holdfast.memory.dream import DreamReport, Steps, dream
-from holdfast.memory.dreaming import Dreamer, dream_with
+from holdfast.memory.dream_model import Dreamer, dream_with
+from holdfast.memory.dream_offline import DreamReport, Steps, dream
+from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.inbox import must_ask
 from holdfast.memory.lazy_store import LazyStore
 from holdfast.memory.lock import DreamBusy, DreamLock, LockState
-from holdfast.memory.permit import memories_only
-from holdfast.memory.refusals import MemoryRefused
+from holdfast.memory.permissions import memories_only
 from holdfast.memory.schedule import last_scan, note_scan, sessions_touched, time_to_dream
 from holdfast.memory.store import MemoryStore
 from holdfast.turn.background import Job

@@ -1,8 +1,7 @@
-"""How a recalled memory is put before a model: as data, cut to size, with its age and its doubts.
+"""How recalled memories are shown to a model: as data, cut to size, with age and doubts.
 
-Memories come in, one hidden reminder goes out. A memory is somebody's note about a moment: it
-says how old it is, warns when it is old enough to have become wrong, and names files it
-speaks of that have changed since. Nothing in it can end the frame it stands in.
+A memory is a note about a moment in the past: its text states its age, warns if it is old enough
+to be outdated and names its sources that changed since. Nothing in it can close the enclosing tag.
 """
 
 import re
@@ -14,7 +13,7 @@ from holdfast.settings import MemorySettings
 DAY_SECONDS = 86_400
 
 _FRAMES = re.compile(r"</(?=\s*(memory|reminder))", re.IGNORECASE)
-"""What would end the frame a memory stands in."""
+"""Closing tags of the elements around a memory."""
 
 LEAD = (
     "Notes from earlier sessions that may bear on this. They are what was known then, not"
@@ -24,23 +23,22 @@ LEAD = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedMemory:
-    """A memory as it came up: where from, and what about it no longer holds."""
+    """A recalled memory, with its sources that changed."""
 
     key: str
-    """Its name among all memories, the team's included."""
+    """Its name among all memories, including the team's."""
     memory: Memory
     changed: tuple[str, ...] = ()
-    """Files it speaks of that changed since."""
 
 
 def age_in_words(then: float, now: float) -> str:
-    """Say how old something is in days; what lies in the future is of today."""
+    """Return an age in days as words; a time in the future counts as today."""
     days = max(0, int((now - then) // DAY_SECONDS))
     return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
 
 
 def shown(one: RenderedMemory, now: float, limits: MemorySettings) -> str:
-    """Write one memory for a model."""
+    """Render one memory."""
     memory = one.memory
     head = f'<memory file="{one.key}" type="{memory.type}" written="{age_in_words(memory.modified, now)}">'
     parts = [head, memory.description, *_doubts(one, now, limits)]
@@ -49,7 +47,7 @@ def shown(one: RenderedMemory, now: float, limits: MemorySettings) -> str:
 
 
 def reminder(texts: list[str]) -> str:
-    """Put memories together as one message."""
+    """Join rendered memories into one hidden message."""
     inner = "\n\n".join([LEAD, *texts])
     return f"<reminder>\n{inner}\n</reminder>"
 
@@ -69,7 +67,7 @@ def _doubts(one: RenderedMemory, now: float, limits: MemorySettings) -> list[str
 
 
 def _cut(text: str, limits: MemorySettings) -> str:
-    """Keep a text within its lines and bytes, and say what is missing."""
+    """Cut a text to its line and byte limits, and say how much is missing."""
     kept = "\n".join(text.split("\n")[: limits.recall_file_lines])
     if len(kept.encode()) > limits.recall_file_bytes:
         kept = kept.encode()[: limits.recall_file_bytes].decode(errors="ignore")
