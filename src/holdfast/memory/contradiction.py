@@ -27,43 +27,9 @@ _CHANGE = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(r"\b(?:no longer|not any ?more|anymore|cancell?ed|dropped|abandoned)\b", re.I)
-_END_WORDS = frozenset(
-    [
-        "no",
-        "longer",
-        "not",
-        "any",
-        "more",
-        "anymore",
-        "cancelled",
-        "canceled",
-        "dropped",
-        "abandoned",
-    ]
-)
-_FILLER = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "our",
-        "we",
-        "now",
-        "currently",
-        "from",
-        "on",
-        "as",
-        "of",
-        "instead",
-        "this",
-        "is",
-        "are",
-        "was",
-        "to",
-        "it",
-    ]
-)
-_PLACE = frozenset(["in", "at", "by", "for", "under"])
+_END_WORDS = "no longer not any more anymore cancelled canceled dropped abandoned"
+_FILLER = "the a an our we now currently from on as of instead this is are was to it"
+_PLACE = "in at by for under"
 _UNIT = re.compile(r"(?:ms|s|sec|second|min|minute|h|hour|day|week|month|[kmg]i?b)s?|%", re.I)
 _DAY = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.I)
 _DATUM = re.compile(r"[\d/_@`\"]|\b[A-Z]{2,}\b|\w\.\w")
@@ -108,7 +74,7 @@ def read_statement(description: str) -> Statement:
         is_one_of_many=match is not None and match["uses"] is not None,
         is_change=_CHANGE.search(description) is not None,
         is_end=_END.search(description) is not None,
-        words=frozenset(_plain(description)) - _END_WORDS,
+        words=frozenset(_plain(description)) - {*_END_WORDS.split()},
         is_negation=bool(negations(description)),
     )
 
@@ -153,7 +119,8 @@ def kind_of(word: str) -> str:
 
 
 def _kind_and_detail(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    said = [word for word in words(value) if word.lower() not in _FILLER | _PLACE]
+    silent = {*_FILLER.split(), *_PLACE.split()}
+    said = [word for word in words(value) if word.lower() not in silent]
     for number, word in enumerate(said):
         if kind := kind_of(word):
             before, after = _lower(said[:number]), _lower(said[number + 1 :])
@@ -168,4 +135,4 @@ def _lower(said: list[str]) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> tuple[str, ...]:
-    return tuple(word for word in _lower(words(text)) if word not in _FILLER)
+    return tuple(word for word in _lower(words(text)) if word not in _FILLER.split())

@@ -22,19 +22,7 @@ FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
 LAST = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
 """The years 1 to 9999: a file's mtime may be any number, a date may not."""
 
-_FIELDS = frozenset(
-    [
-        "name",
-        "description",
-        "type",
-        "created",
-        "modified",
-        "evidence",
-        "sources",
-        "superseded_by",
-        "supersedes",
-    ]
-)
+_FIELDS = "name description type created modified evidence sources superseded_by supersedes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +86,7 @@ def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
         superseded_by=_line(fields.get("superseded_by")),
         supersedes=_items(fields.get("supersedes")),
         body=body,
-        more={key: value for key, value in fields.items() if key not in _FIELDS},
+        more={key: value for key, value in fields.items() if key not in _FIELDS.split()},
     )
 
 
