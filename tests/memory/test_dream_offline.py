@@ -10,11 +10,11 @@ from holdfast.memory.branch import Branch
 from holdfast.memory.commits import MemoryChange
 from holdfast.memory.dream_offline import (
     Steps,
+    concluded,
     dream,
     dream_alone,
     in_repository,
     tidy,
-    tried,
     wrong_with,
 )
 from holdfast.memory.errors import MemoryRefused
@@ -180,10 +180,10 @@ def test_a_trial_says_what_would_forbid_it(store, write, repository):
     branch = Branch(store)
     branch.remove("a.md", "old")
     branch.remove("b.md", "old")
-    report = tidy(branch, none, repository=repository, steps=Steps(most=3))
-    assert tried(branch, report, none, repository).wrong == (
-        "2 of 2 memories are removed, more than 1 (dream.removed_share)",
-    )
+    steps = Steps(most=3)
+    report = tidy(branch, none, repository=repository, steps=steps)
+    trial = concluded(branch, report, none, repository, steps, is_trial=True)
+    assert trial.wrong == ("2 of 2 memories are removed, more than 1 (dream.removed_share)",)
 
 
 def test_a_second_dream_finds_nothing_to_do(store, write, repository):

@@ -37,8 +37,6 @@ class Drift:
 
 
 class Checkout:
-    """The Markdown files of a store."""
-
     def __init__(self, root: Path, database: Database, step: CheckoutStep) -> None:
         self.root = root
         self._sql = database

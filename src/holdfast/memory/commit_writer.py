@@ -14,8 +14,6 @@ from holdfast.memory.paths import INDEX
 
 
 class CommitWriter:
-    """One commit being written."""
-
     def __init__(self, database: Database, at: float) -> None:
         self._sql = database
         self._at = at

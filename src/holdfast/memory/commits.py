@@ -19,8 +19,6 @@ _COMMITS = "SELECT id, at, by, why, undoes FROM commits"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChange:
-    """One file to write or remove."""
-
     file: str
     text: str | None
     """The new content; None removes the memory and leaves a tombstone."""
@@ -42,8 +40,6 @@ class CommittedChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """Changes that were made at once."""
-
     id: int
     at: float
     by: CommitAuthor
@@ -55,8 +51,6 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tombstone:
-    """A removed memory that can be restored."""
-
     file: str
     version: str
     reason: str
@@ -66,8 +60,6 @@ class Tombstone:
 
 
 class CommitHistory:
-    """The commits of a store, read from its database."""
-
     def __init__(self, database: Database) -> None:
         self._sql = database
 
@@ -138,7 +130,6 @@ class CommitHistory:
 
 
 def diff(file: str, before: str, after: str) -> str:
-    """Return the changes of one file as a unified diff."""
     lines = difflib.unified_diff(
         before.splitlines(keepends=True),
         after.splitlines(keepends=True),

@@ -22,8 +22,6 @@ NO_REMOVAL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsentedMemories:
-    """Pages of a session's memory tool."""
-
     open: Callable[[], MemoryStore]
     """Returns the store, created on first use."""
     by: CommitAuthor
@@ -54,8 +52,6 @@ class ConsentedMemories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptMemory:
-    """The outcome of `keep`."""
-
     commit: int = 0
     """0 if nothing was committed."""
     names: tuple[str, ...] = ()

@@ -86,11 +86,9 @@ class Database:
             return self._sql.execute(sql, values).fetchall()
 
     def one(self, sql: str, *values: object) -> DatabaseRow:
-        """Run a statement and return its first row."""
         return self.all(sql, *values)[0]
 
     def insert(self, sql: str, *values: object) -> int:
-        """Run an insertion and return the new row's id."""
         with self._errors_translated():
             return self._sql.execute(sql, values).lastrowid or 0
 

@@ -14,7 +14,7 @@ from string import Template
 from holdfast.errors import HoldfastError
 from holdfast.memory.branch import Branch
 from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream_offline import DreamReport, Steps, merged, tidy, tried
+from holdfast.memory.dream_offline import DreamReport, Steps, concluded, tidy
 from holdfast.memory.memory import stamp
 from holdfast.memory.paths import INDEX
 from holdfast.memory.permissions import MEMORY
@@ -38,8 +38,6 @@ class NotDreamt(HoldfastError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dreamer:
-    """What a model needs to dream."""
-
     ask: AskFork
     permit: Permit
     logs: Path
@@ -80,9 +78,7 @@ async def dream_with(
     report = _with_model(
         tidy(branch, settings, repository=repository, steps=steps), changes, reply.usage
     )
-    if is_trial:
-        return tried(branch, report, settings, repository)
-    return merged(branch, report, settings, repository, steps)
+    return concluded(branch, report, settings, repository, steps, is_trial=is_trial)
 
 
 def dream_prompt(

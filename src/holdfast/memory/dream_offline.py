@@ -10,6 +10,7 @@ evidence lost.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from holdfast.memory.branch import Branch
@@ -26,8 +27,6 @@ from holdfast.settings import DreamSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DreamReport:
-    """What a dream did, or would do."""
-
     commit: Commit | None
     """None for a trial, or if there was nothing to do."""
     merged: dict[str, str]
@@ -62,8 +61,6 @@ class DreamReport:
 
 @dataclass(slots=True, kw_only=True)
 class Steps:
-    """The last steps of a dream, for display."""
-
     most: int
     phase: str = "starting"
     done: deque[str] = field(init=False)
@@ -88,9 +85,7 @@ def dream(
     steps = steps or Steps(most=settings.steps_shown)
     branch = Branch(store)
     report = tidy(branch, settings, repository=repository, steps=steps)
-    if is_trial:
-        return tried(branch, report, settings, repository)
-    return merged(branch, report, settings, repository, steps)
+    return concluded(branch, report, settings, repository, steps, is_trial=is_trial)
 
 
 def dream_alone(
@@ -132,25 +127,20 @@ def tidy(branch: Branch, settings: DreamSettings, *, repository: Path, steps: St
     )
 
 
-def tried(
-    branch: Branch, report: DreamReport, settings: DreamSettings, repository: Path
+def concluded(
+    branch: Branch,
+    report: DreamReport,
+    settings: DreamSettings,
+    repository: Path,
+    steps: Steps,
+    *,
+    is_trial: bool,
 ) -> DreamReport:
-    """Add to a report what would prevent its branch from being merged."""
-    return replace(
-        report, wrong=tuple(wrong_with(branch, settings, exists=in_repository(repository)))
-    )
-
-
-def merged(
-    branch: Branch, report: DreamReport, settings: DreamSettings, repository: Path, steps: Steps
-) -> DreamReport:
-    """Merge a branch as one commit, if it passes the checks."""
-    exists = in_repository(repository)
-    commit = branch.merge(
-        by="dream",
-        why=f"a dream: {report.line}",
-        check=lambda one: wrong_with(one, settings, exists=exists),
-    )
+    """Merge a branch as one commit if it passes the checks; a trial only reports on them."""
+    check = partial(wrong_with, settings=settings, exists=in_repository(repository))
+    if is_trial:
+        return replace(report, wrong=tuple(check(branch)))
+    commit = branch.merge(by="dream", why=f"a dream: {report.line}", check=check)
     if commit:
         _carry_uses(branch.store, report.merged)
     steps.add("index", "the index was rebuilt" if commit else "nothing changed")

@@ -46,8 +46,6 @@ class NotExtracted(HoldfastError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """Extracts memories from one session."""
-
     open: Callable[[], MemoryStore]
     session: str
     repository: Path
@@ -131,7 +129,6 @@ def extract_prompt(new: NewMessages, known: Sequence[IndexLine]) -> str:
 
 
 def line(kept: KeptMemory) -> str:
-    """Write the line for the user."""
     named = ", ".join(kept.names)
     if kept.is_asked:
         return f"proposed memories: {named} (holdfast memory inbox)"

@@ -24,13 +24,10 @@ class NewMessages:
     asked: int
     """The last message of the user in it."""
     own: tuple[str, ...] = ()
-    """Memories that the agent changed itself."""
 
 
 @dataclass(slots=True)
 class ExtractionCursor:
-    """The cursor of one session."""
-
     cursor: int = 0
     _seen: int = 0
     _messages: list[int] = field(default_factory=list)

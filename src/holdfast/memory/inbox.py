@@ -44,8 +44,6 @@ def must_ask(limits: MemorySettings, *, is_outside: bool) -> bool:
 
 
 class Inbox:
-    """The inbox of one store."""
-
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
         self._sql = store.database
@@ -102,7 +100,6 @@ class Inbox:
         return Proposal(**found | {"is_outside": bool(found["is_outside"])})
 
     def diff(self, proposal: Proposal) -> str:
-        """Return what accepting a proposal would change."""
         before = self._store.history.text(self._store.version(proposal.file))
         return diff(proposal.file, before, proposal.text)
 

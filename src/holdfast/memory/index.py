@@ -22,8 +22,6 @@ _LINK = re.compile(r"\]\(([^()\s]+\.md)\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexLine:
-    """What the index needs to know of a memory."""
-
     file: str
     name: str
     description: str

@@ -15,28 +15,24 @@ class LazyStore:
     """The private store, created on first use, and the team's memories if `memory.team` is on."""
 
     def __init__(self, place: Path, team: Path, limits: MemorySettings) -> None:
-        self._place = place
+        self.place = place
         self._limits = limits
         self._store: MemoryStore | None = None
         self.team = TeamMemories(team, limits) if limits.team != "off" else None
 
     @property
     def exists(self) -> bool:
-        return self._store is not None or self._place.is_dir()
+        return self._store is not None or self.place.is_dir()
 
     @property
     def has_any(self) -> bool:
         """Whether there may be something to recall."""
         return self.exists or (self.team is not None and self.team.root.is_dir())
 
-    @property
-    def place(self) -> Path:
-        return self._place
-
     def store(self) -> MemoryStore:
         """Return the store, with edits made by hand adopted."""
         if self._store is None:
-            self._store = MemoryStore(self._place, self._limits)
+            self._store = MemoryStore(self.place, self._limits)
             self._store.adopt()
         return self._store
 

@@ -35,8 +35,6 @@ class DreamBusy(StoreError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockState:
-    """The content of the lock file."""
-
     time: float
     """When the last dream ended, or this one began."""
     pid: int = 0
@@ -69,8 +67,6 @@ class LockState:
 
 
 class DreamLock:
-    """The dream lock of one memory directory."""
-
     def __init__(
         self, directory: Path, *, stale_seconds: float, clock: Callable[[], float] = time.time
     ) -> None:

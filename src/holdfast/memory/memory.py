@@ -27,8 +27,6 @@ _FIELDS = "name description type created modified evidence sources superseded_by
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """One thing worth knowing in later sessions."""
-
     file: str
     """Its path within the store."""
     name: str
@@ -51,7 +49,6 @@ class Memory:
 
     @property
     def text(self) -> str:
-        """The content of the file."""
         fields: dict[str, FieldValue] = {
             "name": self.name,
             "description": self.description,

@@ -38,8 +38,6 @@ Choose: TypeAlias = Callable[[str, str], Awaitable[Sequence[str]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recollection:
-    """Memories to show to the model as one hidden message."""
-
     names: tuple[str, ...]
     text: str
     bytes: int
@@ -48,8 +46,6 @@ class Recollection:
 
 
 class Recall:
-    """The recalls of one session."""
-
     def __init__(
         self,
         store: MemoryStore,
@@ -84,7 +80,6 @@ class Recall:
         return self._within_budget(names, team, note)
 
     def search(self, asked: str, team: dict[str, Memory]) -> list[str]:
-        """Choose by words, without a model."""
         room = self._limits.recall_files + len(self._shown)
         hits = [hit.file for hit in self._store.search(asked, room) if hit.is_significant]
         return [*hits, *_in_team(asked, team)]
@@ -147,7 +142,6 @@ def _in_team(asked: str, team: dict[str, Memory]) -> list[str]:
 
 
 def choose_with(ask: AskFork, model: str) -> Choose:
-    """Make a `Choose` that asks a model."""
     text = (files("holdfast.memory") / "prompts" / "choose.md").read_text(encoding="utf-8").strip()
     prefix = Prefix(
         frame=Framed(sections=(Section(name="choose", text=text),)),
@@ -165,7 +159,6 @@ def choose_with(ask: AskFork, model: str) -> Choose:
 
 
 def names_in(answer: str) -> list[str]:
-    """Read the JSON list of names in an answer."""
     start, end = answer.find("["), answer.rfind("]")
     try:
         found = json.loads(answer[start : end + 1]) if 0 <= start < end else None

@@ -19,8 +19,6 @@ RecallFunction: TypeAlias = Callable[[str], Awaitable[Recollection | None]]
 
 
 class RecallStage:
-    """The recall stage of one session."""
-
     def __init__(self, recall: RecallFunction) -> None:
         self._recall = recall
         self._seen = 0
@@ -49,7 +47,6 @@ class RecallStage:
         self._say(engine, done.result())
 
     def stop(self) -> None:
-        """Cancel a recall under way."""
         if self._pending is not None:
             self._pending.cancel()
             self._pending = None

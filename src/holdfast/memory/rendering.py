@@ -38,7 +38,6 @@ def age_in_words(then: float, now: float) -> str:
 
 
 def shown(one: RenderedMemory, now: float, limits: MemorySettings) -> str:
-    """Render one memory."""
     memory = one.memory
     head = f'<memory file="{one.key}" type="{memory.type}" written="{age_in_words(memory.modified, now)}">'
     parts = [head, memory.description, *_doubts(one, now, limits)]
@@ -47,7 +46,6 @@ def shown(one: RenderedMemory, now: float, limits: MemorySettings) -> str:
 
 
 def reminder(texts: list[str]) -> str:
-    """Join rendered memories into one hidden message."""
     inner = "\n\n".join([LEAD, *texts])
     return f"<reminder>\n{inner}\n</reminder>"
 

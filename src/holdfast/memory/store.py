@@ -115,7 +115,6 @@ class MemoryStore:
         return search(self.database, query, limit)
 
     def uses(self) -> dict[str, int]:
-        """Return how often each memory was recalled."""
         return dict(self.database.all("SELECT file, count FROM uses"))
 
     def count_uses(self, counts: Mapping[str, int]) -> None:
@@ -263,7 +262,6 @@ class MemoryStore:
         return writer.id
 
     def _published(self, id: int) -> Commit | None:
-        """Bring the files up to date with a commit."""
         self._step("committed")
         self._checkout.bring_up()
         return self.history.commit(id) if id else None

@@ -30,8 +30,6 @@ def may_share(kind: MemoryKind, *, is_convention: bool = False) -> bool:
 
 
 class TeamMemories:
-    """The memories in a repository."""
-
     def __init__(self, root: Path, limits: MemorySettings | None = None) -> None:
         self.root = root
         self.limits = limits or MemorySettings()

@@ -46,8 +46,6 @@ _NETWORK = re.compile(
 
 
 class UntrustedInput:
-    """Follows the log of one session."""
-
     def __init__(self) -> None:
         self.by = ""
         """The tool that first brought such text; '' if none did."""

@@ -63,7 +63,6 @@ def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool
 
 
 def described(supervisor: Supervisor) -> str:
-    """Write the tool's description with the available agents."""
     return f"{told('Agent')}\n\nAgents:\n{listing(supervisor.definitions.known)}"
 
 

@@ -32,8 +32,6 @@ PROJECT_PLACES = (".claude/agents", ".holdfast/agents")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definitions:
-    """The definitions of a project."""
-
     known: tuple[Definition, ...] = ()
     """Sorted by name."""
     untrusted: tuple[SettingsSection, ...] = ()

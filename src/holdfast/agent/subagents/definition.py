@@ -43,8 +43,6 @@ MemoryScope: TypeAlias = Literal["", "user", "project", "local"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One kind of agent."""
-
     name: str
     description: str
     prompt: str

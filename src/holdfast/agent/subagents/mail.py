@@ -66,8 +66,6 @@ class PlanAnswer(_Body, frozen=True, kw_only=True, tag="plan_answer"):
 
 
 class IdleNotice(_Body, frozen=True, kw_only=True, tag="idle"):
-    """A teammate has nothing left to do."""
-
     reason: Literal["available", "interrupted", "failed"]
     summary: Summary = ""
     task: Annotated[str, Meta(max_length=SUMMARY_CHARS)] = ""
@@ -79,8 +77,6 @@ MailBody: TypeAlias = (
 
 
 class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One message from one agent to another."""
-
     id: Id
     """Chosen by the sender; a second mail with the same id is the same message."""
     sender: Name

@@ -37,15 +37,11 @@ PATH_BYTES = 100
 
 
 class SocketReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The reply to one mail."""
-
     is_taken: bool
     why: str = ""
 
 
 class MailSocket:
-    """The listening side."""
-
     def __init__(self, directory: Path, take: Callable[[Mail], object]) -> None:
         self.path = directory / SOCKET_NAME
         self._take = take
@@ -71,7 +67,6 @@ class MailSocket:
         return True
 
     async def close(self) -> None:
-        """Stop listening and remove the socket."""
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()

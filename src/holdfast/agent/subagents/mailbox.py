@@ -74,6 +74,5 @@ class UnreadMail:
 
 
 def read_cursor(text: str) -> tuple[str, int] | None:
-    """Parse a cursor from a log entry."""
     ledger, _, place = text.rpartition(":")
     return (ledger, int(place)) if ledger and place.isascii() and place.isdigit() else None

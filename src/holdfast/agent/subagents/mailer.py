@@ -58,13 +58,10 @@ def session_directory(session: str) -> Path:
 
 @dataclass(slots=True, kw_only=True)
 class Mailer:
-    """Sends the messages of one agent."""
-
     session: str
     directory: Path
     """The session's directory beside its log."""
     around: Callable[[], Around]
-    """Returns who can be reached now."""
     resume: Callable[[str], Awaitable[None]] | None = None
     """Resumes a stopped agent, which then finds its mail."""
     team: Callable[[], Teammates | None] = lambda: None

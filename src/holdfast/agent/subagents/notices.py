@@ -48,7 +48,6 @@ def shown(finish: Finish, limit_chars: int, output: Path, kept: KeptWorktree | N
 
 
 def notice(one: Known) -> str:
-    """Write the hidden message that reports an end."""
     ended, spawned = one.ended, one.spawned
     assert ended is not None, "the agent has ended"
     called = f' name="{spawned.name}"' if spawned.name else ""
@@ -64,7 +63,6 @@ def notice(one: Known) -> str:
 
 
 def line(one: Known, doing: str = "") -> str:
-    """Describe an agent in one line: id, name, state, task."""
     called = f" {one.spawned.name}" if one.spawned.name else ""
     doing = f" ({doing})" if doing else ""
     unread = ", its report not read yet" if one.is_unread else ""

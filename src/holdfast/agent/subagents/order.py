@@ -45,8 +45,6 @@ class ToolReach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """An agent to start."""
-
     id: str
     definition: Definition
     prompt: str
@@ -81,8 +79,6 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """How an agent ended."""
-
     state: Literal["completed", "failed", "stopped", "interrupted"]
     text: str = ""
     """Its last answer."""
@@ -95,8 +91,6 @@ Seen: TypeAlias = Callable[[LoopEvent], None]
 
 
 class Worker(Protocol):
-    """An agent at work."""
-
     @property
     def reach(self) -> ToolReach:
         """The tools and mode it was given."""
@@ -106,21 +100,15 @@ class Worker(Protocol):
         """Work on its task, or on its mail, until done."""
         ...
 
-    def has_mail(self) -> bool:
-        """Return whether unread mail waits."""
-        ...
+    def has_mail(self) -> bool: ...
 
-    def stop(self) -> None:
-        """Abort its work."""
-        ...
+    def stop(self) -> None: ...
 
     async def progress(self) -> str:
         """Return what it does in a few words, or ''."""
         ...
 
-    async def close(self) -> None:
-        """Release its resources."""
-        ...
+    async def close(self) -> None: ...
 
 
 def finished(end: Stopped, last_text: str, usage: Usage | None) -> Finish:

@@ -41,7 +41,6 @@ def _is_complete(view: View) -> bool:
 
 
 def last_text(view: View) -> str:
-    """Return the last text that an agent wrote."""
     for entry in reversed(view.history):
         if isinstance(entry, Replied) and (said := text_of(entry.content)).strip():
             return said

@@ -6,7 +6,7 @@ an agent really runs is known to the supervisor.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from holdfast.log.entries import AnyEntry, Ended, Ran, Said, Spawned
@@ -21,10 +21,7 @@ _TELLS = "ended:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """One agent of a session."""
-
     spawned: Spawned
-    """Its latest start."""
     ended: Ended | None = None
     is_told: bool = False
 
@@ -71,8 +68,8 @@ class AgentRegistry:
                 if call:
                     self._calls[call] = id
             case Ended(agent=id) if id in self.known:
-                was = self.known[id]
-                self.known[id] = Known(spawned=was.spawned, ended=entry, is_told=entry.is_delivered)
+                known = replace(self.known[id], ended=entry, is_told=entry.is_delivered)
+                self.known[id] = known
             case Said(mail=mark) if mark.startswith(_TELLS):
                 self._told(mark.removeprefix(_TELLS))
             case Ran(tool_use_id=call) if call in self._calls and not _is_repair(entry):
@@ -81,14 +78,14 @@ class AgentRegistry:
     def _told(self, number: str) -> None:
         for one in self.known.values():
             if one.ended is not None and str(one.ended.n) == number:
-                self.known[one.id] = Known(spawned=one.spawned, ended=one.ended, is_told=True)
+                self.known[one.id] = replace(one, is_told=True)
                 return
 
     def _answered(self, id: str) -> None:
         """Note that the call has its result; before the end it was only a receipt."""
         one = self.known[id]
         if one.ended is not None:
-            self.known[id] = Known(spawned=one.spawned, ended=one.ended, is_told=True)
+            self.known[id] = replace(one, is_told=True)
 
     def running(self) -> list[Known]:
         return [one for one in self.known.values() if one.ended is None]

@@ -25,8 +25,6 @@ AgentEnd: TypeAlias = Literal["stopped", "interrupted"]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RunningAgent:
-    """One agent at work."""
-
     order: Order
     worker: Worker
     teammates: Teammates
@@ -41,7 +39,6 @@ class RunningAgent:
     is_idle: bool = False
     """It is a teammate that waits for mail."""
     by_user: bool = False
-    """The user stopped it."""
     sent_back: asyncio.Event = field(default_factory=asyncio.Event)
     doing: str = ""
     _last_use: ToolUse | None = None
@@ -105,7 +102,6 @@ class RunningAgent:
                 self.teammates.leave(self.order)
 
     def see(self, event: LoopEvent) -> None:
-        """Note the last tool call, and an agreement to stop."""
         match event:
             case ToolBegan(use=use):
                 self._last_use = use
@@ -141,7 +137,6 @@ class RunningAgent:
             await asyncio.wait({self.life})
 
     async def look(self, asks_model: bool) -> str:
-        """Update and return what it is doing."""
         line = await self.worker.progress() if asks_model else ""
         self.doing = line or progress_line(self._last_use)
         return self.doing

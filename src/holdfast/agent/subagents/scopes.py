@@ -56,5 +56,4 @@ def tool_over(store: MemoryStore) -> Tool:
 
 
 def section_over(store: MemoryStore) -> str:
-    """Write the prompt section on an agent's memory."""
     return memory_text(store.index())

@@ -64,8 +64,6 @@ class TaskGetInput(Input, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class _TaskAccess:
-    """One agent's access to a task list."""
-
     tasks: TaskList
     me: str
     is_lead: bool

@@ -60,6 +60,8 @@ class Unchanged(Exception):
 
 Tasks: TypeAlias = Mapping[str, Task]
 
+_TEXTS = ("subject", "description", "active_form")
+
 
 def open_blockers(tasks: Tasks, task: Task) -> tuple[str, ...]:
     """Return the unfinished tasks that a task waits for."""
@@ -113,9 +115,7 @@ def changed(tasks: Tasks, id: str, change: TaskChange, *, by: str, is_lead: bool
         owner = ""  # released
     task = structs.replace(
         task,
-        subject=task.subject if change.subject is None else change.subject,
-        description=task.description if change.description is None else change.description,
-        active_form=task.active_form if change.active_form is None else change.active_form,
+        **{name: text for name in _TEXTS if (text := getattr(change, name)) is not None},
         owner=owner,
         waits_for=_joined(task.waits_for, change.waits_for),
     )
@@ -155,8 +155,6 @@ def _check_cycles(tasks: Tasks, new: Iterable[Task]) -> None:
 
 
 class TaskList:
-    """The tasks of a session, on disk."""
-
     def __init__(self, path: Path) -> None:
         self._ledger = SharedLedger(path, Task)
         self._tasks: dict[str, Task] = {}

@@ -26,8 +26,6 @@ from holdfast.settings.files import private_directory
 
 
 class Member(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One agent of a team."""
-
     name: Annotated[str, Meta(pattern=PATTERN)]
     kind: str = "general"
     """The name of its definition."""
@@ -73,7 +71,6 @@ class Teammates:
         return tuple(member.name for member in self.members() if member.name != me)
 
     def box(self, name: str) -> Path:
-        """Return the mailbox of a member."""
         if not any(member.name == name for member in self.members()):
             raise ConfigError(f"{name!r} is not in the team {self.name!r}")
         return self.directory / "mail" / f"{name}.jsonl"
@@ -129,7 +126,6 @@ class Teammates:
             self._members.clear()
 
     def _opened(self) -> SharedLedger[Member]:
-        """Open the team on disk, creating it if needed."""
         if self._ledger is None:
             if self.directory.is_symlink():
                 raise ConfigError(f"{self.directory} is a link; remove it")

@@ -53,13 +53,10 @@ class Worktree:
     base: str
     repository: Path
     lock: int = field(repr=False)
-    """The descriptor of its lock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptWorktree:
-    """A worktree that was kept, and why."""
-
     path: Path
     branch: str
     why: str
