@@ -16,7 +16,7 @@ from pathlib import Path
 from holdfast.memory.branch import Branch
 from holdfast.memory.commits import Commit
 from holdfast.memory.index import IndexLine, loaded, make_index
-from holdfast.memory.lock import DreamLock, LockState
+from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import parse
 from holdfast.memory.provenance import changed_sources
 from holdfast.memory.store import MemoryStore
@@ -94,12 +94,11 @@ def dream_alone(
     lock: DreamLock,
     *,
     repository: Path,
-    seen: LockState | None = None,
     steps: Steps | None = None,
     is_by_hand: bool = False,
 ) -> DreamReport:
     """Dream while holding the lock; a failure restores the lock's time."""
-    with lock.hold(seen, is_by_hand=is_by_hand):
+    with lock.hold(is_by_hand=is_by_hand):
         return dream(store, settings, repository=repository, steps=steps)
 
 

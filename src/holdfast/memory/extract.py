@@ -80,7 +80,7 @@ class Extraction:
                 usage=usage,
             )
         )
-        self.step("told")
+        self.step("reported")
         if kept.names:
             self.tell(line(kept))
 

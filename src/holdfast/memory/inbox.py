@@ -17,7 +17,6 @@ from holdfast.memory.store import MemoryStore, refuse_secret
 from holdfast.settings import MemorySettings
 
 ProposalState: TypeAlias = Literal["waiting", "accepted", "declined", "replaced"]
-Essence: TypeAlias = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +133,7 @@ class Inbox:
         return _essence(file, text) in {_essence(*row) for row in rows}
 
 
-def _essence(file: str, text: str) -> Essence:
+def _essence(file: str, text: str) -> tuple[str, ...]:
     """Return what a memory says, without dates and evidence."""
     memory = parse(file, text)
     return memory.name, memory.description, memory.type, memory.body.strip()

@@ -15,7 +15,7 @@ from holdfast.agent.subagents.definition import FORK
 from holdfast.agent.subagents.names import LEAD, checked_name
 from holdfast.agent.subagents.order import Order
 from holdfast.agent.subagents.supervisor import Supervisor
-from holdfast.agent.subagents.task_tools import told
+from holdfast.agent.subagents.task_tools import prompt_text
 from holdfast.errors import ConfigError
 from holdfast.log.entries import AnyEntry, Began
 from holdfast.tools.context import ToolContext
@@ -63,7 +63,7 @@ def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool
 
 
 def described(supervisor: Supervisor) -> str:
-    return f"{told('Agent')}\n\nAgents:\n{listing(supervisor.definitions.known)}"
+    return f"{prompt_text('Agent')}\n\nAgents:\n{listing(supervisor.definitions.known)}"
 
 
 def agent_stop_tool(supervisor: Supervisor) -> Tool:
@@ -79,7 +79,9 @@ def agent_stop_tool(supervisor: Supervisor) -> Tool:
         await supervisor.stop(named[0])
         return Outcome(content=f"{named[0]} was stopped.", note=f"{named[0]} stopped")
 
-    return make_tool("AgentStop", AgentStopInput, stop, kind="other", description=told("AgentStop"))
+    return make_tool(
+        "AgentStop", AgentStopInput, stop, kind="other", description=prompt_text("AgentStop")
+    )
 
 
 def ordered(given: AgentInput, supervisor: Supervisor, *, only_back: bool = False) -> Order:

@@ -1,7 +1,7 @@
 """The interface between the supervisor and the agents it runs.
 
-An `Order` says which agent is wanted. A `Hire` makes a `Worker` of it, which works until there is a
-`Finish`. The supervisor decides when a worker starts and stops; its maker decides how it works.
+An `Order` says which agent is wanted. The factory makes a `Worker` of it, which works until there is
+a `Finish`. The supervisor decides when a worker starts and stops.
 """
 
 from collections.abc import Callable

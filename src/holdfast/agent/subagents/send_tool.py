@@ -15,7 +15,7 @@ from holdfast.agent.subagents.mail import (
     ShutdownRequest,
 )
 from holdfast.agent.subagents.mailer import Mailer, Unsent
-from holdfast.agent.subagents.task_tools import told
+from holdfast.agent.subagents.task_tools import prompt_text
 from holdfast.log.store import new_id
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
@@ -45,7 +45,7 @@ def send_tool(mailer: Mailer) -> Tool:
         return Outcome(content=f"Sent: {said}.", note=f"to {given.to}: {_short(body)}")
 
     return make_tool(
-        "SendMessage", SendMessageInput, send, kind="other", description=told("SendMessage")
+        "SendMessage", SendMessageInput, send, kind="other", description=prompt_text("SendMessage")
     )
 
 

@@ -132,11 +132,11 @@ def _tool(
     is_read_only: bool = False,
 ) -> Tool:
     return make_tool(
-        name, takes, does, kind="other", is_read_only=is_read_only, description=told(name)
+        name, takes, does, kind="other", is_read_only=is_read_only, description=prompt_text(name)
     )
 
 
-def told(name: str) -> str:
+def prompt_text(name: str) -> str:
     """Read the description of a tool, or another prompt of this package."""
     place = files("holdfast.agent.subagents") / "prompts" / f"{name.lower()}.md"
     return place.read_text(encoding="utf-8").strip()
