@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Ran, Remembered, Replied, Said
 from holdfast.messages import ToolUse
 
@@ -29,7 +30,7 @@ class NewMessages:
 @dataclass(slots=True)
 class ExtractionCursor:
     cursor: int = 0
-    _seen: int = 0
+    _position: LogCursor = field(default_factory=LogCursor)
     _messages: list[int] = field(default_factory=list)
     _asked: list[int] = field(default_factory=list)
     _own: list[tuple[int, str]] = field(default_factory=list)
@@ -37,9 +38,8 @@ class ExtractionCursor:
     """Calls that change a memory, by id, with the memory's name."""
 
     def follow(self, history: Sequence[AnyEntry]) -> Self:
-        for entry in history[self._seen :]:
+        for entry in self._position.advance(history):
             self._take(entry)
-        self._seen = len(history)
         return self
 
     def pass_over(self, cursor: int) -> None:

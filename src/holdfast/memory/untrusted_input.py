@@ -10,6 +10,7 @@ from pathlib import Path
 
 from holdfast.errors import HoldfastError
 from holdfast.log import load
+from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Ran, Replied
 from holdfast.messages import ToolUse
 from holdfast.tools.describe import description_of
@@ -49,13 +50,13 @@ class UntrustedInput:
     def __init__(self) -> None:
         self.by = ""
         """The tool that first brought such text; '' if none did."""
-        self._seen = 0
+        self._position = LogCursor()
         self._open: dict[str, str] = {}
         """Calls that bring such text, by id, until they have a result."""
 
     def follow(self, history: Sequence[AnyEntry]) -> str:
         """Read new entries; return the tool that brought untrusted text, or ''."""
-        for entry in history[self._seen :]:
+        for entry in self._position.advance(history):
             if isinstance(entry, Replied):
                 uses = (block for block in entry.content if isinstance(block, ToolUse))
                 self._open |= {use.id: use.name for use in uses if reaches_out(use)}
@@ -64,7 +65,6 @@ class UntrustedInput:
                 self.by = (
                     self.by or name
                 )  # even if it failed: an error's text may be a stranger's too
-        self._seen = len(history)
         return self.by
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
+from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Ended, Ran, Said, Spawned
 from holdfast.messages import text_of
 from holdfast.turn.engine import INTERRUPTED, NOT_RUN
@@ -51,14 +52,13 @@ class AgentRegistry:
 
     known: dict[str, Known] = field(default_factory=dict)
     """By id, in the order of their first start."""
-    _seen: int = 0
+    _position: LogCursor = field(default_factory=LogCursor)
     _calls: dict[str, str] = field(default_factory=dict)
     """The agent that each call of the tool started."""
 
     def follow(self, history: Sequence[AnyEntry]) -> "AgentRegistry":
-        for entry in history[self._seen :]:
+        for entry in self._position.advance(history):
             self._take(entry)
-        self._seen = len(history)
         return self
 
     def _take(self, entry: AnyEntry) -> None:
