@@ -20,7 +20,7 @@ from holdfast.memory.errors import NoSuchMemory
 from holdfast.memory.index import IndexLine
 from holdfast.memory.memory import Memory, stamp
 from holdfast.memory.provenance import changed_sources
-from holdfast.memory.rendering import RenderedMemory, reminder, shown
+from holdfast.memory.rendering import reminder, shown
 from holdfast.memory.search import words_of
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.team import PREFIX, TeamMemories
@@ -111,8 +111,7 @@ class Recall:
             if memory is None or name in self._shown or len(texts) == self._limits.recall_files:
                 continue
             changed = changed_sources(memory, self._repository)
-            one = RenderedMemory(key=name, memory=memory, changed=changed)
-            text = shown(one, self._clock(), self._limits)
+            text = shown(name, memory, changed=changed, now=self._clock(), limits=self._limits)
             if len(text.encode()) <= self._left_bytes:
                 texts[name] = text
                 self._left_bytes -= len(text.encode())

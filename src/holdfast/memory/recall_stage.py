@@ -6,7 +6,7 @@ same turn, or dropped.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TypeAlias
 
 from holdfast.log.entries import AnyEntry, Failed, Recalled, Said
@@ -14,7 +14,7 @@ from holdfast.memory.recall import Recollection
 from holdfast.messages import text_of
 from holdfast.turn.engine import Engine
 
-RecallFunction: TypeAlias = Callable[[str], Awaitable[Recollection | None]]
+RecallFunction: TypeAlias = Callable[[str], Coroutine[None, None, Recollection | None]]
 """Takes the question; returns the memories for it."""
 
 
@@ -33,7 +33,7 @@ class RecallStage:
         asked = self._new_words(engine)
         if asked:
             self.stop()
-            self._pending = asyncio.create_task(self._found(asked), name="recall")
+            self._pending = asyncio.create_task(self._recall(asked), name="recall")
             await asyncio.sleep(0)  # a search by words finishes here
         if self._pending is None or not self._pending.done():
             return
@@ -50,9 +50,6 @@ class RecallStage:
         if self._pending is not None:
             self._pending.cancel()
             self._pending = None
-
-    async def _found(self, asked: str) -> Recollection | None:
-        return await self._recall(asked)
 
     def _new_words(self, engine: Engine) -> str:
         """Return what the user said since the last call."""

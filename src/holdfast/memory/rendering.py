@@ -5,7 +5,6 @@ to be outdated and names its sources that changed since. Nothing in it can close
 """
 
 import re
-from dataclasses import dataclass
 
 from holdfast.memory.memory import Memory
 from holdfast.settings import MemorySettings
@@ -21,47 +20,31 @@ LEAD = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenderedMemory:
-    """A recalled memory, with its sources that changed."""
-
-    key: str
-    """Its name among all memories, including the team's."""
-    memory: Memory
-    changed: tuple[str, ...] = ()
-
-
 def age_in_words(then: float, now: float) -> str:
     """Return an age in days as words; a time in the future counts as today."""
     days = max(0, int((now - then) // DAY_SECONDS))
     return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
 
 
-def shown(one: RenderedMemory, now: float, limits: MemorySettings) -> str:
-    memory = one.memory
-    head = f'<memory file="{one.key}" type="{memory.type}" written="{age_in_words(memory.modified, now)}">'
-    parts = [head, memory.description, *_doubts(one, now, limits)]
-    text = "\n".join([*parts, "", memory.body.strip()])
+def shown(
+    key: str, memory: Memory, *, changed: tuple[str, ...], now: float, limits: MemorySettings
+) -> str:
+    """Render one memory under its name; `changed` are its sources that changed since."""
+    age = age_in_words(memory.modified, now)
+    lines = [f'<memory file="{key}" type="{memory.type}" written="{age}">', memory.description]
+    if now - memory.modified > limits.verify_after_days * DAY_SECONDS:
+        lines.append(
+            f"[Written {age}: check what it says against what is there before relying on it.]"
+        )
+    if changed:
+        lines.append(f"[Changed since it was written: {', '.join(changed)}.]")
+    text = "\n".join([*lines, "", memory.body.strip()])
     return f"{_cut(_FRAMES.sub('</ ', text), limits)}\n</memory>"
 
 
 def reminder(texts: list[str]) -> str:
     inner = "\n\n".join([LEAD, *texts])
     return f"<reminder>\n{inner}\n</reminder>"
-
-
-def _doubts(one: RenderedMemory, now: float, limits: MemorySettings) -> list[str]:
-    doubts = []
-    if now - one.memory.modified > limits.verify_after_days * DAY_SECONDS:
-        age = age_in_words(one.memory.modified, now)
-        doubts.append(
-            f"[Written {age}: check what it says against what is there before relying on it.]"
-        )
-    if one.changed:
-        doubts.append(f"[Changed since it was written: {', '.join(one.changed)}.]")
-    if one.memory.superseded_by:
-        doubts.append(f"[Superseded by {one.memory.superseded_by}.]")
-    return doubts
 
 
 def _cut(text: str, limits: MemorySettings) -> str:
