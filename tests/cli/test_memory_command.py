@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from holdfast.cli.dream_command import command as dream_command
 from holdfast.cli.memory_command import command as memory_command
 from holdfast.memory.commits import MemoryChange
+from holdfast.memory.errors import MemoryRefused, NoSuchMemory
 from holdfast.memory.inbox import Inbox
 from holdfast.memory.paths import memory_directory
-from holdfast.memory.refusals import MemoryRefused, NoSuchMemory
 from holdfast.memory.store import MemoryStore
 from holdfast.settings import home
 

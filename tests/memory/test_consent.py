@@ -7,7 +7,7 @@ import pytest
 from holdfast.errors import ConfigError
 from holdfast.memory.consent import WAITS, ConsentedMemories
 from holdfast.memory.inbox import Inbox
-from holdfast.memory.provenance import Seal
+from holdfast.memory.provenance import Provenance
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tool import memory_tool
 from holdfast.settings import MemorySettings, load_settings
@@ -24,7 +24,7 @@ def call(tmp_path, store):
         pages = ConsentedMemories(
             open=lambda: store,
             by="agent",
-            seal=lambda: Seal(session="01J", message=3, repository=tmp_path),
+            provenance=lambda: Provenance(session="01J", message=3, repository=tmp_path),
             is_outside=lambda: is_outside,
         )
         tool_context = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
@@ -77,7 +77,7 @@ async def test_a_session_that_writes_nothing_makes_no_store(tmp_path):
     ConsentedMemories(
         open=open_it,
         by="agent",
-        seal=lambda: Seal(session="s", message=1, repository=tmp_path),
+        provenance=lambda: Provenance(session="s", message=1, repository=tmp_path),
         is_outside=lambda: False,
     )
     assert (opened, (tmp_path / "m").exists()) == ([], False)

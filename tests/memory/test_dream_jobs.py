@@ -13,10 +13,10 @@ import pytest
 from holdfast.agent.build import build_agent
 from holdfast.log.entries import Dreamt, Failed, Forked
 from holdfast.memory.commits import MemoryChange
+from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import Memory
 from holdfast.memory.paths import memory_directory
-from holdfast.memory.refusals import MemoryRefused
 from holdfast.memory.store import MemoryStore
 from holdfast.models.scripted import ScriptedModel
 from holdfast.settings import Settings, home

@@ -5,7 +5,7 @@ import shutil
 import signal
 
 from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream import dream_alone
+from holdfast.memory.dream_offline import dream_alone
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import Memory
 from holdfast.memory.store import MemoryStore

@@ -7,19 +7,19 @@ import pytest
 from holdfast.errors import ModelUnavailable
 from holdfast.log.entries import Remembered
 from holdfast.memory.commits import MemoryChange
+from holdfast.memory.errors import MemoryConflict
 from holdfast.memory.extract import Extraction, NotExtracted, extracted_up_to
-from holdfast.memory.extraction_cursor import Stretch
+from holdfast.memory.extraction_cursor import NewMessages
 from holdfast.memory.inbox import Inbox
 from holdfast.memory.memory import Memory
-from holdfast.memory.permit import memories_only
-from holdfast.memory.refusals import MemoryConflict
+from holdfast.memory.permissions import memories_only
 from holdfast.memory.store import MemoryStore
 from holdfast.settings import MemorySettings
 from holdfast.tools.context import ToolContext
 from holdfast.turn.round import let_pass
 from memory.forks import PREFIX, USAGE, ScriptedFork, creating
 
-STRETCH = Stretch(cursor=9, messages=4, asked=7)
+STRETCH = NewMessages(cursor=9, messages=4, asked=7)
 TUESDAY = creating("deploys.md", "deploys go out on Tuesday nights")
 
 
@@ -55,7 +55,7 @@ async def test_what_was_learnt_is_one_commit_with_its_evidence(store, extract):
     assert store.memory("deploys.md").evidence == ("01J#7",)
     names = ("board.md", "deploys.md")
     assert left == [Remembered(cursor=9, names=names, commit=str(commit.id), usage=USAGE)]
-    assert told == ["remembered: board.md, deploys.md (take it back: holdfast memory undo 1)"]
+    assert told == ["remembered: board.md, deploys.md (undo: holdfast memory undo 1)"]
 
 
 async def test_the_fork_is_asked_within_its_bounds(store, extract, write):
@@ -109,7 +109,7 @@ async def test_consent_puts_it_into_the_inbox(tmp_path, extract):
         [waiting] = Inbox(store).waiting()
         assert (waiting.file, waiting.is_outside) == ("deploys.md", False)
         assert left[0].inbox and left[0].commit == ""
-        assert told == ["to be remembered if you agree: deploys.md (holdfast memory inbox)"]
+        assert told == ["proposed memories: deploys.md (holdfast memory inbox)"]
         Inbox(store).accept(waiting.id)
         assert store.memory("deploys.md").evidence == ("01J#7",)
 

@@ -10,14 +10,14 @@ import pytest
 from holdfast.log import outbox
 from holdfast.log.entries import Remembered
 from holdfast.memory.extract import Extraction
-from holdfast.memory.extraction_cursor import Stretch
-from holdfast.memory.permit import memories_only
+from holdfast.memory.extraction_cursor import NewMessages
+from holdfast.memory.permissions import memories_only
 from holdfast.memory.store import MemoryStore
 from holdfast.tools.context import ToolContext
 from holdfast.turn.round import let_pass
 from memory.forks import PREFIX, ScriptedFork, creating
 
-STRETCH = Stretch(cursor=9, messages=4, asked=7)
+STRETCH = NewMessages(cursor=9, messages=4, asked=7)
 CALLS = [creating("a.md", "one thing"), creating("ops/b.md", "another thing")]
 
 

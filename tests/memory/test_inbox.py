@@ -3,9 +3,9 @@
 import pytest
 
 from holdfast.memory.commits import MemoryChange
+from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.inbox import Inbox, must_ask
 from holdfast.memory.memory import Memory
-from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.settings import MemorySettings
 
 NEW = MemoryChange(file="a.md", text="# A\n", expected="")
@@ -84,7 +84,7 @@ def test_a_proposal_is_settled_once(store):
     Inbox(store).decline(proposal.id)
     with pytest.raises(NoSuchMemory, match="was declined"):
         Inbox(store).accept(proposal.id)
-    with pytest.raises(NoSuchMemory, match="number 99"):
+    with pytest.raises(NoSuchMemory, match="no proposal 99"):
         Inbox(store).accept(99)
 
 

@@ -137,7 +137,7 @@ async def test_a_page_that_wants_to_be_remembered_waits_for_the_user(project, ke
     )
     async with agent(project, script) as one:
         await say(one, "look at that page")
-        assert "if you agree: evil.md" in one.notices.take()[-1]
+        assert "proposed memories: evil.md" in one.notices.take()[-1]
     assert kept(lambda store: store.versions()) == {}
     [waiting] = kept(lambda store: Inbox(store).waiting())
     assert (waiting.file, waiting.is_outside) == ("evil.md", True)

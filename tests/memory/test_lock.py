@@ -80,7 +80,7 @@ def test_a_killed_dream_is_called_that(lock, clock):
     """With when the lock is free, rounded up."""
     _in_child(lambda: _hold_and_die(lock))
     clock.at += STALE_SECONDS - 90
-    with pytest.raises(DreamBusy, match=r"was killed while it dreamt.* free in 2 minutes"):
+    with pytest.raises(DreamBusy, match=r"was killed while dreaming.* free in 2 minutes"):
         lock.hold().__enter__()
 
 
@@ -95,7 +95,7 @@ def test_a_holder_on_another_machine_is_not_proven_dead(lock, clock, tmp_path):
     """Its process cannot be seen from here; a home may be shared."""
     (tmp_path / ".dream-lock").write_text(f"{os.getpid()} 1@elsewhere 0.0")
     os.utime(tmp_path / ".dream-lock", (clock.at, clock.at))
-    with pytest.raises(DreamBusy, match="perhaps killed"):
+    with pytest.raises(DreamBusy, match="may have been killed"):
         lock.hold(is_by_hand=True).__enter__()
 
 

@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.paths import (
     checked_name,
     checked_place,
-    file_name,
     memory_directory,
     team_directory,
 )
-from holdfast.memory.refusals import MemoryRefused
 
 ATTACKS = [
     "../escape.md",
@@ -94,12 +93,6 @@ def test_a_link_on_the_way_is_refused(tmp_path):
             checked_place(root, name)
 
 
-@pytest.mark.parametrize("title", ["Deploy steps", "Größe / Maß", "../..", "", "Memory", "a" * 300])
-def test_any_title_makes_a_name_that_is_taken(title):
-    """What a person calls a memory can always be filed."""
-    assert checked_name(file_name(title))
-
-
 def test_worktrees_and_subdirectories_share_a_directory(tmp_path):
     """One repository, one memory."""
     repository, worktree = tmp_path / "repo", tmp_path / "tree"
@@ -124,5 +117,5 @@ def test_two_projects_share_nothing(tmp_path):
 @pytest.mark.parametrize("chosen", ["relative", "/", "/tmp", "a\0b"])
 def test_a_chosen_directory_must_be_a_whole_path(tmp_path, chosen):
     """A root or a relative path is a mistake, or worse."""
-    with pytest.raises(MemoryRefused, match="whole path"):
+    with pytest.raises(MemoryRefused, match="absolute path"):
         memory_directory(tmp_path, tmp_path, chosen)

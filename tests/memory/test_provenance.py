@@ -2,14 +2,13 @@
 
 from holdfast.memory.commits import MemoryChange
 from holdfast.memory.memory import Memory, parse
-from holdfast.memory.provenance import SOURCES, Seal
-from holdfast.memory.sources import changed_sources, source_hash
+from holdfast.memory.provenance import SOURCES, Provenance, changed_sources, source_hash
 
 
 def sealed(tmp_path, body, evidence=(), message=7):
     memory = Memory(file="a.md", name="a", description="about", evidence=evidence, body=body)
     change = MemoryChange(file="a.md", text=memory.text, expected="")
-    done = Seal(session="01J", message=message, repository=tmp_path).on(change)
+    done = Provenance(session="01J", message=message, repository=tmp_path).on(change)
     return parse("a.md", done.text)
 
 
@@ -45,4 +44,4 @@ def test_a_memory_about_everything_names_a_few(tmp_path):
 def test_a_removal_is_left_as_it_is(tmp_path):
     """It has nothing to rest on."""
     change = MemoryChange(file="a.md", text=None, expected="x", reason="wrong")
-    assert Seal(session="s", message=1, repository=tmp_path).on(change) is change
+    assert Provenance(session="s", message=1, repository=tmp_path).on(change) is change

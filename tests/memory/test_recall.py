@@ -1,15 +1,18 @@
 """Recall: what fits, once, within budgets, with its age and its doubts."""
 
+from dataclasses import replace
+
 import pytest
 
-from holdfast.errors import ModelUnavailable
+from holdfast.errors import ModelUnavailable, RequestRejected
 from holdfast.memory.branch import Branch
 from holdfast.memory.memory import Memory
-from holdfast.memory.recall import Recall
-from holdfast.memory.sources import with_sources
+from holdfast.memory.provenance import source_hash
+from holdfast.memory.recall import ANSWER_TOKENS, Recall, choose_with, names_in
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.team import TeamMemories
 from holdfast.settings import MemorySettings
+from memory.forks import ScriptedFork
 
 DAY = 86_400.0
 NOW = 1_790_000_000.0
@@ -57,7 +60,8 @@ async def test_the_age_is_told_in_words_and_past_a_day_with_a_warning(
 async def test_changed_sources_are_named(write, recall, tmp_path):
     """The code moved on; the memory says so."""
     (tmp_path / "db.py").write_text("1")
-    write(with_sources(memory("staging.md", "The staging database"), tmp_path, ["db.py"]))
+    told = memory("staging.md", "The staging database")
+    write(replace(told, sources={"db.py": source_hash(tmp_path, "db.py")}))
     (tmp_path / "db.py").write_text("2")
     found = await recall().recall("staging database")
     assert "[Changed since it was written: db.py.]" in found.text
@@ -168,3 +172,43 @@ async def test_recall_can_be_switched_off(tmp_path):
     """By one setting."""
     with MemoryStore(tmp_path / "m", MemorySettings(recall=False)) as store:
         assert await Recall(store, repository=tmp_path).recall("anything") is None
+
+
+async def test_the_call_is_small_and_its_own(store, write, tmp_path):
+    """No conversation, no cache, few tokens; what it names is shown, what it makes up is not."""
+    write(
+        Memory(file="a.md", name="a", description="coffee"),
+        Memory(file="b.md", name="b", description="tea"),
+    )
+    fork = ScriptedFork(None, answer='Here: ["b.md", "made-up.md", 3]')
+    recall = Recall(store, repository=tmp_path, choose=choose_with(fork, "claude-haiku-4-5"))
+    found = await recall.recall("what do we drink?")
+    assert found.names == ("b.md",)
+    [request] = fork.requests
+    assert (request.prefix.model, request.prefix.max_output_tokens) == (
+        "claude-haiku-4-5",
+        ANSWER_TOKENS,
+    )
+    assert (request.turns, request.prefix.messages, request.prefix.is_cached) == (1, (), False)
+    assert "what do we drink?" in request.say and "a.md" in request.say
+
+
+async def test_words_stand_in_for_an_answer_that_is_none(store, write, tmp_path):
+    """And the user can be told."""
+    write(Memory(file="a.md", name="a", description="the coffee machine"))
+    fork = ScriptedFork(None, answer="I would take the first.")
+    recall = Recall(store, repository=tmp_path, choose=choose_with(fork, "claude-haiku-4-5"))
+    found = await recall.recall("coffee machine")
+    assert found.names == ("a.md",) and "searched by words" in found.note
+
+
+@pytest.mark.parametrize("answer", ["", "none", "[", '{"a": 1}', "]["])
+def test_no_list_is_an_error(answer):
+    """Nothing is guessed."""
+    with pytest.raises(RequestRejected):
+        names_in(answer)
+
+
+def test_an_empty_list_is_a_choice():
+    """None is a good answer."""
+    assert names_in("[]") == []

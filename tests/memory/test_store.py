@@ -7,8 +7,8 @@ import pytest
 
 from holdfast.errors import StoreError
 from holdfast.memory.commits import MemoryChange
+from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.memory import Memory
-from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.store import MemoryStore
 
 STAGING = Memory(file="staging.md", name="Staging", description="staging is db-7", body="db-7\n")
@@ -208,7 +208,7 @@ def test_a_secret_is_refused_and_not_repeated(store):
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("a\0b", "zero byte"), ("\ud800", "half a character"), ("x" * 70_000, "over memory")],
+    [("a\0b", "zero byte"), ("\ud800", "unpaired surrogate"), ("x" * 70_000, "over memory")],
 )
 def test_a_text_that_is_no_memory_is_refused(store, text, told):
     """With the reason."""

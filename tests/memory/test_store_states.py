@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from holdfast.memory.branch import Branch
 from holdfast.memory.commits import MemoryChange
+from holdfast.memory.errors import MemoryConflict, NoSuchMemory
 from holdfast.memory.index import links_in, loaded
-from holdfast.memory.refusals import MemoryConflict, NoSuchMemory
 from holdfast.memory.store import MemoryStore
 from holdfast.settings import MemorySettings
 

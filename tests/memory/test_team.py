@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.memory import Memory
-from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.team import TeamMemories, may_share
 
 BOARD = Memory(file="board.md", name="Board", description="tickets are in Linear", type="reference")

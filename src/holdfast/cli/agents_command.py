@@ -6,7 +6,7 @@ import click
 
 from holdfast.agent.subagents import notices as wording
 from holdfast.agent.subagents.registry import AgentRegistry, Known
-from holdfast.agent.subagents.supervisor import stop_wish
+from holdfast.agent.subagents.supervisor import stop_request
 from holdfast.cli.show import json_out, plain
 from holdfast.errors import LogLocked
 from holdfast.log import Log, load
@@ -60,7 +60,7 @@ def _stop(found: FoundSession, one: Known) -> str:
         with Log.open(found.path) as log:
             log.append(Ended(agent=one.id, state="stopped", by_user=True))
     except LogLocked:
-        wish = stop_wish(found.path, one.id)
+        wish = stop_request(found.path, one.id)
         private_directory(wish.parent)
         wish.touch(mode=0o600)
         return f"{one.id} is being stopped."

@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast.cli.rendering import OFFLINE_MODEL, opened_model, working_agent
 from holdfast.log.entries import AnyEntry, Recalled, Remembered
 from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream import dream
+from holdfast.memory.dream_offline import dream
 from holdfast.memory.memory import Memory
 from holdfast.memory.paths import memory_directory
 from holdfast.memory.store import MemoryStore

@@ -8,7 +8,7 @@ import click
 from holdfast.cli.memory_command import memory_store
 from holdfast.cli.rendering import opened_model, working_agent
 from holdfast.cli.show import harmless, json_out
-from holdfast.memory.dream import DreamReport, dream, dream_alone
+from holdfast.memory.dream_offline import DreamReport, dream, dream_alone
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.paths import team_directory
 from holdfast.models import Model

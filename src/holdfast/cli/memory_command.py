@@ -11,10 +11,10 @@ import click
 
 from holdfast.cli.show import ago, harmless, json_out, plain
 from holdfast.memory.commits import Commit, MemoryChange
+from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.inbox import Inbox, Proposal
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX, checked_name, memory_directory, team_directory
-from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.team import PREFIX, TeamMemories
 from holdfast.settings import home, load_settings

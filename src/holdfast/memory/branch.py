@@ -1,9 +1,9 @@
-"""A branch of the store: changes that are tried out and happen all at once, or not at all.
+"""A branch of the store: changes that are made all at once, or not at all.
 
-Reads see the store as it was when the branch began, with the branch's own changes on top.
-Nothing is on disk until it is merged; a killed process leaves no trace of it. Merging is one
-commit, checked as a whole first; a memory that somebody else changed meanwhile is a conflict,
-and then nothing is merged. The dream works on one of these.
+Reads see the store as it was when the branch began, with the branch's own changes on top. Nothing
+is on disk until it is merged, so a killed process leaves no trace. Merging is one commit, checked
+as a whole first; if a memory was changed elsewhere meanwhile, that is a conflict and nothing is
+merged. Extractions and dreams work on branches.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,52 +11,48 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange, diff
+from holdfast.memory.errors import MemoryRefused, NoSuchMemory
 from holdfast.memory.files import sha
-from holdfast.memory.index import listed, make_index
+from holdfast.memory.index import IndexLine, make_index
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX
-from holdfast.memory.refusals import MemoryRefused, NoSuchMemory
 from holdfast.memory.store import MemoryStore
 
 
 class Pages(Protocol):
-    """What reads and writes memories: the store at once, a branch later."""
+    """What the memory tool reads and writes: the store directly, or a branch."""
 
     def versions(self) -> dict[str, str]: ...
     def version(self, file: str) -> str: ...
     def read(self, file: str) -> str: ...
     def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
-        """Make changes; a word goes out if they have not happened yet."""
+        """Make changes; return a remark for the model if they are not in effect yet."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Direct:
-    """Pages whose changes are commits, made at once."""
+    """Pages on which every change is a commit of its own."""
 
     store: MemoryStore
     by: CommitAuthor
 
     def versions(self) -> dict[str, str]:
-        """Give every memory's file with its version."""
         return self.store.versions()
 
     def version(self, file: str) -> str:
-        """Give the version of a file; '' is none."""
         return self.store.version(file)
 
     def read(self, file: str) -> str:
-        """Give the content of a file."""
         return self.store.read(file)
 
     def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
-        """Commit."""
         self.store.commit(changes, by=self.by, why=why)
         return ""
 
 
 class Branch:
-    """Changes over a store that have not happened yet."""
+    """Changes to a store that are not committed yet."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.store = store
@@ -65,7 +61,6 @@ class Branch:
         self._changes: dict[str, MemoryChange] = {}
 
     def versions(self) -> dict[str, str]:
-        """Give every memory's file with its version, as this branch has it."""
         found = dict(self.base)
         for file, change in self._changes.items():
             if change.text is None:
@@ -75,13 +70,12 @@ class Branch:
         return dict(sorted(found.items()))
 
     def version(self, file: str) -> str:
-        """Give the version of a file; '' is none."""
         return self.versions().get(file, "")
 
     def read(self, file: str) -> str:
-        """Give the content of a file as this branch has it; the index as it would be."""
+        """Return a file as this branch has it; the index as it would be."""
         if file == INDEX:
-            return make_index((listed(memory) for memory in self.memories()), self.store.limits)
+            return make_index(map(IndexLine.of, self.memories()), self.store.limits)
         change = self._changes.get(file)
         if change is not None and change.text is not None:
             return change.text
@@ -90,15 +84,13 @@ class Branch:
         return self.store.history.text(self.base[file])
 
     def memory(self, file: str) -> Memory:
-        """Give one memory."""
         return parse(file, self.read(file))
 
     def memories(self) -> list[Memory]:
-        """Give all memories, by file."""
         return [self.memory(file) for file in self.versions()]
 
     def change(self, changes: Sequence[MemoryChange], *, why: str = "") -> str:
-        """Add changes; each is checked by itself as the store would."""
+        """Add changes; each is checked as the store would check it."""
         for change in changes:
             self.store.check(change)
         for change in changes:
@@ -108,15 +100,13 @@ class Branch:
         return ""
 
     def put(self, memory: Memory) -> None:
-        """Write one memory."""
         self.change([MemoryChange(file=memory.file, text=memory.text, expected="")])
 
     def remove(self, file: str, reason: str) -> None:
-        """Remove one memory, saying why."""
         self.change([MemoryChange(file=file, text=None, expected="", reason=reason)])
 
     def changes(self) -> list[MemoryChange]:
-        """Give what would happen, by file: what ends as it began is left out."""
+        """Return what a merge would change; files that end as they began are left out."""
         return [
             change
             for file, change in sorted(self._changes.items())
@@ -124,7 +114,6 @@ class Branch:
         ]
 
     def diff(self) -> str:
-        """Show what would happen."""
         return "".join(
             diff(one.file, self.store.history.text(one.expected), one.text or "")
             for one in self.changes()
@@ -137,7 +126,7 @@ class Branch:
         why: str,
         check: Callable[["Branch"], Sequence[str]] | None = None,
     ) -> Commit | None:
-        """Make it happen at once; what the check finds wrong throws it all away."""
+        """Commit all changes at once; raise if the check returns reasons not to."""
         wrong = check(self) if check else ()
         if wrong:
             raise MemoryRefused(f"nothing was changed: {'; '.join(wrong)}")

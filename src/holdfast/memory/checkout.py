@@ -1,8 +1,8 @@
-"""The store's files on disk: written from the history, and watched for what people change.
+"""The store's files on disk: written from the history, and checked for edits made by hand.
 
-After a commit the files follow; a killed process leaves some behind, and the next one that
-opens the store writes the rest. A file that is neither what was written last nor what should
-be written was changed by hand: it is told, and never written over.
+Files are written after each commit; what a killed process left unwritten is written when the store
+is next opened. A file that is neither what was last written nor what should be written was edited
+by hand: it is reported and never overwritten.
 """
 
 import os
@@ -12,38 +12,40 @@ from pathlib import Path
 from typing import TypeAlias
 
 from holdfast.memory.database import Database
+from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.files import markdown_below, remove, sha
 from holdfast.memory.paths import INDEX, checked_place
-from holdfast.memory.refusals import MemoryRefused
 from holdfast.settings.files import sweep, write_private
 
 CheckoutStep: TypeAlias = Callable[[str], None]
-"""Told each point at which a process may die; tests die there."""
+"""Called at each point at which a process may die; tests die there."""
 
 SYNCED_EACH = 64
-"""More files than that reach the disk sooner by one sync of everything."""
+"""For more files one sync of the whole disk is faster than one each."""
+
+
+def no_step(_point: str) -> None:
+    """Do nothing; see `CheckoutStep`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """A file that is not what the store wrote; None was removed."""
+    """A file that is not what the store wrote; its text is None if it was removed."""
 
     file: str
     text: str | None
 
 
 class Checkout:
-    """The directory of Markdown files that belongs to a history."""
-
     def __init__(self, root: Path, database: Database, step: CheckoutStep) -> None:
         self.root = root
         self._sql = database
         self._step = step
         self.problems: dict[str, str] = {}
-        """Files that cannot be taken in, and why."""
+        """Files that cannot be adopted, and why."""
 
     def bring_up(self) -> None:
-        """Write what a commit changed; safe to run again at any time."""
+        """Write what commits changed; safe to run again at any time."""
         if not self._behind():
             return
         with self._sql.writing():
@@ -51,20 +53,20 @@ class Checkout:
             is_few = len(behind) <= SYNCED_EACH
             for file, have, want in behind:
                 if self._was_changed(file, have, want):
-                    continue  # a person's work: taken in by the next commit, not written over
+                    continue  # edited by hand: adopted by the next commit
                 self._put(file, want, is_synced=is_few)
                 self._step(f"file {file}")
             if not is_few:
-                os.sync()  # before the transaction that says they are written
+                os.sync()  # before the transaction that records them as written
         self._step("files")
 
     def recover(self) -> None:
-        """Finish what a killed process began."""
+        """Finish what a killed process left unfinished."""
         sweep(self.root)
         self.bring_up()
 
     def drift(self) -> list[Drift]:
-        """List what was changed by hand since the files were written."""
+        """Return the edits made by hand since the files were written."""
         known = {
             file: (have, size, mtime)
             for file, have, size, mtime in self._sql.all("SELECT * FROM on_disk")
@@ -81,7 +83,7 @@ class Checkout:
         return found + [Drift(file=file, text=None) for file in known]
 
     def _behind(self) -> list[tuple[str, str, str]]:
-        """List files whose version on disk is not the current one: file, have, want."""
+        """Return files whose version on disk is not the current one, as (file, have, want)."""
         rows = self._sql.all(
             "SELECT t.file, coalesce(d.sha, ''), t.sha FROM current t LEFT JOIN on_disk d"
             " ON d.file = t.file WHERE d.sha IS NOT t.sha"
@@ -116,7 +118,7 @@ class Checkout:
         return self.root / INDEX if file == INDEX else checked_place(self.root, file)
 
     def _text_of(self, file: str) -> str | None:
-        """Read a file; what is no text, or lies where none may lie, is a problem that is told."""
+        """Read a file; one that is not text, or has a forbidden name, becomes a problem."""
         try:
             return self._place(file).read_bytes().decode()
         except FileNotFoundError:

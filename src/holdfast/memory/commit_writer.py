@@ -1,30 +1,27 @@
-"""Writing a commit into the history: what changed, what is current, which words find it.
+"""Writes one commit into the history, inside a transaction that the store opens.
 
-Runs inside one transaction that the store opens. The conflict is found here: a change made
-from another version than the current one is refused, naming the commit it did not know of.
+A change made from another version than the current one is refused, naming the commit it missed.
 """
 
 from collections.abc import Sequence
 
 from holdfast.memory.commits import CommitAuthor, MemoryChange
 from holdfast.memory.database import Database
+from holdfast.memory.errors import MemoryConflict, MemoryRefused
 from holdfast.memory.files import sha
 from holdfast.memory.memory import parse
 from holdfast.memory.paths import INDEX
-from holdfast.memory.refusals import MemoryConflict, MemoryRefused
 
 
 class CommitWriter:
-    """One commit being written."""
-
     def __init__(self, database: Database, at: float) -> None:
         self._sql = database
         self._at = at
         self.id = 0
-        """The commit's number, once there is something to record."""
+        """The commit's number, once it has begun."""
 
     def due(self, changes: Sequence[MemoryChange]) -> list[MemoryChange]:
-        """Choose the changes that change something; one made from an old version is a conflict."""
+        """Return the changes that change something; raise if one was made from an old version."""
         chosen: list[MemoryChange] = []
         for change in changes:
             current = self._version(change.file)
@@ -32,21 +29,19 @@ class CommitWriter:
             if current == wanted:
                 continue
             if current != change.expected:
-                raise MemoryConflict(self._told_conflict(change.file))
+                raise MemoryConflict(self._conflict_message(change.file))
             if not current:
                 self._check_new(change.file)
             chosen.append(change)
         return chosen
 
     def begin(self, by: CommitAuthor, why: str, undoes: int) -> None:
-        """Open the commit."""
         self.id = self._sql.insert(
             "INSERT INTO commits (at, by, why, undoes) VALUES (?, ?, ?, ?)",
             *(self._at, by, why, undoes or None),
         )
 
     def put(self, change: MemoryChange) -> None:
-        """Record one change and make it current."""
         reason = change.reason if change.text is None else ""
         self._note(change.file, change.text, reason)
         self._forget_words(change.file)
@@ -56,7 +51,7 @@ class CommitWriter:
             self._file(change.file, change.text)
 
     def put_index(self, text: str) -> None:
-        """Record the index if it changed; an empty one is none."""
+        """Record the index if it changed; an empty one is removed."""
         if self._version(INDEX) == (sha(text) if text else ""):
             return
         self._note(INDEX, text or None, "")
@@ -101,17 +96,17 @@ class CommitWriter:
         return rows[0][0] if rows else ""
 
     def _check_new(self, file: str) -> None:
-        """Refuse a name that some disks cannot tell from another's."""
+        """Refuse a name that some file systems cannot distinguish from an existing one."""
         alike = self._sql.all("SELECT file FROM tree WHERE file = ? COLLATE NOCASE", file)
         if alike:
             raise MemoryRefused(
                 f"{file} differs from {alike[0][0]} only in case; use one of the two names"
             )
 
-    def _told_conflict(self, file: str) -> str:
+    def _conflict_message(self, file: str) -> str:
         rows = self._sql.all(
             'SELECT id, by FROM commits WHERE id = (SELECT max("commit") FROM changes WHERE file = ?)',
             file,
         )
-        told = f" by {rows[0][1]} in commit {rows[0][0]}" if rows else ""
-        return f"{file} was changed{told} since it was read; read it again, then change it"
+        culprit = f" by {rows[0][1]} in commit {rows[0][0]}" if rows else ""
+        return f"{file} was changed{culprit} since it was read; read it again, then change it"

@@ -1,9 +1,9 @@
 """The history of a memory store: one SQLite file, private to the user.
 
-What it holds: every text that ever was, every commit with who, why, before and after, which
-text is current, what lies on disk, how often each memory was used, and the words to search
-by. A commit is one transaction, so whoever is killed leaves the old state or the new one.
-The Markdown files beside it are written from here; should this file be lost, they remain.
+It holds every text that ever existed, every commit with author, reason, before and after, which
+text is current, what is on disk, how often each memory was used, and the search index. A commit is
+one transaction, so a killed process leaves the old state or the new one. The Markdown files beside
+it are written from here and survive its loss.
 """
 
 import os
@@ -17,11 +17,11 @@ from holdfast.errors import StoreError
 from holdfast.settings.files import private_directory
 
 WAIT_SECONDS = 10.0
-"""A commit takes milliseconds; whoever waits longer waits for something stuck."""
+"""A commit takes milliseconds; a longer wait means that something is stuck."""
 SCHEMA_VERSION = 1
 
 DatabaseRow: TypeAlias = tuple[Any, ...]
-"""What SQLite gives; whoever asks knows the types of the columns."""
+"""A row as SQLite returns it; the caller knows the types of the columns."""
 
 _SCHEMA = """
 CREATE TABLE texts (sha TEXT PRIMARY KEY, text TEXT NOT NULL);
@@ -56,19 +56,19 @@ CREATE VIRTUAL TABLE words USING fts5(
 
 
 class Database:
-    """An open history; reads see the last commit, writes come one after the other."""
+    """An open history; reads see the last commit, writes are serialised."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         private_directory(path.parent)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        with self._told():
+        with self._errors_translated():
             self._sql = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)
             self._sql.execute("PRAGMA journal_mode = WAL")
             self._prepare()
 
     def _prepare(self) -> None:
-        """Make the tables of a new file; a newer version's file is left alone."""
+        """Create the tables of a new file; refuse one that a newer version wrote."""
         with self.writing():
             version = self.one("PRAGMA user_version")[0]
             if version > SCHEMA_VERSION:
@@ -79,36 +79,32 @@ class Database:
                 self._sql.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def close(self) -> None:
-        """Let the file go."""
         self._sql.close()
 
     def all(self, sql: str, *values: object) -> list[DatabaseRow]:
-        """Run a statement and give all its rows."""
-        with self._told():
+        with self._errors_translated():
             return self._sql.execute(sql, values).fetchall()
 
     def one(self, sql: str, *values: object) -> DatabaseRow:
-        """Run a statement that has exactly one row to give."""
         return self.all(sql, *values)[0]
 
     def insert(self, sql: str, *values: object) -> int:
-        """Run an insertion and give the new row's number."""
-        with self._told():
+        with self._errors_translated():
             return self._sql.execute(sql, values).lastrowid or 0
 
     @contextmanager
     def writing(self, *, is_lasting: bool = True) -> Iterator[None]:
-        """Make what is done inside one step: all of it or, on any error, nothing.
+        """Run the block as one transaction, rolled back on any error.
 
-        What is not lasting outlives its process but may be lost with the power; it costs no
-        wait for the disk.
+        Without `is_lasting` the result survives the process but perhaps not a power failure, and
+        the commit does not wait for the disk.
         """
-        with self._told():
+        with self._errors_translated():
             self._sql.execute(f"PRAGMA synchronous = {'FULL' if is_lasting else 'NORMAL'}")
             self._sql.execute("BEGIN IMMEDIATE")
         try:
             yield
-            with self._told():
+            with self._errors_translated():
                 self._sql.execute("COMMIT")
         except BaseException:
             if self._sql.in_transaction:
@@ -116,12 +112,11 @@ class Database:
             raise
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Say a database's error as ours."""
+    def _errors_translated(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
             raise StoreError(
-                f"{self.path} cannot be used: {error}; if it is damaged, move it away: the Markdown"
-                " files beside it are whole and a new history begins with them"
+                f"{self.path} cannot be used: {error}; if it is damaged, move it away: a new history"
+                " is started from the Markdown files beside it"
             ) from error

@@ -1,9 +1,8 @@
-"""When a session dreams, and how: in the background, one at a time, with a model or without.
+"""When a session dreams, and how: in the background, one process at a time, with a model or not.
 
-At rest the gates are tried, cheapest first; whoever gets the lock dreams. A model dreams on the
-conversation's prefix where one may be asked and the session took in nothing from outside; what
-goes wrong with that is reported, and the safe part is done without it. A stopped dream changes
-nothing.
+The schedule is checked when the session is at rest. A model dreams on the conversation's prefix if
+no consent is needed and the session read no untrusted text; if that fails, the failure is recorded
+and the dream is done without a model. A stopped dream changes nothing.
 """
 
 import asyncio
@@ -17,13 +16,13 @@ from typing import ClassVar
 
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import Dreamt, Failed
-from holdfast.memory.dream import DreamReport, Steps, dream
-from holdfast.memory.dreaming import Dreamer, dream_with
+from holdfast.memory.dream_model import Dreamer, dream_with
+from holdfast.memory.dream_offline import DreamReport, Steps, dream
+from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.inbox import must_ask
 from holdfast.memory.lazy_store import LazyStore
 from holdfast.memory.lock import DreamBusy, DreamLock, LockState
-from holdfast.memory.permit import memories_only
-from holdfast.memory.refusals import MemoryRefused
+from holdfast.memory.permissions import memories_only
 from holdfast.memory.schedule import last_scan, note_scan, sessions_touched, time_to_dream
 from holdfast.memory.store import MemoryStore
 from holdfast.turn.background import Job
@@ -56,7 +55,7 @@ class DreamJobs:
     clock: Callable[[], float] = time.time
 
     def offer(self, engine: Engine) -> None:
-        """Begin a dream if all gates are open."""
+        """Begin a dream if it is time."""
         settings, place = engine.settings.dream, self.store.place
         if not settings.on or not place.is_dir() or self.job.is_busy:
             return
@@ -79,7 +78,7 @@ class DreamJobs:
             self.job.begin(partial(self._if_free, held, touched[0], engine.prefix()))
 
     async def stop(self) -> None:
-        """End a dream that is under way; it then never happened."""
+        """Stop a dream under way, which leaves nothing."""
         await self.job.stop()
 
     async def _if_free(self, held: LockState, touched: int, prefix: Prefix) -> None:
@@ -107,7 +106,7 @@ class DreamJobs:
         return report
 
     async def dream_now(self, *, is_trial: bool) -> DreamReport:
-        """Dream because the user asks for it, whatever the gates say; errors are raised."""
+        """Dream at the user's request, whatever the schedule; errors are raised."""
         if not is_trial and must_ask(self.engine.settings.memory, is_outside=False):
             raise MemoryRefused(ASKED_FIRST)
         last = self._lock().look().last
@@ -121,13 +120,13 @@ class DreamJobs:
         return report
 
     def _steps(self) -> Steps:
-        """Begin to keep the last steps, for whoever looks on."""
+        """Begin to record the last steps, for display."""
         steps = Steps(most=self.engine.settings.dream.steps_shown)
         self.job.show(steps.done)
         return steps
 
     def _may_ask(self) -> bool:
-        """Say whether a model may dream here: unasked, and not steered by strangers' words."""
+        """Return whether a model may dream: without consent, and in a session without untrusted text."""
         engine = self.engine
         is_wanted = engine.settings.dream.by == "model" and self.ask is not None
         return is_wanted and not must_ask(engine.settings.memory, is_outside=self.is_outside())
@@ -141,7 +140,6 @@ class DreamJobs:
         prefix: Prefix | None = None,
         is_trial: bool = False,
     ) -> DreamReport:
-        """Let the model dream."""
         engine = self.engine
         assert self.ask is not None, "a dream with a model has one to ask"
         logs = engine.log.path.parent
@@ -158,7 +156,7 @@ class DreamJobs:
         )
 
     def _by_engine(self, steps: Steps) -> DreamReport:
-        """Dream without a model, in a thread and so on a connection of its own."""
+        """Dream without a model, in a thread with its own connection."""
         settings = self.engine.settings
         with MemoryStore(self.store.place, settings.memory, clock=self.clock) as store:
             return dream(store, settings.dream, repository=self.repository, steps=steps)

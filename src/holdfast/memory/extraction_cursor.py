@@ -1,14 +1,13 @@
-"""What of a conversation was not yet looked through for memories. Follows the log; pure.
+"""Follows a log and knows which messages were not yet searched for memories.
 
-Entries come in as they are recorded; what goes out is the stretch behind the cursor: how many
-messages, what the user said last, and which memories the agent wrote itself meanwhile. Each
-entry is looked at once.
+Each entry is looked at once.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Ran, Remembered, Replied, Said
 from holdfast.messages import ToolUse
 
@@ -17,24 +16,21 @@ ROOT = "/memories/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """The part of a conversation behind the cursor."""
+class NewMessages:
+    """The part of a conversation after the cursor."""
 
     cursor: int
-    """Its last message: where the cursor goes when this is done."""
+    """Its last message: where the cursor moves when this is done."""
     messages: int
     asked: int
-    """The last thing the user said in it; 0 if nothing."""
+    """The last message of the user in it."""
     own: tuple[str, ...] = ()
-    """Memories that the agent changed itself."""
 
 
 @dataclass(slots=True)
 class ExtractionCursor:
-    """Follows one session."""
-
     cursor: int = 0
-    _seen: int = 0
+    _position: LogCursor = field(default_factory=LogCursor)
     _messages: list[int] = field(default_factory=list)
     _asked: list[int] = field(default_factory=list)
     _own: list[tuple[int, str]] = field(default_factory=list)
@@ -42,14 +38,12 @@ class ExtractionCursor:
     """Calls that change a memory, by id, with the memory's name."""
 
     def follow(self, history: Sequence[AnyEntry]) -> Self:
-        """Take in what is new."""
-        for entry in history[self._seen :]:
+        for entry in self._position.advance(history):
             self._take(entry)
-        self._seen = len(history)
         return self
 
     def pass_over(self, cursor: int) -> None:
-        """Count everything up to a message as looked at."""
+        """Treat everything up to a message as extracted."""
         self.cursor = max(self.cursor, cursor)
         self._messages = [n for n in self._messages if n > self.cursor]
         self._asked = [n for n in self._asked if n > self.cursor]
@@ -57,15 +51,15 @@ class ExtractionCursor:
 
     @property
     def last(self) -> int:
-        """The last message there is behind the cursor; the cursor itself if there is none."""
+        """The last message after the cursor; the cursor itself if there is none."""
         return self._messages[-1] if self._messages else self.cursor
 
-    def stretch(self, upto: int) -> Stretch | None:
-        """Give what is behind the cursor up to a message; nothing if the user said nothing there."""
+    def new_messages(self, upto: int) -> NewMessages | None:
+        """Return what follows the cursor up to a message; None if the user said nothing there."""
         asked = [n for n in self._asked if n <= upto]
         if not asked:
             return None
-        return Stretch(
+        return NewMessages(
             cursor=upto,
             messages=sum(n <= upto for n in self._messages),
             asked=asked[-1],
@@ -92,7 +86,7 @@ class ExtractionCursor:
 
 
 def _changed(use: ToolUse) -> str:
-    """Name the memory that a call changes, or nothing."""
+    """Return the memory that a call changes; '' if it changes none."""
     if use.name != MEMORY or use.input.get("command") == "view":
         return ""
     path = use.input.get("path") or use.input.get("new_path")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def remove(path: Path, root: Path) -> None:
-    """Remove a file, and directories below the root that it leaves empty."""
+    """Remove a file, and directories below the root that become empty."""
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
     for parent in path.parents:
@@ -22,7 +22,7 @@ def remove(path: Path, root: Path) -> None:
 
 
 def markdown_below(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """List the Markdown files below a directory, as names in it; links and hidden ones are none."""
+    """Yield the Markdown files below a directory by relative name, without links and hidden ones."""
     places = [root]
     while places:
         with contextlib.suppress(FileNotFoundError), os.scandir(places.pop()) as found:
@@ -37,7 +37,7 @@ def markdown_below(root: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def read_unlinked(above: Path, name: str, most_bytes: int) -> bytes:
-    """Read a plain file below a directory, no link on the way; a longer or other one is an error."""
+    """Read a plain file below a directory; links on the way and longer files raise `OSError`."""
     *directories, last = Path(name).parts
     place = os.open(above, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -46,13 +46,13 @@ def read_unlinked(above: Path, name: str, most_bytes: int) -> bytes:
             below = os.open(part, flags, dir_fd=place)
             os.close(place)
             place = below
-        # Not blocking: a pipe in a file's place is seen to be one instead of waited for.
+        # Non-blocking, so that a pipe in the file's place is noticed instead of waited for.
         found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
     finally:
         os.close(place)
     with os.fdopen(found, "rb") as file:
         if not stat.S_ISREG(os.fstat(found).st_mode):
-            raise OSError(f"{name} is no plain file")
+            raise OSError(f"{name} is not a plain file")
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise OSError(f"{name} has more than {most_bytes:,} bytes")
@@ -60,5 +60,5 @@ def read_unlinked(above: Path, name: str, most_bytes: int) -> bytes:
 
 
 def sha(text: str) -> str:
-    """Hash a text as the store names it."""
+    """Return the version of a text."""
     return hashlib.sha256(text.encode()).hexdigest()

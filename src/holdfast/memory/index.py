@@ -1,29 +1,27 @@
-"""The index of the memories: one short line each, in limits that hold for every session.
+"""The index of the memories: one short line each, within limits that hold for every session.
 
-What is listed comes in as plain rows, the index goes out as one text; and a text read from
-disk goes out cut to the limits, with a warning that names the one it broke. Listed are the
-memories that hold, grouped by type, the most used first; what the limits leave no room for
-stays in the store and can be searched.
+Superseded memories are not listed. The others are grouped by type, the most used first; those that
+do not fit stay in the store and can be searched. An index read from disk is cut to the limits with
+a warning that names the limit.
 """
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 from holdfast.memory.memory import KINDS, Memory, MemoryKind
 from holdfast.memory.paths import INDEX
 from holdfast.settings import MemorySettings
 
 TITLE_CHARS = 40
-"""Of a line's room; the rest is for the link and what the memory says."""
+"""Of a line; the rest is for the link and the description."""
 
 _LINK = re.compile(r"\]\(([^()\s]+\.md)\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexLine:
-    """What the index needs to know of a memory."""
-
     file: str
     name: str
     description: str
@@ -32,33 +30,32 @@ class IndexLine:
     uses: int = 0
     superseded_by: str = ""
 
-
-def listed(memory: Memory) -> IndexLine:
-    """Give what an index needs to know of a memory."""
-    return IndexLine(
-        file=memory.file,
-        name=memory.name,
-        description=memory.description,
-        type=memory.type,
-        modified=memory.modified,
-        superseded_by=memory.superseded_by,
-    )
+    @classmethod
+    def of(cls, memory: Memory) -> Self:
+        return cls(
+            file=memory.file,
+            name=memory.name,
+            description=memory.description,
+            type=memory.type,
+            modified=memory.modified,
+            superseded_by=memory.superseded_by,
+        )
 
 
 def make_index(rows: Iterable[IndexLine], limits: MemorySettings) -> str:
-    """Write the index: what holds, in the limits, with a last line for what found no room."""
-    holding = [one for one in rows if not one.superseded_by]
-    holding.sort(key=lambda one: (-one.uses, -one.modified, one.file))
-    room = _fitting(holding, limits)
-    kept = sorted(holding[:room], key=lambda one: KINDS.index(one.type))
+    """Write the index within the limits; a last line counts the memories that did not fit."""
+    current = [one for one in rows if not one.superseded_by]
+    current.sort(key=lambda one: (-one.uses, -one.modified, one.file))
+    room = _fitting(current, limits)
+    kept = sorted(current[:room], key=lambda one: KINDS.index(one.type))
     lines = [index_line(one, limits.index_line_chars) for one in kept]
-    if room < len(holding):
-        lines.append(_unlisted(len(holding) - room))
+    if room < len(current):
+        lines.append(_unlisted(len(current) - room))
     return "".join(f"{line}\n" for line in lines)
 
 
 def index_line(one: IndexLine, limit_chars: int) -> str:
-    """Write one memory's line: a link and a hook, shorter than the limit."""
+    """Write a memory's line, a link and its description, shorter than the limit."""
     title = _plain(one.name)
     title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
     line = f"- [{title}]({one.file}): {_plain(one.description)}"
@@ -66,12 +63,11 @@ def index_line(one: IndexLine, limit_chars: int) -> str:
 
 
 def links_in(text: str) -> list[str]:
-    """List the memory files a text links to."""
     return _LINK.findall(text)
 
 
 def loaded(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
-    """Cut an index to what a session takes in, and say which limit cut it."""
+    """Cut an index to what a session loads, and say which limit cut it."""
     lines = text.splitlines(keepends=True)
     kept = "".join(lines[: limits.index_lines])
     caps = [f"{limits.index_lines} lines"] if len(lines) > limits.index_lines else []
@@ -87,12 +83,12 @@ def loaded(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
     )
 
 
-def _fitting(holding: list[IndexLine], limits: MemorySettings) -> int:
-    """Count how many lines fit, with room for the line that tells of the others."""
-    sizes = [len(index_line(one, limits.index_line_chars).encode()) + 1 for one in holding]
-    if len(holding) <= limits.index_lines and sum(sizes) <= limits.index_bytes:
-        return len(holding)
-    left = limits.index_bytes - len(_unlisted(len(holding)).encode()) - 1
+def _fitting(current: list[IndexLine], limits: MemorySettings) -> int:
+    """Count how many lines fit, with room for the line that counts the others."""
+    sizes = [len(index_line(one, limits.index_line_chars).encode()) + 1 for one in current]
+    if len(current) <= limits.index_lines and sum(sizes) <= limits.index_bytes:
+        return len(current)
+    left = limits.index_bytes - len(_unlisted(len(current)).encode()) - 1
     for count, size in enumerate(sizes[: limits.index_lines - 1]):
         left -= size
         if left < 0:
@@ -105,5 +101,5 @@ def _unlisted(count: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """Keep a text on its line and out of the link's way."""
+    """Keep a text on one line and free of link syntax."""
     return "".join(c if c.isprintable() and c not in "[]" else " " for c in " ".join(text.split()))

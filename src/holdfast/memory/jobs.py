@@ -14,16 +14,15 @@ from typing import TypeAlias
 
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry, Failed, Recalled, Remembered
-from holdfast.memory.choosing import choose_with
 from holdfast.memory.consent import ConsentedMemories
 from holdfast.memory.dream_jobs import DreamJobs
 from holdfast.memory.extract import Extraction
 from holdfast.memory.extraction_cursor import ExtractionCursor
 from holdfast.memory.lazy_store import LazyStore
 from holdfast.memory.paths import TEAM, memory_directory, team_directory
-from holdfast.memory.permit import memories_only
-from holdfast.memory.provenance import Seal
-from holdfast.memory.recall import Recall, Recollection
+from holdfast.memory.permissions import memories_only
+from holdfast.memory.provenance import Provenance
+from holdfast.memory.recall import Recall, Recollection, choose_with
 from holdfast.memory.recall_stage import RecallStage
 from holdfast.memory.tool import memory_tool
 from holdfast.memory.untrusted_input import UntrustedInput, outside_below
@@ -90,7 +89,10 @@ class MemoryJobs:
     def tool(self) -> Tool:
         """Make the memory tool; what the user must consent to passes through the inbox."""
         memories = ConsentedMemories(
-            open=self.store.store, by="agent", seal=self._seal, is_outside=self.is_outside
+            open=self.store.store,
+            by="agent",
+            provenance=self._provenance,
+            is_outside=self.is_outside,
         )
         return memory_tool(memories, self.clock)
 
@@ -141,11 +143,11 @@ class MemoryJobs:
 
     def _offer_extraction(self, engine: Engine) -> None:
         upto = self._cursor.last
-        stretch = self._cursor.stretch(upto)
-        if stretch is None:
+        new = self._cursor.new_messages(upto)
+        if new is None:
             return
-        if stretch.own:  # the agent saw to it itself
-            self._report(Remembered(cursor=upto, names=stretch.own, by="agent"))
+        if new.own:  # the agent saw to it itself
+            self._report(Remembered(cursor=upto, names=new.own, by="agent"))
             return
         self._rests += 1
         if self._rests >= engine.settings.memory.extract_every:
@@ -155,8 +157,8 @@ class MemoryJobs:
 
     async def _extract(self, upto: int, prefix: Prefix) -> None:
         """Look through what is unread up to a message, on the conversation as it was there."""
-        stretch = self._cursor.stretch(upto)
-        if stretch is None or self.ask is None:
+        new = self._cursor.new_messages(upto)
+        if new is None or self.ask is None:
             return
         extraction = Extraction(
             open=self.store.store,
@@ -168,7 +170,7 @@ class MemoryJobs:
             leave=self._report,
             tell=self.notify,
         )
-        await extraction.run(stretch, prefix)
+        await extraction.run(new, prefix)
 
     def _report(self, entry: AnyEntry) -> None:
         if isinstance(entry, Remembered):
@@ -183,13 +185,12 @@ class MemoryJobs:
             self._report(Failed(what=name, error="it was stopped: the session ended"))
         self.store.close()
 
-    def _seal(self) -> Seal:
-        """Say where memories come from that are written now."""
+    def _provenance(self) -> Provenance:
         cursor = self._cursor.follow(self.engine.view.history)
-        stretch = cursor.stretch(cursor.last)
-        asked = stretch.asked if stretch else cursor.last
+        new = cursor.new_messages(cursor.last)
+        asked = new.asked if new else cursor.last
         session = self.engine.log.header.session
-        return Seal(session=session, message=asked, repository=self._repository)
+        return Provenance(session=session, message=asked, repository=self._repository)
 
 
 def _is_at_rest(engine: Engine) -> bool:

@@ -1,10 +1,9 @@
-"""The dream lock: one dream at a time, and when the last one was.
+"""The dream lock: one dream at a time, and the time of the last one.
 
-A file in the memory directory: its time is the last consolidation, its text names the process
-that dreams and the time before. Taking it is one step under a file lock and verified by
-reading back; whoever looked at an older time than the one there came too late. A dream that
-fails puts the time back; one that was killed is told by its process being gone, and counts as
-not having happened.
+A file in the memory directory: its mtime is the last consolidation, its text names the dreaming
+process and the time before. It is taken under a file lock and verified by reading back; whoever
+decided on an older time than the one found came too late. A dream that fails restores the time; one
+that was killed is recognised by its missing process and counts as not having happened.
 """
 
 import contextlib
@@ -26,54 +25,48 @@ from holdfast.settings.files import is_running, private_directory, write_private
 NAME = ".dream-lock"
 TURN_SECONDS = 10.0
 """Taking the lock is a few file operations; a longer wait means the disk hangs."""
-
-
 HERE_CHARS = 12
-"""Enough to tell the machines of one user apart."""
+"""Enough to distinguish the machines of one user."""
 
 
 class DreamBusy(StoreError):
-    """Somebody else dreams, or has just done so."""
+    """Another process is dreaming, or has just done so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockState:
-    """What the lock's file says."""
-
     time: float
-    """Of the file: when the last dream ended, or this one began."""
+    """When the last dream ended, or this one began."""
     pid: int = 0
-    """The process that dreams; 0 is nobody."""
+    """The dreaming process; 0 if there is none."""
     started: str = ""
-    """When that process began, so that another one of its number is not taken for it."""
+    """When that process began, since process ids are reused."""
     before: float = 0.0
-    """When the dream before this one was."""
+    """The time of the dream before this one."""
 
     @property
     def last(self) -> float:
-        """When the last dream was that came to its end."""
+        """The time of the last completed dream."""
         return self.before if self.pid else self.time
 
     def is_stale(self, now: float, stale_seconds: float) -> bool:
-        """Tell whether its process is gone for good."""
+        """Return whether the lock is free, or its process gone for long enough."""
         if not self.pid:
             return True
         return self.is_gone and now - self.time > stale_seconds
 
     @property
     def is_gone(self) -> bool:
-        """Tell whether no such process is seen from here."""
+        """Whether the process is not visible from here."""
         return not is_running(self.pid) or _started(self.pid) != self.started
 
     @property
     def is_dead(self) -> bool:
-        """Tell whether its process would be seen from here, and is not."""
+        """Whether the process ran on this machine and is gone."""
         return self.is_gone and self.started.endswith(f"@{_here()}")
 
 
 class DreamLock:
-    """The lock of one memory directory."""
-
     def __init__(
         self, directory: Path, *, stale_seconds: float, clock: Callable[[], float] = time.time
     ) -> None:
@@ -82,7 +75,7 @@ class DreamLock:
         self._clock = clock
 
     def look(self) -> LockState:
-        """Read the lock; one that was never taken, or cannot be read, is free."""
+        """Read the lock; a missing or unreadable one is free."""
         try:
             status = self._path.stat()
             words = self._path.read_text(encoding="utf-8").split()
@@ -102,9 +95,9 @@ class DreamLock:
     def hold(
         self, seen: LockState | None = None, *, is_by_hand: bool = False
     ) -> Iterator[LockState]:
-        """Hold the lock while dreaming; the time moves if that succeeds and else goes back.
+        """Hold the lock while dreaming; on failure the time is restored.
 
-        A person who dreams by hand need not wait for a process that is known to be dead.
+        A dream started by hand need not wait until the lock of a dead process is stale.
         """
         before = self._take(seen, is_by_hand)
         try:
@@ -119,48 +112,47 @@ class DreamLock:
             found = self.look()
             is_free = found.is_stale(self._clock(), self._stale_seconds)
             if not is_free and not (is_by_hand and found.is_dead):
-                raise DreamBusy(self._told_busy(found))
+                raise DreamBusy(self._busy_message(found))
             if seen is not None and found.last > seen.last:
-                raise DreamBusy("somebody else has just dreamt; nothing is left to do")
+                raise DreamBusy("another process has just dreamt; nothing is left to do")
             mine = f"{os.getpid()} {_started(os.getpid())} {found.last!r}"
             self._write(mine, self._clock())
             if self._path.read_text(encoding="utf-8") != mine:
-                raise DreamBusy("the lock was taken at the same moment; try again later")
+                raise DreamBusy("another process took the lock at the same moment; try again later")
             return found
 
-    def _told_busy(self, held: LockState) -> str:
+    def _busy_message(self, held: LockState) -> str:
         if not held.is_gone:
             return f"process {held.pid} is dreaming; try again when it is done"
         minutes = math.ceil((held.time + self._stale_seconds - self._clock()) / 60)
-        how = "was killed" if held.is_dead else "is not seen from here, and was perhaps killed"
-        return f"process {held.pid} {how} while it dreamt; the lock is free in {minutes} minutes"
+        how = "was killed" if held.is_dead else "cannot be seen from here and may have been killed"
+        return f"process {held.pid} {how} while dreaming; the lock is free in {minutes} minutes"
 
     def _write(self, text: str, at: float) -> None:
         write_private(self._path, text.encode(), at=at)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Let one process at a time look and write."""
         private_directory(self._path.parent)
         try:
             turn = FileLock(f"{self._path}.turn", timeout=TURN_SECONDS, mode=0o600)
             with turn:
                 yield
         except Timeout:
-            raise DreamBusy("the dream lock is being taken all the time; try again") from None
+            raise DreamBusy("the dream lock is busy; try again") from None
 
 
 def _started(pid: int) -> str:
-    """Say when a process began, where the system tells, and on which machine it is seen."""
+    """Return when a process began, if the system says, and the machine that sees it."""
     began = "?"
     with contextlib.suppress(OSError, IndexError):
-        told = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-        began = told.rpartition(")")[2].split()[19]
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        began = status.rpartition(")")[2].split()[19]
     return f"{began}@{_here()}"
 
 
 def _here() -> str:
-    """Name the machine, and the part of it, whose processes are seen: a home may be shared."""
+    """Identify the machine and pid namespace: a home directory may be shared."""
     part = "?"
     with contextlib.suppress(OSError):
         part = str(Path("/proc/self/ns/pid").readlink())

@@ -1,8 +1,8 @@
-"""One memory: a Markdown file with a head that says what it is, where from and how sure.
+"""One memory: a Markdown file whose front matter says what it is, where from and how certain.
 
-A text comes in and leaves as a frozen value, and back. Reading is lenient: a file without a
-head is a memory named for its file. What a memory rests on goes with it: `evidence` names
-sessions and messages, `sources` the repository's files it speaks of with their hashes.
+Reading is lenient: a file without front matter is a memory named after its file. What a memory
+rests on is stored with it: `evidence` names sessions and messages, `sources` the files of the
+repository it mentions with their hashes.
 """
 
 from collections.abc import Mapping
@@ -16,43 +16,39 @@ from holdfast.tools.front_matter import FieldValue, parse_memory, render_memory
 MemoryKind: TypeAlias = Literal["user", "feedback", "project", "reference"]
 KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 DESCRIPTION_CHARS = 300
-"""One line: longer ones are body."""
+"""A description is one line; more belongs in the body."""
 
 FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
 LAST = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
-"""The years 1 to 9999: a file's own time may be any number, a date may not."""
+"""The years 1 to 9999: a file's mtime may be any number, a date may not."""
 
-_OWN = ("name", "description", "type", "created", "modified", "evidence", "sources")
-_MARKS = ("superseded_by", "supersedes")
+_FIELDS = "name description type created modified evidence sources superseded_by supersedes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """One thing worth knowing in later sessions."""
-
     file: str
-    """Its name in the store."""
+    """Its path within the store."""
     name: str
     description: str
-    """One line; what recall and the index go by."""
+    """One line, used by recall and the index."""
     type: MemoryKind = "project"
     created: float = 0.0
     modified: float = 0.0
     evidence: tuple[str, ...] = ()
     """What it rests on, as `session#message`."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """The repository's files it speaks of, each with a hash of what was in it."""
+    """The files of the repository it mentions, with hashes of their content."""
     superseded_by: str = ""
     """The memory that contradicts or replaces this one."""
     supersedes: tuple[str, ...] = ()
     """The memories that this one contradicts or replaces."""
     body: str = ""
     more: Mapping[str, FieldValue] = field(default_factory=dict)
-    """What else its head says."""
+    """Other front matter fields."""
 
     @property
     def text(self) -> str:
-        """The file's content."""
         fields: dict[str, FieldValue] = {
             "name": self.name,
             "description": self.description,
@@ -68,7 +64,7 @@ class Memory:
 
 
 def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
-    """Read a memory; `at` stands for times it does not tell."""
+    """Read a memory; `at` is used for missing times."""
     fields, body = parse_memory(text)
     name = _line(fields.get("name")) or PurePosixPath(file).stem
     modified = timestamp(_line(fields.get("modified"))) or at
@@ -87,27 +83,27 @@ def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
         superseded_by=_line(fields.get("superseded_by")),
         supersedes=_items(fields.get("supersedes")),
         body=body,
-        more={key: value for key, value in fields.items() if key not in (*_OWN, *_MARKS)},
+        more={key: value for key, value in fields.items() if key not in _FIELDS.split()},
     )
 
 
 def stamp(at: float) -> str:
-    """Write a moment as a date and time, to the second."""
-    timestamp = datetime.fromtimestamp(min(max(at, FIRST), LAST), UTC)
-    return timestamp.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+    """Format a time to the second, in UTC."""
+    moment = datetime.fromtimestamp(min(max(at, FIRST), LAST), UTC)
+    return moment.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def timestamp(text: str) -> float:
-    """Read a date, with or without a time; 0 is none, or one no calendar of ours can write."""
+    """Parse a date, with or without a time; 0 if it is none or out of range."""
     try:
-        told = datetime.fromisoformat(text).replace(microsecond=0)
-        return (told if told.tzinfo else told.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
+        moment = datetime.fromisoformat(text).replace(microsecond=0)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
     except (ValueError, OverflowError):
         return 0.0
 
 
-def _kind(told: str) -> MemoryKind:
-    return next((kind for kind in KINDS if kind == told.lower()), "project")
+def _kind(text: str) -> MemoryKind:
+    return next((kind for kind in KINDS if kind == text.lower()), "project")
 
 
 def _line(value: FieldValue | None) -> str:

@@ -1,46 +1,69 @@
-"""What a memory rests on, noted when it is written: where it was said, and the files it names.
+"""What a memory rests on, recorded when it is written: where it was said, and the files it names.
 
-A change comes in and leaves with evidence and sources in its head. Whoever writes a memory, a
-model or an extraction, need not think of either; recall and dreams go by them.
+Whoever writes a memory, a model or an extraction, need not think of either. A source that changed
+or was removed since makes the memory doubtful, not wrong: it is shown with that remark. Memories
+are data, so paths that lead out of the repository are ignored.
 """
 
+import hashlib
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.memory.commits import MemoryChange
 from holdfast.memory.memory import Memory, parse
-from holdfast.memory.sources import source_hash
 
 SOURCES = 8
 """A memory that names more files is about the project, not about them."""
+HASH_CHARS = 16
+"""64 bits distinguish versions of one file and keep memories readable."""
+SOURCE_BYTES = 4 << 20
+"""A larger file is data; no memory describes one version of it."""
 
 _FILE = re.compile(r"(?<![\w./~-])[\w@+-][\w.@+-]*(?:/[\w.@+-]+)*\.\w{1,8}\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seal:
-    """Where memories come from just now."""
+class Provenance:
+    """Where memories come from at this point of a session."""
 
     session: str
     message: int
-    """The last thing the user said."""
+    """The last message of the user."""
     repository: Path
 
     def on(self, change: MemoryChange) -> MemoryChange:
-        """Note what a memory rests on; a removal has nothing to note."""
+        """Add evidence and sources to a change; a removal stays as it is."""
         if change.text is None:
             return change
         memory = parse(change.file, change.text)
         evidence = dict.fromkeys((*memory.evidence, f"{self.session}#{self.message}"))
         sources = sources_of(memory, self.repository)
-        sealed = replace(memory, evidence=tuple(evidence), sources=sources)
-        return replace(change, text=sealed.text)
+        return replace(change, text=replace(memory, evidence=tuple(evidence), sources=sources).text)
 
 
 def sources_of(memory: Memory, repository: Path) -> dict[str, str]:
-    """Find the files of the repository that a memory names, as they are now."""
+    """Return the files of the repository that a memory names, with their current hashes."""
     named = dict.fromkeys(_FILE.findall(f"{memory.description}\n{memory.body}"))
-    found = {path: source_hash(repository, path) for path in named}
-    kept = {path: told for path, told in found.items() if told}
-    return dict(list(kept.items())[:SOURCES])
+    hashes = {path: source_hash(repository, path) for path in named}
+    return dict([(path, found) for path, found in hashes.items() if found][:SOURCES])
+
+
+def source_hash(repository: Path, path: str) -> str:
+    """Hash a file of the repository; '' if it is missing, outside of it or too large."""
+    try:
+        place = (repository / path).resolve()
+        if not place.is_relative_to(repository.resolve()) or not place.is_file():
+            return ""
+        if place.stat().st_size > SOURCE_BYTES:
+            return ""
+        return hashlib.sha256(place.read_bytes()).hexdigest()[:HASH_CHARS]
+    except (OSError, ValueError):
+        return ""
+
+
+def changed_sources(memory: Memory, repository: Path) -> tuple[str, ...]:
+    """Return the sources of a memory that changed since it was written."""
+    return tuple(
+        path for path, then in memory.sources.items() if source_hash(repository, path) != then
+    )

@@ -1,45 +1,51 @@
-"""Recall: what the user asks comes in, the few memories that bear on it go out, once each.
+"""Recall: the few memories that bear on what the user asks, each shown once per session.
 
-A lexical search answers in milliseconds; where a model is configured it chooses from the
-newest descriptions instead, and the search stands in when it fails. Each memory is shown once
-a session, and all of them together within a budget; both are told by the log, so a resumed
-session goes on where it was. What is shown is counted as used.
+A lexical search answers in milliseconds. Where a model is configured it chooses from the newest
+descriptions in a small call of its own, without the conversation; if that fails, the search is
+used instead. What was shown before, and how many bytes, comes from the log, so a resumed session
+continues where it was.
 """
 
+import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import TypeAlias
 
-from holdfast.errors import HoldfastError
-from holdfast.memory.index import listed
+from holdfast.errors import HoldfastError, RequestRejected
+from holdfast.log.entries import Framed, Section
+from holdfast.memory.errors import NoSuchMemory
+from holdfast.memory.index import IndexLine
 from holdfast.memory.memory import Memory, stamp
-from holdfast.memory.refusals import NoSuchMemory
-from holdfast.memory.rendering import RenderedMemory, reminder, shown
+from holdfast.memory.provenance import changed_sources
+from holdfast.memory.rendering import reminder, shown
 from holdfast.memory.search import words_of
-from holdfast.memory.sources import changed_sources
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.team import PREFIX, TeamMemories
+from holdfast.turn.fork import AskFork, ForkRequest, Prefix
+
+SOURCE = "recall"
+ANSWER_TOKENS = 256
+"""Five file names and the brackets around them."""
+ASKED_CHARS = 4_000
+"""The second page of a pasted log adds nothing about its subject."""
 
 Choose: TypeAlias = Callable[[str, str], Awaitable[Sequence[str]]]
-"""Given what was asked and a manifest of memories, names the files that are clearly of use."""
+"""Takes the question and a manifest of memories; returns the files that clearly help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recollection:
-    """Memories to be shown to the model as one hidden message."""
-
     names: tuple[str, ...]
     text: str
     bytes: int
     note: str = ""
-    """What went wrong on the way, for the user."""
+    """What went wrong, for the user."""
 
 
 class Recall:
-    """What one session recalls."""
-
     def __init__(
         self,
         store: MemoryStore,
@@ -61,7 +67,7 @@ class Recall:
         self._clock = clock
 
     async def recall(self, asked: str) -> Recollection | None:
-        """Choose what bears on a question; None is nothing, or nothing left to spend."""
+        """Choose memories for a question; None if there are none or the budget is spent."""
         if not self._limits.recall or self._left_bytes <= 0 or not asked.strip():
             return None
         team = {f"{PREFIX}{one.file}": one for one in (self._team.memories() if self._team else ())}
@@ -69,14 +75,13 @@ class Recall:
         try:
             names = await self._chosen(asked, team)
         except (TimeoutError, HoldfastError) as error:
-            note = f"memories were searched by words: {error}"
+            note = f"memories were searched by words instead: {error}"
             names = self.search(asked, team)
         return self._within_budget(names, team, note)
 
     def search(self, asked: str, team: dict[str, Memory]) -> list[str]:
-        """Choose by words, without a model."""
         room = self._limits.recall_files + len(self._shown)
-        hits = [hit.file for hit in self._store.search(asked, room) if hit.is_telling]
+        hits = [hit.file for hit in self._store.search(asked, room) if hit.is_significant]
         return [*hits, *_in_team(asked, team)]
 
     async def _chosen(self, asked: str, team: dict[str, Memory]) -> list[str]:
@@ -84,12 +89,12 @@ class Recall:
             return self.search(asked, team)
         lines = self._manifest(team)
         names = await self._choose(asked, "\n".join(lines.values()))
-        return [name for name in names if name in lines]  # a model may name what is not there
+        return [name for name in names if name in lines]  # a model may invent names
 
     def _manifest(self, team: dict[str, Memory]) -> dict[str, str]:
-        """Write a line for each memory that may be chosen."""
+        """Return a line for each memory that may be chosen, by name."""
         known = [(one.file, one) for one in self._store.listed(self._limits.recall_candidates)]
-        known += [(key, listed(one)) for key, one in team.items()]
+        known += [(key, IndexLine.of(one)) for key, one in team.items()]
         return {
             key: f"- [{one.type}] {key} ({stamp(one.modified)}): {one.description}"
             for key, one in known
@@ -99,15 +104,14 @@ class Recall:
     def _within_budget(
         self, names: Iterable[str], team: dict[str, Memory], note: str
     ) -> Recollection | None:
-        """Take memories in order while they fit the session's budget, and count them as used."""
+        """Take memories in order while they fit the session's budget; count them as used."""
         texts: dict[str, str] = {}
         for name in dict.fromkeys(names):
             memory = self._memory(name, team)
             if memory is None or name in self._shown or len(texts) == self._limits.recall_files:
                 continue
             changed = changed_sources(memory, self._repository)
-            one = RenderedMemory(key=name, memory=memory, changed=changed)
-            text = shown(one, self._clock(), self._limits)
+            text = shown(name, memory, changed=changed, now=self._clock(), limits=self._limits)
             if len(text.encode()) <= self._left_bytes:
                 texts[name] = text
                 self._left_bytes -= len(text.encode())
@@ -127,10 +131,38 @@ class Recall:
 
 
 def _in_team(asked: str, team: dict[str, Memory]) -> list[str]:
-    """Find team memories that share two words with what was asked, the most first."""
+    """Return team memories that share two words with the question, most words first."""
     words = set(words_of(asked))
     shared = {
         key: len(words & {*words_of(f"{one.name} {one.description} {one.body}")})
         for key, one in team.items()
     }
     return sorted((key for key, count in shared.items() if count >= 2), key=lambda k: -shared[k])
+
+
+def choose_with(ask: AskFork, model: str) -> Choose:
+    text = (files("holdfast.memory") / "prompts" / "choose.md").read_text(encoding="utf-8").strip()
+    prefix = Prefix(
+        frame=Framed(sections=(Section(name="choose", text=text),)),
+        model=model,
+        max_output_tokens=ANSWER_TOKENS,
+        is_cached=False,
+    )
+
+    async def choose(asked: str, manifest: str) -> list[str]:
+        say = f"Asked:\n{asked[:ASKED_CHARS]}\n\nMemories:\n{manifest}"
+        reply = await ask(ForkRequest(say=say, source=SOURCE, prefix=prefix))
+        return names_in(reply.text)
+
+    return choose
+
+
+def names_in(answer: str) -> list[str]:
+    start, end = answer.find("["), answer.rfind("]")
+    try:
+        found = json.loads(answer[start : end + 1]) if 0 <= start < end else None
+    except ValueError:
+        found = None
+    if not isinstance(found, list):
+        raise RequestRejected("the model did not answer with a list of memories")
+    return [name for name in found if isinstance(name, str)]

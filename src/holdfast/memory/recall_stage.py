@@ -1,12 +1,12 @@
-"""A stage: memories that bear on what the user asked, said as a hidden reminder when they are ready.
+"""A stage that adds recalled memories as a hidden reminder once they are ready.
 
-When the user has said something new a recall begins; a search by words is ready at once, a
-model's choice some calls later, after the tools it ran beside. Nothing waits for it: what is not
-ready is said before a later call of the same turn, or not at all.
+A recall begins when the user has said something new. A search by words is ready at once, a model's
+choice some calls later. Nothing waits for it: a late result is added before a later call of the
+same turn, or dropped.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TypeAlias
 
 from holdfast.log.entries import AnyEntry, Failed, Recalled, Said
@@ -14,32 +14,30 @@ from holdfast.memory.recall import Recollection
 from holdfast.messages import text_of
 from holdfast.turn.engine import Engine
 
-RecallFunction: TypeAlias = Callable[[str], Awaitable[Recollection | None]]
-"""Given what was asked, gives what bears on it."""
+RecallFunction: TypeAlias = Callable[[str], Coroutine[None, None, Recollection | None]]
+"""Takes the question; returns the memories for it."""
 
 
 class RecallStage:
-    """One session's recalls."""
-
     def __init__(self, recall: RecallFunction) -> None:
         self._recall = recall
         self._seen = 0
-        self._coming: asyncio.Task[Recollection | None] | None = None
+        self._pending: asyncio.Task[Recollection | None] | None = None
 
     def skip(self, history: Iterable[AnyEntry]) -> None:
-        """Count what a session that goes on had before as asked and answered."""
+        """Treat everything in a resumed session's history as answered."""
         self._seen = max((entry.n for entry in history), default=0)
 
     async def __call__(self, engine: Engine) -> None:
-        """Begin a recall if the user has spoken, and say what one has found."""
+        """Begin a recall if the user said something; add the result of a finished one."""
         asked = self._new_words(engine)
         if asked:
             self.stop()
-            self._coming = asyncio.create_task(self._found(asked), name="recall")
-            await asyncio.sleep(0)  # a search by words is done after this
-        if self._coming is None or not self._coming.done():
+            self._pending = asyncio.create_task(self._recall(asked), name="recall")
+            await asyncio.sleep(0)  # a search by words finishes here
+        if self._pending is None or not self._pending.done():
             return
-        done, self._coming = self._coming, None
+        done, self._pending = self._pending, None
         if done.cancelled():
             return
         error = done.exception()
@@ -49,16 +47,12 @@ class RecallStage:
         self._say(engine, done.result())
 
     def stop(self) -> None:
-        """Give up what is still being looked for."""
-        if self._coming is not None:
-            self._coming.cancel()
-            self._coming = None
-
-    async def _found(self, asked: str) -> Recollection | None:
-        return await self._recall(asked)
+        if self._pending is not None:
+            self._pending.cancel()
+            self._pending = None
 
     def _new_words(self, engine: Engine) -> str:
-        """Give what the user said since the last call."""
+        """Return what the user said since the last call."""
         said: list[str] = []
         for entry in reversed(engine.view.history):
             if entry.n <= self._seen:

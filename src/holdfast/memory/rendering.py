@@ -1,12 +1,10 @@
-"""How a recalled memory is put before a model: as data, cut to size, with its age and its doubts.
+"""How recalled memories are shown to a model: as data, cut to size, with age and doubts.
 
-Memories come in, one hidden reminder goes out. A memory is somebody's note about a moment: it
-says how old it is, warns when it is old enough to have become wrong, and names files it
-speaks of that have changed since. Nothing in it can end the frame it stands in.
+A memory is a note about a moment in the past: its text states its age, warns if it is old enough
+to be outdated and names its sources that changed since. Nothing in it can close the enclosing tag.
 """
 
 import re
-from dataclasses import dataclass
 
 from holdfast.memory.memory import Memory
 from holdfast.settings import MemorySettings
@@ -14,7 +12,7 @@ from holdfast.settings import MemorySettings
 DAY_SECONDS = 86_400
 
 _FRAMES = re.compile(r"</(?=\s*(memory|reminder))", re.IGNORECASE)
-"""What would end the frame a memory stands in."""
+"""Closing tags of the elements around a memory."""
 
 LEAD = (
     "Notes from earlier sessions that may bear on this. They are what was known then, not"
@@ -22,54 +20,35 @@ LEAD = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenderedMemory:
-    """A memory as it came up: where from, and what about it no longer holds."""
-
-    key: str
-    """Its name among all memories, the team's included."""
-    memory: Memory
-    changed: tuple[str, ...] = ()
-    """Files it speaks of that changed since."""
-
-
 def age_in_words(then: float, now: float) -> str:
-    """Say how old something is in days; what lies in the future is of today."""
+    """Return an age in days as words; a time in the future counts as today."""
     days = max(0, int((now - then) // DAY_SECONDS))
     return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
 
 
-def shown(one: RenderedMemory, now: float, limits: MemorySettings) -> str:
-    """Write one memory for a model."""
-    memory = one.memory
-    head = f'<memory file="{one.key}" type="{memory.type}" written="{age_in_words(memory.modified, now)}">'
-    parts = [head, memory.description, *_doubts(one, now, limits)]
-    text = "\n".join([*parts, "", memory.body.strip()])
+def shown(
+    key: str, memory: Memory, *, changed: tuple[str, ...], now: float, limits: MemorySettings
+) -> str:
+    """Render one memory under its name; `changed` are its sources that changed since."""
+    age = age_in_words(memory.modified, now)
+    lines = [f'<memory file="{key}" type="{memory.type}" written="{age}">', memory.description]
+    if now - memory.modified > limits.verify_after_days * DAY_SECONDS:
+        lines.append(
+            f"[Written {age}: check what it says against what is there before relying on it.]"
+        )
+    if changed:
+        lines.append(f"[Changed since it was written: {', '.join(changed)}.]")
+    text = "\n".join([*lines, "", memory.body.strip()])
     return f"{_cut(_FRAMES.sub('</ ', text), limits)}\n</memory>"
 
 
 def reminder(texts: list[str]) -> str:
-    """Put memories together as one message."""
     inner = "\n\n".join([LEAD, *texts])
     return f"<reminder>\n{inner}\n</reminder>"
 
 
-def _doubts(one: RenderedMemory, now: float, limits: MemorySettings) -> list[str]:
-    doubts = []
-    if now - one.memory.modified > limits.verify_after_days * DAY_SECONDS:
-        age = age_in_words(one.memory.modified, now)
-        doubts.append(
-            f"[Written {age}: check what it says against what is there before relying on it.]"
-        )
-    if one.changed:
-        doubts.append(f"[Changed since it was written: {', '.join(one.changed)}.]")
-    if one.memory.superseded_by:
-        doubts.append(f"[Superseded by {one.memory.superseded_by}.]")
-    return doubts
-
-
 def _cut(text: str, limits: MemorySettings) -> str:
-    """Keep a text within its lines and bytes, and say what is missing."""
+    """Cut a text to its line and byte limits, and say how much is missing."""
     kept = "\n".join(text.split("\n")[: limits.recall_file_lines])
     if len(kept.encode()) > limits.recall_file_bytes:
         kept = kept.encode()[: limits.recall_file_bytes].decode(errors="ignore")

@@ -1,8 +1,7 @@
-"""Whether it is time to dream: five gates, the cheapest first, each with its reason.
+"""Whether it is time to dream: five conditions, cheapest first, each with its reason.
 
-Plain values and one callable come in, a verdict goes out; sessions are only counted when
-everything cheaper says yes, and not again for some minutes. The lock is the last gate and is
-taken by whoever dreams.
+Sessions are counted only if everything cheaper holds, and not again for some minutes. The lock is
+the last condition and is taken by whoever dreams.
 """
 
 import os
@@ -15,13 +14,11 @@ from holdfast.memory.lock import LockState
 from holdfast.settings import DreamSettings
 
 SCANNED = ".dream-scan"
-"""Its time is when sessions were counted last."""
+"""Its mtime is when sessions were last counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DreamVerdict:
-    """Whether to dream, and why not."""
-
     is_open: bool
     reason: str
 
@@ -34,7 +31,7 @@ def time_to_dream(
     scanned: float,
     count_sessions: Callable[[float], int],
 ) -> DreamVerdict:
-    """Go through the gates; `count_sessions` counts those touched since a moment."""
+    """Check all conditions; `count_sessions` counts the sessions changed since a time."""
     if not settings.on:
         return _closed("dreaming is off (dream.on)")
     hours = (now - held.last) / 3_600
@@ -45,16 +42,14 @@ def time_to_dream(
         return _closed(f"sessions were counted {minutes:.0f} minutes ago (dream.scan_minutes)")
     touched = count_sessions(held.last)
     if touched < settings.sessions:
-        return _closed(f"{touched} sessions were touched since the last dream (dream.sessions)")
+        return _closed(f"{touched} sessions changed since the last dream (dream.sessions)")
     if not held.is_stale(now, settings.stale_minutes * 60):
         return _closed(f"process {held.pid} is dreaming")
-    return DreamVerdict(
-        is_open=True, reason=f"{touched} sessions were touched since the last dream"
-    )
+    return DreamVerdict(is_open=True, reason=f"{touched} sessions changed since the last dream")
 
 
 def last_scan(directory: Path) -> float:
-    """Say when sessions were counted last; 0 is never."""
+    """Return when sessions were last counted; 0 if never."""
     try:
         return (directory / SCANNED).stat().st_mtime
     except OSError:
@@ -62,7 +57,6 @@ def last_scan(directory: Path) -> float:
 
 
 def note_scan(directory: Path, at: float | None = None) -> None:
-    """Remember that sessions were counted."""
     path = directory / SCANNED
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     moment = time.time() if at is None else at
@@ -70,7 +64,7 @@ def note_scan(directory: Path, at: float | None = None) -> None:
 
 
 def sessions_touched(directory: Path, since: float, *, current: str = "") -> int:
-    """Count a project's logs that were written to since a moment, the current session's aside."""
+    """Count the logs of a project written since a time, except the current session's."""
     return sum(
         1
         for path in directory.glob("*.jsonl")

@@ -1,7 +1,6 @@
-"""Finding memories by words: a question comes in, the best files go out, in milliseconds.
+"""Lexical search over memories: stemmed words in name, description and body, ranked by BM25.
 
-Words are looked up in name, description and body, stemmed, by BM25; words that stand in most
-memories tell nothing and are left out, which also bounds the time. No model is asked here.
+Words that occur in most memories are ignored, which also bounds the time.
 """
 
 import re
@@ -11,19 +10,19 @@ from dataclasses import dataclass
 from holdfast.memory.database import Database
 
 QUERY_WORDS = 16
-"""The rarest words of a question decide; a pasted page would ask for everything."""
+"""The rarest words of a question decide; a pasted page would match everything."""
 COMMON_SHARE = 0.2
-"""A word that stands in more memories than this tells them not apart."""
+"""A word in more memories than this does not discriminate."""
 COMMON_FLOOR = 20
-"""In a small store no word is too common to be looked up."""
+"""In a small store no word is too common."""
 FEW_WORDS = 2
-"""One word of many in common is chance; a question of so few words has no more to give."""
+"""One matching word of many is chance, unless the question has no more words than this."""
 READ_MEMORIES = 1_000
-"""Rare words decide; words that would have this many memories weighed cost more than they tell."""
+"""Matches to rank at most; words that would add more cost more than they contribute."""
 SUPERSEDED_ROOM = 3
-"""Looked at for each one wanted, so that what holds comes before what was superseded."""
+"""Candidates for each hit wanted, so that current memories can come before superseded ones."""
 RARE_COUNT = 3
-"""A word that so few memories hold speaks for them by itself."""
+"""A word in so few memories is significant by itself."""
 
 _STOP = (
     "a an and are as at be but by can could did do does for from had has have he her his how i if"
@@ -32,31 +31,31 @@ _STOP = (
     " some any all get got make made also been than too very"
 )
 STOP_WORDS = frozenset(_STOP.split())
-"""Words of every question that no answer is found by."""
+"""Words too common in questions to search for."""
 
 _WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryHit:
-    """A memory that fits a question; a higher score fits better."""
+    """A memory that matches a question; higher scores match better."""
 
     file: str
     description: str
     score: float
-    is_telling: bool
-    """More than one word speaks for it, or one that is rare or was all there was to ask."""
+    is_significant: bool
+    """More than one word matches, or a rare one, or all words of a short question."""
 
 
 def words_of(text: str) -> list[str]:
-    """List the words of a text that could tell something, each once."""
+    """Return the searchable words of a text, each once."""
     words = dict.fromkeys(word.lower() for word in _WORD.findall(text))
     return [word for word in words if word not in STOP_WORDS and len(word) > 1]
 
 
 def search(database: Database, query: str, limit: int) -> list[MemoryHit]:
-    """Find memories by the words of a question, the best first; superseded ones come last."""
-    counts = telling_words(database, query)
+    """Find memories by the words of a question, best first and superseded ones last."""
+    counts = _search_words(database, query)
     if not counts:
         return []
     rows = database.all(
@@ -68,15 +67,15 @@ def search(database: Database, query: str, limit: int) -> list[MemoryHit]:
     )
     ids = [row[0] for row in rows]
     has_few = len(words_of(query)) <= FEW_WORDS
-    telling = set(ids) if has_few else _telling(database, counts, ids)
+    significant = set(ids) if has_few else _significant(database, counts, ids)
     return [
-        MemoryHit(file=file, description=said, score=-score, is_telling=id in telling)
+        MemoryHit(file=file, description=said, score=-score, is_significant=id in significant)
         for id, file, said, score in rows
     ]
 
 
-def telling_words(database: Database, query: str) -> dict[str, int]:
-    """Choose the words of a question that tell memories apart, the rarest first, with their counts."""
+def _search_words(database: Database, query: str) -> dict[str, int]:
+    """Choose the words of a question that discriminate, rarest first, with their counts."""
     total: int = database.one("SELECT count(*) FROM tree")[0]
     most = max(COMMON_FLOOR, round(total * COMMON_SHARE))
     asked = words_of(query)[: QUERY_WORDS * 4]
@@ -90,7 +89,7 @@ def telling_words(database: Database, query: str) -> dict[str, int]:
 
 
 def _count(database: Database, word: str, most: int) -> int:
-    """Count the memories a word stands in, no further than matters."""
+    """Count the memories that contain a word, up to one more than `most`."""
     count: int = database.one(
         "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)",
         f'"{word}"',
@@ -99,8 +98,8 @@ def _count(database: Database, word: str, most: int) -> int:
     return count
 
 
-def _telling(database: Database, counts: dict[str, int], ids: list[int]) -> set[int]:
-    """Choose the hits for which enough of the words speak."""
+def _significant(database: Database, counts: dict[str, int], ids: list[int]) -> set[int]:
+    """Return the hits that enough of the words match."""
     found: Counter[int] = Counter()
     among = ",".join(map(str, ids))
     for word, count in counts.items():

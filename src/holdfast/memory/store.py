@@ -1,9 +1,9 @@
 """The memories of one project: a versioned store in which nothing is ever lost.
 
-Changes come in as a set, are checked (names, size, secrets, the version each was made from)
-and happen at once, as a commit that says who and why. Two writers: the later one is told of
-the conflict. The index is made anew with every commit. What people change in the files by
-hand is taken in as their commit. What happened is read from `history`.
+Changes are checked (names, size, secrets, the version each was made from) and made at once, as a
+commit that records who and why. Of two writers the later one gets a conflict. The index is rebuilt
+with every commit. Edits made to the files by hand are adopted as a person's commit. `history` has
+what happened.
 """
 
 import time
@@ -12,39 +12,34 @@ from pathlib import Path
 from typing import Self
 
 from holdfast.log.secrets import find_secrets
-from holdfast.memory.checkout import Checkout, CheckoutStep, Drift
+from holdfast.memory.checkout import Checkout, CheckoutStep, Drift, no_step
 from holdfast.memory.commit_writer import CommitWriter
-from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange
+from holdfast.memory.commits import Commit, CommitAuthor, CommitHistory, MemoryChange
 from holdfast.memory.database import Database
-from holdfast.memory.history import CommitHistory
+from holdfast.memory.errors import MemoryRefused, NoSuchMemory
 from holdfast.memory.index import IndexLine, links_in, loaded, make_index
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX, checked_place
-from holdfast.memory.refusals import MemoryRefused, NoSuchMemory
 from holdfast.memory.search import MemoryHit, search
 from holdfast.settings import MemorySettings
 from holdfast.settings.files import private_directory
 
 DATABASE = ".history.db"
-"""Hidden, so that it is no memory."""
-
-
-def _go_on(_point: str) -> None:
-    """Do nothing at a point where a test might end the process."""
+"""Hidden, so that it is not reverted for a memory."""
 
 
 def refuse_secret(what: str, text: str) -> None:
-    """Refuse a text that would keep a secret for good: no history forgets."""
+    """Refuse a text with a secret in it: the history would keep it for good."""
     for found in find_secrets(text):
         line = text.count("\n", 0, found.start) + 1
         raise MemoryRefused(
-            f"{what} holds a secret in line {line} ({found.rule}); say where it is kept"
-            " instead of what it is"
+            f"{what} contains a secret in line {line} ({found.rule}); write where it is kept"
+            " instead"
         )
 
 
 class MemoryStore:
-    """The memories of one project; used from one thread, by as many processes as like."""
+    """The memories of one project; any number of processes may use it, each from one thread."""
 
     def __init__(
         self,
@@ -52,7 +47,7 @@ class MemoryStore:
         limits: MemorySettings | None = None,
         *,
         clock: Callable[[], float] = time.time,
-        step: CheckoutStep = _go_on,
+        step: CheckoutStep = no_step,
     ) -> None:
         self.root = root
         self.limits = limits or MemorySettings()
@@ -65,7 +60,6 @@ class MemoryStore:
         self._checkout.recover()
 
     def close(self) -> None:
-        """Let the store go."""
         self.database.close()
 
     def __enter__(self) -> Self:
@@ -76,35 +70,34 @@ class MemoryStore:
 
     @property
     def problems(self) -> dict[str, str]:
-        """Files on disk that could not be taken in, and why."""
+        """Files on disk that could not be adopted, and why."""
         return dict(self._checkout.problems)
 
     def versions(self) -> dict[str, str]:
-        """Give every memory's file with its version."""
+        """Return the version of every memory, by file."""
         return dict(self.database.all("SELECT file, sha FROM tree ORDER BY file"))
 
     def version(self, file: str) -> str:
-        """Give the version of a file; '' is none."""
+        """Return the version of a file; '' if there is none."""
         rows = self.database.all("SELECT sha FROM current WHERE file = ?", file)
         return rows[0][0] if rows else ""
 
     def read(self, file: str) -> str:
-        """Give the content of a memory's file, or of the index."""
+        """Return the text of a memory or of the index."""
         if not (version := self.version(file)):
             raise NoSuchMemory(f"there is no memory {file!r}; `holdfast memory show` lists them")
         return self.history.text(version)
 
     def memory(self, file: str) -> Memory:
-        """Give one memory."""
         return parse(file, self.read(file))
 
     def memories(self) -> list[Memory]:
-        """Give all memories, by file."""
+        """Return all memories, sorted by file."""
         rows = self.database.all("SELECT file, text FROM tree JOIN texts USING (sha) ORDER BY file")
         return [parse(file, text) for file, text in rows]
 
     def listed(self, limit: int = -1) -> list[IndexLine]:
-        """Give what is known of each memory without reading it, the newest first."""
+        """Return an index line for each memory, newest first, without reading the texts."""
         rows = self.database.all(
             "SELECT t.file, name, description, type, modified, coalesce(count, 0), superseded_by"
             " FROM tree t LEFT JOIN uses u ON u.file = t.file"
@@ -115,19 +108,17 @@ class MemoryStore:
         return [IndexLine(**dict(zip(names, row, strict=True))) for row in rows]
 
     def index(self) -> str:
-        """Give the index as a session takes it in."""
+        """Return the index as a session loads it."""
         return loaded(self.history.text(self.version(INDEX)), self.limits)
 
     def search(self, query: str, limit: int = 5) -> list[MemoryHit]:
-        """Find memories by the words of a question, the best first."""
         return search(self.database, query, limit)
 
     def uses(self) -> dict[str, int]:
-        """Say how often each memory was of use."""
         return dict(self.database.all("SELECT file, count FROM uses"))
 
     def count_uses(self, counts: Mapping[str, int]) -> None:
-        """Remember that memories were of use; the most used keep their place in the index."""
+        """Add to the use counts; the most used memories keep their place in the index."""
         with self.database.writing(is_lasting=False):
             for file, count in counts.items():
                 self.database.all(
@@ -139,27 +130,29 @@ class MemoryStore:
     def commit(
         self, changes: Sequence[MemoryChange], *, by: CommitAuthor, why: str
     ) -> Commit | None:
-        """Make changes at once, or none of them; None means there was nothing to change."""
+        """Make all changes or none; return None if there was nothing to change."""
         for change in changes:
             self.check(change)
-        refuse_secret("the reason given for this", why)
+        refuse_secret("the reason for this", why)
         self.adopt()
         return self._commit(changes, by=by, why=why)
 
     def check(self, change: MemoryChange) -> None:
-        """Refuse what may not be kept, before anything is touched."""
+        """Refuse a change that may not be stored, before anything is touched."""
         checked_place(self.root, change.file)
-        refuse_secret(f"the reason given for {change.file}", change.reason)
+        refuse_secret(f"the reason for {change.file}", change.reason)
         if change.text is None:
             if not change.reason.strip():
-                raise MemoryRefused(f"{change.file} is not removed without a reason; say why")
+                raise MemoryRefused(f"{change.file} cannot be removed without a reason")
             return
         try:
             size = len(change.text.encode())
         except UnicodeEncodeError:
-            raise MemoryRefused(f"{change.file} holds half a character; a memory is text") from None
+            raise MemoryRefused(
+                f"{change.file} contains an unpaired surrogate; a memory is text"
+            ) from None
         if "\0" in change.text:
-            raise MemoryRefused(f"{change.file} holds a zero byte; a memory is text")
+            raise MemoryRefused(f"{change.file} contains a zero byte; a memory is text")
         if size > self.limits.file_bytes:
             raise MemoryRefused(
                 f"{change.file} has {size:,} bytes, over memory.file_bytes"
@@ -168,37 +161,36 @@ class MemoryStore:
         refuse_secret(change.file, change.text)
 
     def undo(self, id: int = 0, *, by: CommitAuthor = "person", why: str = "") -> Commit:
-        """Take a commit back, the last one by default; to undo an undo is to redo."""
+        """Revert a commit, the last one by default; undoing an undo re-applies it."""
         self.adopt()
-        taken = self.history.commit(id or self.history.head)
-        is_last = taken.id == self.history.head
+        reverted = self.history.commit(id or self.history.head)
+        is_last = reverted.id == self.history.head
         changes = [
             MemoryChange(
                 file=one.file,
                 text=self.history.text(one.before) if one.before else None,
                 expected=one.after,
-                reason=f"commit {taken.id} was undone",
+                reason=f"commit {reverted.id} was undone",
             )
-            for one in taken.changes
+            for one in reverted.changes
             if one.file != INDEX
         ]
-        index = next((one.before for one in taken.changes if one.file == INDEX), None)
+        index = next((one.before for one in reverted.changes if one.file == INDEX), None)
         done = self._commit(
             changes,
             by=by,
-            why=why or f"undo of {taken.id}: {taken.why}",
-            undoes=taken.id,
+            why=why or f"undo of {reverted.id}: {reverted.why}",
+            undoes=reverted.id,
             index=self.history.text(index) if is_last and index is not None else None,
         )
         if done is None:
-            raise NoSuchMemory(f"commit {taken.id} changed nothing that could be undone")
+            raise NoSuchMemory(f"commit {reverted.id} changed nothing that could be undone")
         return done
 
     def bring_back(self, file: str, *, by: CommitAuthor = "person") -> Commit:
-        """Restore a memory that was removed, as it was."""
         found = [stone for stone in self.history.tombstones() if stone.file == file]
         if not found:
-            raise NoSuchMemory(f"no memory {file!r} was removed; `holdfast memory log` tells more")
+            raise NoSuchMemory(f"no memory {file!r} was removed; see `holdfast memory log`")
         text = self.history.text(found[0].version)
         change = MemoryChange(file=file, text=text, expected="")
         done = self.commit([change], by=by, why=f"brought back: {found[0].reason}")
@@ -206,22 +198,19 @@ class MemoryStore:
         return done
 
     def adopt(self, *, by: CommitAuthor = "person") -> Commit | None:
-        """Take in what was changed in the files by hand; what may not be kept is a problem told."""
+        """Commit edits made to the files by hand; those that may not be stored become problems."""
         if not self._checkout.drift():
             return None
-        with (
-            self.database.writing()
-        ):  # nobody else writes files meanwhile: what differs is a hand's
+        with self.database.writing():  # no other process writes files now, so this is an edit
             drifted = self._checkout.drift()
             index = next((one.text or "" for one in drifted if one.file == INDEX), None)
             id = self._record(self._drifted(drifted), by, "changed by hand", index=index)
         done = self._published(id)
         if index is not None and not self._is_sound(index):
-            self._commit([], by="dream", why="the index was made anew: it was not in its limits")
+            self._commit([], by="dream", why="the index was rebuilt: it was not within its limits")
         return done
 
     def _drifted(self, drifted: Sequence[Drift]) -> list[MemoryChange]:
-        """Make changes of what is on disk."""
         changes: list[MemoryChange] = []
         for one in drifted:
             if one.file == INDEX:
@@ -262,18 +251,17 @@ class MemoryStore:
         undoes: int = 0,
         index: str | None = None,
     ) -> int:
-        """Write a commit inside a transaction; 0 means there was nothing to write."""
-        recording = CommitWriter(self.database, self.clock())
-        due = recording.due(changes)
+        """Write a commit inside a transaction; return 0 if there was nothing to write."""
+        writer = CommitWriter(self.database, self.clock())
+        due = writer.due(changes)
         if due or self._is_new_index(index):
-            recording.begin(by, why, undoes)
+            writer.begin(by, why, undoes)
             for change in due:
-                recording.put(change)
-            recording.put_index(self._made_index() if index is None else index)
-        return recording.id
+                writer.put(change)
+            writer.put_index(self._made_index() if index is None else index)
+        return writer.id
 
     def _published(self, id: int) -> Commit | None:
-        """Let the files follow a commit."""
         self._step("committed")
         self._checkout.bring_up()
         return self.history.commit(id) if id else None
@@ -286,7 +274,7 @@ class MemoryStore:
         return current != (self._made_index() if index is None else index)
 
     def _is_sound(self, index: str) -> bool:
-        """Tell whether an index is in its limits and leads nowhere but to memories."""
+        """Return whether an index is within its limits and links to memories only."""
         is_short = all(len(line) < self.limits.index_line_chars for line in index.splitlines())
         files = self.versions()
         return (

@@ -1,8 +1,8 @@
-"""What can be put in order among memories without a model: a plan, pure, nothing touched.
+"""Which memories can be put in order without a model: a pure plan that touches nothing.
 
-Memories come in, new versions of some and removals of others go out. Only what is safe: a
-memory goes when another says all it says; what a newer one contradicts stays, marked with
-what contradicts it; links that lead nowhere become words; files that changed are named.
+Only what is safe is planned. A memory is removed when another says all of it. A contradicted one
+stays and is marked with the memory that contradicts it. Dead links become plain text, and sources
+that changed are named in the front matter.
 """
 
 import posixpath
@@ -11,29 +11,35 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
+from holdfast.memory.contradiction import contradicts, read_statement
 from holdfast.memory.memory import Memory
-from holdfast.memory.similarity import contradicts, near_pairs, stands_for, statement
+from holdfast.memory.similarity import candidate_pairs, covers
 from holdfast.settings import DreamSettings
 from holdfast.tools.front_matter import FieldValue
 
 _LINK = re.compile(r"\[([^\]\n]*)\]\(([^()\s#]+\.md)(#[^()\s]*)?\)")
 STALE = "stale"
-"""Names, in a memory's head, the files it speaks of that changed since."""
+"""The front matter key that names the sources that changed since."""
 
 
 @dataclass(slots=True, kw_only=True)
 class TidyPlan:
-    """What is to be done, and the memories as they would be."""
+    """The memories as they would be, and what was done to get there."""
 
     memories: dict[str, Memory]
     gone: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Removed files, each with the file that stands for it and the reason."""
+    """Removed files, each with the file that replaces it and the reason."""
     superseded: dict[str, str] = field(default_factory=dict)
     """Files that a newer one contradicts, each with that one."""
     unlinked: list[str] = field(default_factory=list)
     unmarked: list[str] = field(default_factory=list)
-    """Files whose marks named memories that are not there."""
+    """Files whose marks named missing memories."""
     stale: list[str] = field(default_factory=list)
+
+
+def most_removed(memories: int, settings: DreamSettings) -> int:
+    """Return how many of a number of memories one dream may remove."""
+    return max(settings.removed_floor, int(memories * settings.removed_share))
 
 
 def plan_tidying(
@@ -46,45 +52,38 @@ def plan_tidying(
 ) -> TidyPlan:
     """Decide what to merge, mark, unlink and doubt.
 
-    `changed` names a memory's sources that changed, `exists` says whether a linked file is in
-    the repository; what stands in `leave` somebody wants as it is.
+    `changed` returns the sources of a memory that changed, `exists` whether a linked file is in
+    the repository. Files in `leave` are neither merged nor marked.
     """
     plan = TidyPlan(memories={memory.file: memory for memory in memories})
-    _merge_alike(plan, settings, leave)
+    _merge_duplicates(plan, settings, leave)
     _mark_superseded(plan, leave)
     for file, memory in plan.memories.items():
-        linked = _marked(_linked(memory, plan, exists), plan)
-        plan.memories[file] = _doubted(linked, plan, changed)
+        relinked = _with_live_marks(_with_live_links(memory, plan, exists), plan)
+        plan.memories[file] = _with_stale_sources(relinked, plan, changed)
     return plan
 
 
-def _merge_alike(plan: TidyPlan, settings: DreamSettings, leave: frozenset[str]) -> None:
-    """Let one memory stand for those that say no more than it does, up to the allowed number."""
-    most = max(settings.removed_floor, int(len(plan.memories) * settings.removed_share))
-    open_ones = [m for m in plan.memories.values() if not m.superseded_by and m.file not in leave]
-    for first, second in near_pairs(open_ones):
+def _merge_duplicates(plan: TidyPlan, settings: DreamSettings, leave: frozenset[str]) -> None:
+    most = most_removed(len(plan.memories), settings)
+    candidates = [m for m in plan.memories.values() if not m.superseded_by and m.file not in leave]
+    for first, second in candidate_pairs(candidates):
         if len(plan.gone) >= most:
             return
-        kept, gone = _older_first(plan.memories.get(first.file), plan.memories.get(second.file))
-        if kept is None or gone is None:
+        a, b = plan.memories.get(first.file), plan.memories.get(second.file)
+        if a is None or b is None:  # merged before
             continue
-        if not stands_for(kept, gone, settings.alike_share):
-            kept, gone = gone, kept
-            if not stands_for(kept, gone, settings.alike_share):
-                continue
-        plan.gone[gone.file] = (kept.file, f"{kept.file} says all of it")
-        plan.memories[kept.file] = merged(kept, gone)
-        del plan.memories[gone.file]
+        older, newer = sorted((a, b), key=lambda memory: (memory.created, memory.file))
+        for kept, gone in ((older, newer), (newer, older)):
+            if covers(kept, gone, settings.alike_share):
+                plan.gone[gone.file] = (kept.file, f"{kept.file} says all of it")
+                plan.memories[kept.file] = _merged(kept, gone)
+                del plan.memories[gone.file]
+                break
 
 
-def _older_first(a: Memory | None, b: Memory | None) -> tuple[Memory | None, Memory | None]:
-    if a is None or b is None:
-        return None, None
-    return (a, b) if (a.created, a.file) <= (b.created, b.file) else (b, a)
-
-
-def merged(kept: Memory, gone: Memory) -> Memory:
-    """Give one memory what another rests on."""
+def _merged(kept: Memory, gone: Memory) -> Memory:
+    """Let the memory that stays inherit the times and evidence of the one it replaces."""
     return replace(
         kept,
         created=min(kept.created, gone.created),
@@ -96,21 +95,21 @@ def merged(kept: Memory, gone: Memory) -> Memory:
 
 
 def _mark_superseded(plan: TidyPlan, leave: frozenset[str]) -> None:
-    """Mark what a newer memory names or contradicts; where several do, with the newest."""
-    newest = sorted(plan.memories.values(), key=lambda memory: (memory.modified, memory.file))
-    said = {memory.file: statement(memory.description) for memory in newest}
+    """Mark what a newer memory names or contradicts; the newest such memory wins."""
+    by_age = sorted(plan.memories.values(), key=lambda memory: (memory.modified, memory.file))
+    statements = {memory.file: read_statement(memory.description) for memory in by_age}
     about: dict[tuple[str, ...], list[Memory]] = defaultdict(list)
-    for new in newest:
-        ours = said[new.file]
+    for new in by_age:
+        statement = statements[new.file]
         named = [plan.memories[file] for file in new.supersedes if file in plan.memories]
-        alike = newest if ours.is_end else about[ours.subject]
-        for old in (*named, *alike):
+        candidates = by_age if statement.is_end else about[statement.subject]
+        for old in (*named, *candidates):
             if not _is_older(old, new) or old.file in leave:
                 continue
-            if old in named or contradicts(ours, said[old.file]):
+            if old in named or contradicts(statement, statements[old.file]):
                 plan.superseded[old.file] = new.file
-        if ours.subject:
-            about[ours.subject].append(new)
+        if statement.subject:
+            about[statement.subject].append(new)
     for file, by in list(plan.superseded.items()):
         old, new = plan.memories[file], plan.memories[by]
         if old.superseded_by == by:
@@ -124,20 +123,19 @@ def _is_older(old: Memory, new: Memory) -> bool:
     return old.type == new.type and old.modified < new.modified
 
 
-def _linked(memory: Memory, plan: TidyPlan, exists: Callable[[str], bool]) -> Memory:
-    """Point links at what stands for a merged memory; make words of those that lead nowhere."""
+def _with_live_links(memory: Memory, plan: TidyPlan, exists: Callable[[str], bool]) -> Memory:
+    """Redirect links to merged memories; turn dead links into text."""
 
     def follow(link: re.Match[str]) -> str:
-        text, told, part = link[1], link[2], link[3] or ""
-        known = {*plan.memories, *plan.gone}
-        target = _target(memory.file, told, known)
+        text, written, anchor = link[1], link[2], link[3] or ""
+        target = _target(memory.file, written, {*plan.memories, *plan.gone})
         if target in plan.gone:
-            kept = _standing_for(target, plan)
-            # Its parts were another page's: a link to one of them leads to the page as a whole.
-            return f"[{text}]({_from(memory.file, kept)})"
-        if target or exists(told) or "://" in told:
+            kept = _replacement(target, plan)
+            # The anchor belonged to the other page, so the link leads to the page as a whole.
+            return f"[{text}]({posixpath.relpath(kept, posixpath.dirname(memory.file) or '.')})"
+        if target or exists(written) or "://" in written:
             return link[0]
-        return f"{text} ({told}{part} is gone)"
+        return f"{text} ({written}{anchor} is gone)"
 
     body = _LINK.sub(follow, memory.body)
     if body != memory.body:
@@ -145,9 +143,9 @@ def _linked(memory: Memory, plan: TidyPlan, exists: Callable[[str], bool]) -> Me
     return replace(memory, body=body)
 
 
-def _marked(memory: Memory, plan: TidyPlan) -> Memory:
-    """Point marks at what stands for a merged memory; drop those that lead nowhere, and count it."""
-    by = _standing_for(memory.superseded_by, plan)
+def _with_live_marks(memory: Memory, plan: TidyPlan) -> Memory:
+    """Redirect marks to what replaced a merged memory; drop those that name a missing one."""
+    by = _replacement(memory.superseded_by, plan)
     is_there = by in plan.memories and by != memory.file
     supersedes = tuple(file for file in memory.supersedes if file in plan.memories)
     is_dropped = bool(by) and not is_there
@@ -156,7 +154,7 @@ def _marked(memory: Memory, plan: TidyPlan) -> Memory:
     return replace(memory, superseded_by=by if is_there else "", supersedes=supersedes)
 
 
-def _standing_for(file: str, plan: TidyPlan) -> str:
+def _replacement(file: str, plan: TidyPlan) -> str:
     """Follow merges to the memory that is left."""
     for _ in plan.gone:
         if file not in plan.gone:
@@ -165,8 +163,9 @@ def _standing_for(file: str, plan: TidyPlan) -> str:
     return file
 
 
-def _doubted(memory: Memory, plan: TidyPlan, changed: Callable[[Memory], Sequence[str]]) -> Memory:
-    """Name the sources that changed, and no longer those that are as they were."""
+def _with_stale_sources(
+    memory: Memory, plan: TidyPlan, changed: Callable[[Memory], Sequence[str]]
+) -> Memory:
     files = list(changed(memory)) if memory.sources else []
     if files != memory.more.get(STALE, []):
         plan.stale.append(memory.file)
@@ -177,20 +176,16 @@ def _doubted(memory: Memory, plan: TidyPlan, changed: Callable[[Memory], Sequenc
 def dangling_links(
     memory: Memory, files: frozenset[str], exists: Callable[[str], bool]
 ) -> list[str]:
-    """List links of a memory that lead neither to another nor into the repository."""
-    found = (link[2] for link in _LINK.finditer(memory.body))
+    """Return the links of a memory that lead neither to a memory nor into the repository."""
+    links = (link[2] for link in _LINK.finditer(memory.body))
     return [
-        told
-        for told in found
-        if not _target(memory.file, told, files) and not exists(told) and "://" not in told
+        link
+        for link in links
+        if not _target(memory.file, link, files) and not exists(link) and "://" not in link
     ]
 
 
-def _target(file: str, told: str, known: Collection[str]) -> str:
-    """Find the memory a link means, from the directory of its file or from the store's; '' is none."""
-    beside = posixpath.normpath(posixpath.join(posixpath.dirname(file), told))
-    return next((name for name in (beside, told) if name in known), "")
-
-
-def _from(file: str, target: str) -> str:
-    return posixpath.relpath(target, posixpath.dirname(file) or ".")
+def _target(file: str, link: str, known: Collection[str]) -> str:
+    """Resolve a link relative to its file or to the store's root; '' if it names no memory."""
+    beside = posixpath.normpath(posixpath.join(posixpath.dirname(file), link))
+    return next((name for name in (beside, link) if name in known), "")

@@ -1,8 +1,7 @@
 """The `memory` tool: the six commands that models know, rooted at the store.
 
-What a model asks for comes in; what it reads, or what was changed, goes out. Paths begin with
-`/memories` and mean files of the store, nothing on the disk. It works on any pages: on the
-store, where each change is a commit, or on a branch that happens later.
+Paths begin with `/memories` and mean files of the store, never files on disk. The tool works on
+any `Pages`: the store, where each change is a commit, or a branch that is merged later.
 """
 
 import time
@@ -14,9 +13,9 @@ from msgspec import Meta
 
 from holdfast.memory.branch import Pages
 from holdfast.memory.commits import MemoryChange
+from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.memory import parse
 from holdfast.memory.paths import checked_name
-from holdfast.memory.refusals import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
@@ -24,7 +23,7 @@ ROOT = "/memories"
 
 
 class MemoryInput(Input, frozen=True, kw_only=True):
-    """What the memory tool takes; which inputs count depends on the command."""
+    """Input of the memory tool; which fields apply depends on the command."""
 
     command: Literal["view", "create", "str_replace", "insert", "delete", "rename"]
     path: Annotated[str, Meta(description="Of a file or directory, from /memories on.")] = ""
@@ -44,7 +43,6 @@ class MemoryInput(Input, frozen=True, kw_only=True):
 
 
 def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
-    """Make the tool for a session's pages."""
     commands = _Commands(pages, clock)
 
     async def run(given: MemoryInput, _tool_context: ToolContext) -> Outcome:
@@ -64,14 +62,13 @@ def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
 
 
 class _Commands:
-    """One method per command; each gives what the model reads."""
+    """One method per command; each returns what the model reads."""
 
     def __init__(self, pages: Pages, clock: Callable[[], float]) -> None:
         self._pages = pages
         self._clock = clock
 
     def view(self, given: MemoryInput) -> str:
-        """Show a directory's files, or a file's lines."""
         name = _below(given.path)
         below = self._below(name)
         if not name or (below and name not in below):
@@ -80,19 +77,17 @@ class _Commands:
         first, last = given.view_range or (1, -1)
         last = len(lines) if last == -1 else last
         if not 1 <= first <= max(1, last) or last > max(1, len(lines)):
-            raise Refused(f"{given.path} has {len(lines)} lines; the range is not in it.")
+            raise Refused(f"{given.path} has {len(lines)} lines; the range is outside.")
         numbered = [f"{n:6}\t{lines[n - 1]}" for n in range(first, min(last, len(lines)) + 1)]
         return "\n".join([f"{given.path} with line numbers:", *numbered])
 
     def create(self, given: MemoryInput) -> str:
-        """Write a new file."""
         name = _file(given.path)
         if self._pages.version(name):
             raise Refused(f"{given.path} exists already; change it with str_replace or insert.")
         return self._put(name, given.file_text, "created") or f"{given.path} was created."
 
     def str_replace(self, given: MemoryInput) -> str:
-        """Replace a passage that occurs exactly once."""
         name = _file(given.path)
         text = self._pages.read(name)
         count = text.count(given.old_str) if given.old_str else 0
@@ -103,7 +98,6 @@ class _Commands:
         return self._put(name, changed, "changed") or f"{given.path} was changed."
 
     def insert(self, given: MemoryInput) -> str:
-        """Put text after a line."""
         name = _file(given.path)
         lines = self._pages.read(name).splitlines(keepends=True)
         if not 0 <= given.insert_line <= len(lines):
@@ -114,22 +108,22 @@ class _Commands:
         return self._put(name, "".join(lines), "added to") or said
 
     def delete(self, given: MemoryInput) -> str:
-        """Remove a file, or all files of a directory; tombstones stay."""
+        """Remove a file or all files of a directory; tombstones remain."""
         name = _below(given.path)
         doomed = self._below(name) if name else []
         if not doomed:
             raise NoSuchMemory(f"there is nothing at {given.path}")
-        reason = " ".join(given.why.split()) or "deleted, without a word why"
+        reason = " ".join(given.why.split()) or "deleted without a reason"
         removals = [self._removal(file, reason) for file in doomed]
         return self._pages.change(removals, why=f"{name} deleted") or f"{given.path} was deleted."
 
     def rename(self, given: MemoryInput) -> str:
-        """Give a file, or the files of a directory, another name."""
+        """Rename a file or the files of a directory."""
         old, new = _below(given.old_path), _below(given.new_path)
         moved = {file: f"{new}{file[len(old) :]}" for file in self._below(old)} if old else {}
         if not moved:
             raise NoSuchMemory(f"there is nothing at {given.old_path}")
-        if taken := [file for file in moved.values() if self._pages.version(_file(file, ""))]:
+        if taken := [file for file in moved.values() if self._pages.version(checked_name(file))]:
             raise Refused(f"{ROOT}/{taken[0]} exists already; choose another name.")
         changes = [self._removal(file, f"renamed to {to}") for file, to in moved.items()]
         changes += [
@@ -140,7 +134,7 @@ class _Commands:
         return self._pages.change(changes, why=f"{old} renamed to {new}") or said
 
     def _put(self, name: str, text: str, how: str) -> str:
-        """Write a file with its times brought up to date."""
+        """Write a file with its times updated."""
         now = self._clock()
         memory = parse(name, text, at=now)
         dated = replace(memory, modified=now, created=memory.created or now)
@@ -151,7 +145,7 @@ class _Commands:
         return MemoryChange(file=file, text=None, expected=self._pages.version(file), reason=reason)
 
     def _below(self, name: str) -> list[str]:
-        """List the file of this name, or the files of the directory of this name."""
+        """Return the file of this name, or the files in the directory of this name."""
         return [
             file
             for file in self._pages.versions()
@@ -165,14 +159,13 @@ class _Commands:
 
 
 def _below(path: str) -> str:
-    """Give a path's name in the store; '' is the root."""
+    """Return a path's name within the store; '' is the root."""
     if path.rstrip("/") == ROOT:
         return ""
     if not path.startswith(f"{ROOT}/") or ".." in path.split("/"):
-        raise Refused(f"{path!r} is not below {ROOT}; paths of memories begin with {ROOT}/.")
+        raise Refused(f"{path!r} is not below {ROOT}; memory paths begin with {ROOT}/.")
     return path.removeprefix(f"{ROOT}/").rstrip("/")
 
 
-def _file(path: str, root: str = ROOT) -> str:
-    name = _below(path) if root else path
-    return checked_name(name)
+def _file(path: str) -> str:
+    return checked_name(_below(path))

@@ -1,8 +1,7 @@
-"""Whether a session took in text that strangers may have written.
+"""Follows a log and knows whether the session read text that a stranger may have written.
 
-Entries come in as they are recorded; what goes out is the first way by which such text came: a
-fetched page, a tool of an MCP server, a command that downloads. From then on what the session
-wants to remember waits for the user, since somebody else may have put it there.
+Such text comes from fetched pages, tools of MCP servers and commands that download. Once it has,
+new memories wait for the user's consent, since the text may have asked for them.
 """
 
 import re
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from holdfast.errors import HoldfastError
 from holdfast.log import load
+from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Ran, Replied
 from holdfast.messages import ToolUse
 from holdfast.tools.describe import description_of
@@ -19,7 +19,7 @@ from holdfast.tools.permissions.script import Command, names
 from holdfast.tools.permissions.shell import read_script
 
 SERVED = "mcp__"
-"""How the tools of MCP servers are called; which of them can be trusted, nobody knows."""
+"""The prefix of MCP tools; none of them is known to be trustworthy."""
 DOWNLOADERS = names(
     "curl wget http https httpie xh aria2c lynx w3m links elinks ftp sftp scp rsync ssh nc ncat"
     " netcat telnet socat gh glab aws gcloud az kubectl dig host nslookup drill whois"
@@ -33,44 +33,43 @@ REACHING = {
     **dict.fromkeys(("cargo", "gem"), names("search info fetch")),
     "openssl": names("s_client"),
 }
-"""Programs of which only these commands do."""
+"""Programs of which only these subcommands reach another machine."""
 _VALUED = names("-C -c --git-dir --work-tree --namespace --config --prefix --context -H")
-"""Options before a program's command that take the next word with them."""
+"""Options before a subcommand that take a value."""
 _SOCKETS = ("/dev/tcp/", "/dev/udp/")
-"""What a shell opens as a connection, though it looks like a file."""
+"""Paths that a shell opens as connections."""
 _INTERPRETER = re.compile(r"(?:python|pypy|node|deno|bun|ruby|perl|php|lua)[\d.]*")
 _NETWORK = re.compile(
     r"urlopen|urllib|urlretrieve|requests\b|httpx|aiohttp|http\.client|socket|fetch\(|https?://"
     r"|open-uri|Net::|LWP|IO::Socket|fsockopen|curl_"
 )
-"""How a program given to an interpreter speaks to other machines."""
+"""How inline programs reach other machines."""
 
 
 class UntrustedInput:
-    """Follows a session's entries."""
-
     def __init__(self) -> None:
         self.by = ""
-        """By which tool such text came first; nothing if none did."""
-        self._seen = 0
+        """The tool that first brought such text; '' if none did."""
+        self._position = LogCursor()
         self._open: dict[str, str] = {}
-        """Calls that bring such text, by id, until their result is there."""
+        """Calls that bring such text, by id, until they have a result."""
 
     def follow(self, history: Sequence[AnyEntry]) -> str:
-        """Look at what is new; say by which tool text came from outside."""
-        for entry in history[self._seen :]:
+        """Read new entries; return the tool that brought untrusted text, or ''."""
+        for entry in self._position.advance(history):
             if isinstance(entry, Replied):
                 uses = (block for block in entry.content if isinstance(block, ToolUse))
                 self._open |= {use.id: use.name for use in uses if reaches_out(use)}
             elif isinstance(entry, Ran):
                 name = self._open.pop(entry.tool_use_id, "")
-                self.by = self.by or name  # an error's text may be a stranger's too
-        self._seen = len(history)
+                self.by = (
+                    self.by or name
+                )  # even if it failed: an error's text may be a stranger's too
         return self.by
 
 
 def reaches_out(use: ToolUse) -> bool:
-    """Say whether a call brings text from another machine."""
+    """Return whether a call brings text from another machine."""
     if use.name.startswith(SERVED):
         return True
     known = description_of(use.name)
@@ -81,12 +80,11 @@ def reaches_out(use: ToolUse) -> bool:
         return False
     script = read_script(command)
     if is_opaque(script):
-        return True  # nobody can say what it runs
+        return True  # what it runs cannot be known
     return any(_reaches(one, command) for one in every_command(script))
 
 
 def _reaches(command: Command, script: str) -> bool:
-    """Say whether one command of a script speaks to another machine."""
     name = program(command.name)
     if name in DOWNLOADERS or _subcommand(command.arguments) in REACHING.get(name, ()):
         return True
@@ -96,7 +94,7 @@ def _reaches(command: Command, script: str) -> bool:
 
 
 def _subcommand(arguments: Sequence[str]) -> str:
-    """Find the command of a program among its arguments: the first that is no option's."""
+    """Return the first argument that is neither an option nor an option's value."""
     words = iter(arguments)
     for word in words:
         if word in _VALUED:
@@ -107,7 +105,7 @@ def _subcommand(arguments: Sequence[str]) -> str:
 
 
 def outside_below(directory: Path) -> bool:
-    """Say whether an agent whose log lies in a directory took in such text; a damaged log may have."""
+    """Return whether an agent with its log in a directory read such text; assume so of damaged logs."""
     for path in sorted(directory.glob("*.jsonl")):
         try:
             if UntrustedInput().follow(load(path).entries):

@@ -144,7 +144,7 @@ def test_hooks_and_servers_of_its_own_are_demands():
 
 def test_nothing_is_defined_as_a_fork():
     """That name would never reach it."""
-    with pytest.raises(UnreadableFrontMatter, match="continued"):
+    with pytest.raises(UnreadableFrontMatter, match="reserved for forks"):
         _read("---\nname: Fork\ndescription: d\n---\np")
 
 
@@ -166,5 +166,5 @@ def test_a_model_counts_only_with_the_users_word():
 @pytest.mark.parametrize("model", ["scripted:/x/answers", "replay:abc", "Chaos:7:claude-opus-5-5"])
 def test_no_definition_brings_answers_along(model, source):
     """Whoever wrote it: such a model says what its author wants."""
-    with pytest.raises(UnreadableFrontMatter, match="written beforehand"):
+    with pytest.raises(UnreadableFrontMatter, match="for tests only"):
         _read(f"---\ndescription: d\nmodel: '{model}'\n---\np", source)

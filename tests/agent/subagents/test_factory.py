@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from casting import Cast, entries, hidden, told, until
-from holdfast.agent.subagents.supervisor import LOOK_SECONDS, stop_wish
+from holdfast.agent.subagents.supervisor import LOOK_SECONDS, stop_request
 from holdfast.agent.subagents.worker import AgentWorker
 from holdfast.log.entries import Ended, Ran, Spawned
 from holdfast.messages import text_of
@@ -152,7 +152,7 @@ async def test_the_user_stops_one_from_another_terminal(opened):
         async for _ in agent.run("start now"):
             pass
         [id] = agent.supervisor.running
-        stop_wish(agent.engine.log.path, id).touch()
+        stop_request(agent.engine.log.path, id).touch()
         await until(lambda: entries(agent, Ended))
         [ended] = entries(agent, Ended)
         assert (ended.state, ended.by_user) == ("stopped", True)
@@ -241,7 +241,7 @@ async def test_a_wish_to_stop_is_for_the_life_it_was_made_in(opened):
     held = cast.hold("go on please")
     async with opened(cast) as agent:
         await told(agent)
-        wish = stop_wish(agent.engine.log.path, entries(agent, Spawned)[0].agent)
+        wish = stop_request(agent.engine.log.path, entries(agent, Spawned)[0].agent)
         wish.touch()
         async for _ in agent.run("wake"):
             pass

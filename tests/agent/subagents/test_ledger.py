@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger, Spoilt
+from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger, Unreadable
 from holdfast.errors import StoreError
 from holdfast.settings.files import private_directory
 
@@ -77,13 +77,20 @@ def test_a_line_that_is_no_value_is_told_and_passed(tmp_path):
     _put(ledger, "b")
     found = ledger.news()
     assert _texts(found) == ["a", "b"]
-    assert [isinstance(line, Spoilt) for line in found] == [False, True, True, True, True, False]
+    assert [isinstance(line, Unreadable) for line in found] == [
+        False,
+        True,
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_a_file_that_is_not_ours_is_left_alone(tmp_path):
     """It is named, not read."""
     (tmp_path / "l").write_text("hello\n")
-    with pytest.raises(StoreError, match="does not begin as ours do"):
+    with pytest.raises(StoreError, match="has no valid first line"):
         SharedLedger(tmp_path / "l", Word).news()
 
 
@@ -109,7 +116,7 @@ def test_another_file_in_its_place_is_noticed(tmp_path):
 
 def test_a_directory_that_is_gone_is_an_error_and_not_made_anew(tmp_path):
     """A send to a team that was removed does not succeed into nowhere."""
-    with pytest.raises(StoreError, match="is not there"):
+    with pytest.raises(StoreError, match="does not exist"):
         _put(SharedLedger(tmp_path / "gone" / "l", Word), "a")
     assert not (tmp_path / "gone").exists()
 

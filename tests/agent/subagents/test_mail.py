@@ -15,7 +15,7 @@ from holdfast.agent.subagents.mail import (
     PlanRequest,
     ShutdownAnswer,
     ShutdownRequest,
-    answers,
+    asks,
     quoted,
     render,
 )
@@ -108,17 +108,16 @@ def test_mail_comes_back_from_json_as_it_was(body):
     assert msgspec.json.decode(msgspec.json.encode(mail), type=Mail) == mail
 
 
-def test_an_answer_counts_only_from_who_was_asked_and_to_what_was_asked():
-    """Another sender, another id, another session or another kind is no answer."""
-    plan = PlanAnswer(request_id="r1", approve=True)
-    right = Mail(id="1", sender="lead", to="ada", body=plan)
-    assert answers(right, request_id="r1", sender="lead") == plan
-    assert answers(right, request_id="r2", sender="lead") is None
-    assert answers(right, request_id="r1", sender="ben") is None
-    abroad = Mail(id="1", sender="lead", to="ada", body=plan, session="other")
-    assert answers(abroad, request_id="r1", sender="lead") is None
-    words = Mail(id="1", sender="lead", to="ada", body=Note(text='{"approve": true}'))
-    assert answers(words, request_id="r1", sender="lead") is None
+def test_an_answer_belongs_only_to_what_was_asked_by_whom_it_goes_to():
+    """Another sender, another id, another session or another kind is no request for it."""
+    answer = PlanAnswer(request_id="r1", approve=True)
+    plan = PlanRequest(request_id="r1", plan="p")
+    assert asks(_mail(plan), answer, sender="ada")
+    assert not asks(_mail(plan), answer, sender="ben")
+    assert not asks(_mail(PlanRequest(request_id="r2", plan="p")), answer, sender="ada")
+    assert not asks(_mail(plan, session="other"), answer, sender="ada")
+    assert not asks(_mail(ShutdownRequest(request_id="r1")), answer, sender="ada")
+    assert not asks(_mail(Note(text='{"request_id": "r1"}')), answer, sender="ada")
 
 
 def test_a_request_says_how_to_answer_it():

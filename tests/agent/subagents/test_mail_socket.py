@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.agent.subagents import mail_socket as doors
 from holdfast.agent.subagents.mail import Mail, Note, ShutdownRequest
-from holdfast.agent.subagents.mail_socket import DOOR, MailSocket, hand_over
+from holdfast.agent.subagents.mail_socket import SOCKET_NAME, MailSocket, hand_over
 from holdfast.errors import StoreError
 
 pytestmark = pytest.mark.skipif(
@@ -32,13 +32,13 @@ def place(tmp_path):
 
 @pytest.fixture
 async def taken(place):
-    """What an open door took."""
+    """What an open socket took."""
     got = []
-    door = MailSocket(place, got.append)
-    assert await door.open()
+    listening = MailSocket(place, got.append)
+    assert await listening.open()
     yield got
-    await door.close()
-    assert not (place / DOOR).exists()
+    await listening.close()
+    assert not (place / SOCKET_NAME).exists()
 
 
 async def test_a_note_is_taken_before_it_counts_as_sent(place, taken):
@@ -49,7 +49,7 @@ async def test_a_note_is_taken_before_it_counts_as_sent(place, taken):
 
 async def test_the_socket_is_private(place, taken):
     """Only the user may even knock."""
-    assert stat.S_IMODE((place / DOOR).stat().st_mode) == 0o600
+    assert stat.S_IMODE((place / SOCKET_NAME).stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ async def test_only_notes_from_a_session_to_the_main_agent_are_taken(place, take
 
 
 async def _said(place, content):
-    reader, writer = await asyncio.open_unix_connection(str(place / DOOR))
+    reader, writer = await asyncio.open_unix_connection(str(place / SOCKET_NAME))
     writer.write(content)
     writer.write_eof()
     answer = await reader.read()
@@ -87,7 +87,7 @@ async def _said(place, content):
     ],
 )
 async def test_what_is_no_mail_is_answered_and_forgotten(place, taken, content):
-    """The door stays open for the next."""
+    """The socket stays open for the next."""
     answer = msgspec.json.decode(await _said(place, content))
     assert answer["is_taken"] is False
     await hand_over(place, _mail())
@@ -108,7 +108,7 @@ async def test_a_mail_beyond_the_limit_is_not_read(place, taken):
 async def test_who_knocks_and_says_nothing_is_not_waited_for(place, taken, monkeypatch):
     """Others are heard meanwhile."""
     monkeypatch.setattr(doors, "WAIT_SECONDS", 0.2)
-    reader, writer = await asyncio.open_unix_connection(str(place / DOOR))
+    reader, writer = await asyncio.open_unix_connection(str(place / SOCKET_NAME))
     await hand_over(place, _mail())
     assert await asyncio.wait_for(reader.read(), 2) == b""
     writer.close()
@@ -129,11 +129,11 @@ async def test_a_mail_that_could_not_be_kept_is_not_taken(place):
     def full(_mail):
         raise StoreError("the mailbox is full")
 
-    door = MailSocket(place, full)
-    await door.open()
+    listening = MailSocket(place, full)
+    await listening.open()
     with pytest.raises(StoreError, match="the mailbox is full"):
         await hand_over(place, _mail())
-    await door.close()
+    await listening.close()
 
 
 async def test_a_session_that_does_not_run_takes_nothing(place):
@@ -141,24 +141,24 @@ async def test_a_session_that_does_not_run_takes_nothing(place):
     with pytest.raises(StoreError, match="not running"):
         await hand_over(place, _mail())
     left = socket.socket(socket.AF_UNIX)
-    left.bind(str(place / DOOR))
+    left.bind(str(place / SOCKET_NAME))
     left.close()
     with pytest.raises(StoreError, match="does not answer"):
         await hand_over(place, _mail())
-    door = MailSocket(place, lambda mail: None)
-    await door.open()  # takes its place
+    listening = MailSocket(place, lambda mail: None)
+    await listening.open()  # takes its place
     await hand_over(place, _mail())
-    await door.close()
+    await listening.close()
 
 
 async def test_a_file_in_the_place_of_the_socket_is_neither_used_nor_removed(place):
     """It is somebody's."""
-    (place / DOOR).write_text("precious")
-    with pytest.raises(StoreError, match="no socket of yours"):
+    (place / SOCKET_NAME).write_text("precious")
+    with pytest.raises(StoreError, match="not a socket of yours"):
         await hand_over(place, _mail())
-    with pytest.raises(StoreError, match="in the way"):
+    with pytest.raises(StoreError, match="is not a socket"):
         await MailSocket(place, lambda mail: None).open()
-    assert (place / DOOR).read_text() == "precious"
+    assert (place / SOCKET_NAME).read_text() == "precious"
 
 
 async def test_a_directory_others_can_write_is_not_trusted(place, taken):
@@ -175,8 +175,8 @@ async def test_a_path_too_long_for_a_socket_works_all_the_same(tmp_path):
     deep.mkdir(parents=True, mode=0o700)
     deep.chmod(0o700)
     got = []
-    door = MailSocket(deep, got.append)
-    await door.open()
+    listening = MailSocket(deep, got.append)
+    await listening.open()
     await hand_over(deep, _mail())
-    await door.close()
+    await listening.close()
     assert got == [_mail()]

@@ -82,7 +82,7 @@ def test_what_a_reader_would_not_take_is_not_sent(tmp_path, wrong):
 def test_half_a_character_is_not_sent(tmp_path):
     """No file can hold it."""
     mail = Mail(id="1", sender="ada", to="ben", body=Note(text="\ud800"))
-    with pytest.raises(StoreError, match="does not go into"):
+    with pytest.raises(StoreError, match="cannot hold that"):
         Mailbox(tmp_path / "ben.jsonl").send(mail)
 
 
@@ -95,7 +95,7 @@ def test_a_line_that_is_no_mail_is_a_letter_without_one(tmp_path):
     Mailbox(box).send(_mail(2))
     letters = UnreadMail(box).unread()
     assert [letter.mail for letter in letters] == [_mail(1), None, _mail(2)]
-    assert "nobody may write as 'user'" in letters[1].reason
+    assert "no agent may write as 'user'" in letters[1].reason
     after = UnreadMail(box, dict([read_cursor(letters[1].cursor)])).unread()
     assert [letter.mail for letter in after] == [_mail(2)]
 

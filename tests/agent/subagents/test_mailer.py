@@ -2,18 +2,20 @@
 
 import pytest
 
+from agent.subagents.orders import order
 from holdfast.agent.subagents.mail import Note, ShutdownRequest
 from holdfast.agent.subagents.mail_socket import MailSocket
 from holdfast.agent.subagents.mailbox import Mailbox, UnreadMail
 from holdfast.agent.subagents.mailer import Mailer, Unsent, agent_box
 from holdfast.agent.subagents.route import Around, Peer
-from holdfast.agent.subagents.team import AgentTeam, Member
+from holdfast.agent.subagents.tasks import TaskList
+from holdfast.agent.subagents.teammates import Teammates
 from holdfast.errors import ConfigError, SessionNotFound, StoreError
 
 NOTE = Note(text="hi", summary="a greeting")
 
 
-def _post(tmp_path, around, **more):
+def _mailer(tmp_path, around, **more):
     return Mailer(session="s1", directory=tmp_path / "s1", around=lambda: around, **more)
 
 
@@ -23,8 +25,8 @@ def _mails(path):
 
 async def test_a_running_agent_finds_it_in_its_mailbox(tmp_path):
     """Signed with the name of who wrote it."""
-    post = _post(tmp_path, Around(me="main", peers=(Peer(id="a1", name="finder"),)))
-    assert await post.send("finder", NOTE) == "queued for a1"
+    mailer = _mailer(tmp_path, Around(me="main", peers=(Peer(id="a1", name="finder"),)))
+    assert await mailer.send("finder", NOTE) == "queued for a1"
     [mail] = _mails(agent_box(tmp_path / "s1", "a1"))
     assert (mail.sender, mail.to, mail.body) == ("main", "a1", NOTE)
 
@@ -37,71 +39,71 @@ async def test_a_stopped_agent_is_started_after_its_mail_is_there(tmp_path):
         seen.append((agent, len(_mails(agent_box(tmp_path / "s1", agent)))))
 
     around = Around(me="main", peers=(Peer(id="a1", state="stopped"),))
-    said = await _post(tmp_path, around, resume=resume).send("a1", NOTE)
+    said = await _mailer(tmp_path, around, resume=resume).send("a1", NOTE)
     assert seen == [("a1", 1)]
-    assert "goes on with it" in said
+    assert "was resumed" in said
 
 
 async def test_whom_the_user_stopped_gets_nothing(tmp_path):
     """Not even into the mailbox."""
     around = Around(me="main", peers=(Peer(id="a1", state="stopped_by_user"),))
     with pytest.raises(Unsent, match="The user stopped"):
-        await _post(tmp_path, around).send("a1", NOTE)
+        await _mailer(tmp_path, around).send("a1", NOTE)
     assert _mails(agent_box(tmp_path / "s1", "a1")) == []
 
 
 async def test_the_same_id_is_sent_once(tmp_path):
     """A sender that was cut short may repeat itself."""
-    post = _post(tmp_path, Around(me="main", peers=(Peer(id="a1"),)))
+    mailer = _mailer(tmp_path, Around(me="main", peers=(Peer(id="a1"),)))
     for _ in range(2):
-        await post.send("a1", NOTE, id="tool-7")
+        await mailer.send("a1", NOTE, id="tool-7")
     assert len(_mails(agent_box(tmp_path / "s1", "a1"))) == 1
 
 
-async def test_a_teammate_in_another_process_finds_it_in_the_teams_mailbox(tmp_path):
+async def test_a_teammate_finds_it_in_the_teams_mailbox(tmp_path):
     """Structured messages too."""
-    team = AgentTeam.found("red")
-    team.join(Member(name="ada"))
-    around = Around(me="lead", team="red", teammates=("ada",), lead="lead", is_lead=True)
+    team = Teammates(session="s1", tasks=TaskList(tmp_path / "tasks.jsonl"))
+    team.join(order("ada"))
+    around = Around(me="lead", teammates=("ada",), is_lead=True)
     asks = ShutdownRequest(request_id="r1", reason="we are done")
-    await _post(tmp_path, around, team=lambda: team).send("ada", asks)
+    await _mailer(tmp_path, around, team=lambda: team).send("ada", asks)
     assert [mail.body for mail in _mails(team.box("ada"))] == [asks]
 
 
 async def test_all_get_it_and_who_does_not_is_named(tmp_path):
     """A send to many succeeds in part, and says so."""
-    team = AgentTeam.found("red")
-    around = Around(me="lead", peers=(Peer(id="a1"),), teammates=("gone",), lead="lead")
-    said = await _post(tmp_path, around, team=lambda: team).send("all", NOTE)
+    team = Teammates(session="s1", tasks=TaskList(tmp_path / "tasks.jsonl"))
+    around = Around(me="lead", peers=(Peer(id="a1"),), teammates=("gone",))
+    said = await _mailer(tmp_path, around, team=lambda: team).send("all", NOTE)
     assert said.startswith("queued for a1; not sent to gone: 'gone' is not in the team")
 
 
 async def test_nothing_and_too_much_are_not_sent(tmp_path):
     """What is long belongs in a file."""
-    post = _post(tmp_path, Around(me="main", peers=(Peer(id="a1"),)), limit_chars=10)
+    mailer = _mailer(tmp_path, Around(me="main", peers=(Peer(id="a1"),)), limit_chars=10)
     with pytest.raises(Unsent, match="write it to a file"):
-        await post.send("a1", Note(text="x" * 11))
-    with pytest.raises(Unsent, match="says nothing"):
-        await post.send("a1", Note(text=" \n"))
+        await mailer.send("a1", Note(text="x" * 11))
+    with pytest.raises(Unsent, match="is empty"):
+        await mailer.send("a1", Note(text=" \n"))
 
 
 async def test_a_stopped_agent_that_cannot_be_started_is_told(tmp_path):
     """The message does not count as sent."""
     around = Around(me="main", peers=(Peer(id="a1", state="stopped"),))
-    with pytest.raises(Unsent, match="cannot be started again"):
-        await _post(tmp_path, around).send("a1", NOTE)
+    with pytest.raises(Unsent, match="cannot be resumed"):
+        await _mailer(tmp_path, around).send("a1", NOTE)
 
 
-async def test_another_session_takes_it_at_its_door(tmp_path):
+async def test_another_session_takes_it_at_its_socket(tmp_path):
     """It says from which session it comes."""
     other = tmp_path / "s2"
     other.mkdir(mode=0o700)
     box = Mailbox(agent_box(other, "main"))
-    door = MailSocket(other, box.send)
-    await door.open()
-    post = _post(tmp_path, Around(me="main"), find_session=lambda id: tmp_path / id)
-    assert await post.send("session:s2", NOTE) == "taken by the session s2"
-    await door.close()
+    socket = MailSocket(other, box.send)
+    await socket.open()
+    mailer = _mailer(tmp_path, Around(me="main"), find_session=lambda id: tmp_path / id)
+    assert await mailer.send("session:s2", NOTE) == "accepted by the session s2"
+    await socket.close()
     [mail] = _mails(agent_box(other, "main"))
     assert (mail.session, mail.sender) == ("s1", "main")
 
@@ -113,9 +115,9 @@ async def test_a_session_that_is_not_there_or_is_this_one_is_told(tmp_path):
         raise SessionNotFound(f"there is no session {id!r}")
 
     with pytest.raises(Unsent, match="no session 's9'"):
-        await _post(tmp_path, Around(me="main"), find_session=nobody).send("session:s9", NOTE)
-    here = _post(tmp_path, Around(me="main"), find_session=lambda id: tmp_path / "s1")
-    with pytest.raises(Unsent, match="this very session"):
+        await _mailer(tmp_path, Around(me="main"), find_session=nobody).send("session:s9", NOTE)
+    here = _mailer(tmp_path, Around(me="main"), find_session=lambda id: tmp_path / "s1")
+    with pytest.raises(Unsent, match="this session"):
         await here.send("session:s1", NOTE)
 
 
@@ -128,8 +130,8 @@ def test_a_mailbox_lies_in_its_session(tmp_path, agent):
 
 async def test_a_disk_that_says_no_is_a_message_that_was_not_sent(tmp_path):
     """A send succeeds only if the write did."""
-    post = _post(tmp_path, Around(me="main", peers=(Peer(id="a1"),)))
+    mailer = _mailer(tmp_path, Around(me="main", peers=(Peer(id="a1"),)))
     agent_box(tmp_path / "s1", "a1").mkdir()
     with pytest.raises(Unsent, match="not sent to a1"):
-        await post.send("a1", NOTE)
+        await mailer.send("a1", NOTE)
     assert issubclass(StoreError, OSError)

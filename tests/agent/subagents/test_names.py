@@ -15,14 +15,14 @@ from holdfast.errors import ConfigError
 def test_what_leads_elsewhere_is_no_name(text):
     """No separators, no line ends, no dots, no beginning that reads as an option."""
     assert not is_name(text)
-    with pytest.raises(ConfigError, match="is no name for a team"):
+    with pytest.raises(ConfigError, match="cannot name a team"):
         checked_name(text, "a team")
 
 
 @pytest.mark.parametrize("text", ["user", "User", "SYSTEM", "main", "all", "assistant", "Lead"])
 def test_nobody_can_be_called_like_the_user(text):
     """In any case of letters."""
-    with pytest.raises(ConfigError, match="already means somebody"):
+    with pytest.raises(ConfigError, match="is reserved"):
         checked_name(text, "an agent")
 
 

@@ -39,9 +39,7 @@ AROUND = Around(
         Peer(id="a4", name="writer", state="stopped"),
         Peer(id="a5", name="tester", state="stopped_by_user"),
     ),
-    team="red",
     teammates=("ada", "finder"),
-    lead="lead",
     is_lead=True,
 )
 
@@ -67,13 +65,13 @@ def test_an_address_means_one_place(to, expected):
     [
         ("tester", "The user stopped tester"),
         ("a5", "only the user starts it again"),
-        ("nobody", "Nobody here is called 'nobody'"),
+        ("nobody", "No agent here is called 'nobody'"),
         ("lead", "yourself"),
-        ("../../etc/passwd", "is no address"),
-        ("ada\nben", "is no address"),
-        ("session:../x", "is no session's id"),
-        ("session:", "is no session's id"),
-        ("main", "Nobody here"),
+        ("../../etc/passwd", "is not an address"),
+        ("ada\nben", "is not an address"),
+        ("session:../x", "is not a session id"),
+        ("session:", "is not a session id"),
+        ("main", "No agent here"),
     ],
 )
 def test_what_leads_nowhere_is_refused_with_the_reason(to, why):
@@ -114,7 +112,7 @@ def test_structured_messages_stay_within_the_team(body, to):
 
 def test_a_lead_asks_and_a_teammate_answers():
     """And not the other way round."""
-    member = Around(me="ada", team="red", teammates=("lead", "ben"), lead="lead")
+    member = Around(me="ada", teammates=("lead", "ben"))
     asks, answer = ShutdownRequest(request_id="r"), ShutdownAnswer(request_id="r", approve=True)
     agrees = PlanAnswer(request_id="r", approve=True)
     assert route("ada", asks, AROUND) == (ToTeammate(name="ada"),)
@@ -128,7 +126,7 @@ def test_a_lead_asks_and_a_teammate_answers():
 
 def test_a_name_makes_nobody_the_lead():
     """Whoever is called like the lead and does not lead asks nobody to stop."""
-    eve = Around(me="lead", team="red", teammates=("ada",), lead="lead")
+    eve = Around(me="lead", teammates=("ada",))
     refusal = Refusal(why="Only the lead sends that.")
     assert route("ada", ShutdownRequest(request_id="r"), eve) == refusal
 

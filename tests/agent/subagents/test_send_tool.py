@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.subagents.orders import order
 from holdfast.agent.subagents.mail import (
     Note,
     PlanAnswer,
@@ -13,17 +14,18 @@ from holdfast.agent.subagents.mailbox import UnreadMail
 from holdfast.agent.subagents.mailer import Mailer, agent_box
 from holdfast.agent.subagents.route import Around, Peer
 from holdfast.agent.subagents.send_tool import send_tool
-from holdfast.agent.subagents.team import AgentTeam, Member
+from holdfast.agent.subagents.tasks import TaskList
+from holdfast.agent.subagents.teammates import Teammates
 from holdfast.tools.context import ToolContext
 from holdfast.tools.permissions import Gate, Places, parse_rules
 
 
 @pytest.fixture
-def team():
+def team(tmp_path):
     """A lead and two members."""
-    made = AgentTeam.found("red")
-    made.join(Member(name="ada"))
-    made.join(Member(name="ben"))
+    made = Teammates(session="s1", tasks=TaskList(tmp_path / "tasks.jsonl"))
+    made.join(order("ada", "general-1"))
+    made.join(order("ben", "general-2"))
     return made
 
 
@@ -34,13 +36,11 @@ def use(tmp_path, team):
 
     async def call(me="lead", **given):
         others = tuple(member.name for member in team.members() if member.name != me)
-        around = Around(
-            me=me, peers=(Peer(id="a1"),), teammates=others, lead="lead", is_lead=me == "lead"
-        )
-        post = Mailer(
+        around = Around(me=me, peers=(Peer(id="a1"),), teammates=others, is_lead=me == "lead")
+        mailer = Mailer(
             session="s1", directory=tmp_path / "s1", around=lambda: around, team=lambda: team
         )
-        return await send_tool(post).run(given, place)
+        return await send_tool(mailer).run(given, place)
 
     return call
 
@@ -124,8 +124,8 @@ async def test_a_refused_route_is_told(use):
 @pytest.mark.parametrize("mode", ["ask", "accept_edits", "plan"])
 async def test_writing_to_another_session_is_asked_about(tmp_path, mode):
     """Within the session it is not; a mail cannot carry more than its words."""
-    post = Mailer(session="s1", directory=tmp_path, around=lambda: Around(me="main"))
-    tool, places = send_tool(post), Places(roots=(tmp_path,), cwd=tmp_path)
+    mailer = Mailer(session="s1", directory=tmp_path, around=lambda: Around(me="main"))
+    tool, places = send_tool(mailer), Places(roots=(tmp_path,), cwd=tmp_path)
     gate = Gate(rules=parse_rules(), mode=mode)
     given = {"message": "x", "summary": "s"}
     assert gate.judge(tool, {"to": "a1", **given}, places).outcome == "allow"

@@ -28,7 +28,7 @@ async def test_a_task_goes_from_one_hand_to_the_next(use):
     listed = await use("TaskList", me="ada")
     assert listed.content == "1. pending: write\n2. pending: test [waits for 1]"
     taken = await use("TaskClaim", me="ada")
-    assert taken.content == "It is yours.\n1. in progress (ada): write\nWaited for by 2."
+    assert taken.content == "It is yours.\n1. in progress (ada): write\nBlocks 2."
     assert (await use("TaskClaim", me="ben")).is_error
     done = await use("TaskUpdate", me="ada", taskId="1", status="completed")
     assert done.content == "Task 1 is completed (ada) now."

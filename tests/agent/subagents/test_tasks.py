@@ -66,7 +66,7 @@ def test_only_the_owner_and_the_lead_change_what_somebody_has(tasks):
     tasks.claim("ada", "1")
     with pytest.raises(Unchanged, match="only ada or the lead"):
         tasks.change("1", TaskChange(status="completed"), by="ben")
-    with pytest.raises(Unchanged, match="Only the lead gives"):
+    with pytest.raises(Unchanged, match="Only the lead assigns"):
         tasks.change("2", TaskChange(owner="ada"), by="ben")
     given = tasks.change("2", TaskChange(owner="ben"), by="lead", is_lead=True)
     assert (given.owner, given.status) == ("ben", "pending")
@@ -126,7 +126,7 @@ def test_a_task_must_say_something_short(tasks, subject):
 
 def test_an_owner_is_a_name(tasks):
     """Not a line that says something else."""
-    with pytest.raises(StoreError, match="does not go into"):
+    with pytest.raises(StoreError, match="cannot hold that"):
         tasks.change("1", TaskChange(owner="a\n2. completed"), by="lead", is_lead=True)
     assert tasks.tasks()["1"].owner == ""
 

@@ -1,10 +1,17 @@
 """Teammates: they stay, have a mailbox, say when they are free, and end when asked."""
 
+import stat
+
+import pytest
+
+from agent.subagents.orders import order
 from casting import Cast, entries, hidden, told, until
-from holdfast.agent.subagents.mail import Mail, Note
-from holdfast.agent.subagents.mailbox import Mailbox
-from holdfast.agent.subagents.team import AgentTeam as OnDisk
-from holdfast.agent.subagents.team import Member
+from holdfast.agent.subagents.mail import IdleNotice, Mail, Note
+from holdfast.agent.subagents.mailbox import Mailbox, UnreadMail
+from holdfast.agent.subagents.order import Finish
+from holdfast.agent.subagents.tasks import TaskList
+from holdfast.agent.subagents.teammates import Teammates
+from holdfast.errors import ConfigError
 from holdfast.log.entries import Ended, Ran, Spawned
 from holdfast.messages import text_of
 from holdfast.settings import home
@@ -18,6 +25,19 @@ SHUT = (
 )
 
 
+@pytest.fixture
+def team(tmp_path):
+    """A team with a lead and one member."""
+    made = Teammates(session="s1", tasks=TaskList(tmp_path / "tasks.jsonl"))
+    made.join(order("ada"))
+    return made
+
+
+def again(team, session="s1", **more):
+    """The same session in another process."""
+    return Teammates(session=session, tasks=team.tasks, **more)
+
+
 def _agreeing(messages):
     """Find the id of the request in the mail, as a model would."""
     text = str(messages)
@@ -28,7 +48,7 @@ def _agreeing(messages):
     )
 
 
-class AgentTeam(Cast):
+class Agreeing(Cast):
     """A cast in which ada agrees to stop."""
 
     async def stream(self, request):
@@ -41,7 +61,7 @@ class AgentTeam(Cast):
 
 async def test_a_teammate_is_told_of_further_work_and_ends_when_asked(opened):
     """Idle in between; its end leaves no team behind."""
-    team = AgentTeam(
+    team = Agreeing(
         {
             "start now": CALL,
             "first part": "text: first done",
@@ -73,12 +93,12 @@ async def test_a_teammate_is_told_of_further_work_and_ends_when_asked(opened):
 
 async def test_a_name_that_somebody_has_is_not_given_again(opened):
     """Mail would reach the wrong one, and one called like the lead could speak for it."""
-    again = 'tool: Agent {"description": "d", "prompt": "second part", "name": "%s"%s}'
+    second = 'tool: Agent {"description": "d", "prompt": "second part", "name": "%s"%s}'
     scripts = {
         "start now": CALL,
         "first part": "text: first done",
         "Nothing left to do": "text: good",
-        "once more": again % ("Ada", "") + "\n---\n" + again % ("lead", ', "teammate": true')
+        "once more": second % ("Ada", "") + "\n---\n" + second % ("lead", ', "teammate": true')
         + "\n---\ntext: no",
         "second part": "text: second done",
     }  # fmt: skip
@@ -86,8 +106,8 @@ async def test_a_name_that_somebody_has_is_not_given_again(opened):
         await told(agent)
         await told(agent, "once more")
         said = [text_of(ran.content) for ran in entries(agent, Ran)[-2:]]
-        assert "Somebody is called 'Ada' already" in said[0]
-        assert "'lead' already means somebody else" in said[1]
+        assert "Another agent is called 'Ada'" in said[0]
+        assert "'lead' is reserved" in said[1]
         assert len(entries(agent, Spawned)) == 1
 
 
@@ -113,8 +133,8 @@ async def test_a_team_that_a_killed_process_left_is_put_in_order(opened):
         session, tasks = agent.session.id, agent.supervisor.teammates.tasks
         tasks.create("one", "lead")
         tasks.claim("ada")
-    left = OnDisk.found(session, Member(name="lead", session=session))
-    left.join(Member(name="ada", session=session, agent="general-1"))
+    left = Teammates(session=session, tasks=tasks)
+    left.join(order("ada", "general-1"))
     mail = Mail(id="1", sender="ada", to="lead", body=Note(text="ropes are there"))
     Mailbox(left.box("lead")).send(mail)
     async with opened(scripts, resume=session) as agent:
@@ -123,3 +143,75 @@ async def test_a_team_that_a_killed_process_left_is_put_in_order(opened):
         await told(agent, "once more")
         assert any("ropes are there" in text for text in hidden(agent))
     assert not (home() / "teams" / session).exists()
+
+
+def test_everything_is_private(team):
+    """Directories and files."""
+    for path in (home() / "teams").rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "a\n", "", ".", "user", "x" * 65])
+def test_a_name_leads_nowhere_else(team, name):
+    """Neither when a team is created nor when it is recovered."""
+    with pytest.raises(ConfigError):
+        again(team, name).join(order("ada"))
+    assert again(team, name).recover() is None
+    assert not list(home().parent.glob("x"))
+
+
+@pytest.mark.parametrize("name", ["../../x", "user", "a\nb", "all", "lead"])
+def test_a_member_is_called_by_a_name(team, name):
+    """It becomes a file's name and the sender of mail; nobody takes the lead's."""
+    with pytest.raises(ConfigError):
+        team.join(order(name, "general-2"))
+
+
+def test_a_name_is_taken_once_in_any_case(team):
+    """On some disks `Ada` and `ada` have one mailbox."""
+    for name in ("ada", "Ada"):
+        with pytest.raises(ConfigError, match="in the team already"):
+            team.join(order(name, "general-2"))
+    team.join(order("ada"))  # the same agent, come back
+    assert [member.name for member in team.members()] == ["lead", "ada"]
+
+
+def test_who_leaves_gives_back_what_was_begun(team):
+    """And has no mailbox to write to any more."""
+    team.tasks.create("one", "lead")
+    team.tasks.claim("ada")
+    team.leave(order("ada"))
+    assert team.tasks.tasks()["1"].owner == ""
+    with pytest.raises(ConfigError, match="not in the team"):
+        team.box("ada")
+
+
+def test_an_idle_member_is_told_to_the_lead(team):
+    """As mail with a reason."""
+    done = Finish(state="completed", text="the tests\nwould not run")
+    team.report_idle(order("ada", task="3"), done)
+    letter = UnreadMail(team.box("lead")).unread()[0]
+    assert letter.mail.sender == "ada"
+    assert letter.mail.body == IdleNotice(
+        reason="available", summary="the tests would not run", task="3"
+    )
+
+
+def test_a_team_is_removed_once_it_is_empty(team):
+    """With its mail."""
+    team.close()
+    assert team.directory.is_dir()
+    team.leave(order("ada"))
+    team.close()
+    assert not team.directory.exists() and team.team is None
+    assert again(team).recover() is None
+
+
+def test_a_link_in_the_place_of_a_team_is_no_team(team, tmp_path):
+    """It would lead the mail elsewhere."""
+    elsewhere = again(team, "red", at=tmp_path)
+    elsewhere.join(order("ada"))
+    (home() / "teams" / "red").symlink_to(elsewhere.directory)
+    assert again(team, "red").recover() is None
+    with pytest.raises(ConfigError, match="is a link"):
+        again(team, "red").join(order("ada"))

@@ -1,5 +1,5 @@
-"""Agents beside the main one: what they are, how they write to each other, what they share.
+"""Agents beside the main one.
 
-Definitions say what an agent is; mail, teams and tasks are files that several processes may
-use at once; a worktree gives an agent a place of its own. Starting agents is built on these.
+Definitions say what an agent is; the supervisor starts and stops agents; mail and tasks are files
+that several processes may use at once; a worktree gives an agent files of its own.
 """

@@ -1,8 +1,7 @@
-"""Agent and AgentStop: how a model starts agents, and ends them.
+"""Agent and AgentStop: how a model starts and stops agents.
 
-What a model wrote comes in; an `Order` goes to the household and what became of it goes out. The
-description lists the agents there are. It is part of every request's prefix, so it is made once,
-when a session begins; a resumed session keeps the one it has.
+The tool's description lists the available agents. It is part of every request's prefix, so it is
+written once, when a session begins; a resumed session keeps the one it has.
 """
 
 import secrets
@@ -16,7 +15,7 @@ from holdfast.agent.subagents.definition import FORK
 from holdfast.agent.subagents.names import LEAD, checked_name
 from holdfast.agent.subagents.order import Order
 from holdfast.agent.subagents.supervisor import Supervisor
-from holdfast.agent.subagents.task_tools import told
+from holdfast.agent.subagents.task_tools import prompt_text
 from holdfast.errors import ConfigError
 from holdfast.log.entries import AnyEntry, Began
 from holdfast.tools.context import ToolContext
@@ -24,12 +23,10 @@ from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.turn.fork import check_may_fork
 
 TASK_CHARS = 200
-"""Of a task in a few words."""
+"""Of the short description of a task."""
 
 
 class AgentInput(Input, frozen=True, kw_only=True):
-    """What Agent takes."""
-
     description: Annotated[str, Meta(description="The task in three to five words.")]
     prompt: Annotated[str, Meta(description="The task, with all the agent must know.")]
     agent: Annotated[str, Meta(description="Which one, as listed, or 'fork'.")] = "general"
@@ -40,13 +37,11 @@ class AgentInput(Input, frozen=True, kw_only=True):
 
 
 class AgentStopInput(Input, frozen=True, kw_only=True):
-    """What AgentStop takes."""
-
     agent: Annotated[str, Meta(description="Its id or name.")]
 
 
 def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool = False) -> Tool:
-    """Make the tool that starts agents; `only_back` is for one that only directs others."""
+    """Make the Agent tool; with `only_back`, agents run in the background only."""
 
     async def start(given: AgentInput, tool_context: ToolContext) -> Outcome:
         call = call_just_begun(supervisor.engine.view.history)
@@ -61,20 +56,17 @@ def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool
         AgentInput,
         start,
         kind="other",
-        is_read_only=True,  # several may run side by side; what each changes passes its own gate
+        is_read_only=True,  # several may run in parallel; each has its own permission checks
         limit_chars=supervisor.limits.output_chars,
         description=description or described(supervisor),
     )
 
 
 def described(supervisor: Supervisor) -> str:
-    """Write what a model is told of the tool, with the agents there are."""
-    return f"{told('Agent')}\n\nAgents:\n{listing(supervisor.definitions.known)}"
+    return f"{prompt_text('Agent')}\n\nAgents:\n{listing(supervisor.definitions.known)}"
 
 
 def agent_stop_tool(supervisor: Supervisor) -> Tool:
-    """Make the tool that ends agents."""
-
     async def stop(given: AgentStopInput, _tool_context: ToolContext) -> Outcome:
         named = [
             one.order.id
@@ -82,26 +74,30 @@ def agent_stop_tool(supervisor: Supervisor) -> Tool:
             if given.agent in (one.order.id, one.order.name)
         ]
         if len(named) != 1:
-            running = ", ".join(supervisor.running) or "nobody"
-            raise Refused(f"No agent {given.agent!r} is running, or several are: {running}.")
+            running = ", ".join(supervisor.running) or "none"
+            raise Refused(f"{given.agent!r} is not one running agent; running: {running}.")
         await supervisor.stop(named[0])
         return Outcome(content=f"{named[0]} was stopped.", note=f"{named[0]} stopped")
 
-    return make_tool("AgentStop", AgentStopInput, stop, kind="other", description=told("AgentStop"))
+    return make_tool(
+        "AgentStop", AgentStopInput, stop, kind="other", description=prompt_text("AgentStop")
+    )
 
 
 def ordered(given: AgentInput, supervisor: Supervisor, *, only_back: bool = False) -> Order:
-    """Make of what a model wrote an order, or say what is wrong with it."""
+    """Convert a model's input to an order, or say what is wrong with it."""
     is_fork = given.agent.casefold() == FORK
     definition = supervisor.definitions.find("general" if is_fork else given.agent)
     if definition is None:
         known = ", ".join(one.name for one in supervisor.definitions.known)
         raise Refused(f"There is no agent {given.agent!r}; there are {known} and {FORK}.")
     if not given.prompt.strip():
-        raise Refused("The prompt says nothing; an agent knows only what is in it.")
+        raise Refused("The prompt is empty; an agent knows only what is in it.")
     name = _free_name(given.name, supervisor) if given.name else ""
     if given.teammate and (not name or is_fork or supervisor.depth):
-        raise Refused("A teammate has a name, is no fork, and is started by the main agent.")
+        raise Refused(
+            "A teammate needs a name, cannot be a fork, and is started by the main agent only."
+        )
     kind = FORK if is_fork else definition.name
     id = f"{kind}-{secrets.token_hex(3)}"
     return Order(
@@ -122,7 +118,7 @@ def ordered(given: AgentInput, supervisor: Supervisor, *, only_back: bool = Fals
 
 
 def _free_name(name: str, supervisor: Supervisor) -> str:
-    """Give back a name that nobody has who could be written to."""
+    """Return a name if no reachable agent has it."""
     try:
         checked_name(name, "an agent")
     except ConfigError as error:
@@ -132,20 +128,20 @@ def _free_name(name: str, supervisor: Supervisor) -> str:
     )
     taken = {called.casefold() for called in (*running, *supervisor.teammates.others(LEAD))}
     if name.casefold() in taken:
-        raise Refused(f"Somebody is called {name!r} already; choose another name.")
+        raise Refused(f"Another agent is called {name!r}; choose another name.")
     return name
 
 
 def call_just_begun(history: Sequence[AnyEntry]) -> str:
-    """Find the call that runs: a tool begins in the same breath in which that is written down."""
+    """Return the id of the running call: `Began` is recorded directly before the tool runs."""
     last = history[-1] if history else None
     return last.tool_use_id if isinstance(last, Began) else ""
 
 
 def _check_fork(given: AgentInput, tool_context: ToolContext, only_back: bool) -> None:
-    """Refuse forks that cannot be: of a fork, in a worktree, by one that only directs."""
+    """Refuse a fork of a fork, in a worktree, or by a coordinator."""
     check_may_fork(tool_context)
     if given.isolation == "worktree":
-        raise Refused("A fork works where you do; start another agent in a worktree.")
+        raise Refused("A fork works in your directory; start another agent for a worktree.")
     if only_back:
-        raise Refused("Here agents are given their own tasks; a fork would work as you do.")
+        raise Refused("A coordinator cannot fork; start an agent with a task of its own.")

@@ -1,7 +1,7 @@
-"""The system prompt of an agent: what its definition says, and what it must know of its place.
+"""The system prompt of an agent: its definition, and what it must know about where it works.
 
-An order comes in with what was found for it; one text goes out, which is frozen with the first
-request. There is no clock and nothing random in it, so agents of one sort in one place share it.
+It is frozen with the first request. It contains no time and nothing random, so agents of one kind
+in one place share it.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,6 @@ from holdfast.tools.skills import Skill
 def briefing(
     order: Order, root: Path, *, pad: Path, skills: Sequence[Skill] = (), memory: str = ""
 ) -> str:
-    """Write what an agent is told before its task."""
     parts = (
         order.definition.prompt,
         _place(order, root, pad),

@@ -1,9 +1,8 @@
-"""Where definitions lie, and which one a name means.
+"""Where definitions are found, and which one a name means.
 
-The user's home and a project come in; the definitions that hold go out, the project's before
-the user's, the user's before those that are built in. A project came from elsewhere: it may add
-names, but one that means something already it takes over only when the user has vouched for that.
-A file that cannot be used is skipped with a line that says why.
+A project's definitions take precedence over the user's, and these over the built-in ones. A project
+is not trusted: it may add names, but replaces an existing one only with the user's trust. A file
+that cannot be used is skipped with a line that says why.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,31 +23,28 @@ from holdfast.tools.front_matter import UnreadableFrontMatter
 from holdfast.tools.permissions.sources import SettingsSection, as_section
 
 FILE_BYTES = 256 << 10
-"""A larger file is no prompt."""
+"""A larger file is not a prompt."""
 FILES = 200
-"""Of one directory; more is a mistake or a trick."""
+"""Per directory; more is a mistake or an attack."""
 PROJECT_PLACES = (".claude/agents", ".holdfast/agents")
-"""In a project, later ones win: our own before those people already have."""
+"""In a project; later ones take precedence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definitions:
-    """What holds in a project."""
-
     known: tuple[Definition, ...] = ()
     """Sorted by name."""
     untrusted: tuple[SettingsSection, ...] = ()
-    """What waits for the user's word; see `permissions.trust`."""
+    """What requires the user's trust; see `permissions.trust`."""
     skipped: tuple[str, ...] = ()
 
     def find(self, name: str) -> Definition | None:
-        """Find a definition by its name, however it is spelled."""
+        """Find a definition by its name, in any case."""
         wanted = name.casefold()
         return next((one for one in self.known if one.name.casefold() == wanted), None)
 
 
 def load_definitions(project: Path | None, *, at: Path | None = None) -> Definitions:
-    """Read the definitions that hold in a project."""
     found: dict[str, Definition] = {}
     taken: dict[str, str] = {}
     untrusted: list[SettingsSection] = []
@@ -81,14 +77,14 @@ def load_definitions(project: Path | None, *, at: Path | None = None) -> Definit
 
 
 def listing(definitions: Iterable[Definition]) -> str:
-    """Write what a model is told of the agents it may start, one line each."""
+    """Write one line per definition, for a model."""
     return "\n".join(f"- {one.name}: {one.description}" for one in definitions)
 
 
 def _section(
     draft: DefinitionDraft, taken_by: str, project: Path | None, at: Path | None
 ) -> SettingsSection | None:
-    """Hold what a project's definition demands against what the user has trusted."""
+    """Compare the demands of a project's definition with what the user trusted."""
     definition = draft.definition
     demands = dict(draft.demands)
     if taken_by:
@@ -111,7 +107,7 @@ def _drafts(project: Path | None, base: Path) -> Iterator[tuple[DefinitionDraft 
 def _in(
     directory: Path, root: Path, source: DefinitionSource
 ) -> Iterator[tuple[DefinitionDraft | None, str]]:
-    """Read the definitions in a directory; a project's must really lie in the project."""
+    """Read the definitions in a directory; a project's must be inside the project."""
     if not directory.is_dir():
         return
     for count, file in enumerate(sorted(directory.rglob("*.md"))):
@@ -128,5 +124,5 @@ def _in(
 
 def _text(file: Path) -> str:
     if not file.is_file() or file.stat().st_size > FILE_BYTES:
-        raise UnreadableFrontMatter(f"it is no file of at most {FILE_BYTES:,} bytes")
+        raise UnreadableFrontMatter(f"it is not a file of at most {FILE_BYTES:,} bytes")
     return file.read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
-"""What an agent spends is its parent's money.
+"""An agent spends its parent's budget.
 
-Payments come in; each is made from the parent's purse and written into the parent's log as a call
-that was made beside the conversation. So limits hold for all together, and `cost` and a resumed
-session know of every call, also of agents that were killed.
+Each payment is made from the parent's budget and recorded in the parent's log, so that limits hold
+for all agents together, and `cost` and resumed sessions know of every call, even of agents that
+were killed.
 """
 
 from collections.abc import Callable
@@ -18,22 +18,20 @@ from holdfast.turn.engine import Engine
 
 @dataclass(slots=True)
 class ChildBudget(Budget):
-    """A purse that is filled from another."""
+    """A budget that draws on another."""
 
     above: Callable[[], tuple[Budget, Engine]] | None = None
     source: str = "agent"
 
     def pay(self, model: str, usage: Usage) -> Spent:
-        """Pay from the purse above, and count it here too."""
-        assert self.above is not None, "an allowance comes from somebody"
+        assert self.above is not None, "a child's budget has a parent"
         budget, engine = self.above()
         spent = budget.pay(model, usage)
         self.session = self.session + spent
-        with suppress(StoreError):  # a parent whose log is closed takes no more entries
+        with suppress(StoreError):  # a disk that takes no entry keeps no agent from working
             engine.report(Forked(source=self.source, model=model, usage=usage))
         return spent
 
     def exhausted(self) -> str:
-        """Name the limit above that is reached, or nothing."""
-        assert self.above is not None, "an allowance comes from somebody"
+        assert self.above is not None, "a child's budget has a parent"
         return self.above()[0].exhausted()

@@ -1,11 +1,9 @@
-"""What an agent is: its prompt, its tools, and how it is to run.
+"""What an agent is: its prompt, its tools and how it runs, read from a Markdown file.
 
-A Markdown file comes in: fields between `---` lines, then the prompt. A `Definition` goes out.
-`tools_for` and `mode_for` say what it comes to in the hands of a parent: tools only ever become
-fewer, modes only narrower. What a project's file brings that would widen anything (hooks, servers,
-a model, the user's own memory, the name of another definition) counts only when the user has
-vouched for it; until then it is left out, and the rest is used. Where definitions lie is known to
-`catalogue`.
+`tools_for` and `mode_for` apply a definition to a parent: tools only become fewer, modes only
+narrower. Whatever in a project's file would widen something (hooks, servers, a model, the user's
+own memory, replacing another definition) requires the user's trust; until then it is left out and
+the rest is used. `catalogue` knows where definitions are.
 """
 
 from collections.abc import Iterable
@@ -32,12 +30,12 @@ from holdfast.tools.permissions.load import MODES
 from holdfast.tools.permissions.sources import SettingsSection
 
 DESCRIPTION_CHARS = 1_536
-"""What the parent's model reads to choose; more belongs in the prompt."""
+"""The parent's model reads it to choose an agent; more belongs in the prompt."""
 
 FORK = "fork"
-"""The sort of agent that is the conversation itself, continued; no file defines it."""
+"""The agent that continues the conversation itself; no file defines it."""
 STAGED = ("scripted:", "replay:", "chaos:")
-"""How models begin whose answers somebody wrote beforehand: they are for tests, not for agents."""
+"""Prefixes of models with prepared answers, which are for tests."""
 
 DefinitionSource: TypeAlias = Literal["built in", "user", "project"]
 MemoryScope: TypeAlias = Literal["", "user", "project", "local"]
@@ -45,25 +43,23 @@ MemoryScope: TypeAlias = Literal["", "user", "project", "local"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One sort of agent."""
-
     name: str
     description: str
     prompt: str
     source: DefinitionSource = "built in"
     file: Path | None = None
     tools: tuple[str, ...] | None = None
-    """Names, `*` in them for any; None is whatever the parent has."""
+    """Names or patterns; None is all the parent has."""
     disallowed: tuple[str, ...] = ()
     model: str = ""
     """'' is the parent's."""
     mode: Mode | None = None
-    """Narrows what the parent may; it never widens it."""
+    """Narrows the parent's mode and never widens it."""
     turns: int = 0
-    """0 is no limit of its own."""
+    """0 is the session's limit."""
     skills: tuple[str, ...] = ()
     servers: tuple[str, ...] | None = None
-    """Configured servers it keeps, by name; None is all the parent has."""
+    """Names of configured servers; None is all the parent has."""
     own_servers: tuple[McpServer, ...] = ()
     hooks: tuple[Hook, ...] = ()
     memory: MemoryScope = ""
@@ -73,19 +69,19 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionDraft:
-    """A definition as its file has it, and what of it the user must vouch for."""
+    """A definition as written, and what of it requires the user's trust."""
 
     definition: Definition
     hooks: JsonObject
     own_servers: JsonObject
     demands: JsonObject
-    """What would widen something; empty if nothing would."""
+    """What requires trust; empty if nothing does."""
     sha256: str
-    """Of the whole file: the user vouches for exactly this."""
+    """Of the whole file: trust covers exactly this content."""
 
 
 def tools_for(definition: Definition, available: Iterable[str]) -> tuple[str, ...]:
-    """Choose among the tools a parent has; none is ever added."""
+    """Choose among the parent's tools; none is ever added."""
     return tuple(
         name
         for name in available
@@ -95,7 +91,7 @@ def tools_for(definition: Definition, available: Iterable[str]) -> tuple[str, ..
 
 
 def mode_for(definition: Definition, parent: Mode) -> Mode:
-    """Say in which mode the agent works: never in a wider one than its parent, whoever asks."""
+    """Return the agent's mode, which is never wider than its parent's."""
     return parent if definition.mode is None else narrower(definition.mode, parent)
 
 
@@ -104,17 +100,17 @@ def _covers(patterns: tuple[str, ...], name: str) -> bool:
 
 
 def _touches(patterns: tuple[str, ...], name: str) -> bool:
-    """Say whether any part of a tool is forbidden: then all of it is."""
+    """Return whether a tool is forbidden; forbidding a part forbids all of it."""
     return any(fnmatchcase(name, pattern.partition("(")[0].strip()) for pattern in patterns)
 
 
 def read_definition(text: str, file: Path, source: DefinitionSource) -> DefinitionDraft:
-    """Read a definition; raises `UnreadableFrontMatter` or `ConfigError` if it is none."""
+    """Read a definition; raise `UnreadableFrontMatter` or `ConfigError` if it is invalid."""
     fields, prompt = read_front(text)
     name = checked_name(text_in(fields, "name") or file.stem, "an agent")
     if name.casefold() == FORK:
         raise UnreadableFrontMatter(
-            f"{FORK!r} is the conversation itself, continued; choose another name"
+            f"{FORK!r} is reserved for forks of the conversation; choose another name"
         )
     description = " ".join(text_in(fields, "description").split())[:DESCRIPTION_CHARS]
     if not description or not prompt:
@@ -148,7 +144,7 @@ def read_definition(text: str, file: Path, source: DefinitionSource) -> Definiti
 
 
 def _programs(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...] | None, JsonObject]:
-    """Part what would run here (hooks, servers of its own) from servers it merely names."""
+    """Separate what would run here (hooks, own servers) from servers it only names."""
     hooks, servers = fields.get("hooks") or {}, fields.get("mcpservers")
     if not isinstance(hooks, dict):
         raise UnreadableFrontMatter("its hooks cannot be read as YAML")
@@ -162,7 +158,7 @@ def _programs(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...] | None, J
 def _model(fields: JsonObject) -> str:
     name = text_in(fields, "model").strip()
     if name.casefold().startswith(STAGED):
-        raise UnreadableFrontMatter(f"its model is {name!r}, whose answers were written beforehand")
+        raise UnreadableFrontMatter(f"its model {name!r} is for tests only")
     return "" if name == "inherit" else name
 
 
@@ -177,13 +173,13 @@ def _memory(fields: JsonObject) -> MemoryScope:
 def _demands(
     definition: Definition, hooks: JsonObject, own_servers: JsonObject, mark: str
 ) -> JsonObject:
-    """List what needs the user's word, bound to the whole file as it stands."""
+    """Return what requires trust, bound to the content of the file."""
     wants: JsonObject = {}
     if hooks:
         wants["hooks"] = hooks
     if own_servers:
         wants["mcpServers"] = own_servers
-    if definition.model:  # it chooses who reads the work, and who is paid for it
+    if definition.model:  # it decides who reads the work and who is paid
         wants["model"] = definition.model
     if definition.memory == "user":
         wants["memory"] = "user"
@@ -193,7 +189,7 @@ def _demands(
 def granted(
     draft: DefinitionDraft, section: SettingsSection | None
 ) -> tuple[Definition, list[str]]:
-    """Give what a definition comes to, and what in it was not understood."""
+    """Return a definition as far as it is trusted, and what in it was not understood."""
     definition = draft.definition
     if section is not None and not section.is_trusted:
         memory = "local" if definition.memory == "user" else definition.memory

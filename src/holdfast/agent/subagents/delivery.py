@@ -1,9 +1,8 @@
-"""Brings mail into the conversation: a stage that runs before every call.
+"""A stage that brings mail into the conversation before every call.
 
-What waits in the mailboxes comes in; hidden messages go into the log, oldest first, each with
-the cursor of its mail in the same entry. So the log itself says how far the mail was read, and
-a session that is killed and resumed goes on exactly there. How much one round is told is
-bounded; the rest waits for the next. Mail nobody can read leaves a `Failed`.
+Waiting mail becomes hidden messages, oldest first, each with its cursor in the same log entry. So
+the log says how far the mail was read, and a resumed session continues exactly there. The amount
+per round is bounded; the rest waits. A mail that cannot be read becomes a `Failed` entry.
 """
 
 from collections.abc import Iterable
@@ -18,36 +17,36 @@ from holdfast.turn.engine import Engine
 
 
 class _BoxError(Exception):
-    """A mailbox could not be read; unlike the log's own errors this stops nothing."""
+    """A mailbox could not be read; unlike an error of the log, this stops nothing."""
 
 
 class Delivery:
-    """The stage of one agent, over its mailboxes: the session's own, and its team's."""
+    """The stage of one agent, over its own mailbox and that of its team."""
 
     def __init__(self, *boxes: Path) -> None:
         self._boxes = boxes
         self._inboxes: tuple[UnreadMail, ...] | None = None
-        self._trouble = ""
+        self._problem = ""
 
     async def __call__(self, engine: Engine) -> None:
-        """Deliver what waits; a mailbox that cannot be read is told once and tried again."""
+        """Deliver what waits; an unreadable mailbox is recorded once and retried."""
         try:
             self._deliver(engine)
-            self._trouble = ""
+            self._problem = ""
         except _BoxError as error:
             self._inboxes = None
-            if str(error) != self._trouble:
-                self._trouble = str(error)
-                engine.record(Failed(what="mailbox", error=self._trouble))
+            if str(error) != self._problem:
+                self._problem = str(error)
+                engine.record(Failed(what="mailbox", error=self._problem))
 
     def also(self, box: Path) -> None:
-        """Bring in the mail of a further mailbox, such as a team's that was founded since."""
+        """Add a mailbox, such as that of a team created since."""
         if box not in self._boxes:
             self._boxes = (*self._boxes, box)
             self._inboxes = None
 
     def is_waiting(self, engine: Engine) -> bool:
-        """Say whether something waits; a mailbox that cannot be read has nothing."""
+        """Return whether mail waits; an unreadable mailbox counts as empty."""
         try:
             return bool(self._waiting(engine))
         except _BoxError:
@@ -59,7 +58,7 @@ class Delivery:
             entry = delivered_as(letter)
             size_chars = _chars(entry)
             if size_chars > room_chars < engine.settings.agents.mail_round_chars:
-                return  # a single mail may be as long as it likes; a second one has to fit
+                return  # the first mail may be of any length, further ones must fit
             engine.record(entry)
             inbox.delivered(letter)
             room_chars -= size_chars
@@ -75,7 +74,7 @@ class Delivery:
 
 
 def delivered_as(letter: Letter) -> Said | Failed:
-    """Make the one entry that brings a mail and says that it was brought."""
+    """Make the entry that holds a mail and its cursor."""
     if letter.mail is None:
         return Failed(
             what="mail", error=f"a mail could not be read: {letter.reason}", detail=letter.cursor
@@ -84,7 +83,7 @@ def delivered_as(letter: Letter) -> Said | Failed:
 
 
 def cursors_in(history: Iterable[AnyEntry]) -> dict[str, int]:
-    """Find in a log how far each mailbox was read."""
+    """Return how far each mailbox was read, according to a log."""
     cursors: dict[str, int] = {}
     for entry in history:
         match entry:

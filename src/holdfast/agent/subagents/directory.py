@@ -1,8 +1,4 @@
-"""Whom an agent can write to: those who work for it, those it works beside, and who leads.
-
-Two households come in, one's own and the one it belongs to; an `Around` goes out, made anew for
-every message. A stopped agent is started again by the household it belongs to.
-"""
+"""Whom an agent can write to: the agents it started, those beside it, and the lead."""
 
 from dataclasses import dataclass
 
@@ -16,10 +12,10 @@ from holdfast.errors import StoreError
 
 @dataclass(slots=True, kw_only=True)
 class AgentDirectory:
-    """The surroundings of one agent."""
+    """The reachable agents, as one agent sees them."""
 
     id: str
-    """'' for the main one."""
+    """'' for the main agent."""
     name: str
     own: Supervisor
     above: Supervisor | None
@@ -27,44 +23,39 @@ class AgentDirectory:
 
     @property
     def me(self) -> str:
-        """What messages are signed with; the main one is its team's lead."""
+        """The name that messages are signed with; the main agent is its team's lead."""
         if self.id:
             return self.name or self.id
         return LEAD if self.teammates.team is not None else MAIN
 
     def around(self) -> Around:
-        """Say who is there now."""
-        members = self.teammates.others(self.me)
-        team = self.teammates.team
         return Around(
             me=self.me,
             peers=tuple(self._peers()),
             has_main=bool(self.id),
-            team=team.name if team else "",
-            teammates=members,
-            lead=LEAD if team else "",
-            is_lead=team is not None and not self.id,
+            teammates=self.teammates.others(self.me),
+            is_lead=self.teammates.team is not None and not self.id,
         )
 
     def _peers(self) -> list[Peer]:
-        homes = [home for home in (self.above, self.own) if home is not None]
+        supervisors = [one for one in (self.above, self.own) if one is not None]
         return [
-            _peer(one, home)
-            for home in homes
-            for one in home.registry.known.values()
-            if one.id != self.id and not (one.spawned.team and one.id in home.running)
+            _peer(one, supervisor)
+            for supervisor in supervisors
+            for one in supervisor.registry.known.values()
+            if one.id != self.id and not (one.spawned.team and one.id in supervisor.running)
         ]
 
     async def resume(self, id: str) -> None:
-        """Start a stopped agent again, wherever it belongs."""
-        for home in (self.own, self.above):
-            if home is not None and id in home.registry.known:
-                return await home.resume(id)
+        """Resume a stopped agent through the supervisor it belongs to."""
+        for supervisor in (self.own, self.above):
+            if supervisor is not None and id in supervisor.registry.known:
+                return await supervisor.resume(id)
         raise StoreError(f"there is no agent {id!r} here")
 
 
-def _peer(one: Known, home: Supervisor) -> Peer:
-    if one.id in home.running:
+def _peer(one: Known, supervisor: Supervisor) -> Peer:
+    if one.id in supervisor.running:
         return Peer(id=one.id, name=one.spawned.name)
     by_user = one.ended is not None and one.ended.by_user
     return Peer(id=one.id, name=one.spawned.name, state="stopped_by_user" if by_user else "stopped")

@@ -1,4 +1,4 @@
-"""Makes the agents that an agent starts, with no more than their parent may.
+"""Makes the agents that an agent starts, with no more permissions than their parent has.
 
 An order becomes an agent on a log of its own: the parent's tools less what its definition leaves
 out, the parent's permissions at most, questions put to the same user, calls paid from the parent's
@@ -59,7 +59,7 @@ OWN_TOOLS = frozenset(
 )  # fmt: skip
 """Tools that belong to one agent alone: each gets those of its own."""
 NOT_IN_A_FORK = frozenset({"Agent", "AgentStop", "EnterPlan", "ExitPlan", "SendMessage"})
-"""They would act in the parent's name: a fork lists them, as its prefix does, and may not use them."""
+"""They would act in the parent's name: a fork's prefix lists them, but it may not use them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class SubagentContext:
 
     session: str
     directory: Path
-    """What belongs to the session beside its log."""
+    """The session's directory beside its log."""
     definitions: Definitions
     slots: Slots
     teammates: Teammates
@@ -223,7 +223,7 @@ class AgentFactory:
         return replace(attached, tools=_chosen(order, self.shared.base, own), system=system)
 
     def _engine(self, order: Order, spill: Spill) -> Engine:
-        """Begin an agent's log under its parent's, or go on with it."""
+        """Begin an agent's log under its parent's, or reopen it."""
         settings = self.parent.engine.settings
         turns = order.definition.turns or settings.loop.max_turns
         settings = replace(settings, loop=replace(settings.loop, max_turns=turns))
@@ -270,7 +270,7 @@ class AgentFactory:
         )
 
     async def _servers(self, order: Order) -> McpTools | None:
-        """Connect to the agent's own servers; those of its parent it uses along."""
+        """Connect to the agent's own servers; its parent's are shared."""
         definition = order.definition
         own = tuple(one for one in definition.own_servers if _had(order.reach, one.name))
         mcp = McpTools(own)
@@ -314,7 +314,7 @@ class AgentFactory:
 
 
 def prefixed(name: str, ask: AskUser) -> AskUser:
-    """Ask in an agent's name, so that the person knows whom they answer."""
+    """Ask in an agent's name, so that the user knows who asks."""
 
     async def asked(question: Question) -> Answer:
         return await ask(replace(question, reason=f"the agent {name} asks: {question.reason}"))
@@ -323,7 +323,7 @@ def prefixed(name: str, ask: AskUser) -> AskUser:
 
 
 def _had(reach: ToolReach, server: str) -> bool:
-    """Say whether an agent used a server of its own when it was started."""
+    """Return whether an agent had used a server of its own before it was resumed."""
     return reach.tools is None or any(one.startswith(f"mcp__{server}__") for one in reach.tools)
 
 
@@ -340,7 +340,7 @@ def _root(order: Order, parent: AgentParts) -> Path:
 
 
 def _tool_context(order: Order, parent: AgentParts) -> ToolContext:
-    """Say where an agent works: with its parent, or in its worktree, on commands of its own."""
+    """Make an agent's tool context: in its parent's directory or its worktree."""
     place = parent.tool_context
     return ToolContext(
         root=_root(order, parent),
@@ -354,4 +354,4 @@ def _tool_context(order: Order, parent: AgentParts) -> ToolContext:
 
 
 def _nothing() -> None:
-    """Let nothing go."""
+    """Do nothing on close."""

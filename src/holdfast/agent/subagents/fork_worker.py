@@ -1,9 +1,9 @@
-"""An agent that is its parent's conversation, continued: a fork with a task.
+"""A subagent that continues its parent's conversation: a fork with a task.
 
-The parent's prefix up to its last answer comes in, each tool use of that answer answered alike,
-so that all forks of it share every byte up to their own words. The fork's own words and deeds
-are in its own log; started again, it goes on with that log behind the same prefix. Mail is read
-when it has answered, for its rounds are its own.
+It shares the parent's prefix up to the last answer, each tool use of which gets the same result, so
+that all forks of one answer share every byte up to their task. What the fork itself says and does
+is in its own log; resumed, it continues with that log behind the same prefix. It reads mail only
+after an answer.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ are done answer once: begin with what you were to do, then what you found or cha
 Task: """
 GO_ON = "You were interrupted. Go on with your task from where you were."
 TURNS = 200
-"""Rounds of one fork, where its definition names none: it has no way to make room."""
+"""Rounds of one fork by default: it cannot compact its history."""
 WHOLE_SECONDS = 0.02
-"""Between two looks whether the parent's answer has come to its end."""
+"""Between two checks whether the parent's answer is complete."""
 
 _ENDS: dict[ForkEnd, Literal["completed", "stopped"]] = {
     "completed": "completed",
@@ -44,12 +44,10 @@ _ENDS: dict[ForkEnd, Literal["completed", "stopped"]] = {
     "aborted": "stopped",
     "denied": "stopped",
 }
-"""Whatever is not here has failed."""
+"""Any other end is a failure."""
 
 
 class ForkWorker:
-    """A fork at work."""
-
     def __init__(
         self,
         order: Order,
@@ -73,7 +71,7 @@ class ForkWorker:
             raise StoreError(f"{order.id} had not begun, so it cannot go on")
 
     async def work(self, seen: Seen) -> Finish:
-        """Put the task, or the mail that waits, behind the parent's prefix, until done."""
+        """Work on the task, or on waiting mail, behind the parent's prefix."""
         begins = not self._order.log.exists()
         letters = [] if begins else self._inbox.unread()
         words = f"{DIRECTIVE}{self._order.prompt}" if begins else _read(letters) or GO_ON
@@ -105,7 +103,7 @@ class ForkWorker:
         return _finished(reply)
 
     async def share(self) -> None:
-        """Take the prefix at the answer that starts this fork, once that has come to its end.
+        """Take the prefix at the answer that starts this fork, once it is complete.
 
         While the call that starts it runs, the parent's next one waits; later would be too late.
         """
@@ -119,25 +117,23 @@ class ForkWorker:
                 await asyncio.sleep(WHOLE_SECONDS)
 
     def has_mail(self) -> bool:
-        """Say whether mail waits."""
         return bool(self._inbox.unread())
 
     def stop(self) -> None:
-        """Abort the call and the tools that run."""
         self._is_stopped = True
         if self._task is not None:
             self._task.cancel()
 
     async def progress(self) -> str:
-        """Leave it to the last tool call: a fork may not fork."""
+        """Return '', since a fork may not fork; the last tool call is used instead."""
         return ""
 
     async def close(self) -> None:
-        """Nothing is held between two calls."""
+        """Do nothing: it holds no resources between two calls."""
 
 
 def prefix_of(engine: Engine, fork: str) -> Prefix:
-    """Rebuild what a fork shared: its parent's conversation up to the answer that started it."""
+    """Rebuild a fork's prefix: its parent's conversation up to the answer that started it."""
     view = fold(upto_answer(engine.view.history, fork))
     frame = view.frame or Framed()
     messages = first_messages(frame) + Wire().messages(view.messages())
@@ -154,7 +150,7 @@ def prefix_of(engine: Engine, fork: str) -> Prefix:
 
 
 def upto_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
-    """Cut a history behind the answer whose call started a fork."""
+    """Return a history up to the answer whose call started a fork."""
     calls = {
         entry.tool_use_id for entry in history if isinstance(entry, Spawned) and entry.agent == fork
     }

@@ -1,10 +1,9 @@
-"""A file of lines that several processes append to: locked, whole lines, read as it grows.
+"""A file of JSON lines that several processes append to under a lock and read as it grows.
 
-Values come in and go out, each one line of JSON; `end` is the place behind it. Who appends
-holds the lock and can read first what others wrote, so that a decision rests on what is there.
-A line that a killed writer left unfinished was never acknowledged: the next writer takes it
-away. A line nobody can read is told as `Spoilt`. Mailboxes, task lists and teams are ledgers;
-what their lines mean is theirs.
+Who appends holds the lock and can first read what others wrote, so decisions rest on the current
+state. An unfinished line of a killed writer was never acknowledged; the next writer removes it. A
+line that cannot be decoded is returned as `Unreadable`. Mailboxes, task lists and teams are
+ledgers.
 """
 
 import errno
@@ -26,19 +25,19 @@ from msgspec import Struct
 from holdfast.errors import StoreError
 
 LIMIT_BYTES = 64 << 20
-"""Far beyond what agents write to each other; a ledger this long is a loop gone wild."""
+"""Far more than agents write to each other; a ledger this long is a runaway loop."""
 LOCK_SECONDS = 10.0
-"""A holder writes one line; who waits longer waits for a process that was stopped."""
+"""A holder writes one line; a longer wait means that its process was suspended."""
 PAUSE_SECONDS = 0.004
-"""Between two tries for the lock: as long as a few writes take."""
+"""Between two attempts to lock: the time of a few writes."""
 CHUNK_BYTES = 4_096
-"""Read at once when looking back for the last whole line."""
+"""Read at a time when looking back for the last whole line."""
 
 T = TypeVar("T", bound=Struct)
 
 
 class Head(Struct, frozen=True, kw_only=True):
-    """The first line: which format, and which ledger, should another take its place."""
+    """The first line: the format, and an id that reveals whether the file was replaced."""
 
     holdfast: int = 1
     ledger: str
@@ -46,15 +45,15 @@ class Head(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerLine(Generic[T]):
-    """One value and the place behind it."""
+    """One value and the offset behind it."""
 
     value: T
     end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spoilt:
-    """A line that is no value of this ledger."""
+class Unreadable:
+    """A line that could not be decoded."""
 
     reason: str
     end: int
@@ -64,21 +63,21 @@ Append: TypeAlias = Callable[[Sequence[T]], None]
 
 
 class SharedLedger(Generic[T]):
-    """One such file, and how far this reader has come in it."""
+    """A ledger, and how far this reader has read."""
 
     def __init__(self, path: Path, kind: type[T], *, limit_bytes: int = LIMIT_BYTES) -> None:
         self.path = path
         self.id = ""
-        """Which ledger this is; known once something has been read of it."""
+        """The id from the first line; known once something was read."""
         self.place = 0
-        """Behind the last line that was read."""
+        """The offset behind the last line read."""
         self._limit_bytes = limit_bytes
         self._inode = 0
         self._decoder = msgspec.json.Decoder(kind)
         self._mine = threading.RLock()
 
-    def news(self) -> list[LedgerLine[T] | Spoilt]:
-        """Read the whole lines that came since the last time."""
+    def news(self) -> list[LedgerLine[T] | Unreadable]:
+        """Return the complete lines added since the last call."""
         with self._mine:
             try:
                 descriptor = _open(self.path, os.O_RDONLY)
@@ -92,21 +91,21 @@ class SharedLedger(Generic[T]):
                 os.close(descriptor)
 
     def go_to(self, place: int) -> None:
-        """Read on from a place that an earlier reader had reached."""
+        """Continue from an offset that an earlier reader had reached."""
         self.place = place
 
     @contextmanager
     def held(self) -> Iterator[Append[T]]:
-        """Hold the lock; what is given appends values, all of them or none."""
+        """Hold the lock; yield a function that appends values, all of them or none."""
         with self._mine:
             try:
                 descriptor = _open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
             except FileNotFoundError as error:
-                raise StoreError(f"{self.path.parent} is not there; nothing was added") from error
+                raise StoreError(f"{self.path.parent} does not exist; nothing was added") from error
             try:
                 _take_lock(descriptor, self.path)
                 self._recognise(descriptor)
-                _mend(descriptor)
+                _repair(descriptor)
                 yield lambda values: self._append(descriptor, values)
             finally:
                 os.close(descriptor)
@@ -123,46 +122,46 @@ class SharedLedger(Generic[T]):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
         except OSError as error:
-            with suppress(OSError):  # what is not acknowledged must not be found either
+            with suppress(OSError):  # readers must not find what was not acknowledged
                 os.ftruncate(descriptor, size)
             raise StoreError(
                 f"{self.path}: {error.strerror or error}; nothing was added"
             ) from error
 
     def _encoded(self, value: T) -> bytes:
-        """Write a value as a line that every reader will take."""
+        """Encode a value, and make sure that readers can decode it."""
         try:
             line = msgspec.json.encode(value)
             self._decoder.decode(line)
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
-            raise StoreError(f"that does not go into {self.path.name}: {error}") from error
+            raise StoreError(f"{self.path.name} cannot hold that: {error}") from error
         return line
 
     def _recognise(self, descriptor: int) -> None:
-        """Notice that another file has taken the place of the one that was read."""
+        """Raise if another file has replaced the one that was read."""
         status = os.fstat(descriptor)
         with suppress(FileNotFoundError):
             if self.path.stat().st_ino == status.st_ino and self._inode in (0, status.st_ino):
                 self._inode = status.st_ino
                 return
-        raise StoreError(f"{self.path} was removed or replaced meanwhile; open it anew")
+        raise StoreError(f"{self.path} was removed or replaced meanwhile; reopen it")
 
-    def _read(self, content: bytes) -> list[LedgerLine[T] | Spoilt]:
-        found: list[LedgerLine[T] | Spoilt] = []
+    def _read(self, content: bytes) -> list[LedgerLine[T] | Unreadable]:
+        found: list[LedgerLine[T] | Unreadable] = []
         for line in content[: content.rfind(b"\n") + 1].splitlines(keepends=True):
-            begins = self.place == 0
+            is_first = self.place == 0
             self.place += len(line)
-            if begins:
+            if is_first:
                 self.id = _head(line, self.path).ledger
                 continue
             try:
                 found.append(LedgerLine(value=self._decoder.decode(line), end=self.place))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                found.append(Spoilt(reason=str(error), end=self.place))
+                found.append(Unreadable(reason=str(error), end=self.place))
         return found
 
     def identify(self) -> str:
-        """Read which ledger this is without reading on."""
+        """Return the ledger's id without reading further."""
         if not self.id:
             with suppress(FileNotFoundError):
                 descriptor = _open(self.path, os.O_RDONLY)
@@ -178,14 +177,14 @@ def _head(line: bytes, path: Path) -> Head:
     try:
         head = msgspec.json.decode(line, type=Head)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StoreError(f"{path} does not begin as ours do; move it away") from error
+        raise StoreError(f"{path} has no valid first line; move it away") from error
     if head.holdfast != 1:
         raise StoreError(f"{path} was written by a newer version; update to use it")
     return head
 
 
 def _open(path: Path, flags: int) -> int:
-    """Open a file of ours; a link in its place would lead somebody else's way."""
+    """Open a plain file; links are refused."""
     try:
         return os.open(path, flags | os.O_NOFOLLOW, 0o600)
     except FileNotFoundError:
@@ -195,7 +194,7 @@ def _open(path: Path, flags: int) -> int:
 
 
 def _take_lock(descriptor: int, path: Path) -> None:
-    """Wait for the lock, at uneven intervals so that many waiters do not march in step."""
+    """Wait for the lock, at random intervals so that waiters do not retry in step."""
     deadline = time.monotonic() + LOCK_SECONDS
     while not lock_descriptor(descriptor, blocking=False):
         if time.monotonic() > deadline:
@@ -203,8 +202,8 @@ def _take_lock(descriptor: int, path: Path) -> None:
         time.sleep(PAUSE_SECONDS * random.uniform(0.25, 1.0))
 
 
-def _mend(descriptor: int) -> None:
-    """Take away what a killed writer left behind the last whole line; the lock is held."""
+def _repair(descriptor: int) -> None:
+    """Cut off what a killed writer left after the last whole line; the lock is held."""
     size = end = os.fstat(descriptor).st_size
     while end:
         start = max(0, end - CHUNK_BYTES)

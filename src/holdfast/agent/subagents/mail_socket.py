@@ -1,10 +1,10 @@
-"""A session's door: a Unix socket through which other sessions of the user leave mail.
+"""A session's mail socket, through which other sessions of the same user send it mail.
 
-It lies in the session's own directory, which is private, and is open while the session runs.
-One mail comes in over a connection and one answer goes out: taken, or why not. Who knocks must
-be a process of the same user, as the kernel says; where the kernel does not say, no door is
-opened. Only plain notes are taken, of limited size, within a limited time. What is taken is in
-the session's mailbox before the answer, so it is delivered like all other mail.
+The socket is in the session's private directory and open while the session runs. Each connection
+carries one mail and one reply: taken, or why not. The peer must be a process of the same user
+according to the kernel; on systems that cannot tell, no socket is opened. Only plain notes of
+limited size are accepted, within a limited time. A mail is in the session's mailbox before the
+reply, so it is delivered like any other.
 """
 
 import asyncio
@@ -24,36 +24,32 @@ from holdfast.agent.subagents.mail import Mail, Note
 from holdfast.agent.subagents.names import MAIN
 from holdfast.errors import StoreError
 
-DOOR = "mail.sock"
-"""The socket's name in a session's directory."""
+SOCKET_NAME = "mail.sock"
+"""In a session's directory."""
 LINE_BYTES = 1 << 20
-"""A mail of the longest body, written in JSON."""
+"""A mail with the longest body, as JSON."""
 WAIT_SECONDS = 5.0
-"""For one mail and its answer; both ends are on this machine."""
+"""For one mail and its reply; both ends are on this machine."""
 AT_ONCE = 8
-"""Connections that are listened to side by side; others wait."""
+"""Connections served concurrently; others wait."""
 PATH_BYTES = 100
-"""What a socket's path may have on every system; longer ones are reached by a link."""
+"""The length of a socket's path that every system allows; longer ones go through a link."""
 
 
 class SocketReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is said back."""
-
     is_taken: bool
     why: str = ""
 
 
 class MailSocket:
-    """The listening side."""
-
     def __init__(self, directory: Path, take: Callable[[Mail], object]) -> None:
-        self.path = directory / DOOR
+        self.path = directory / SOCKET_NAME
         self._take = take
         self._server: asyncio.Server | None = None
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def open(self) -> bool:
-        """Begin to listen; say whether this system can tell who knocks."""
+        """Start listening; return False if this system cannot identify peers."""
         if not hasattr(socket, "SO_PEERCRED"):
             return False
         _clear(self.path)
@@ -71,7 +67,6 @@ class MailSocket:
         return True
 
     async def close(self) -> None:
-        """Stop listening and take the socket away."""
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
@@ -79,26 +74,26 @@ class MailSocket:
             self.path.unlink(missing_ok=True)
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Hear one mail and answer; whatever goes wrong with a caller stays with the caller."""
+        """Serve one connection; its errors concern only the peer."""
         try:
             async with self._room, asyncio.timeout(WAIT_SECONDS):
-                answer = await self._heard(reader, writer)
-                writer.write(msgspec.json.encode(answer) + b"\n")
+                reply = await self._received(reader, writer)
+                writer.write(msgspec.json.encode(reply) + b"\n")
                 await writer.drain()
         except (TimeoutError, OSError):
             pass
         finally:
             writer.close()
 
-    async def _heard(
+    async def _received(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> SocketReply:
         if _peer_user(writer) != os.getuid():
-            return SocketReply(is_taken=False, why="this session is another user's")
+            return SocketReply(is_taken=False, why="this session belongs to another user")
         try:
             mail = msgspec.json.decode(await reader.readline(), type=Mail)
         except (ValueError, RecursionError) as error:  # also a line over the limit
-            return SocketReply(is_taken=False, why=f"that is no mail: {error}")
+            return SocketReply(is_taken=False, why=f"that is not a mail: {error}")
         if not isinstance(mail.body, Note) or mail.to != MAIN or not mail.session:
             return SocketReply(is_taken=False, why="only notes from a session to the main agent")
         try:
@@ -109,24 +104,24 @@ class MailSocket:
 
 
 async def hand_over(directory: Path, mail: Mail) -> None:
-    """Bring a mail to the door of another session; raises `StoreError` if it was not taken."""
-    path = directory / DOOR
+    """Send a mail to another session; raise `StoreError` if it was not taken."""
+    path = directory / SOCKET_NAME
     _check_ours(path)
     try:
         async with asyncio.timeout(WAIT_SECONDS):
-            answer = await _spoken(path, mail)
+            reply = await _exchanged(path, mail)
     except (TimeoutError, OSError, msgspec.DecodeError) as error:
         raise StoreError(f"the session does not answer ({error or 'timeout'})") from error
-    if not answer.is_taken:
-        raise StoreError(f"the session did not take it: {answer.why}")
+    if not reply.is_taken:
+        raise StoreError(f"the session did not take it: {reply.why}")
 
 
-async def _spoken(path: Path, mail: Mail) -> SocketReply:
+async def _exchanged(path: Path, mail: Mail) -> SocketReply:
     with _reachable(path) as short:
         reader, writer = await asyncio.open_unix_connection(short, limit=LINE_BYTES)
     try:
         if _peer_user(writer) != os.getuid():
-            return SocketReply(is_taken=False, why="it is another user's")
+            return SocketReply(is_taken=False, why="it belongs to another user")
         writer.write(msgspec.json.encode(mail) + b"\n")
         await writer.drain()
         return msgspec.json.decode(await reader.readline(), type=SocketReply)
@@ -135,7 +130,7 @@ async def _spoken(path: Path, mail: Mail) -> SocketReply:
 
 
 def _peer_user(writer: asyncio.StreamWriter) -> int | None:
-    """Ask the kernel whose process is at the other end."""
+    """Return the user id of the peer, according to the kernel."""
     if not hasattr(socket, "SO_PEERCRED"):
         return None
     end = writer.get_extra_info("socket")
@@ -147,28 +142,28 @@ def _peer_user(writer: asyncio.StreamWriter) -> int | None:
 
 
 def _check_ours(path: Path) -> None:
-    """Make sure that the socket and the directory around it are the user's alone."""
+    """Raise unless the socket and its directory belong to the user alone."""
     try:
-        door, around = path.lstat(), path.parent.stat()
+        found, parent = path.lstat(), path.parent.stat()
     except OSError as error:
-        raise StoreError("the session is not running, or takes no mail") from error
-    if not stat.S_ISSOCK(door.st_mode) or {door.st_uid, around.st_uid} != {os.getuid()}:
-        raise StoreError(f"{path} is no socket of yours")
-    if around.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise StoreError("the session is not running or accepts no mail") from error
+    if not stat.S_ISSOCK(found.st_mode) or {found.st_uid, parent.st_uid} != {os.getuid()}:
+        raise StoreError(f"{path} is not a socket of yours")
+    if parent.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise StoreError(f"{path.parent} can be written by others; make it private")
 
 
 def _clear(path: Path) -> None:
-    """Take away the socket of a process that died; the log's lock says that we are the only one."""
+    """Remove the socket of a dead process; the log's lock ensures that no other one runs."""
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise StoreError(f"{path} is in the way and no socket; move it away")
+            raise StoreError(f"{path} is not a socket; move it away")
         path.unlink()
 
 
 @contextmanager
 def _reachable(path: Path) -> Iterator[str]:
-    """Give a path to a socket that is short enough for the system."""
+    """Yield a path to a socket that is short enough for the system."""
     if len(os.fsencode(path)) <= PATH_BYTES:
         yield str(path)
         return

@@ -1,27 +1,27 @@
-"""An agent's mailbox: a ledger others append to, and a cursor that goes along with delivery.
+"""An agent's mailbox: a ledger that others append to, and a reader's cursor.
 
-A send succeeds once the mail is on the disk, and the same mail sent again changes nothing, so
-a sender that was killed may simply repeat itself. A reader keeps its cursor in the very entry
-that brings a mail into its log (see `delivery`): killed at whatever point, it finds each mail
-delivered or not, never lost or doubled. Mail is kept in the order it was sent.
+A send succeeds once the mail is on disk, and sending the same mail again changes nothing, so a
+killed sender may simply repeat itself. A reader stores its cursor in the same log entry that
+contains the mail (see `delivery`), so a mail is neither lost nor delivered twice, whenever the
+reader is killed. Mail is kept in the order it was sent.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger, Spoilt
+from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger, Unreadable
 from holdfast.agent.subagents.mail import Mail
 
 
 class Mailbox:
-    """Where mail for one agent is put."""
+    """The sending side of one agent's mailbox."""
 
     def __init__(self, path: Path) -> None:
         self._ledger = SharedLedger(path, Mail)
         self._there: set[tuple[str, str, str]] = set()
 
     def send(self, mail: Mail) -> bool:
-        """Put a mail in; say whether it was not there already. Raises `StoreError` if it cannot."""
+        """Append a mail; return False if it was there already. Raises `StoreError` on failure."""
         with self._ledger.held() as append:
             self._there.update(
                 _key(line.value) for line in self._ledger.news() if isinstance(line, LedgerLine)
@@ -38,16 +38,16 @@ def _key(mail: Mail) -> tuple[str, str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """A mail as it was found, or the reason why it cannot be read."""
+    """A mail from a mailbox, or the reason why it cannot be read."""
 
     mail: Mail | None
     cursor: str
-    """Where the reader is once this one has been delivered."""
+    """The reader's cursor once this one is delivered."""
     reason: str = ""
 
 
 class UnreadMail:
-    """What one agent has not read yet."""
+    """The reading side of one agent's mailbox."""
 
     def __init__(self, path: Path, cursors: dict[str, int] | None = None) -> None:
         self._ledger = SharedLedger(path, Mail)
@@ -55,7 +55,7 @@ class UnreadMail:
         self._waiting: list[Letter] = []
 
     def unread(self) -> list[Letter]:
-        """Give what is waiting, oldest first; it stays until it is `delivered`."""
+        """Return what is waiting, oldest first; it stays until it is `delivered`."""
         if not self._ledger.place:
             self._ledger.go_to(self._cursors.get(self._ledger.identify(), 0))
         for line in self._ledger.news():
@@ -63,17 +63,16 @@ class UnreadMail:
             match line:
                 case LedgerLine(value=mail):
                     self._waiting.append(Letter(mail=mail, cursor=cursor))
-                case Spoilt(reason=reason):
+                case Unreadable(reason=reason):
                     self._waiting.append(Letter(mail=None, cursor=cursor, reason=reason))
         return list(self._waiting)
 
     def delivered(self, letter: Letter) -> None:
-        """Go past the oldest letter, now that its entry is written."""
+        """Remove the oldest letter, after its entry was written."""
         assert self._waiting[0] is letter, "mail is delivered in order"
         self._waiting.pop(0)
 
 
 def read_cursor(text: str) -> tuple[str, int] | None:
-    """Read a cursor as an entry holds it."""
     ledger, _, place = text.rpartition(":")
     return (ledger, int(place)) if ledger and place.isascii() and place.isdigit() else None

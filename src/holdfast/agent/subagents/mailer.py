@@ -1,9 +1,8 @@
-"""Sends messages: follows the routes that `route` decided on.
+"""Sends messages along the routes that `route` decided on.
 
-Whatever the way, a message is on a disk before it counts as sent: in the mailbox of an agent of
-this session, in a team's mailbox, or in the mailbox of another session that took it at its door.
-Who is around and how a stopped agent is started again is known to whoever starts agents, and
-given as callables. What could not be sent raises `Unsent` with the reason.
+A message counts as sent only once it is on disk: in the mailbox of an agent of this session, of a
+teammate, or of another session that accepted it. Who can be reached, and how a stopped agent is
+resumed, is passed in as callables. What cannot be sent raises `Unsent` with the reason.
 """
 
 import asyncio
@@ -12,6 +11,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import structs
 
 from holdfast.agent.subagents.mail import (
     Mail,
@@ -34,47 +35,43 @@ from holdfast.agent.subagents.route import (
     ToTeammate,
     route,
 )
-from holdfast.agent.subagents.team import AgentTeam
+from holdfast.agent.subagents.teammates import Teammates
 from holdfast.errors import ConfigError, HoldfastError, SessionNotFound, StoreError
 from holdfast.log.store import FileStore
 from holdfast.settings.files import private_directory
 
 
 class Unsent(Exception):
-    """The message went nowhere; the words say why."""
+    """The message was not sent, and why."""
 
 
 def agent_box(session_directory: Path, agent: str) -> Path:
-    """Say where the mail of an agent of a session lies; `main` is the one the user talks to."""
+    """Return the mailbox of an agent of a session; `main` is the agent the user talks to."""
     if not is_name(agent):
-        raise ConfigError(f"{agent!r} is no agent's id")
+        raise ConfigError(f"{agent!r} is not an agent id")
     return private_directory(session_directory / "mail") / f"{agent}.jsonl"
 
 
 def session_directory(session: str) -> Path:
-    """Find where another session keeps what belongs to it."""
     return FileStore().find(session).directory
 
 
 @dataclass(slots=True, kw_only=True)
 class Mailer:
-    """How one agent of a session writes to others."""
-
     session: str
     directory: Path
-    """What belongs to the session beside its log."""
+    """The session's directory beside its log."""
     around: Callable[[], Around]
-    """Who is there now, as the agent that writes sees it."""
     resume: Callable[[str], Awaitable[None]] | None = None
-    """Starts a stopped agent again from its log; it finds its mail in its mailbox."""
-    team: Callable[[], AgentTeam | None] = lambda: None
-    """The team it is in, if there is one by now."""
+    """Resumes a stopped agent, which then finds its mail."""
+    team: Callable[[], Teammates | None] = lambda: None
+    """Returns its team, once there is one."""
     limit_chars: int = 32_000
     """The setting `agents.mail_chars`."""
     find_session: Callable[[str], Path] = session_directory
 
     async def send(self, to: str, body: MailBody, *, id: str = "") -> str:
-        """Send a message and say in a line what became of it; the same id is sent only once."""
+        """Send a message and return a line about the outcome; the same id is sent only once."""
         around = self.around()
         self._check_length(body)
         routes = route(to, body, around)
@@ -99,13 +96,13 @@ class Mailer:
         if len(text) > self.limit_chars:
             raise Unsent(
                 f"{len(text):,} characters are more than the {self.limit_chars:,} a message may "
-                "have; write it to a file and say where that is."
+                "have; write it to a file and send its path."
             )
         if isinstance(body, Note) and not text.strip():
-            raise Unsent("The message says nothing.")
+            raise Unsent("The message is empty.")
 
     def _check_asked(self, to: str, body: MailBody, me: str) -> None:
-        """Refuse an answer to what the addressee never asked the one who answers."""
+        """Refuse an answer to a request that the addressee never sent."""
         if not isinstance(body, ShutdownAnswer | PlanAnswer):
             return
         team = self.team()
@@ -118,7 +115,9 @@ class Mailer:
         match way:
             case ToAgent(id=agent, must_resume=must_resume):
                 await asyncio.to_thread(Mailbox(agent_box(self.directory, agent)).send, mail)
-                must_resume = must_resume or self._has_stopped(agent)  # while it was written
+                must_resume = must_resume or self._has_stopped(
+                    agent
+                )  # it may have stopped meanwhile
                 return await self._resumed(agent) if must_resume else f"queued for {agent}"
             case ToTeammate(name=name):
                 team = self.team()
@@ -133,9 +132,9 @@ class Mailer:
 
     async def _resumed(self, agent: str) -> str:
         if self.resume is None:
-            raise StoreError("it has stopped and cannot be started again here")
+            raise StoreError("it has stopped and cannot be resumed here")
         await self.resume(agent)
-        return f"{agent} had stopped and goes on with it"
+        return f"{agent} had stopped and was resumed"
 
     async def _to_session(self, session: str, mail: Mail) -> str:
         try:
@@ -143,17 +142,9 @@ class Mailer:
         except SessionNotFound as error:
             raise StoreError(str(error)) from error
         if directory.resolve() == self.directory.resolve():
-            raise StoreError("that is this very session")
-        signed = Mail(
-            id=mail.id,
-            sender=mail.sender,
-            to=MAIN,
-            body=mail.body,
-            at=mail.at,
-            session=self.session,
-        )
-        await hand_over(directory, signed)
-        return f"taken by the session {session}"
+            raise StoreError("that is this session")
+        await hand_over(directory, structs.replace(mail, session=self.session))
+        return f"accepted by the session {session}"
 
 
 def _addressee(way: Route) -> str:

@@ -1,7 +1,7 @@
-"""Names of agents, teams and worktrees: one word that is safe wherever it ends up.
+"""Names of agents, teams and worktrees: one word that is safe wherever it is used.
 
-A name becomes a file's name, a branch and the sender of mail, so it may lead nowhere, break no
-line and pass for nobody else. Ids of agents and requests obey the same form.
+A name becomes a file name, a branch and the sender of mail, so it may not contain a path, break a
+line or impersonate anyone. Ids of agents and requests have the same form.
 """
 
 import re
@@ -9,37 +9,33 @@ import re
 from holdfast.errors import ConfigError
 
 NAME_CHARS = 64
-"""Long enough to say what an agent is for, short enough for a file with a suffix."""
+"""Enough to describe an agent, and short enough for a file name with a suffix."""
 PATTERN = r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z"
-"""What a name may look like, as an expression for values that come from elsewhere."""
 SESSION_PATTERN = r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z"
-"""What a session's id may look like."""
 MAIN = "main"
 """The agent the user talks to."""
 LEAD = "lead"
-"""The same one, among its teammates."""
+"""The same agent, among its teammates."""
 RESERVED = frozenset(
     {"all", "assistant", "holdfast", "human", LEAD, MAIN, "system", "tool", "user"}
 )
-"""Names that mean somebody already; an agent called like them could speak for them."""
+"""Names with a meaning; an agent with such a name could impersonate it."""
 
 
 def is_name(text: str) -> bool:
-    """Say whether a text has the form of a name."""
     return re.match(PATTERN, text) is not None
 
 
 def is_session(text: str) -> bool:
-    """Say whether a text has the form of a session's id."""
     return re.match(SESSION_PATTERN, text) is not None
 
 
 def checked_name(text: str, what: str) -> str:
-    """Give back a name that may be chosen for something, or say why it may not."""
+    """Return a name if it may be chosen for `what`, else raise."""
     if not is_name(text):
         raise ConfigError(
-            f"{text!r} is no name for {what}; use up to {NAME_CHARS} letters, digits, '-' and '_'"
+            f"{text!r} cannot name {what}; use up to {NAME_CHARS} letters, digits, '-' and '_'"
         )
     if text.casefold() in RESERVED:
-        raise ConfigError(f"{text!r} already means somebody else; choose another name for {what}")
+        raise ConfigError(f"{text!r} is reserved; choose another name for {what}")
     return text

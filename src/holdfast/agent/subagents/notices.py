@@ -1,8 +1,7 @@
-"""What a model is told of the agents it started: receipts, results, notices.
+"""What a model reads about the agents it started: receipts, results, notices.
 
-Plain values come in, text goes out. What an agent answered is its own words: in a message they
-stand behind bars, as mail does, so that they cannot pass for anybody else's; as the result of a
-tool they are a tool's result. What is longer than may be read at once is cut, and its file named.
+In a message an agent's words are put behind bars, as in mail, so that they cannot pass for anyone
+else's; as the result of a tool they need none. A long answer is cut, and its file named.
 """
 
 from pathlib import Path
@@ -14,11 +13,11 @@ from holdfast.agent.subagents.worktree import KeptWorktree
 from holdfast.log.entries import Ended
 from holdfast.messages import Usage
 
-NOTHING_SAID = "(it ended without an answer)"
+NO_ANSWER = "(it ended without an answer)"
 
 
 def receipt(order: Order, output: Path, why: str = "") -> str:
-    """Say that an agent works in the background, and how it is heard of."""
+    """Write the result of a call that started an agent in the background."""
     return (
         f"{why}{order.called} ({order.kind}) works in the background as {order.id}. You are told "
         f"when it ends; until then go on with something else. Its answer will be in {output}. "
@@ -27,19 +26,19 @@ def receipt(order: Order, output: Path, why: str = "") -> str:
 
 
 def result(order: Order, finish: Finish, kept: KeptWorktree | None) -> str:
-    """Give what an agent came to as the result of the call that started it."""
-    said = finish.text.strip() or NOTHING_SAID
+    """Write an agent's answer as the result of the call that started it."""
+    said = finish.text.strip() or NO_ANSWER
     return f"{said}\n\n[{_ending(order.id, order.kind, finish.state, finish.detail)}{place(kept)}]"
 
 
 def running_file(order: Order, line: str) -> str:
-    """Write for the same file that there is no answer yet."""
+    """Write the content of the answer's file while there is no answer."""
     return f"[{order.id} ({order.kind}) is still running: {line}]\n"
 
 
 def shown(finish: Finish, limit_chars: int, output: Path, kept: KeptWorktree | None = None) -> str:
-    """Cut an answer to what is read at once, and say where the rest is and why it ended."""
-    text = finish.text.strip() or NOTHING_SAID
+    """Cut an answer to the limit; say where the rest is and why the agent ended."""
+    text = finish.text.strip() or NO_ANSWER
     if len(text) > limit_chars:
         more = len(text) - limit_chars
         text = f"{text[:limit_chars]}\n[{more:,} more characters are in {output}]"
@@ -49,9 +48,8 @@ def shown(finish: Finish, limit_chars: int, output: Path, kept: KeptWorktree | N
 
 
 def notice(one: Known) -> str:
-    """Write the hidden message that tells of an end."""
     ended, spawned = one.ended, one.spawned
-    assert ended is not None, "only an end is told of"
+    assert ended is not None, "the agent has ended"
     called = f' name="{spawned.name}"' if spawned.name else ""
     return "\n".join(
         (
@@ -65,7 +63,6 @@ def notice(one: Known) -> str:
 
 
 def line(one: Known, doing: str = "") -> str:
-    """Tell of an agent in one line: id, name, state, task."""
     called = f" {one.spawned.name}" if one.spawned.name else ""
     doing = f" ({doing})" if doing else ""
     unread = ", its report not read yet" if one.is_unread else ""
@@ -79,7 +76,7 @@ def _ending(id: str, kind: str, state: str, detail: str) -> str:
 
 
 def place(kept: KeptWorktree | None) -> str:
-    """Say where an agent's work is, if it worked in a worktree and left something there."""
+    """Say where an agent's work is, if its worktree was kept."""
     if kept is None:
         return ""
     return f"; its work is in {kept.path} on the branch {kept.branch}, because {kept.why}"
@@ -112,5 +109,5 @@ def _tokens(usage: Usage) -> int:
 
 
 def _fenced(line: str) -> str:
-    """Keep an agent's line from looking like the end of its report."""
+    """Escape our own tag in an agent's line."""
     return line.replace("</agent", "&lt;/agent").replace("<agent", "&lt;agent")

@@ -1,8 +1,4 @@
-"""What an agent does just now, in three to five words.
-
-Its last tool call comes in; a line in the present tense that names the file, the command or the
-pattern goes out. A line that a model wrote is taken only if it has that form.
-"""
+"""What an agent is doing, in three to five words, from its last tool call or from a model."""
 
 import re
 from pathlib import PurePath
@@ -11,13 +7,13 @@ from holdfast.messages import ToolUse
 
 THINKING = "Thinking about the task"
 WORD_CHARS = 40
-"""Of one name in a line; longer ones are cut."""
+"""Longer words are cut."""
 ASK = (
     "Say in three to five words, in the present tense, what you are doing just now, naming the file "
     "or function: for example 'Reading the parser in loop.py'. Answer with these words only."
 )
 WORDS = (3, 5)
-"""Fewer name nothing, more are no glance."""
+"""Fewer say nothing, more take too long to read."""
 
 _FILES = {
     "Read": "Reading the file",
@@ -28,7 +24,6 @@ _FILES = {
 
 
 def progress_line(use: ToolUse | None) -> str:
-    """Say what a tool call is about."""
     if use is None:
         return THINKING
     given = use.input
@@ -50,19 +45,18 @@ def progress_line(use: ToolUse | None) -> str:
 
 
 def taken(said: str) -> str:
-    """Take a model's line if it has the form, or nothing."""
+    """Return a model's line if it has the right form, else ''."""
     line = " ".join(said.split()).strip(" .'\"`")
     fits = WORDS[0] <= len(line.split()) <= WORDS[1] and line.isprintable()
     return line if fits and len(line) <= WORDS[1] * WORD_CHARS else ""
 
 
 def _program(command: str) -> str:
-    """Name the program of a command; variables set before it are not it."""
+    """Return the program of a command, without variables set before it."""
     words = [word for word in command.split() if not re.match(r"\w+=", word)]
     return _word(PurePath(words[0]).name if words else "")
 
 
 def _word(text: str) -> str:
-    """Make one word of a name, whatever is in it."""
     shown = "".join(char for char in "_".join(text.split()) if char.isprintable())
     return (shown if len(shown) <= WORD_CHARS else f"{shown[: WORD_CHARS - 1]}…") or "unnamed"

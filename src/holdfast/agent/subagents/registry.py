@@ -1,15 +1,15 @@
-"""Which agents a session has, as its log tells: who runs, who has ended, whose end was told.
+"""Which agents a session has according to its log: running, ended, and whose end was reported.
 
-A history comes in and is followed entry by entry; `Known` agents go out. An end was told when a
-hidden message says so, or when the result of the call that started the agent came after it; a
-result that only says that the call was interrupted tells nothing. What the log does not say,
-whether somebody really still runs, is known to the `household`.
+An end is reported by a hidden message, or by the result of the call that started the agent if it
+came after the end; a result that says only that the call was interrupted does not count. Whether
+an agent really runs is known to the supervisor.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
+from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Ended, Ran, Said, Spawned
 from holdfast.messages import text_of
 from holdfast.turn.engine import INTERRUPTED, NOT_RUN
@@ -17,54 +17,48 @@ from holdfast.turn.engine import INTERRUPTED, NOT_RUN
 AgentState: TypeAlias = Literal["running", "completed", "failed", "stopped", "interrupted"]
 
 _TELLS = "ended:"
-"""Marks the message that tells of an end; the number of that entry follows."""
+"""Marks the message that reports an end; the number of that entry follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """One agent of a session."""
-
     spawned: Spawned
-    """Its last start."""
     ended: Ended | None = None
     is_told: bool = False
 
     @property
     def id(self) -> str:
-        """Its id, also the name of its log."""
+        """Its id, which is also the name of its log."""
         return self.spawned.agent
 
     @property
     def state(self) -> AgentState:
-        """How it stands, as far as the log knows."""
         return self.ended.state if self.ended else "running"
 
     @property
     def is_unread(self) -> bool:
-        """Say whether it has ended and nobody was told."""
+        """Whether it has ended and that was not reported."""
         return self.ended is not None and not self.is_told
 
 
 def tells_of(ended: Ended) -> str:
-    """Write the mark of the message that tells of an end."""
+    """Return the mark of the message that reports an end."""
     return f"{_TELLS}{ended.n}"
 
 
 @dataclass(slots=True)
 class AgentRegistry:
-    """The agents of one log, kept up to date as it grows."""
+    """The agents of one log, updated as it grows."""
 
     known: dict[str, Known] = field(default_factory=dict)
     """By id, in the order of their first start."""
-    _seen: int = 0
+    _position: LogCursor = field(default_factory=LogCursor)
     _calls: dict[str, str] = field(default_factory=dict)
     """The agent that each call of the tool started."""
 
     def follow(self, history: Sequence[AnyEntry]) -> "AgentRegistry":
-        """Take in what was written since the last time."""
-        for entry in history[self._seen :]:
+        for entry in self._position.advance(history):
             self._take(entry)
-        self._seen = len(history)
         return self
 
     def _take(self, entry: AnyEntry) -> None:
@@ -74,8 +68,8 @@ class AgentRegistry:
                 if call:
                     self._calls[call] = id
             case Ended(agent=id) if id in self.known:
-                was = self.known[id]
-                self.known[id] = Known(spawned=was.spawned, ended=entry, is_told=entry.is_delivered)
+                known = replace(self.known[id], ended=entry, is_told=entry.is_delivered)
+                self.known[id] = known
             case Said(mail=mark) if mark.startswith(_TELLS):
                 self._told(mark.removeprefix(_TELLS))
             case Ran(tool_use_id=call) if call in self._calls and not _is_repair(entry):
@@ -84,21 +78,20 @@ class AgentRegistry:
     def _told(self, number: str) -> None:
         for one in self.known.values():
             if one.ended is not None and str(one.ended.n) == number:
-                self.known[one.id] = Known(spawned=one.spawned, ended=one.ended, is_told=True)
+                self.known[one.id] = replace(one, is_told=True)
                 return
 
     def _answered(self, id: str) -> None:
-        """Take note that the call has its result: before the end it was only a receipt."""
+        """Note that the call has its result; before the end it was only a receipt."""
         one = self.known[id]
         if one.ended is not None:
-            self.known[id] = Known(spawned=one.spawned, ended=one.ended, is_told=True)
+            self.known[id] = replace(one, is_told=True)
 
     def running(self) -> list[Known]:
-        """List those that have not ended."""
         return [one for one in self.known.values() if one.ended is None]
 
     def unread(self) -> list[Known]:
-        """List those whose end nobody was told of, in the order they ended."""
+        """Return those whose end was not reported, in the order they ended."""
         found = [one for one in self.known.values() if one.is_unread]
         return sorted(found, key=lambda one: one.ended.n if one.ended else 0)
 

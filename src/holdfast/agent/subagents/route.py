@@ -1,9 +1,8 @@
-"""Where a message goes: decided from an address and who is there, without doing anything.
+"""Where a message goes: decided from its address and who is there, without doing anything.
 
-An address comes in (an agent's id or name, `all`, a teammate's name, `session:<id>`), together
-with the message and a picture of who is around; routes go out, or the reason why not. Agents of
-this session come before teammates of the same name. Structured messages pass between a lead and
-its teammates only: never to all, never to another session.
+An address is an agent's id or name, a teammate's name, `all`, or `session:<id>`. Agents of this
+session take precedence over teammates of the same name. Structured messages are exchanged between
+a lead and its teammates only, never with all or with another session.
 """
 
 from dataclasses import dataclass
@@ -18,39 +17,36 @@ from holdfast.agent.subagents.mail import (
     ShutdownAnswer,
     ShutdownRequest,
 )
-from holdfast.agent.subagents.names import MAIN, is_name, is_session
+from holdfast.agent.subagents.names import LEAD, MAIN, is_name, is_session
 
-EVERYBODY = frozenset({"all", "*"})
+ALL = frozenset({"all", "*"})
 SESSION_PREFIX = "session:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """An agent of this session, as the one who writes sees it."""
+    """An agent of this session, as the sender sees it."""
 
     id: str
     name: str = ""
     state: Literal["running", "stopped", "stopped_by_user"] = "running"
-    """Stopped is any end but the user's own word: completed, failed, interrupted."""
+    """Completed, failed and interrupted agents count as stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """Who is there when a message is sent."""
+    """Who can be reached when a message is sent."""
 
     me: str
-    """The name the message is signed with."""
+    """The name of the sender."""
     peers: tuple[Peer, ...] = ()
-    """Agents of this session, the newest last; the writer is not among them."""
+    """Agents of this session without the sender, newest last."""
     has_main: bool = False
-    """The writer is a sub-agent and may write to the main one."""
-    team: str = ""
+    """The sender is a sub-agent and may write to the main agent."""
     teammates: tuple[str, ...] = ()
-    """Without the writer."""
-    lead: str = ""
-    """What the one who leads is called there."""
+    """Without the sender."""
     is_lead: bool = False
-    """The writer leads the team; its name alone says nothing."""
+    """The sender leads the team; its name alone proves nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +55,7 @@ class ToAgent:
 
     id: str
     must_resume: bool = False
-    """It has stopped, so it is started again from its log."""
+    """The agent has stopped and is started again from its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +67,7 @@ class ToTeammate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToSession:
-    """Through the door of another session on this machine."""
+    """Through the mail socket of another session on this machine."""
 
     session: str
 
@@ -84,16 +80,16 @@ class Refusal:
 
 
 Route: TypeAlias = ToAgent | ToTeammate | ToSession
+Routes: TypeAlias = tuple[Route, ...] | Refusal
 
 
-def route(to: str, body: MailBody, around: Around) -> tuple[Route, ...] | Refusal:
-    """Decide where a message goes."""
+def route(to: str, body: MailBody, around: Around) -> Routes:
     if to.startswith(SESSION_PREFIX):
         return _to_session(to.removeprefix(SESSION_PREFIX), body)
-    if to.casefold() in EVERYBODY:
+    if to.casefold() in ALL:
         return _to_all(body, around)
     if not is_name(to):
-        return Refusal(why=f"{to!r} is no address.{_known(around)}")
+        return Refusal(why=f"{to!r} is not an address.{_known(around)}")
     if to == MAIN and around.has_main:
         return _unless_structured((ToAgent(id=MAIN),), body)
     agent = _agent(to, around.peers)
@@ -105,21 +101,21 @@ def route(to: str, body: MailBody, around: Around) -> tuple[Route, ...] | Refusa
         return _to_teammate(to, body, around)
     if to == around.me:
         return Refusal(why="That is yourself.")
-    return Refusal(why=f"Nobody here is called {to!r}.{_known(around)}")
+    return Refusal(why=f"No agent here is called {to!r}.{_known(around)}")
 
 
-def _to_session(session: str, body: MailBody) -> tuple[Route, ...] | Refusal:
+def _to_session(session: str, body: MailBody) -> Routes:
     if not is_session(session):
-        return Refusal(why=f"{session!r} is no session's id.")
+        return Refusal(why=f"{session!r} is not a session id.")
     return _unless_structured((ToSession(session=session),), body)
 
 
-def _to_all(body: MailBody, around: Around) -> tuple[Route, ...] | Refusal:
+def _to_all(body: MailBody, around: Around) -> Routes:
     running = tuple(ToAgent(id=peer.id) for peer in around.peers if peer.state == "running")
     main = (ToAgent(id=MAIN),) if around.has_main else ()
     everyone = (*main, *running, *(ToTeammate(name=name) for name in around.teammates))
     if not everyone:
-        return Refusal(why="Nobody is running who could read it.")
+        return Refusal(why="No other agent is running.")
     return _unless_structured(everyone, body)
 
 
@@ -136,7 +132,7 @@ def _agent(to: str, peers: tuple[Peer, ...]) -> Peer | Refusal | None:
     return next(iter(running or named[-1:]), None)
 
 
-def _to_agent(peer: Peer) -> tuple[Route, ...] | Refusal:
+def _to_agent(peer: Peer) -> Routes:
     match peer.state:
         case "running":
             return (ToAgent(id=peer.id),)
@@ -148,23 +144,21 @@ def _to_agent(peer: Peer) -> tuple[Route, ...] | Refusal:
             )
 
 
-def _to_teammate(to: str, body: MailBody, around: Around) -> tuple[Route, ...] | Refusal:
-    """Let a lead ask and agree, and a teammate answer and show its plan, and nothing crosswise."""
+def _to_teammate(to: str, body: MailBody, around: Around) -> Routes:
+    """Let the lead request shutdowns and answer plans, and teammates do the converse."""
     match body:
         case Note():
             pass
         case ShutdownRequest() | PlanAnswer() if not around.is_lead:
             return Refusal(why="Only the lead sends that.")
-        case ShutdownAnswer() | PlanRequest() | IdleNotice() if to != around.lead:
-            return Refusal(why=f"That goes to the lead, {around.lead}.")
+        case ShutdownAnswer() | PlanRequest() | IdleNotice() if to != LEAD:
+            return Refusal(why=f"That goes to the lead, {LEAD}.")
         case ShutdownAnswer(approve=False, reason="") | PlanAnswer(approve=False, feedback=""):
             return Refusal(why="Say why not.")
     return (ToTeammate(name=to),)
 
 
-def _unless_structured(
-    routes: tuple[Route, ...] | Refusal, body: MailBody
-) -> tuple[Route, ...] | Refusal:
+def _unless_structured(routes: Routes, body: MailBody) -> Routes:
     if isinstance(routes, Refusal) or isinstance(body, Note):
         return routes
     return Refusal(why="Structured messages go to one teammate; write plain words instead.")
@@ -173,4 +167,4 @@ def _unless_structured(
 def _known(around: Around) -> str:
     names = [peer.name or peer.id for peer in around.peers] + list(around.teammates)
     names += [MAIN] if around.has_main else []
-    return f" There are: {', '.join(dict.fromkeys(names))}." if names else " Nobody is there."
+    return f" There are: {', '.join(dict.fromkeys(names))}." if names else " There are none."

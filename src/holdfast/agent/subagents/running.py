@@ -1,8 +1,7 @@
-"""One agent's life: it works, perhaps waits for mail and works again, stops, and clears up.
+"""The life of one agent: it works, perhaps waits for mail and works again, stops and cleans up.
 
-An order and a worker come in; a `Finish` comes out, whatever happens on the way: what fails is
-the agent's end, never its parent's. Who is told of it, and where it is written, is left to the
-household.
+It always ends with a `Finish`: an error ends the agent, never its parent. The supervisor records
+and reports the end.
 """
 
 import asyncio
@@ -19,56 +18,53 @@ from holdfast.turn.loop import LoopEvent
 from holdfast.turn.round import ToolBegan, ToolRan
 
 STOP_SECONDS = 5.0
-"""An agent that was asked to stop closes its tools in less; then it is cancelled."""
+"""After a stop request; closing its tools takes less. Then the agent is cancelled."""
 
 AgentEnd: TypeAlias = Literal["stopped", "interrupted"]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RunningAgent:
-    """One agent at work."""
-
     order: Order
     worker: Worker
     teammates: Teammates
     poll_seconds: float
-    """How often an idle teammate looks for mail."""
+    """How often an idle teammate checks for mail."""
     on_news: Callable[[], None]
-    """Told when it is free."""
+    """Called when it becomes idle."""
     life: "asyncio.Task[Finish] | None" = None
     kept: KeptWorktree | None = None
-    """Its worktree, if something was left in it."""
+    """Its worktree, if it was kept."""
     is_background: bool = False
     is_idle: bool = False
-    """A teammate that waits for mail."""
+    """It is a teammate that waits for mail."""
     by_user: bool = False
-    """The user stopped it."""
     sent_back: asyncio.Event = field(default_factory=asyncio.Event)
     doing: str = ""
     _last_use: ToolUse | None = None
     _stops_as: AgentEnd | None = None
     _is_leaving: bool = False
-    """A teammate that agreed to stop."""
+    """It is a teammate that agreed to stop."""
 
     def start(self, ended: Callable[["RunningAgent", Finish], Finish]) -> None:
-        """Let it live in a task of its own; `ended` writes its end down."""
+        """Run it in a task of its own; `ended` records its end."""
         self.life = asyncio.create_task(self.live(ended), name=f"agent {self.order.id}")
 
     def send_to_background(self) -> None:
         self.is_background = True
 
     async def live(self, ended: Callable[["RunningAgent", Finish], Finish]) -> Finish:
-        """Work to the end and clear up; `ended` writes that down, whatever happened."""
+        """Work to the end and clean up; `ended` records the end in every case."""
         try:
             done = await self._worked()
         except asyncio.CancelledError:
             done = Finish(state="stopped", detail="it was stopped")
-        except Exception as error:  # noqa: BLE001 - what fails is the agent's end, never its parent's
+        except Exception as error:  # noqa: BLE001 - an error ends the agent, never its parent
             done = Finish(state="failed", detail=f"{type(error).__name__}: {error}")
         try:
-            await self._clear_up()
+            await self._clean_up()
         except Exception as error:  # noqa: BLE001 - likewise
-            done = replace(done, detail=f"{done.detail} clearing up failed: {error}".strip())
+            done = replace(done, detail=f"{done.detail} cleaning up failed: {error}".strip())
         finally:
             if self._stops_as is not None and done.state != "completed":
                 done = replace(done, state=self._stops_as)
@@ -87,7 +83,7 @@ class RunningAgent:
             await self._wait_for_mail(done)
 
     async def _wait_for_mail(self, done: Finish) -> None:
-        """Tell the lead that a teammate is free, until somebody writes to it."""
+        """Report to the lead that the teammate is idle, and wait for mail."""
         self.teammates.report_idle(self.order, done)
         self.is_idle = True
         self.on_news()
@@ -95,8 +91,8 @@ class RunningAgent:
             await asyncio.sleep(self.poll_seconds)
         self.is_idle = False
 
-    async def _clear_up(self) -> None:
-        """Close what the agent held, its worktree and its place in a team."""
+    async def _clean_up(self) -> None:
+        """Close the worker, finish its worktree and leave the team."""
         try:
             await self.worker.close()
         finally:
@@ -106,18 +102,17 @@ class RunningAgent:
                 self.teammates.leave(self.order)
 
     def see(self, event: LoopEvent) -> None:
-        """Take note of what it does."""
         match event:
             case ToolBegan(use=use):
                 self._last_use = use
             case ToolRan(use=use, outcome=outcome) if not outcome.is_error:
-                # An answer is sent only to a request that is there, so this one was asked.
+                # An answer is sent only if it was requested.
                 self._is_leaving = self._is_leaving or _agrees_to_stop(use)
             case _:
                 pass
 
     async def first(self, seconds: float) -> Finish | None:
-        """Wait for the end; nothing if that takes too long or it is sent to the background."""
+        """Wait for the end; None if it takes too long or is sent to the background."""
         assert self.life is not None, "it has begun"
         asked = asyncio.create_task(self.sent_back.wait())
         try:
@@ -129,7 +124,7 @@ class RunningAgent:
         return self.life.result() if self.life.done() else None
 
     async def stop(self, how: AgentEnd = "stopped", *, by_user: bool = False) -> None:
-        """Ask it to stop, and cancel it if it does not."""
+        """Request a stop, and cancel the agent if it does not."""
         assert self.life is not None, "it has begun"
         self.by_user = self.by_user or by_user
         self._stops_as = how
@@ -142,7 +137,6 @@ class RunningAgent:
             await asyncio.wait({self.life})
 
     async def look(self, asks_model: bool) -> str:
-        """Say what it does just now, and remember that."""
         line = await self.worker.progress() if asks_model else ""
         self.doing = line or progress_line(self._last_use)
         return self.doing

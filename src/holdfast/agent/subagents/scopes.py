@@ -1,9 +1,8 @@
-"""An agent's own memory: one store for each sort of agent, in one of three places.
+"""An agent's own memory: one store per kind of agent, in one of three places.
 
-A scope and a name come in; the directory goes out: `user` for all projects, `project` in the
-repository for everybody who works there, `local` for this project on this machine. Store, limits
-and tool are those of `memory`. What came with a repository is read like any other memory: as data.
-A repository may also bring links, so a project's memory with a link on the way to it is refused.
+`user` is for all projects, `project` in the repository for everyone who works there, `local` for
+this project on this machine. A repository may contain links, so a project's memory behind a link
+is refused.
 """
 
 from pathlib import Path
@@ -20,7 +19,7 @@ from holdfast.tools.protocol import Tool
 
 
 def directory_for(definition: Definition, root: Path, home: Path) -> Path | None:
-    """Say where the memory of a sort of agent lies; nothing if it has none."""
+    """Return the memory directory of a kind of agent; None if it has no memory."""
     match definition.memory:
         case "user":
             return home / "agent-memory" / definition.name
@@ -34,27 +33,27 @@ def directory_for(definition: Definition, root: Path, home: Path) -> Path | None
 
 
 def _within(project: Path, name: str) -> Path:
-    """Give a place that really lies in the project: nothing on the way to it is a link."""
+    """Return a path in the project; raise if there is a link on the way."""
     project = project.resolve()
     place = project / ".holdfast" / "agent-memory" / name
     if place.resolve() != place:
-        raise StoreError(f"{place} is a link or behind one; an agent's memory is a plain directory")
+        raise StoreError(
+            f"{place} is a link or behind one; an agent's memory must be a plain directory"
+        )
     return place
 
 
 def open_scope(
     definition: Definition, root: Path, home: Path, limits: MemorySettings
 ) -> MemoryStore | None:
-    """Open the memory of a sort of agent; nothing if it has none or memory is off."""
+    """Open the memory of a kind of agent; None if it has none or memory is off."""
     place = directory_for(definition, root, home)
     return MemoryStore(place, limits) if place is not None and limits.on else None
 
 
 def tool_over(store: MemoryStore) -> Tool:
-    """Make the memory tool of an agent."""
     return memory_tool(Direct(store=store, by="agent"))
 
 
 def section_over(store: MemoryStore) -> str:
-    """Write what an agent is told of its memory."""
     return memory_text(store.index())

@@ -1,8 +1,4 @@
-"""SendMessage: how a model writes to other agents.
-
-An address, a message and a summary come in; a line about what became of it goes out. The way is
-found by `route` and gone by `post`; whether the user must be asked first is for the permissions.
-"""
+"""SendMessage: how a model writes to other agents. The permissions decide whether to ask first."""
 
 from typing import Annotated, Literal
 
@@ -19,48 +15,42 @@ from holdfast.agent.subagents.mail import (
     ShutdownRequest,
 )
 from holdfast.agent.subagents.mailer import Mailer, Unsent
-from holdfast.agent.subagents.task_tools import told
+from holdfast.agent.subagents.task_tools import prompt_text
 from holdfast.log.store import new_id
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 
 class Structured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A message that is more than words."""
-
     type: Literal["shutdown_request", "shutdown_answer", "plan_request", "plan_answer"]
-    request_id: Annotated[str, Meta(description="Of what is answered.")] = ""
+    request_id: Annotated[str, Meta(description="Of the request you answer.")] = ""
     approve: bool | None = None
     reason: Annotated[str, Meta(description="Needed when you do not agree.")] = ""
     plan: Annotated[str, Meta(description="What you would do, for the lead to agree to.")] = ""
 
 
 class SendMessageInput(Input, frozen=True, kw_only=True):
-    """What SendMessage takes."""
-
     to: Annotated[str, Meta(description="A name or id, 'all', or 'session:<id>'.")]
     message: str | Structured
     summary: Annotated[str, Meta(description="Five to ten words; needed with plain words.")] = ""
 
 
-def send_tool(post: Mailer) -> Tool:
-    """Make the tool of one agent."""
-
-    async def send(given: SendMessageInput, _place: ToolContext) -> Outcome:
+def send_tool(mailer: Mailer) -> Tool:
+    async def send(given: SendMessageInput, _context: ToolContext) -> Outcome:
         body = body_of(given)
         try:
-            said = await post.send(given.to, body)
+            said = await mailer.send(given.to, body)
         except Unsent as error:
             raise Refused(f"Not sent: {error}") from None
         return Outcome(content=f"Sent: {said}.", note=f"to {given.to}: {_short(body)}")
 
     return make_tool(
-        "SendMessage", SendMessageInput, send, kind="other", description=told("SendMessage")
+        "SendMessage", SendMessageInput, send, kind="other", description=prompt_text("SendMessage")
     )
 
 
 def body_of(given: SendMessageInput) -> MailBody:
-    """Make of what a model wrote what is sent, or say what is missing."""
+    """Convert a model's input to a mail body, or say what is missing."""
     match given.message:
         case str(text):
             summary = " ".join(given.summary.split())[:SUMMARY_CHARS]
@@ -82,15 +72,15 @@ def body_of(given: SendMessageInput) -> MailBody:
 def _answer(
     given: Structured, kind: type[ShutdownAnswer] | type[PlanAnswer]
 ) -> ShutdownAnswer | PlanAnswer:
-    """Make an answer; the id must be one that could have been asked for."""
+    """Make an answer; validates the request id."""
     if given.approve is None or not given.request_id:
-        raise Refused("An answer needs the request_id of what was asked, and approve.")
+        raise Refused("An answer needs the request_id of the request, and approve.")
     words = "feedback" if kind is PlanAnswer else "reason"
     fields = {"request_id": given.request_id, "approve": given.approve, words: given.reason}
     try:
         return msgspec.convert({"type": kind.__struct_config__.tag, **fields}, kind)
     except msgspec.ValidationError as error:
-        raise Refused(f"That is no answer: {error}.") from None
+        raise Refused(f"Invalid answer: {error}.") from None
 
 
 def _short(body: MailBody) -> str:

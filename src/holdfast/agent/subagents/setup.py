@@ -2,7 +2,7 @@
 
 Whether there are agents at all is decided once, when a session begins, because their tools are
 part of every request's prefix; a resumed session keeps what it has. What a killed process left
-is put in order: worktrees without a worker, agents without a process, the team they were in.
+is cleaned up: worktrees without a worker, agents without a process, their team.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from holdfast.agent.subagents.mailbox import Mailbox
 from holdfast.agent.subagents.mailer import agent_box
 from holdfast.agent.subagents.names import LEAD, MAIN
 from holdfast.agent.subagents.supervisor import Slots
-from holdfast.agent.subagents.task_tools import told
+from holdfast.agent.subagents.task_tools import prompt_text
 from holdfast.agent.subagents.tasks import TaskList
 from holdfast.agent.subagents.teammates import Teammates
 from holdfast.agent.subagents.worktree import sweep
@@ -57,13 +57,15 @@ async def equip_main(
         Place(only_back=only_back, mail_socket=_mail_socket(parts)),
     )
     own = (*tools, *attached.tools)
-    await _put_in_order(parts, attached, shared)
+    await _recover(parts, attached, shared)
     return Equipment(
-        tools=_sorted(_directing(own) if only_back else own),
+        tools=_sorted(_coordinating(own) if only_back else own),
         supervisor=attached.supervisor,
         inbox=attached.inbox,
         system=system,
-        sections=(Section(name="coordinator", text=told("coordinator")),) if only_back else (),
+        sections=(Section(name="coordinator", text=prompt_text("coordinator")),)
+        if only_back
+        else (),
     )
 
 
@@ -102,20 +104,20 @@ def _sorted(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     return tuple(sorted(tools, key=lambda tool: tool.name))
 
 
-def _directing(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+def _coordinating(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     return tuple(tool for tool in tools if tool.name in COORDINATES)
 
 
 def _mail_socket(parts: AgentParts) -> MailSocket | None:
-    """Make the socket by which other sessions leave mail, where settings allow it."""
+    """Make the mail socket if the settings allow it."""
     if not parts.engine.settings.agents.sessions_mail:
         return None
     directory = parts.engine.directory
     return MailSocket(directory, Mailbox(agent_box(directory, MAIN)).send)
 
 
-async def _put_in_order(parts: AgentParts, attached: Equipment, shared: SubagentContext) -> None:
-    """Find what a killed process left, and open the mail socket; without it the session works too."""
+async def _recover(parts: AgentParts, attached: Equipment, shared: SubagentContext) -> None:
+    """Clean up after a killed process, and open the mail socket; its failure is only reported."""
     assert attached.supervisor is not None
     attached.supervisor.reconcile()
     with suppress(StoreError):  # a team that cannot be read is left as it is

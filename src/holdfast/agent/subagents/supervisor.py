@@ -1,11 +1,9 @@
-"""Who works for one agent: starts them, hears them, stops them, and leaves nobody behind.
+"""Starts, reports on and stops the agents that one agent started.
 
-Orders come in from the Agent tool; workers are made by `hire`, which comes from above. Every
-start and end is an entry in the log of the agent they work for, and an end is told to its model
-exactly once: as the result of the call, or as a hidden message before its next call. So a killed
-session knows on resume who was running and whose report is still to be told. Stopping the one
-they work for stops those it waits for; those in the background go on, because nobody waits for
-them and they can be stopped by name.
+Every start and end is an entry in the log of the parent, and an end is reported to its model
+exactly once: as the result of the call, or as a hidden message before the next call. So a killed
+session knows on resume which agents were running and which reports are missing. Stopping the parent
+stops the agents it waits for; those in the background continue and can be stopped by name.
 """
 
 import asyncio
@@ -36,7 +34,7 @@ from holdfast.tools.protocol import Outcome, Refused
 from holdfast.turn.engine import Engine
 
 LOOK_SECONDS = 0.5
-"""How often it is looked whether the user stopped an agent from another terminal."""
+"""How often stop requests from other terminals are checked."""
 
 Fire: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
 Create: TypeAlias = Callable[[Order, "Supervisor"], Awaitable[Worker]]
@@ -45,84 +43,78 @@ Create: TypeAlias = Callable[[Order, "Supervisor"], Awaitable[Worker]]
 
 @dataclass(slots=True)
 class Slots:
-    """How many agents may work at once, over all levels of a session."""
+    """Limits how many agents run at once, over all levels of a session."""
 
     limit: int
     taken: int = 0
 
     def take(self) -> None:
-        """Take a place, or say that there is none."""
         if self.taken >= self.limit:
             raise StoreError(f"{self.taken} agents are at work, as many as may be at once")
         self.taken += 1
 
     def give_back(self) -> None:
-        """Leave a place to somebody else."""
         self.taken -= 1
 
 
 @dataclass(slots=True, kw_only=True)
 class Supervisor:
-    """Those who work for one agent."""
+    """The agents that one agent started."""
 
     engine: Engine
     create: Create
     definitions: Definitions
     root: Path
-    """Where the one they work for works."""
+    """Where the parent works."""
     scratch: Path
-    """Where answers are left for it to read."""
+    """Where answers are written for the parent to read."""
     fire: Fire
     """Runs the hooks of an event."""
     slots: Slots
     teammates: Teammates
     tell: Callable[[str], None]
-    """Told the user's news: what an agent in the background does."""
+    """Shows the user what agents in the background do."""
     depth: int = 0
-    """Of the agent they work for; the main one's is 0."""
+    """Of the parent; the main agent's is 0."""
     mail_socket: MailSocket | None = None
-    """Where other sessions leave mail; only the main agent has one."""
+    """Receives mail from other sessions; only the main agent has one."""
     running: dict[str, RunningAgent] = field(default_factory=dict)
     _register: AgentRegistry = field(default_factory=AgentRegistry)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when somebody ends or has nothing left to do."""
+    """Set when an agent ends or becomes idle."""
     _watching: "asyncio.Task[None] | None" = None
 
     async def open_mail_socket(self) -> None:
-        """Let other sessions leave mail, where this one may be reached."""
         if self.mail_socket is not None:
             await self.mail_socket.open()
 
     @property
     def registry(self) -> AgentRegistry:
-        """The agents of this log, as of now."""
         return self._register.follow(self.engine.view.history)
 
     @property
     def limits(self) -> AgentsSettings:
-        """How many, how deep, how long."""
         return self.engine.settings.agents
 
     def log_of(self, id: str) -> Path:
-        """Say where the log of an agent lies."""
         return self.engine.log.path.with_suffix("") / "agents" / f"{id}.jsonl"
 
     def output_of(self, id: str) -> Path:
-        """Say where the answer of an agent is left."""
+        """Return the file that receives an agent's answer."""
         return self.scratch / f"agent-{id}.md"
 
     def _definition(self, spawned: Spawned) -> Definition:
-        """Find what a sort of agent is; one that is gone is replaced by no other."""
+        """Find the definition of an agent; a missing one is not replaced by another."""
         found = self.definitions.find("general" if spawned.is_fork else spawned.kind)
         if found is None:
             raise StoreError(
-                f"{spawned.agent} cannot go on: its definition is gone ({spawned.kind}); "
+                f"{spawned.agent} cannot be resumed: its definition is gone ({spawned.kind}); "
                 "start another agent"
             )
         return found
 
     def check_may_start(self) -> None:
-        """Refuse an agent that would be one too many or one too deep."""
+        """Refuse an agent beyond the limits on number and depth."""
         if self.depth >= self.limits.depth:
             raise Refused(
                 f"Agents start agents {self.limits.depth} levels deep, and this is the last. "
@@ -135,7 +127,7 @@ class Supervisor:
             )
 
     async def start(self, order: Order, call: str, *, is_isolated: bool = False) -> Outcome:
-        """Start an agent; wait for it, unless it is to work in the background."""
+        """Start an agent, and wait for it unless it works in the background."""
         self.check_may_start()
         try:
             one = await self._launched(order, call, order.id if is_isolated else "")
@@ -197,7 +189,7 @@ class Supervisor:
             if order.tree is not None:
                 await asyncio.to_thread(finish, order.tree)
             raise
-        stop_wish(self.engine.log.path, order.id).unlink(missing_ok=True)  # meant its last life
+        stop_request(self.engine.log.path, order.id).unlink(missing_ok=True)  # from an earlier run
         self.engine.record(_spawned(one.order, call, self.teammates.name, one.worker.reach))
         self.running[order.id] = one
         one.start(self._ended)
@@ -241,7 +233,7 @@ class Supervisor:
         self.running.pop(id, None)
         file = self._leave(id, notices.result(one.order, done, one.kept))
         text = notices.shown(done, self.limits.output_chars, self.output_of(id), one.kept)
-        with suppress(StoreError):  # a log that cannot be written learns of it on resume
+        with suppress(StoreError):  # otherwise the end is recorded on resume
             self.engine.report(
                 Ended(
                     agent=id,
@@ -256,7 +248,7 @@ class Supervisor:
         return done
 
     def send_back(self, id: str = "") -> list[str]:
-        """Let an agent that is waited for, or all of them, go on in the background."""
+        """Move a foreground agent, or all of them, to the background."""
         waited = [
             one
             for one in self.running.values()
@@ -267,7 +259,7 @@ class Supervisor:
         return [one.order.id for one in waited]
 
     async def stop(self, id: str, *, by_user: bool = False) -> bool:
-        """Stop an agent that runs; say whether it did."""
+        """Stop an agent; return whether it was running."""
         one = self.running.get(id)
         if one is None:
             return False
@@ -275,14 +267,14 @@ class Supervisor:
         return True
 
     async def report(self, engine: Engine) -> None:
-        """A stage: tell the model of every end it does not know of, once."""
+        """A stage that reports every unreported end to the model."""
         for one in self.registry.unread():
             assert one.ended is not None
-            told = Text(text=notices.notice(one))
-            engine.record(Said(content=(told,), hidden=True, mail=tells_of(one.ended)))
+            notice = Text(text=notices.notice(one))
+            engine.record(Said(content=(notice,), hidden=True, mail=tells_of(one.ended)))
 
     async def next_news(self) -> bool:
-        """Wait until somebody ends or is free; say no if nobody is busy."""
+        """Wait until an agent ends or becomes idle; return False if none is busy."""
         if self.registry.unread():
             return True
         if all(one.is_idle for one in self.running.values()):
@@ -292,7 +284,7 @@ class Supervisor:
         return True
 
     def lines(self) -> list[str]:
-        """List those who run, and those whose report nobody has read."""
+        """Describe the agents that run or have unread reports."""
         return [
             notices.line(one, self.running[one.id].doing if one.id in self.running else "")
             for one in self.registry.known.values()
@@ -300,7 +292,7 @@ class Supervisor:
         ]
 
     def reconcile(self) -> None:
-        """After a kill: write down how those ended whom the log still calls running."""
+        """After a kill, record how the agents ended that the log still calls running."""
         for one in self.registry.running():
             if one.id in self.running:
                 continue
@@ -315,7 +307,7 @@ class Supervisor:
         self._leave(one.order.id, notices.running_file(one.order, one.doing or "it has begun"))
 
     def _leave(self, id: str, text: str) -> str:
-        """Write an agent's file; one that cannot be written is not named."""
+        """Write an agent's file and return its path; '' if that fails."""
         file = self.output_of(id)
         try:
             write_private(file, text, is_synced=False)
@@ -326,18 +318,18 @@ class Supervisor:
         return str(file)
 
     async def _watch(self) -> None:
-        """Look after those who run: what each does, and whether the user stopped one elsewhere."""
-        told = time.monotonic()
+        """Watch for stop requests from elsewhere, and report progress."""
+        reported = time.monotonic()
         while self.running:
             await asyncio.sleep(LOOK_SECONDS)
             for id in tuple(self.running):
-                wish = stop_wish(self.engine.log.path, id)
-                if wish.exists():
-                    wish.unlink(missing_ok=True)
+                request = stop_request(self.engine.log.path, id)
+                if request.exists():
+                    request.unlink(missing_ok=True)
                     await self.stop(id, by_user=True)
             every = self.limits.progress_seconds
-            if every and time.monotonic() - told >= every:
-                told = time.monotonic()
+            if every and time.monotonic() - reported >= every:
+                reported = time.monotonic()
                 for one in tuple(self.running.values()):
                     await self._look_at(one)
 
@@ -348,7 +340,7 @@ class Supervisor:
             self.tell(f"{one.order.called}: {doing}")
 
     async def close(self) -> None:
-        """Stop everybody; who had not finished can go on when the session is resumed."""
+        """Stop all agents; unfinished ones can be resumed with the session."""
         await asyncio.gather(*(one.stop("interrupted") for one in tuple(self.running.values())))
         if self._watching is not None:
             self._watching.cancel()
@@ -359,8 +351,8 @@ class Supervisor:
             await self.mail_socket.close()
 
 
-def stop_wish(log: Path, id: str) -> Path:
-    """Say where another process leaves the user's wish that an agent be stopped."""
+def stop_request(log: Path, id: str) -> Path:
+    """Return the file by which another process requests that an agent be stopped."""
     return log.with_suffix("") / "agents" / f"{id}.stop"
 
 

@@ -1,8 +1,7 @@
 """The tools for shared tasks: TaskCreate, TaskUpdate, TaskClaim, TaskList, TaskGet.
 
-A task list and the name of the agent come in; tools go out that act on that list in that name.
-What may be done is decided by `tasks`; a refusal is told to the model as it is. Tasks are written
-by other agents: what they say is shown as their words, line by line behind a bar.
+`tasks` decides what is allowed; the model is told its refusals. Descriptions are written by other
+agents, so each of their lines is shown behind a bar.
 """
 
 import asyncio
@@ -34,20 +33,16 @@ Done = TypeVar("Done")
 
 
 class TaskCreateInput(Input, frozen=True, kw_only=True):
-    """What TaskCreate takes."""
-
     subject: Annotated[str, Meta(description="What is to be done, in one line.")]
-    description: Annotated[str, Meta(description="All that whoever takes it must know.")] = ""
+    description: Annotated[str, Meta(description="All that its owner must know.")] = ""
     activeForm: Annotated[str, Meta(description="The subject as something being done.")] = ""
     blockedBy: _Ids = ()
 
 
 class TaskUpdateInput(Input, frozen=True, kw_only=True):
-    """What TaskUpdate takes."""
-
     taskId: _Id
     status: Status | None = None
-    owner: Annotated[str | None, Meta(description="Whose it is; empty for nobody's.")] = None
+    owner: Annotated[str | None, Meta(description="Its owner; empty for none.")] = None
     subject: str | None = None
     description: str | None = None
     activeForm: str | None = None
@@ -56,30 +51,24 @@ class TaskUpdateInput(Input, frozen=True, kw_only=True):
 
 
 class TaskClaimInput(Input, frozen=True, kw_only=True):
-    """What TaskClaim takes."""
-
     taskId: Annotated[str, Meta(description="Which; empty for the oldest that is free.")] = ""
 
 
 class TaskListInput(Input, frozen=True, kw_only=True):
-    """What TaskList takes: nothing."""
+    """TaskList has no fields."""
 
 
 class TaskGetInput(Input, frozen=True, kw_only=True):
-    """What TaskGet takes."""
-
     taskId: _Id
 
 
 @dataclass(frozen=True, slots=True)
-class _Desk:
-    """One agent at a list of tasks."""
-
+class _TaskAccess:
     tasks: TaskList
     me: str
     is_lead: bool
 
-    async def create(self, given: TaskCreateInput, _place: ToolContext) -> Outcome:
+    async def create(self, given: TaskCreateInput, _context: ToolContext) -> Outcome:
         change = TaskChange(
             description=given.description,
             active_form=given.activeForm,
@@ -88,7 +77,7 @@ class _Desk:
         task = await _tried(lambda: self.tasks.create(given.subject, self.me, change=change))
         return Outcome(content=f"Task {task.id} was added.", note=_note(task))
 
-    async def update(self, given: TaskUpdateInput, _place: ToolContext) -> Outcome:
+    async def update(self, given: TaskUpdateInput, _context: ToolContext) -> Outcome:
         change = TaskChange(
             subject=given.subject,
             description=given.description,
@@ -103,35 +92,35 @@ class _Desk:
         )
         return Outcome(content=f"Task {task.id} is {_state(task)} now.", note=_note(task))
 
-    async def claim(self, given: TaskClaimInput, _place: ToolContext) -> Outcome:
+    async def claim(self, given: TaskClaimInput, _context: ToolContext) -> Outcome:
         task = await _tried(lambda: self.tasks.claim(self.me, given.taskId))
         known = await _tried(self.tasks.tasks)
         return Outcome(content=f"It is yours.\n{_full(known, task)}", note=_note(task))
 
-    async def list_all(self, _given: TaskListInput, _place: ToolContext) -> Outcome:
+    async def list_all(self, _given: TaskListInput, _context: ToolContext) -> Outcome:
         known = await _tried(self.tasks.tasks)
         lines = [_line(known, task) for task in known.values()]
         return Outcome(
             content="\n".join(lines) or "There are no tasks.", note=f"{len(lines)} tasks"
         )
 
-    async def get(self, given: TaskGetInput, _place: ToolContext) -> Outcome:
+    async def get(self, given: TaskGetInput, _context: ToolContext) -> Outcome:
         known = await _tried(self.tasks.tasks)
         if given.taskId not in known:
-            raise Refused(f"There is no task {given.taskId}; TaskList shows those there are.")
+            raise Refused(f"There is no task {given.taskId}; see TaskList.")
         task = known[given.taskId]
         return Outcome(content=_full(known, task), note=_note(task))
 
 
 def task_tools(tasks: TaskList, me: str, *, is_lead: bool = True) -> tuple[Tool, ...]:
-    """Make the tools of one agent over a list; in a session of its own everybody leads."""
-    desk = _Desk(tasks, me, is_lead)
+    """Make the task tools of one agent; only sub-agents are not leads."""
+    access = _TaskAccess(tasks, me, is_lead)
     return (
-        _tool("TaskClaim", TaskClaimInput, desk.claim),
-        _tool("TaskCreate", TaskCreateInput, desk.create),
-        _tool("TaskGet", TaskGetInput, desk.get, is_read_only=True),
-        _tool("TaskList", TaskListInput, desk.list_all, is_read_only=True),
-        _tool("TaskUpdate", TaskUpdateInput, desk.update),
+        _tool("TaskClaim", TaskClaimInput, access.claim),
+        _tool("TaskCreate", TaskCreateInput, access.create),
+        _tool("TaskGet", TaskGetInput, access.get, is_read_only=True),
+        _tool("TaskList", TaskListInput, access.list_all, is_read_only=True),
+        _tool("TaskUpdate", TaskUpdateInput, access.update),
     )
 
 
@@ -143,18 +132,18 @@ def _tool(
     is_read_only: bool = False,
 ) -> Tool:
     return make_tool(
-        name, takes, does, kind="other", is_read_only=is_read_only, description=told(name)
+        name, takes, does, kind="other", is_read_only=is_read_only, description=prompt_text(name)
     )
 
 
-def told(name: str) -> str:
-    """Read what a model is told about one of the agents' tools."""
+def prompt_text(name: str) -> str:
+    """Read the description of a tool, or another prompt of this package."""
     place = files("holdfast.agent.subagents") / "prompts" / f"{name.lower()}.md"
     return place.read_text(encoding="utf-8").strip()
 
 
 async def _tried(act: Callable[[], Done]) -> Done:
-    """Do something on disk beside the event loop; what the rules forbid is told to the model."""
+    """Act on the task list in a thread; tell the model what the rules forbid."""
     try:
         return await asyncio.to_thread(act)
     except Unchanged as refusal:
@@ -166,7 +155,7 @@ def _state(task: Task) -> str:
 
 
 def _subject(task: Task) -> str:
-    """Keep somebody else's words on one line, with nothing hidden in them."""
+    """Show another agent's words on one line, without hidden characters."""
     return plain(" ".join(task.subject.split()))
 
 
@@ -183,7 +172,7 @@ def _line(tasks: Tasks, task: Task) -> str:
 def _full(tasks: Tasks, task: Task) -> str:
     lines = [_line(tasks, task)]
     if blocks := blocked_by(tasks, task.id):
-        lines.append(f"Waited for by {', '.join(blocks)}.")
+        lines.append(f"Blocks {', '.join(blocks)}.")
     if task.description:
         lines += ["Described by another agent as:", *quoted(task.description)]
     return "\n".join(lines)

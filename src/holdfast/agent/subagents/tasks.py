@@ -1,9 +1,8 @@
-"""What is to be done by several: tasks with owners and what they wait for.
+"""Shared tasks with owners and dependencies.
 
-Pure rules, and one ledger on which they are applied under its lock: each line is a task as it
-became, the latest of an id holds. So two agents never claim one task, and a task list is the
-same for all who read it. Only what a task waits for is kept; what it blocks follows from that.
-Who may start what is decided here; who does it is not.
+Pure rules, and a ledger on which they are applied under its lock: each line is a task as it became,
+and the latest line of an id counts. So two agents never claim the same task, and all readers see
+the same list. Only what a task waits for is stored; what it blocks follows from that.
 """
 
 import time
@@ -17,7 +16,7 @@ from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger
 from holdfast.agent.subagents.names import PATTERN
 
 TASKS = 1_000
-"""A list longer than this is no plan."""
+"""A longer list is not a plan."""
 SUBJECT_CHARS = 200
 """One line."""
 DESCRIPTION_CHARS = 16_000
@@ -29,8 +28,6 @@ Owner = Annotated[str, Meta(pattern=rf"({PATTERN})|\A\Z")]
 
 
 class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing to do."""
-
     id: TaskId
     subject: Annotated[str, Meta(max_length=SUBJECT_CHARS)]
     description: Annotated[str, Meta(max_length=DESCRIPTION_CHARS)] = ""
@@ -39,12 +36,12 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     owner: Owner = ""
     waits_for: tuple[TaskId, ...] = ()
     by: Owner = ""
-    """Who changed it last."""
+    """The agent that changed it last."""
     at: float = 0.0
 
 
 class TaskChange(Struct, frozen=True, kw_only=True):
-    """What is to become different about a task; what is None stays."""
+    """A change to a task; fields that are None stay as they are."""
 
     subject: str | None = None
     description: str | None = None
@@ -52,20 +49,22 @@ class TaskChange(Struct, frozen=True, kw_only=True):
     status: Status | None = None
     owner: str | None = None
     waits_for: tuple[str, ...] = ()
-    """Added to what it waits for."""
+    """Added to the tasks it waits for."""
     blocks: tuple[str, ...] = ()
-    """Tasks that are to wait for this one."""
+    """Tasks that will wait for this one."""
 
 
 class Unchanged(Exception):
-    """The rules do not allow it; the message says why and what does."""
+    """The rules forbid a change; the message says why."""
 
 
 Tasks: TypeAlias = Mapping[str, Task]
 
+_TEXTS = ("subject", "description", "active_form")
+
 
 def open_blockers(tasks: Tasks, task: Task) -> tuple[str, ...]:
-    """List what a task still waits for."""
+    """Return the unfinished tasks that a task waits for."""
     return tuple(
         id
         for id in task.waits_for
@@ -74,12 +73,11 @@ def open_blockers(tasks: Tasks, task: Task) -> tuple[str, ...]:
 
 
 def blocked_by(tasks: Tasks, id: str) -> tuple[str, ...]:
-    """List the tasks that wait for one."""
     return tuple(task.id for task in tasks.values() if id in task.waits_for)
 
 
 def claimed(tasks: Tasks, id: str, owner: str) -> Task:
-    """Give a task to who asks first: only a pending one that nobody has and nothing blocks."""
+    """Return a task as claimed by its first claimant; it must be pending, free and unblocked."""
     task = _found(tasks, id)
     if task.status != "pending":
         raise Unchanged(f"Task {id} is {task.status.replace('_', ' ')}{_of(task)}.")
@@ -91,7 +89,7 @@ def claimed(tasks: Tasks, id: str, owner: str) -> Task:
 
 
 def claimable(tasks: Tasks) -> list[str]:
-    """List the tasks that can be claimed, the oldest first."""
+    """Return the tasks that can be claimed, oldest first."""
     return [
         task.id
         for task in tasks.values()
@@ -100,26 +98,24 @@ def claimable(tasks: Tasks) -> list[str]:
 
 
 def changed(tasks: Tasks, id: str, change: TaskChange, *, by: str, is_lead: bool) -> list[Task]:
-    """Apply a change; give every task that becomes different."""
+    """Apply a change; return every task that it alters."""
     task = _found(tasks, id)
     if task.owner not in ("", by) and not is_lead:
         raise Unchanged(
             f"Task {id} belongs to {task.owner}; only {task.owner} or the lead changes it."
         )
     if change.owner not in (None, "", by) and not is_lead:
-        raise Unchanged("Only the lead gives tasks to others; claim one for yourself.")
+        raise Unchanged("Only the lead assigns tasks to others; claim one for yourself.")
     if change.status == "in_progress" and task.status != "in_progress":
         task = claimed(tasks, id, change.owner or task.owner or by)
     elif change.status is not None:
         task = structs.replace(task, status=change.status)
     owner = task.owner if change.owner is None else change.owner
     if change.status == "pending" and change.owner is None:
-        owner = ""  # given back: whoever comes next may have it
+        owner = ""  # released
     task = structs.replace(
         task,
-        subject=task.subject if change.subject is None else change.subject,
-        description=task.description if change.description is None else change.description,
-        active_form=task.active_form if change.active_form is None else change.active_form,
+        **{name: text for name in _TEXTS if (text := getattr(change, name)) is not None},
         owner=owner,
         waits_for=_joined(task.waits_for, change.waits_for),
     )
@@ -127,14 +123,14 @@ def changed(tasks: Tasks, id: str, change: TaskChange, *, by: str, is_lead: bool
         _found(tasks, other)
     others = [_found(tasks, other) for other in dict.fromkeys(change.blocks)]
     new = [task, *(structs.replace(o, waits_for=_joined(o.waits_for, (id,))) for o in others)]
-    _check_circles({**tasks, **{each.id: each for each in new}}, new)
+    _check_cycles({**tasks, **{each.id: each for each in new}}, new)
     return new
 
 
 def _found(tasks: Tasks, id: str) -> Task:
     task = tasks.get(id)
     if task is None or task.status == "deleted":
-        raise Unchanged(f"There is no task {id}; TaskList shows those there are.")
+        raise Unchanged(f"There is no task {id}; see TaskList.")
     return task
 
 
@@ -146,8 +142,7 @@ def _joined(one: tuple[str, ...], other: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*one, *other)))
 
 
-def _check_circles(tasks: Tasks, new: Iterable[Task]) -> None:
-    """Refuse waiting in a circle."""
+def _check_cycles(tasks: Tasks, new: Iterable[Task]) -> None:
     for task in new:
         reached, ahead = set[str](), list(task.waits_for)
         while ahead:
@@ -160,22 +155,20 @@ def _check_circles(tasks: Tasks, new: Iterable[Task]) -> None:
 
 
 class TaskList:
-    """The tasks of a session or a team, on disk."""
-
     def __init__(self, path: Path) -> None:
         self._ledger = SharedLedger(path, Task)
         self._tasks: dict[str, Task] = {}
 
     def tasks(self) -> dict[str, Task]:
-        """Give the tasks as they are now, without those that were deleted."""
+        """Return the current tasks without deleted ones."""
         self._catch_up()
         return {id: task for id, task in self._tasks.items() if task.status != "deleted"}
 
     def create(self, subject: str, by: str, *, change: TaskChange | None = None) -> Task:
-        """Add a task; what it waits for and blocks comes as a change."""
+        """Add a task; `change` holds its other fields."""
         change = change or TaskChange()
         if change.status not in (None, "pending") or change.owner:
-            raise Unchanged("A new task is pending and nobody's.")
+            raise Unchanged("A new task is pending and has no owner.")
 
         def plan(tasks: Tasks) -> list[Task]:
             if len(tasks) >= TASKS:
@@ -186,11 +179,10 @@ class TaskList:
         return self._apply(plan, by)[0]
 
     def change(self, id: str, change: TaskChange, *, by: str, is_lead: bool = False) -> Task:
-        """Change a task."""
         return self._apply(lambda t: changed(t, id, change, by=by, is_lead=is_lead), by)[0]
 
     def claim(self, owner: str, id: str = "") -> Task:
-        """Take a task, or the oldest that can be taken, before anyone else does."""
+        """Claim a task, by default the oldest that can be claimed, before another agent does."""
 
         def plan(tasks: Tasks) -> list[Task]:
             chosen = id or next(iter(claimable(tasks)), "")
@@ -201,7 +193,7 @@ class TaskList:
         return self._apply(plan, owner)[0]
 
     def release(self, owner: str) -> tuple[Task, ...]:
-        """Give back what an agent had begun, when it is gone."""
+        """Release the tasks an agent had begun, once it is gone."""
 
         def plan(tasks: Tasks) -> list[Task]:
             return [
@@ -213,7 +205,7 @@ class TaskList:
         return tuple(self._apply(plan, owner))
 
     def _apply(self, plan: Callable[[Tasks], list[Task]], by: str) -> list[Task]:
-        """Decide under the lock on what is there, and write it down in one go."""
+        """Apply a plan to the current tasks under the lock, and write the result at once."""
         with self._ledger.held() as append:
             new = [structs.replace(task, by=by, at=time.time()) for task in plan(self.tasks())]
             _check_form(new)
@@ -229,7 +221,7 @@ class TaskList:
 
 
 def _check_form(tasks: Sequence[Task]) -> None:
-    """Keep out what a reader would not take back in."""
+    """Refuse what readers could not decode."""
     for task in tasks:
         if not task.subject.strip() or len(task.subject) > SUBJECT_CHARS:
             raise Unchanged(f"A subject has 1 to {SUBJECT_CHARS} characters.")

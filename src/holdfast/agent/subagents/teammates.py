@@ -1,83 +1,155 @@
-"""The team of a session: founded with its first teammate, gone with its last.
+"""The teammates of a session: agents that stay for further tasks, each with a mailbox.
 
-Orders of teammates come in; the members, mailboxes and idle notices of `team` are kept. The
-session's own agent leads. All of a session share its task list, teammates or not, so that a team
-needs no second one.
+The team is kept in `teams/<session>/` in the home directory, private to the user: a ledger of its
+members and a mailbox for each. It is created with the first teammate and removed with the last;
+the session's main agent leads it. If the process is killed, the resumed session recovers the team.
 """
 
-from dataclasses import dataclass
+import secrets
+import shutil
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Self
 
-from holdfast.agent.subagents.mail import SUMMARY_CHARS
-from holdfast.agent.subagents.names import LEAD
+from msgspec import Meta, Struct, structs
+
+from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger
+from holdfast.agent.subagents.mail import SUMMARY_CHARS, IdleNotice, Mail
+from holdfast.agent.subagents.mailbox import Mailbox
+from holdfast.agent.subagents.names import LEAD, PATTERN, checked_name
 from holdfast.agent.subagents.order import Finish, Order
 from holdfast.agent.subagents.tasks import TaskList
-from holdfast.agent.subagents.team import AgentTeam, Member
-from holdfast.errors import ConfigError, StoreError
+from holdfast.errors import ConfigError
+from holdfast.settings import home
+from holdfast.settings.files import private_directory
+
+
+class Member(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    name: Annotated[str, Meta(pattern=PATTERN)]
+    kind: str = "general"
+    """The name of its definition."""
+    session: str = ""
+    agent: str = ""
+    """Its id within the session."""
+    is_lead: bool = False
+    has_left: bool = False
+    at: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)
 class Teammates:
-    """Who of a session's agents has a mailbox of a team."""
+    """The team of a session, if it has one."""
 
     session: str
     tasks: TaskList
+    """Shared by all agents of the session, teammates or not."""
     at: Path | None = None
-    """Where teams lie, if not in the home directory."""
-    team: AgentTeam | None = None
+    """Where teams are kept, if not in the home directory."""
+    _ledger: SharedLedger[Member] | None = None
+    _members: dict[str, Member] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """The team's name: the session's own."""
         return self.session
 
-    def join(self, order: Order) -> AgentTeam:
-        """Take an agent into the team; the first one founds it."""
-        if self.team is None:
-            lead = Member(name=LEAD, session=self.session)
-            try:
-                self.team = AgentTeam.found(self.name, lead, at=self.at)
-            except ConfigError:  # a session that is resumed finds its team
-                self.team = AgentTeam.open(self.name, at=self.at)
-            self.team.tasks = self.tasks
-        self.team.join(
-            Member(name=order.called, kind=order.kind, session=self.session, agent=order.id)
-        )
-        return self.team
+    @property
+    def directory(self) -> Path:
+        return (self.at or home()) / "teams" / checked_name(self.session, "a team")
 
-    def recover(self) -> AgentTeam | None:
-        """Find the team that a killed process of this session left; nobody of it runs any more."""
-        try:
-            team = AgentTeam.open(self.name, at=self.at)
-        except ConfigError:
-            return None
-        team.tasks, self.team = self.tasks, team
-        for member in team.members():
-            if member.session == self.session and not member.is_lead:
-                team.leave(member.name)
-        return team
+    @property
+    def team(self) -> Self | None:
+        """This team, once it exists."""
+        return self if self._ledger is not None else None
+
+    def members(self) -> tuple[Member, ...]:
+        """Return the current members, the lead first."""
+        self._catch_up()
+        return tuple(member for member in self._members.values() if not member.has_left)
 
     def others(self, me: str) -> tuple[str, ...]:
-        """List the teammates of somebody."""
-        members = self.team.members() if self.team else ()
-        return tuple(member.name for member in members if member.name != me)
+        return tuple(member.name for member in self.members() if member.name != me)
 
-    def report_idle(self, order: Order, done: Finish) -> None:
-        """Tell the lead that a teammate has nothing left to do."""
-        if self.team is not None:
-            summary = " ".join(done.text.split())[:SUMMARY_CHARS]
-            self.team.report_idle(order.called, "available", summary, order.task)
+    def box(self, name: str) -> Path:
+        if not any(member.name == name for member in self.members()):
+            raise ConfigError(f"{name!r} is not in the team {self.name!r}")
+        return self.directory / "mail" / f"{name}.jsonl"
+
+    def join(self, order: Order) -> None:
+        """Add a teammate, creating the team if needed; raise if another agent has the name."""
+        checked_name(order.called, "a teammate")
+        ledger = self._opened()
+        new = Member(name=order.called, kind=order.kind, session=self.session, agent=order.id)
+        with ledger.held() as append:
+            self._catch_up()
+            for other in self._members.values():
+                is_returning = other.name == new.name and (
+                    other.has_left or other.agent == new.agent
+                )
+                # On some file systems names that differ only in case share a mailbox.
+                if other.name.casefold() == new.name.casefold() and not is_returning:
+                    raise ConfigError(f"{other.name!r} is in the team already; choose another name")
+            append((structs.replace(new, at=time.time()),))
 
     def leave(self, order: Order) -> None:
-        """Let a teammate go; what it had begun can be claimed by others."""
+        self._remove(order.called)
+
+    def report_idle(self, order: Order, done: Finish) -> None:
+        """Mail the lead that a teammate has nothing left to do."""
         if self.team is not None:
-            self.team.leave(order.called)
+            notice = IdleNotice(
+                reason="available",
+                summary=" ".join(done.text.split())[:SUMMARY_CHARS],
+                task=order.task[:SUMMARY_CHARS],
+            )
+            id = secrets.token_hex(8)
+            mail = Mail(id=id, sender=order.called, to=LEAD, body=notice, at=time.time())
+            Mailbox(self.box(LEAD)).send(mail)
+
+    def recover(self) -> Self | None:
+        """Open the team that a killed process left; its teammates no longer run."""
+        try:
+            if self.directory.is_symlink() or not (self.directory / "members.jsonl").is_file():
+                return None
+        except ConfigError:
+            return None
+        self._opened()
+        for name in self.others(LEAD):
+            self._remove(name)
+        return self.team
 
     def close(self) -> None:
-        """Remove a team in which nobody is left."""
-        if self.team is not None:
-            try:
-                self.team.remove()
-            except StoreError:
-                return  # a member in another process still uses it
-            self.team = None
+        """Delete the team once only the lead is left."""
+        if self.team is not None and not self.others(LEAD):
+            shutil.rmtree(self.directory)
+            self._ledger = None
+            self._members.clear()
+
+    def _opened(self) -> SharedLedger[Member]:
+        if self._ledger is None:
+            if self.directory.is_symlink():
+                raise ConfigError(f"{self.directory} is a link; remove it")
+            private_directory(self.directory / "mail")
+            self._ledger = SharedLedger(self.directory / "members.jsonl", Member)
+            if not self.members():
+                lead = Member(name=LEAD, session=self.session, is_lead=True, at=time.time())
+                with self._ledger.held() as append:
+                    append((lead,))
+        return self._ledger
+
+    def _remove(self, name: str) -> None:
+        """Record that a member left, and release the tasks it had begun."""
+        if self._ledger is None:
+            return
+        with self._ledger.held() as append:
+            self._catch_up()
+            member = self._members.get(name)
+            if member is None or member.has_left:
+                return
+            append((structs.replace(member, has_left=True, at=time.time()),))
+        self.tasks.release(name)
+
+    def _catch_up(self) -> None:
+        for line in self._ledger.news() if self._ledger is not None else ():
+            if isinstance(line, LedgerLine):
+                self._members[line.value.name] = line.value

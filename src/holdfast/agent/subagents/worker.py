@@ -1,8 +1,7 @@
-"""An agent that another one started, as its household sees it: a worker.
+"""A subagent with a session of its own, as its supervisor sees it.
 
-An opened `Agent` comes in; it works until nothing is left to do, what it sent to the background
-included, and what the end of its loop means for the one who waits goes out. What it borrowed of
-its parent, the model above all, is left open when it closes.
+It works until nothing is left to do, including what it sent to the background. The model it
+borrows from its parent stays open when it closes.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -22,21 +21,18 @@ from holdfast.turn.loop import Stopped
 
 @dataclass(slots=True, eq=False)
 class AgentWorker:
-    """An agent with a session of its own."""
-
     agent: Agent
     mail: Delivery
     on_close: Callable[[], None]
-    """Lets go what was opened for it beside the agent."""
+    """Releases what was opened for it."""
     is_stopped: bool = False
 
     @property
     def reach(self) -> ToolReach:
-        """The tools it has, those it could still load included, and its mode."""
+        """Its tools, including those it could still load, and its mode."""
         return ToolReach(tools=self.agent.toolkit.names, mode=self.agent.gate.mode)
 
     async def work(self, seen: Seen) -> Finish:
-        """Work until nothing is left to do."""
         engine, end = self.agent.engine, Stopped(reason="aborted_streaming")
         began = len(engine.view.history)
         if not self.is_stopped:
@@ -48,24 +44,22 @@ class AgentWorker:
         return finished(end, last_text(engine.view), usage_of(history[began:]))
 
     def has_mail(self) -> bool:
-        """Say whether mail waits that it has not read."""
         return self.mail.is_waiting(self.agent.engine)
 
     def stop(self) -> None:
-        """Abort what it does, with everybody it waits for."""
+        """Abort its work, including the agents it waits for."""
         self.is_stopped = True
         self.agent.abort.set()
 
     async def progress(self) -> str:
-        """Ask the model, on a fork without tools; nothing if it gives no line."""
+        """Ask the model, on a fork without tools; '' if it gives no valid line."""
         try:
             reply = await self.agent.ask(ForkRequest(say=ASK, source="progress"))
-        except Exception:  # noqa: BLE001 - a line that cannot be had stops nobody
+        except Exception:  # noqa: BLE001 - progress is optional
             return ""
         return taken(reply.text)
 
     async def close(self) -> None:
-        """End whatever it runs, and let its log go."""
         try:
             await self.agent.close("agent")
         finally:
@@ -74,7 +68,7 @@ class AgentWorker:
 
 @dataclass(frozen=True, slots=True)
 class Borrowed:
-    """Somebody else's model: it is used here, and closed there."""
+    """The model of another agent, which closes it."""
 
     lender: Model
 
@@ -87,12 +81,10 @@ class Borrowed:
         return self.lender.capabilities
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Answer as the lender does."""
         return self.lender.stream(request)
 
     async def count(self, request: Request) -> int | None:
-        """Count as the lender does."""
         return await self.lender.count(request)
 
     async def close(self) -> None:
-        """Leave it open: it is not ours."""
+        """Leave it open."""

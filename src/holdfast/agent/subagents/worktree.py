@@ -1,11 +1,10 @@
-"""A git worktree of its own for an agent: its own files, its own branch, the same repository.
+"""A git worktree for one agent: its own files and branch in the same repository.
 
-A repository and a name come in; a `Worktree` goes out, checked out from where the repository
-stands. When the agent is done it is removed if nothing changed, and kept and named otherwise.
-Each lies in the user's home, with a record that says what it is and a lock that its process
-holds: what a killed process left is found by `sweep`, and removed only if nothing is lost by it.
-Git runs without the repository's hooks unless they are trusted, and without its file watcher.
-Filters named in the user's own git settings, such as large-file storage, still run.
+It is checked out from the repository's current commit. When the agent is done it is removed if
+nothing changed, and kept otherwise. Each is in the user's home directory, with a record that
+describes it and a lock held by its process: `sweep` finds what a killed process left, and removes
+it only if nothing is lost. Git runs without the repository's hooks unless they are trusted, and
+without its file watcher. Filters from the user's own git settings, such as LFS, still run.
 """
 
 import os
@@ -27,41 +26,37 @@ from holdfast.settings.files import private_directory, write_private
 from holdfast.settings.project import project_root, slug
 
 BRANCH_PREFIX = "holdfast-"
-"""Our branches are known by this."""
 GIT_SECONDS = 120.0
-"""A checkout of a very large repository; longer means that git waits for somebody."""
+"""Enough to check out a very large repository; longer means that git waits for input."""
 
 _NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
 _QUIET = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
 
 
 class WorktreeRecord(Struct, frozen=True, kw_only=True):
-    """What is written down before a worktree is made."""
+    """Written before a worktree is made."""
 
     repository: str
     branch: str
     base: str
-    """The commit it begins at."""
+    """The commit it starts from."""
     is_ready: bool = False
-    """Git has finished making it; before that there is nothing in it to lose."""
+    """Git has created it; before that there is nothing in it to lose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worktree:
-    """A worktree whose process is this one."""
+    """A worktree that this process holds."""
 
     path: Path
     branch: str
     base: str
     repository: Path
     lock: int = field(repr=False)
-    """The descriptor that says somebody works here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptWorktree:
-    """A worktree that has something in it, and why it was kept."""
-
     path: Path
     branch: str
     why: str
@@ -70,7 +65,7 @@ class KeptWorktree:
 def make_worktree(
     directory: Path, name: str, *, at: Path | None = None, trusts_hooks: bool = False
 ) -> Worktree:
-    """Make a worktree of the repository around a directory, on a branch of its own."""
+    """Make a worktree of the repository that contains a directory, on a new branch."""
     checked_name(name, "a worktree")
     repository = _repository(directory)
     base = _git(repository, "rev-parse", "--verify", "HEAD^{commit}", why="it has no commit yet")
@@ -92,22 +87,22 @@ def make_worktree(
     except BaseException:
         if _record_file(path).exists():
             _remove(path, record, force=True)
-        _let_go(path, lock)
+        _release(path, lock)
         raise
     return Worktree(path=path, branch=branch, base=base, repository=repository, lock=lock)
 
 
 def reopen_worktree(path: Path) -> Worktree | None:
-    """Take over a worktree that was kept, for an agent that goes on; None if it is gone."""
+    """Reopen a kept worktree for a resumed agent; None if it is gone."""
     try:
         record = msgspec.json.decode(_record_file(path).read_bytes(), type=WorktreeRecord)
     except (OSError, msgspec.DecodeError):
         return None
     lock = _lock(path)
     if lock is None:
-        raise StoreError(f"somebody works in {path}; wait until they are done")
+        raise StoreError(f"another process works in {path}; wait until it is done")
     if not path.is_dir():
-        _let_go(path, lock, forget=False)
+        _release(path, lock, forget=False)
         return None
     return Worktree(
         path=path,
@@ -119,17 +114,17 @@ def reopen_worktree(path: Path) -> Worktree | None:
 
 
 def finish(tree: Worktree) -> KeptWorktree | None:
-    """Remove a worktree in which nothing changed; keep it, and say where, otherwise."""
+    """Remove a worktree in which nothing changed, else keep it and return where it is."""
     record = WorktreeRecord(
         repository=str(tree.repository), branch=tree.branch, base=tree.base, is_ready=True
     )
     kept = _removed_or_kept(tree.path, record)
-    _let_go(tree.path, tree.lock, forget=kept is None)
+    _release(tree.path, tree.lock, forget=kept is None)
     return kept
 
 
 def sweep(directory: Path, *, at: Path | None = None) -> list[KeptWorktree]:
-    """Remove what dead processes left of worktrees; give those that hold something."""
+    """Remove worktrees of dead processes; return those that were kept."""
     if not _place(project_root(directory), at).is_dir():
         return []
     repository = _repository(directory)
@@ -137,9 +132,9 @@ def sweep(directory: Path, *, at: Path | None = None) -> list[KeptWorktree]:
     for path, record in _leftovers(_place(repository, at)):
         lock = _lock(path)
         if lock is None:
-            continue  # somebody works there
+            continue  # in use
         found = _removed_or_kept(path, record)
-        _let_go(path, lock, forget=found is None)
+        _release(path, lock, forget=found is None)
         kept += [found] if found else []
     with suppress(StoreError):
         _git(repository, "worktree", "prune")
@@ -147,7 +142,6 @@ def sweep(directory: Path, *, at: Path | None = None) -> list[KeptWorktree]:
 
 
 def _removed_or_kept(path: Path, record: WorktreeRecord) -> KeptWorktree | None:
-    """Remove a worktree unless something would be lost."""
     why = _what_changed(path, record) if record.is_ready else ""
     if not why:
         try:
@@ -158,7 +152,7 @@ def _removed_or_kept(path: Path, record: WorktreeRecord) -> KeptWorktree | None:
 
 
 def _what_changed(path: Path, record: WorktreeRecord) -> str:
-    """Say what is in a worktree that the repository did not have; '' is nothing."""
+    """Return what a worktree has that the repository does not; '' if nothing."""
     repository = Path(record.repository)
     try:
         if path.is_dir() and _git(path, "status", "--porcelain", "--untracked-files=all"):
@@ -169,12 +163,12 @@ def _what_changed(path: Path, record: WorktreeRecord) -> str:
             if _git(repository, "rev-list", "--count", f"{record.base}..{head}", "--") != "0":
                 return f"commits were made on {record.branch}"
     except StoreError as error:
-        return f"git cannot say what changed: {error}"
+        return f"git cannot tell what changed: {error}"
     return ""
 
 
 def _remove(path: Path, record: WorktreeRecord, *, force: bool) -> None:
-    """Take away directory and branch; the branch only while it still stands where it began."""
+    """Remove the directory, and the branch if it still points to where it started."""
     repository = Path(record.repository)
     if path.exists():
         try:
@@ -195,7 +189,7 @@ def _leftovers(place: Path) -> Iterator[tuple[Path, WorktreeRecord]]:
         try:
             record = msgspec.json.decode(file.read_bytes(), type=WorktreeRecord)
         except (OSError, msgspec.DecodeError):
-            continue  # not of our making, or torn before anything was made
+            continue  # foreign, or torn before anything was made
         yield file.with_suffix(""), record
 
 
@@ -208,7 +202,7 @@ def _repository(directory: Path) -> Path:
         _git(directory, "rev-parse", "--is-inside-work-tree")
     except StoreError as error:
         raise StoreError(
-            f"{directory} is in no git repository, so it can have no worktree; "
+            f"{directory} is not in a git repository, so there can be no worktree; "
             "start the agent without isolation"
         ) from error
     return project_root(directory)
@@ -221,7 +215,7 @@ def _has_branch(repository: Path, branch: str) -> bool:
 
 
 def _git(directory: Path, *words: str, why: str = "", runs_hooks: bool = False) -> str:
-    """Run git in a directory and give what it printed, or say what went wrong."""
+    """Run git in a directory and return its output; raise if it fails."""
     hooks = () if runs_hooks else _NO_HOOKS
     try:
         done = subprocess.run(
@@ -241,7 +235,7 @@ def _git(directory: Path, *words: str, why: str = "", runs_hooks: bool = False) 
 
 
 def _environment() -> dict[str, str]:
-    """Hand git no variable that points it to another repository, and let it ask nobody."""
+    """Drop variables that point git to another repository, and keep it from prompting."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
@@ -255,7 +249,7 @@ def _write(path: Path, record: WorktreeRecord) -> None:
 
 
 def _lock(path: Path) -> int | None:
-    """Take the lock of a worktree, or None if somebody has it."""
+    """Take the lock of a worktree; None if another process has it."""
     descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     if lock_descriptor(descriptor, blocking=False):
         return descriptor
@@ -263,8 +257,8 @@ def _lock(path: Path) -> int | None:
     return None
 
 
-def _let_go(path: Path, lock: int, *, forget: bool = True) -> None:
-    """Release the lock; forget a worktree that is gone. The lock's file stays, as locks' files do."""
+def _release(path: Path, lock: int, *, forget: bool = True) -> None:
+    """Release the lock, and delete the record of a removed worktree. The lock file stays."""
     if forget:
         _record_file(path).unlink(missing_ok=True)
     os.close(lock)

@@ -1,10 +1,8 @@
-"""What a fork may do that works on memories: look, and change memories; nothing else, ever.
+"""What a fork that works on memories may do: read, and change memories through the memory tool.
 
-A call comes in with the session's own judgement of it, a pass or a denial goes out. Reading
-passes where the session lets it without asking anyone; a command only if every part of it is
-proved to change nothing; writing only through the memory tool, whose paths mean memories and
-never files. All else is denied by name, whatever a server says its tools are. What is checked is
-the input that will run, after hooks had their say.
+Reads are allowed where the session allows them without asking. A shell command is allowed only if
+every part of it provably changes nothing. Everything else is denied by name, whatever a server
+claims its tools are. The check applies to the input that will run, after hooks may have changed it.
 """
 
 from holdfast.messages import JsonObject, ToolUse
@@ -15,20 +13,20 @@ from holdfast.turn.round import Allowed, Denied
 
 MEMORY = "memory"
 READERS = {"Read": "read", "Grep": "search", "Glob": "search"}
-"""The tools that look, each with the kind it must be of."""
+"""The tools that read, each with the kind it must have."""
 SHELL = "Bash"
 REFUSAL = (
     "Not possible here. You may read (Read, Grep, Glob, commands that change nothing) and change"
     " memories with the memory tool; nothing else."
 )
-WRITES = "Not possible here: it is not proved that this command changes nothing. Use a plain one."
+WRITES = "Not possible here: this command is not known to change nothing. Use a simpler one."
 
 
 def memories_only(judge: Permit) -> Permit:
-    """Permit looking around and changing memories; `judge` says what the session lets pass."""
+    """Permit reads and memory changes; `judge` decides what the session itself allows."""
 
     async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
-        if use.name != tool.name or not is_among(tool):
+        if use.name != tool.name or not _is_usable(tool):
             return Denied(reason=REFUSAL)
         if tool.name == MEMORY:
             return Allowed(input=use.input)
@@ -36,27 +34,24 @@ def memories_only(judge: Permit) -> Permit:
             return Denied(reason=WRITES)
         verdict = await judge(use, tool)
         if isinstance(verdict, Denied):
-            return Denied(reason=verdict.reason)  # a denial never ends what runs beside the talk
-        if not _is_harmless(tool, verdict.input):  # a hook may have made another call of it
+            return Denied(reason=verdict.reason)  # without ending the fork
+        if not _is_harmless(tool, verdict.input):  # a hook may have changed the input
             return Denied(reason=WRITES)
         return verdict
 
     return permit
 
 
-def is_among(tool: Tool) -> bool:
-    """Say whether a tool is one of those that may be of use at all."""
+def _is_usable(tool: Tool) -> bool:
     if tool.name == SHELL:
         return tool.kind == "shell" and tool.command_input == "command"
     return tool.name == MEMORY or READERS.get(tool.name) == tool.kind
 
 
 def _is_harmless(tool: Tool, given: JsonObject) -> bool:
-    return tool.name != SHELL or changes_nothing(given)
-
-
-def changes_nothing(given: JsonObject) -> bool:
-    """Say whether a shell call is proved to change nothing, and ends before the fork does."""
+    """Return whether a shell call provably changes nothing and ends before the fork does."""
+    if tool.name != SHELL:
+        return True
     command = given.get("command")
     if given.get("run_in_background") not in (None, False):
         return False

@@ -2,11 +2,11 @@
 
 import pytest
 
-from holdfast.memory.dream import Steps
-from holdfast.memory.dreaming import Dreamer, NotDreamt, dream_with, watching
+from holdfast.memory.dream_model import Dreamer, NotDreamt, dream_with, observer
+from holdfast.memory.dream_offline import Steps
+from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.memory import Memory
-from holdfast.memory.permit import memories_only
-from holdfast.memory.refusals import MemoryRefused
+from holdfast.memory.permissions import memories_only
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.models.protocol import Finished, Reply
 from holdfast.settings import DreamSettings
@@ -116,7 +116,7 @@ async def test_a_trial_changes_nothing(store, write, dreaming):
 def test_the_last_steps_are_kept_for_whoever_looks_on():
     """Thirty of them, and whether it writes already."""
     steps = Steps(most=30)
-    see = watching(steps)
+    see = observer(steps)
     for i in range(40):
         see(ToolBegan(use=ToolUse(id="t", name="Grep", input={"pattern": f"word {i}"})))
     assert (steps.phase, len(steps.done), steps.done[-1]) == ("gathering", 30, "Grep word 39")

@@ -1,9 +1,8 @@
-"""Dreaming with a model: a fork in four phases over a branch of the store, merged whole or not.
+"""Dreaming with a model: a fork reorganises memories on a branch, which is merged whole or not.
 
-What it is asked goes out with the index, the place of the session logs and the limits; the fork
-looks and changes memories on the branch only. Then the safe tidying is done over its work, all of
-it is checked, and it becomes one commit; a fork that failed, was stopped or ran out of turns
-leaves nothing behind. Whoever looks on sees its last steps.
+The prompt carries the index, the location of the session logs and the limits. The fork may read,
+and change memories on the branch only. Its work is then tidied and checked like a dream without a
+model, and becomes one commit. A fork that fails, is stopped or runs out of turns leaves nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,11 +14,12 @@ from string import Template
 from holdfast.errors import HoldfastError
 from holdfast.memory.branch import Branch
 from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream import DreamReport, Steps, merged, tidy, tried
+from holdfast.memory.dream_offline import DreamReport, Steps, concluded, tidy
 from holdfast.memory.memory import stamp
 from holdfast.memory.paths import INDEX
-from holdfast.memory.permit import MEMORY
+from holdfast.memory.permissions import MEMORY
 from holdfast.memory.store import MemoryStore
+from holdfast.memory.tidy import most_removed
 from holdfast.memory.tool import memory_tool
 from holdfast.messages import ToolUse, Usage, text_of
 from holdfast.models.protocol import Finished
@@ -29,23 +29,21 @@ from holdfast.turn.round import RoundEvent, ToolBegan
 
 SOURCE = "dream"
 STEP_CHARS = 160
-"""A line of what it does; whoever wants more reads the diff."""
+"""One line per step; the diff has the details."""
 
 
 class NotDreamt(HoldfastError):
-    """A model's dream did not come to its end; nothing was changed."""
+    """A model's dream was not completed; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dreamer:
-    """What a model needs to dream."""
-
     ask: AskFork
     permit: Permit
     logs: Path
-    """Where the project's sessions lie."""
+    """The directory of the project's session logs."""
     prefix: Prefix | None = None
-    """Dream on this; None is the conversation as it stands."""
+    """The prefix to fork from; None is the conversation as it is now."""
 
 
 async def dream_with(
@@ -59,18 +57,18 @@ async def dream_with(
     steps: Steps | None = None,
     is_trial: bool = False,
 ) -> DreamReport:
-    """Let a model put memories in order as one commit; a trial only says what it would do."""
+    """Let a model put memories in order as one commit; a trial only reports what it would do."""
     steps = steps or Steps(most=settings.steps_shown)
     branch = Branch(store)
     reply = await dreamer.ask(
         ForkRequest(
-            say=words(branch, settings, dreamer.logs, since=since, touched=touched),
+            say=dream_prompt(branch, settings, dreamer.logs, since=since, touched=touched),
             source=SOURCE,
             turns=settings.turns,
             permit=dreamer.permit,
             instead={MEMORY: memory_tool(branch, store.clock)},
             writes_cache=True,
-            on_event=watching(steps),
+            on_event=observer(steps),
             prefix=dreamer.prefix,
         )
     )
@@ -80,42 +78,38 @@ async def dream_with(
     report = _with_model(
         tidy(branch, settings, repository=repository, steps=steps), changes, reply.usage
     )
-    if is_trial:
-        return tried(branch, report, settings, repository)
-    return merged(branch, report, settings, repository, steps)
+    return concluded(branch, report, settings, repository, steps, is_trial=is_trial)
 
 
-def words(
+def dream_prompt(
     branch: Branch, settings: DreamSettings, logs: Path, *, since: float, touched: int
 ) -> str:
-    """Write what the fork is asked."""
     text = (files("holdfast.memory") / "prompts" / "dream.md").read_text(encoding="utf-8")
-    most = max(settings.removed_floor, int(len(branch.base) * settings.removed_share))
     return Template(text).substitute(
         today=stamp(branch.store.clock())[:10],
         since=stamp(since)[:10] if since else "the beginning",
         touched=touched,
         logs=logs,
-        most=most,
+        most=most_removed(len(branch.base), settings),
         index=branch.read(INDEX).strip() or "It is empty.",
     )
 
 
-def watching(steps: Steps) -> Callable[[RoundEvent], None]:
-    """Note what a fork does, a line for each answer and each tool."""
+def observer(steps: Steps) -> Callable[[RoundEvent], None]:
+    """Make a callback that adds a step for each answer and each tool call of a fork."""
 
-    def see(event: RoundEvent) -> None:
+    def observe(event: RoundEvent) -> None:
         match event:
             case ToolBegan(use=use):
                 is_writing = use.name == MEMORY and use.input.get("command") != "view"
                 phase = "updating" if is_writing or steps.phase == "updating" else "gathering"
-                steps.say(phase, _brief(use))
+                steps.add(phase, _brief(use))
             case Finished(reply=reply) if said := " ".join(text_of(reply.content).split()):
-                steps.say(steps.phase, said[:STEP_CHARS])
+                steps.add(steps.phase, said[:STEP_CHARS])
             case _:
                 pass
 
-    return see
+    return observe
 
 
 def _brief(use: ToolUse) -> str:
@@ -124,7 +118,7 @@ def _brief(use: ToolUse) -> str:
 
 
 def _with_model(report: DreamReport, changes: Sequence[MemoryChange], usage: Usage) -> DreamReport:
-    """Add what the model did to what the tidying did after it."""
+    """Add the model's own changes to the report on the tidying that followed."""
     gone = {change.file: "" for change in changes if change.text is None}
     written = sum(change.text is not None for change in changes)
     return replace(report, merged=gone | report.merged, rewritten=written, usage=usage)

@@ -7,13 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.memory.branch import Branch
-from holdfast.memory.checks import wrong_with
 from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream import Steps, dream, dream_alone, in_repository, tidy, tried
+from holdfast.memory.dream_offline import (
+    Steps,
+    concluded,
+    dream,
+    dream_alone,
+    in_repository,
+    tidy,
+    wrong_with,
+)
+from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import Memory
-from holdfast.memory.refusals import MemoryRefused
-from holdfast.memory.sources import with_sources
+from holdfast.memory.provenance import sources_of
 from holdfast.memory.store import MemoryStore
 from holdfast.settings import DreamSettings
 
@@ -126,7 +133,8 @@ def test_a_relative_link_follows_a_merged_memory(store, write, repository):
 
 def test_changed_sources_are_named_until_they_match_again(store, write, repository):
     """In the head, where people and models see it."""
-    write(with_sources(memory("a.md", "How x is set"), repository, ["a.py", "../escape"]))
+    told = memory("a.md", "How x is set in a.py, unlike ../escape.py")
+    write(replace(told, sources=sources_of(told, repository)))
     assert store.memory("a.md").sources.keys() == {"a.py"}
     (repository / "a.py").write_text("x = 2\n")
     assert dream(store, SETTINGS, repository=repository).stale == ("a.md",)
@@ -172,10 +180,10 @@ def test_a_trial_says_what_would_forbid_it(store, write, repository):
     branch = Branch(store)
     branch.remove("a.md", "old")
     branch.remove("b.md", "old")
-    report = tidy(branch, none, repository=repository, steps=Steps(most=3))
-    assert tried(branch, report, none, repository).wrong == (
-        "2 of 2 memories are removed, more than 1 (dream.removed_share)",
-    )
+    steps = Steps(most=3)
+    report = tidy(branch, none, repository=repository, steps=steps)
+    trial = concluded(branch, report, none, repository, steps, is_trial=True)
+    assert trial.wrong == ("2 of 2 memories are removed, more than 1 (dream.removed_share)",)
 
 
 def test_a_second_dream_finds_nothing_to_do(store, write, repository):
@@ -237,7 +245,7 @@ def test_a_dream_that_fails_puts_the_lock_back(store, write, repository, clock):
 class _Exploding(Steps):
     """Steps that end the dream."""
 
-    def say(self, phase, step):
+    def add(self, phase, step):
         raise RuntimeError("killed")
 
 
@@ -251,7 +259,7 @@ def test_the_check_finds_dangling_links(store, write):
     write(memory("a.md", "one"))
     branch = Branch(store)
     branch.put(memory("b.md", "two", body="[x](nowhere.md) [y](a.md)\n"))
-    assert check(branch) == ["b.md links to nowhere.md, which is not there"]
+    assert check(branch) == ["b.md links to nowhere.md, which does not exist"]
 
 
 def test_the_check_finds_lost_evidence(store, write):

@@ -1,0 +1,20 @@
+"""Orders for tests."""
+
+from pathlib import Path
+
+from holdfast.agent.subagents.definition import Definition
+from holdfast.agent.subagents.order import Order
+
+
+def order(name, id="general-1", task=""):
+    """An order of a teammate."""
+    definition = Definition(name="general", description="d", prompt="p")
+    return Order(
+        id=id,
+        definition=definition,
+        prompt="p",
+        log=Path("x.jsonl"),
+        name=name,
+        task=task,
+        is_teammate=True,
+    )
