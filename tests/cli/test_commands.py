@@ -1,4 +1,4 @@
-"""The commands, run as a user runs them: as processes, with real files."""
+"""The commands, with real files; as processes where a process is the point."""
 
 import gzip
 import json
@@ -11,20 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from command_line import holdfast
 from holdfast.cli import COMMANDS
 from holdfast.simulator.sessions import write, write_large
-
-
-def holdfast(*words, cwd=None, **options):
-    """Run a command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "holdfast", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=60,
-        **options,
-    )
 
 
 @pytest.fixture
@@ -109,7 +98,7 @@ def test_sessions_can_be_branched_and_deleted(transcript, tmp_path):
 
 def test_config_names_every_setting_its_source_and_its_reason():
     """A value from the environment says so."""
-    done = holdfast("config", env=os.environ | {"HOLDFAST_WINDOW_AUTO_LINE": "80%"})
+    done = holdfast("config", env={"HOLDFAST_WINDOW_AUTO_LINE": "80%"})
     assert 'auto_line = "80%"  (from HOLDFAST_WINDOW_AUTO_LINE)' in done.stdout
     assert "# " in done.stdout
 
@@ -223,7 +212,7 @@ def test_every_error_of_the_system_is_one_line(tmp_path):
         (("sessions",), {"HOLDFAST_HOME": str(tmp_path / "file")}),
         (("config",), {"HOLDFAST_HOME": "~nobody-of-that-name/x"}),
     ):
-        done = holdfast(*words, cwd=tmp_path, env=os.environ | env)
+        done = holdfast(*words, cwd=tmp_path, env=env)
         assert done.returncode != 0
         assert len(done.stderr.splitlines()) == 1, done.stderr
 

@@ -1,11 +1,10 @@
 """`holdfast history`, run as a user runs it."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
+from command_line import holdfast
 from holdfast.log import Header
 from holdfast.log.entries import Cleared, Ran, Replied, Said
 from holdfast.log.store import FileStore
@@ -14,16 +13,6 @@ from holdfast.settings import home
 from holdfast.simulator.sessions import write
 
 BODY = "first\nthe needle\nlast"
-
-
-def holdfast(*words):
-    """Run a command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "holdfast", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 @pytest.fixture

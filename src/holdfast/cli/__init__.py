@@ -7,6 +7,7 @@ wrong is one line on stderr that says what to do, with an exit code by kind of e
 
 import importlib
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -69,11 +70,12 @@ def cli(debug: bool) -> None:
     """Keep an LLM agent working past its context window, without losing anything."""
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Run the command line; every expected failure is one line and an exit code."""
-    debug = "--debug" in sys.argv
+    words = sys.argv[1:] if words is None else words
+    debug = "--debug" in words
     try:
-        cli.main(standalone_mode=False)
+        cli.main(list(words), standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("Stopped.", err=True)
         sys.exit(130)
