@@ -26,13 +26,13 @@ that import each other.
 
 import argparse
 import ast
+import functools
 import graphlib
 import json
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -156,19 +156,20 @@ class Module:
         """The name directly under `src/holdfast` that it belongs to."""
         return self.file.partition("/")[0].removesuffix(".py")
 
-    @cached_property
+    @functools.cached_property
     def tree(self) -> ast.Module:
         return ast.parse(self.path.read_text(encoding="utf-8"))
 
-    @cached_property
+    @functools.cached_property
     def fields(self) -> dict[str, set[str]]:
         """The classes of the module, each with the attributes it declares."""
         classes = [node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
         return {node.name: set(_declared(node)) for node in classes}
 
 
-def modules() -> list[Module]:
-    return [Module(path) for path in sorted(SOURCE.rglob("*.py"))]
+@functools.cache
+def modules() -> tuple[Module, ...]:
+    return tuple(Module(path) for path in sorted(SOURCE.rglob("*.py")))
 
 
 def top_level() -> list[str]:
