@@ -88,7 +88,7 @@ def test_chat_compacts_and_takes_it_back(project):
     done = holdfast("chat", "--offline", cwd=project, input=talk)
     assert done.returncode == 0, done.stderr
     assert "compacted" in done.stderr
-    assert "brings everything back" in done.stdout
+    assert "restores the history" in done.stdout
     assert "was undone: compacted" in done.stdout
     assert "is re-applied" in done.stdout
     assert "is no change of the view" in done.stderr

@@ -9,10 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
 
 from command_line import holdfast
-from holdfast.cli import COMMANDS
+from holdfast.cli import COMMANDS, cli
 from holdfast.simulator.sessions import write, write_large
 
 
@@ -31,6 +32,13 @@ def test_every_command_explains_itself_with_an_example(name):
     assert done.returncode == 0
     assert "Example: " in done.stdout
     assert "--json" in done.stdout
+
+
+def test_the_list_of_commands_says_what_each_command_says():
+    """The table, which is read without loading any command, has the first sentence of each help."""
+    with click.Context(cli) as context:
+        found = {name: cli.get_command(context, name) for name in COMMANDS}
+    assert {name: one.get_short_help_str(limit=200) for name, one in found.items()} == COMMANDS
 
 
 def test_context_of_a_file_shows_what_fills_the_window(transcript):

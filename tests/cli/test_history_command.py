@@ -71,8 +71,8 @@ def test_a_transcript_of_another_agent_is_searched_like_a_session(tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "reason"),
     [
-        ([], 2, "give words to find"),
-        (["x", "--id", "3"], 2, "--id opens one record"),
+        ([], 2, "give words to search for"),
+        (["x", "--id", "3"], 2, "--id opens a record"),
         (["x", "--lines", "3"], 2, "need --id"),
         (["--id", "nobody"], 5, "no message or tool use"),
         (["--id", "3", "--lines", "9"], 5, "there is no line 9"),

@@ -43,4 +43,4 @@ def test_imports_are_listed_and_vouched_for(project, tmp_path):
 
 def test_a_project_without_such_imports_asks_nothing(tmp_path):
     """And says so."""
-    assert trust(tmp_path) == "There is nothing here that waits for your word.\n"
+    assert trust(tmp_path) == "Nothing here needs your trust.\n"

@@ -27,12 +27,12 @@ def json_out(value: Any) -> None:
 
 
 def report(as_json: bool, value: Any, lines: Iterable[str]) -> None:
-    """Print `value` as JSON, or `lines` for people."""
+    """Print `value` as JSON, or `lines` for people, made safe for a terminal."""
     if as_json:
         json_out(value)
         return
     for line in lines:
-        click.echo(line)
+        click.echo(harmless(line))
 
 
 def tokens(count: float) -> str:
