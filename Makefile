@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 EXTRAS := anthropic,openai,simulator,mcp,prices
 
+unexport PYTHONDONTWRITEBYTECODE # without bytecode the tests' processes compile everything anew
+
 .PHONY: help demo test check format bench golden clean
 
 help:

@@ -4,6 +4,7 @@ Recorded transcripts lie beside the repository, where there are any. A test that
 `recorded` runs once for each of them and skips where there are none.
 """
 
+import itertools
 import os
 import socket
 import sys
@@ -59,6 +60,21 @@ def _guarded(connect):
         return connect(self, address)
 
     return guarded
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quick_directories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Number temporary directories by counting: pytest would list all there are for each."""
+    base, numbers = tmp_path_factory.getbasetemp(), itertools.count()
+
+    def mktemp(basename: str, numbered: bool = True) -> Path:
+        path = base / f"{basename}{next(numbers)}"
+        path.mkdir(mode=0o700)
+        return path
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tmp_path_factory, "mktemp", mktemp)
+        yield
 
 
 @pytest.fixture(autouse=True)

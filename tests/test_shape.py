@@ -1,6 +1,8 @@
-"""The house rules that a machine can check: sizes, names, the front door, the import time."""
+"""The rules that a machine can check: sizes, names, layers, the public names, the import time."""
 
 import ast
+import importlib
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,18 @@ import pytest
 import holdfast
 
 ROOT = Path(__file__).parent.parent
+
+
+def _shape():
+    """Load the benchmark that measures the tree."""
+    spec = importlib.util.spec_from_file_location("shape", ROOT / "benchmarks" / "shape.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["shape"] = module  # its dataclasses look themselves up
+    spec.loader.exec_module(module)
+    return module
+
+
+shape = _shape()
 SOURCES = sorted((ROOT / "src" / "holdfast").rglob("*.py"))
 
 FILE_LINES = 400
@@ -41,21 +55,95 @@ def test_every_source_file_keeps_the_house_shape(path):
     assert not [name for name in classes for word in FORBIDDEN if word in name]
 
 
-def test_the_front_door_is_small_and_honest():
-    """What `__all__` names is there, and it is few."""
+def test_the_top_level_is_small():
+    """A newcomer takes it in at a glance."""
+    assert len(shape.top_level()) <= 20
+
+
+def test_the_import_contract_is_short_and_covers_everything():
+    """Few levels, and no package outside them."""
+    assert len(shape.levels()) <= 13
+    assert shape.contract()["exhaustive"] is True
+    named = set(" ".join(shape.levels()).replace("|", " ").replace(":", " ").split())
+    there = {name.removesuffix(".py") for name in shape.top_level()} - {"__init__"}
+    assert there | {"__main__"} == named
+
+
+def test_no_packages_import_each_other():
+    """Whatever the contract allows among siblings."""
+    assert shape.cycles() == []
+
+
+@pytest.mark.xfail(strict=False, reason="the folders are still being tidied")
+def test_the_source_stays_small():
+    """Lines are a cost; the simulator is not counted."""
+    assert shape.src_lines() <= 49_000
+
+
+@pytest.mark.xfail(strict=False, reason="construction is still being rewritten")
+def test_nothing_is_assigned_from_outside():
+    """What an object needs it gets when it is built."""
+    outside, _ = shape.assignments()
+    assert list(map(str, outside)) == []
+
+
+@pytest.mark.xfail(strict=False, reason="the folders are still being tidied")
+def test_no_retired_name_is_left():
+    """Words that were given up do not come back."""
+    assert list(map(str, shape.retired_names())) == []
+
+
+@pytest.mark.xfail(strict=False, reason="the folders are still being tidied")
+def test_every_public_class_has_a_name_of_its_own():
+    """One meaning for each."""
+    assert shape.double_names() == {}
+
+
+def test_the_public_names_are_few_and_there():
+    """What `__all__` names can be had, and each from the module that a type checker is shown."""
     assert len(holdfast.__all__) <= 36
-    assert all(hasattr(holdfast, name) for name in holdfast.__all__)
+    assert set(holdfast.__all__) <= set(dir(holdfast))
+    tree = ast.parse((ROOT / "src" / "holdfast" / "__init__.py").read_text(encoding="utf-8"))
+    shown = [
+        (alias.name, node.module)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("holdfast.")
+        for alias in node.names
+    ]
+    assert sorted(name for name, _ in shown) == sorted(holdfast.__all__)
+    for name, module in shown:
+        assert getattr(holdfast, name) is getattr(importlib.import_module(module), name)
+
+
+def test_an_unknown_public_name_is_an_attribute_error():
+    """As of any module; packages that the names come from are there."""
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = holdfast.nothing
+    assert holdfast.errors.HoldfastError is holdfast.HoldfastError
 
 
 def test_importing_the_package_is_quick_and_pulls_in_no_sdk():
-    """`import holdfast` loads no provider, no web server and no command line."""
+    """`import holdfast` loads none of its modules; the names load no SDK, no server, no `click`."""
     code = (
         "import sys, holdfast; "
+        "print([name for name in sys.modules if name.startswith('holdfast.')]); "
+        "from holdfast import *; "
         "heavy = {'anthropic', 'openai', 'pydantic', 'starlette', 'uvicorn', 'click', 'numpy'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.split() == ["[]", "[]"]
+
+
+def test_the_list_of_commands_loads_none_of_them():
+    """`holdfast --help` needs `click` and the table."""
+    code = (
+        "import sys; from holdfast.cli import cli; "
+        "cli.main(['--help'], standalone_mode=False); "
+        "print(sorted(name for name in sys.modules if name.startswith('holdfast.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "['holdfast.cli', 'holdfast.errors']"
 
 
 def test_no_file_names_a_registry():

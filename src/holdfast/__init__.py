@@ -1,22 +1,26 @@
 """Holdfast keeps an LLM agent working past its context window without losing anything.
 
-The log is what happened, the view is what the model sees: a fold over the log. These are the
-names a program needs; everything else is found by guessing its module.
+The log is what happened, the view is what the model sees: a fold over the log. The names below
+are all that a program needs. Each is imported when first used, so `import holdfast` is quick.
 """
 
-from holdfast.errors import HoldfastError
-from holdfast.log import Header, Log, load
-from holdfast.log.store import FileStore
-from holdfast.messages.rules import violations
-from holdfast.reports.context import Context, describe
-from holdfast.session import Session
-from holdfast.session.compact_messages import CompactedMessages, compact
-from holdfast.session.sync import sync
-from holdfast.transcripts.formats import open_transcript, read_lines
-from holdfast.view import View, fold
-from holdfast.view.gauge import Follower, replay
-from holdfast.view.tokens import Gauge
-from holdfast.view.window import Window, window_for
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.errors import HoldfastError
+    from holdfast.log import Header, Log, load
+    from holdfast.log.store import FileStore
+    from holdfast.messages.rules import violations
+    from holdfast.reports.context import Context, describe
+    from holdfast.session import Session
+    from holdfast.session.compact_messages import CompactedMessages, compact
+    from holdfast.session.sync import sync
+    from holdfast.transcripts.formats import open_transcript, read_lines
+    from holdfast.view import View, fold
+    from holdfast.view.gauge import Follower, replay
+    from holdfast.view.tokens import Gauge
+    from holdfast.view.window import Window, window_for
 
 __all__ = [
     "CompactedMessages",
@@ -41,3 +45,38 @@ __all__ = [
     "violations",
     "window_for",
 ]
+
+_MODULES = {
+    "errors": ("HoldfastError",),
+    "log": ("Header", "Log", "load"),
+    "log.store": ("FileStore",),
+    "messages.rules": ("violations",),
+    "reports.context": ("Context", "describe"),
+    "session": ("Session",),
+    "session.compact_messages": ("CompactedMessages", "compact"),
+    "session.sync": ("sync",),
+    "transcripts.formats": ("open_transcript", "read_lines"),
+    "view": ("View", "fold"),
+    "view.gauge": ("Follower", "replay"),
+    "view.tokens": ("Gauge",),
+    "view.window": ("Window", "window_for"),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+_PACKAGES = {module.partition(".")[0] for module in _MODULES}
+
+
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` lets every name pass
+
+    def __getattr__(name: str) -> object:
+        if name in _HOMES:
+            value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        elif name in _PACKAGES:  # `holdfast.errors` works after `import holdfast` alone
+            value = import_module(f"{__name__}.{name}")
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""Working commands as processes: the agent offline, the simulator for other clients."""
+"""Working commands: the agent offline, the simulator for other clients."""
 
 import json
 import os
@@ -10,17 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-
-def holdfast(*words, cwd, **options):
-    """Run a command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "holdfast", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=90,
-        **options,
-    )
+from command_line import holdfast
 
 
 @pytest.fixture
@@ -69,15 +59,22 @@ def test_run_without_anyone_to_ask_changes_nothing(project):
 def test_run_says_what_is_missing(project):
     """Neither a task nor a session; a model without a key; a model nobody knows."""
     assert "give a task" in holdfast("run", cwd=project).stderr
-    bare = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
+    bare = {name: None for name in os.environ if name.endswith("_API_KEY")}
     assert holdfast("run", "-p", "x", cwd=project, env=bare).returncode == 7
     assert "no provider" in holdfast("run", "-p", "x", "--model", "nobody", cwd=project).stderr
 
 
 def test_chat_answers_commands_and_leaves(project):
-    """Lines in, lines out; asking is answered by a no."""
+    """Lines in, lines out, through the pipes of a process."""
     talk = "/help\n/mode bypass\n" + TASK + "\n/context\n/exit\n"
-    done = holdfast("chat", "--offline", cwd=project, input=talk)
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "chat", "--offline"],
+        capture_output=True,
+        text=True,
+        cwd=project,
+        timeout=90,
+        input=talk,
+    )
     assert done.returncode == 0, done.stderr
     assert "/model NAME" in done.stdout
     assert "tool results" in done.stdout
@@ -91,7 +88,7 @@ def test_chat_compacts_and_takes_it_back(project):
     done = holdfast("chat", "--offline", cwd=project, input=talk)
     assert done.returncode == 0, done.stderr
     assert "compacted" in done.stderr
-    assert "brings everything back" in done.stdout
+    assert "restores the history" in done.stdout
     assert "was undone: compacted" in done.stdout
     assert "is re-applied" in done.stdout
     assert "is no change of the view" in done.stderr
@@ -131,7 +128,7 @@ def test_the_simulator_serves_other_clients(tmp_path, brain):
     """A model is tested against it by name, and its stats tell of the request."""
     with simulator("--brain", brain, cwd=tmp_path) as url:
         words = ("model", "test", "claude-sonnet-4-6", "--base-url", url, "--json")
-        done = holdfast(*words, cwd=tmp_path, env=os.environ | {"ANTHROPIC_API_KEY": "x"})
+        done = holdfast(*words, cwd=tmp_path, env={"ANTHROPIC_API_KEY": "x"})
         assert json.loads(done.stdout)["usage"]["input_tokens"] > 0, done.stderr
         with urllib.request.urlopen(f"{url}/simulator/stats") as stats:
             assert json.load(stats)["totals"]["requests"] == 1
@@ -147,7 +144,7 @@ def test_the_simulator_replays_a_recorded_session(tmp_path):
     script.write_text(json.dumps({"messages": messages}))
     with simulator("--brain", f"replay:{script}", cwd=tmp_path) as url:
         words = ("model", "test", "claude-sonnet-4-6", "--base-url", url, "--json")
-        done = holdfast(*words, cwd=tmp_path, env=os.environ | {"ANTHROPIC_API_KEY": "x"})
+        done = holdfast(*words, cwd=tmp_path, env={"ANTHROPIC_API_KEY": "x"})
         assert json.loads(done.stdout)["text"] == "I was recorded."
 
 
@@ -155,7 +152,7 @@ def test_doctor_finds_what_is_broken_and_says_how_to_mend_it(tmp_path):
     """An open home is broken; a missing key is only missing."""
     home = tmp_path / "open"
     home.mkdir(mode=0o755)
-    done = holdfast("doctor", "--json", cwd=tmp_path, env=os.environ | {"HOLDFAST_HOME": str(home)})
+    done = holdfast("doctor", "--json", cwd=tmp_path, env={"HOLDFAST_HOME": str(home)})
     findings = {found["name"]: found for found in json.loads(done.stdout)}
     assert done.returncode == 1
     assert findings["home"]["fix"].startswith("chmod 700")

@@ -1,25 +1,14 @@
-"""`holdfast cache`, run as a user runs it."""
+"""`holdfast cache`: calls, breaks and totals."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
+from command_line import holdfast
 from holdfast.log import Header, write_log
 from holdfast.log.entries import CacheBroke, Forked, Replied
 from holdfast.messages import Usage
 from holdfast.simulator.sessions import write
-
-
-def holdfast(*words):
-    """Run a command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "holdfast", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 @pytest.fixture
@@ -79,7 +68,7 @@ def test_a_session_without_usage_says_so(tmp_path):
     path.write_text(json.dumps([{"role": "user", "content": "hi"}]))
     done = holdfast("cache", path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "No call here tells its usage.\n"
+    assert done.stdout == "No call here reports its usage.\n"
 
 
 def test_forks_are_shown_as_such(tmp_path):

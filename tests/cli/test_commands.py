@@ -1,4 +1,4 @@
-"""The commands, run as a user runs them: as processes, with real files."""
+"""The commands, with real files; as processes where a process is the point."""
 
 import gzip
 import json
@@ -9,22 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
 
-from holdfast.cli import COMMANDS
+from command_line import holdfast
+from holdfast.cli import COMMANDS, cli
 from holdfast.simulator.sessions import write, write_large
-
-
-def holdfast(*words, cwd=None, **options):
-    """Run a command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "holdfast", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=60,
-        **options,
-    )
 
 
 @pytest.fixture
@@ -42,6 +32,13 @@ def test_every_command_explains_itself_with_an_example(name):
     assert done.returncode == 0
     assert "Example: " in done.stdout
     assert "--json" in done.stdout
+
+
+def test_the_list_of_commands_says_what_each_command_says():
+    """The table, which is read without loading any command, has the first sentence of each help."""
+    with click.Context(cli) as context:
+        found = {name: cli.get_command(context, name) for name in COMMANDS}
+    assert {name: one.get_short_help_str(limit=200) for name, one in found.items()} == COMMANDS
 
 
 def test_context_of_a_file_shows_what_fills_the_window(transcript):
@@ -109,7 +106,7 @@ def test_sessions_can_be_branched_and_deleted(transcript, tmp_path):
 
 def test_config_names_every_setting_its_source_and_its_reason():
     """A value from the environment says so."""
-    done = holdfast("config", env=os.environ | {"HOLDFAST_WINDOW_AUTO_LINE": "80%"})
+    done = holdfast("config", env={"HOLDFAST_WINDOW_AUTO_LINE": "80%"})
     assert 'auto_line = "80%"  (from HOLDFAST_WINDOW_AUTO_LINE)' in done.stdout
     assert "# " in done.stdout
 
@@ -223,7 +220,7 @@ def test_every_error_of_the_system_is_one_line(tmp_path):
         (("sessions",), {"HOLDFAST_HOME": str(tmp_path / "file")}),
         (("config",), {"HOLDFAST_HOME": "~nobody-of-that-name/x"}),
     ):
-        done = holdfast(*words, cwd=tmp_path, env=os.environ | env)
+        done = holdfast(*words, cwd=tmp_path, env=env)
         assert done.returncode != 0
         assert len(done.stderr.splitlines()) == 1, done.stderr
 

@@ -35,7 +35,7 @@ def cost(*words):
 def test_the_bill_names_every_kind(transcript):
     """Models, kinds of tokens, turns and the price without a cache."""
     shown = cost(transcript)
-    for word in ("read from the cache", "output", "dearest turns", "without a cache $"):
+    for word in ("read from the cache", "output", "most expensive turns", "without a cache $"):
         assert word in shown
 
 
@@ -76,9 +76,9 @@ def test_who_asked_is_told_when_there_were_forks(tmp_path, transcript):
     path = tmp_path / "log.jsonl"
     write_log(path, Header(session="one"), entries)
     shown = cost(path)
-    assert "who asked" in shown
+    assert "by source" in shown
     assert "  compact                       1 calls  $" in shown
-    assert "who asked" not in cost(transcript)
+    assert "by source" not in cost(transcript)
 
 
 def log_of(tmp_path, *entries):
@@ -149,4 +149,4 @@ def test_only_what_the_stage_would_clear_is_counted_as_clearable(tmp_path):
 def test_without_calls_no_turn_is_called_dear(tmp_path):
     """No heading without a list."""
     path = log_of(tmp_path, Said(at=1.0, content=(Text(text="go"),)))
-    assert "dearest turns" not in cost(path)
+    assert "most expensive turns" not in cost(path)

@@ -50,7 +50,7 @@ def test_without_a_model_it_merges_and_says_how_to_take_it_back(project):
     """One line behind the diff."""
     code, said = run()
     assert (code, len(files(project))) == (0, 1)
-    assert "1 merged. Take it back: holdfast memory undo 2" in said
+    assert "1 merged. To undo it: holdfast memory undo 2" in said
 
 
 def test_a_model_dreams_as_one_commit(project):

@@ -1,11 +1,10 @@
 """`holdfast history`, run as a user runs it."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
+from command_line import holdfast
 from holdfast.log import Header
 from holdfast.log.entries import Cleared, Ran, Replied, Said
 from holdfast.log.store import FileStore
@@ -14,16 +13,6 @@ from holdfast.settings import home
 from holdfast.simulator.sessions import write
 
 BODY = "first\nthe needle\nlast"
-
-
-def holdfast(*words):
-    """Run a command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "holdfast", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 @pytest.fixture
@@ -82,8 +71,8 @@ def test_a_transcript_of_another_agent_is_searched_like_a_session(tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "reason"),
     [
-        ([], 2, "give words to find"),
-        (["x", "--id", "3"], 2, "--id opens one record"),
+        ([], 2, "give words to search for"),
+        (["x", "--id", "3"], 2, "--id opens a record"),
         (["x", "--lines", "3"], 2, "need --id"),
         (["--id", "nobody"], 5, "not a message or tool use"),
         (["--id", "3", "--lines", "9"], 5, "there is no line 9"),

@@ -69,7 +69,7 @@ def test_a_broken_sub_agent_is_told_and_the_session_is_named(file):
     done = run(file)
     assert done.exit_code == 0
     session, *_, came, left_out, following = done.stdout.splitlines()
-    assert came == "  1 sub-agents came along: good"
+    assert came == "  1 sub-agents imported: good"
     assert left_out.startswith("  sub-agent bad was left out: ")
     assert "agent-bad.jsonl: unrecognised format" in left_out
     assert following == f"Next: holdfast context {session.split()[0]}"

@@ -53,7 +53,7 @@ def test_a_memory_is_written_shown_found_and_forgotten():
     assert "On Tuesday." in memory("show", "deploy.md")
     assert "deploy.md: when we deploy" in memory("search", "deploy")
     memory("forget", "deploy.md", "--why", "it was dropped")
-    assert "Nothing is remembered" in memory("show")
+    assert "No memories" in memory("show")
     assert "deploy.md  person" in memory("log", "--gone")
     memory("undo", "deploy.md")
     assert "On Tuesday." in memory("show", "deploy.md")
@@ -132,10 +132,10 @@ def test_the_inbox_waits_for_consent(project):
         ]
         Inbox(store).propose(changes, by="extraction", why="said so", is_outside=True)
     shown = memory("inbox")
-    assert "after text from outside" in shown and "+# a" in shown
+    assert "after untrusted input" in shown and "+# a" in shown
     assert memory("inbox", "--accept", 1) == "1 accepted.\n"
     assert memory("inbox", "--decline", "all") == "2 declined.\n"
-    assert memory("inbox") == "Nothing waits.\n"
+    assert memory("inbox") == "No proposals.\n"
     assert "a.md" in memory("show") and "b.md" not in memory("show")
 
 
@@ -155,7 +155,7 @@ def test_a_dream_shows_its_diff_and_can_be_undone():
     assert "Would do: 1 merged" in trial and "before/b.md" in trial
     assert "b.md" in memory("show")
     done = dream()
-    assert "Take it back: holdfast memory undo 3" in done
+    assert "To undo it: holdfast memory undo 3" in done
     assert "b.md" not in memory("show")
     assert "a.md says all of it" in memory("log", "--gone")
     memory("undo", 3)
@@ -210,4 +210,4 @@ def test_an_export_is_private_and_says_what_it_wrote_over(tmp_path):
     assert "Written over" not in memory("export", tmp_path / "out")
     assert (tmp_path / "out" / "a.md").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
-    assert "Written over: MEMORY.md, a.md." in memory("export", tmp_path / "out")
+    assert "Replaced: MEMORY.md, a.md." in memory("export", tmp_path / "out")

@@ -2,9 +2,8 @@
 
 import json
 import os
-import subprocess
-import sys
 
+from command_line import holdfast
 from holdfast.log import load
 from holdfast.log.entries import Swept
 from holdfast.log.results import Results
@@ -12,8 +11,7 @@ from holdfast.log.store import FileStore
 
 
 def prune(*words):
-    command = [sys.executable, "-m", "holdfast", "sessions", "--prune", "--yes", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return holdfast("sessions", "--prune", "--yes", *words)
 
 
 def session_with_a_result(store, directory, id):

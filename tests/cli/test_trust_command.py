@@ -1,20 +1,14 @@
 """`holdfast trust`: imports that lead out of a project wait for a word, further down as well."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
+from command_line import holdfast
+
 
 def trust(cwd, *words):
-    done = subprocess.run(
-        [sys.executable, "-m", "holdfast", "trust", *words],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = holdfast("trust", *words, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -49,4 +43,4 @@ def test_imports_are_listed_and_vouched_for(project, tmp_path):
 
 def test_a_project_without_such_imports_asks_nothing(tmp_path):
     """And says so."""
-    assert trust(tmp_path) == "There is nothing here that waits for your word.\n"
+    assert trust(tmp_path) == "Nothing here needs your trust.\n"

@@ -9,12 +9,12 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from command_line import holdfast
 from holdfast.messages import ToolUse
 from holdfast.messages.rules import violations
 from holdfast.session import Session
@@ -231,12 +231,7 @@ def test_it_talks_to_nobody_else(worked):
 def test_its_transcript_can_be_imported(worked):
     """Every line is understood, and what comes out is a conversation any API accepts."""
     (transcript,) = worked.transcripts
-    done = subprocess.run(
-        [sys.executable, "-m", "holdfast", "import", str(transcript), "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = holdfast("import", transcript, "--json")
     taken = json.loads(done.stdout)
     assert (taken["format"], taken["malformed"], taken["repaired"]) == ("claude-code", [], {})
     with Session.resume(taken["session"]) as session:

@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -89,6 +90,12 @@ def git(place, *words):
     subprocess.run(["git", *identity, *words], cwd=place, check=True, capture_output=True)
 
 
+def environment(home):
+    """Nothing of whoever runs the tests, and a home that the processes share."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
+    return kept | {"HOLDFAST_HOME": str(home), "HOLDFAST_STRICT": "1", "ANTHROPIC_API_KEY": "none"}
+
+
 def holdfast(place, url, shift_seconds, *words):
     """Run the command line in a process of its own, with its clock moved."""
     command = [sys.executable, "-c", START, str(shift_seconds), "run", "--json"]
@@ -96,7 +103,7 @@ def holdfast(place, url, shift_seconds, *words):
     done = subprocess.run(
         [*command, *where, *words],
         cwd=place,
-        env={**os.environ, "ANTHROPIC_API_KEY": "none"},
+        env=environment(place.parent / "home"),
         capture_output=True,
         text=True,
         timeout=60,
@@ -121,18 +128,16 @@ def unmarked(body: bytes) -> list[str]:
     return [json.dumps(message) for message in messages]
 
 
-@pytest.fixture
-def project(tmp_path):
-    """A repository with instructions, also near the file that is read."""
-    (tmp_path / "api").mkdir()
-    (tmp_path / "api" / "code.py").write_text("x = 1\n")
-    (tmp_path / "api" / "AGENTS.md").write_text("In api: no globals.\n")
-    (tmp_path / "AGENTS.md").write_text("Use tabs. See @more.md\n")
-    (tmp_path / "more.md").write_text("And semicolons.\n")
-    git(tmp_path, "init", "-q", "-b", "trunk")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-q", "-m", "Begin")
-    return tmp_path
+def lay_out(project):
+    """Make a repository with instructions, also near the file that is read."""
+    (project / "api").mkdir(parents=True)
+    (project / "api" / "code.py").write_text("x = 1\n")
+    (project / "api" / "AGENTS.md").write_text("In api: no globals.\n")
+    (project / "AGENTS.md").write_text("Use tabs. See @more.md\n")
+    (project / "more.md").write_text("And semicolons.\n")
+    git(project, "init", "-q", "-b", "trunk")
+    git(project, "add", ".")
+    git(project, "commit", "-q", "-m", "Begin")
 
 
 def change_everything(project):
@@ -146,15 +151,45 @@ def change_everything(project):
     (project / ".holdfast" / "skills" / "s" / "SKILL.md").write_text("new")
 
 
-def test_a_resumed_session_sends_the_same_prefix(project):
-    """Hours later, on another branch, with other instructions: not a byte of it moved."""
+@dataclass(frozen=True)
+class Wire:
+    """What three processes sent: a first session, the same resumed, and a new one there."""
+
+    first: list[bytes]
+    resumed: list[bytes]
+    new: list[bytes]
+    sessions: list[str]
+    requests: list[dict]
+    """What the simulator says about each request, in the same order."""
+
+
+@pytest.fixture(scope="module")
+def wire(tmp_path_factory):
+    """Work, change everything, resume hours later, then begin anew in the same place."""
+    project = tmp_path_factory.mktemp("same-prefix") / "project"
+    lay_out(project)
     with running(Coder()) as simulator, proxy(simulator.url) as (url, bodies):
         session = holdfast(project, url, 0, "-p", "look at api")
-        before = bodies[-1]
-        sent = len(bodies)
+        first = len(bodies)
         change_everything(project)
-        assert holdfast(project, url, LATER_SECONDS, "--resume", session, "-p", "again") == session
-        after = bodies[sent]
+        again = holdfast(project, url, LATER_SECONDS, "--resume", session, "-p", "again")
+        resumed = len(bodies)
+        other = holdfast(project, url, LATER_SECONDS, "-p", "look at api")
+        requests = simulator.simulation.stats.to_json()["requests"]
+    return Wire(
+        first=bodies[:first],
+        resumed=bodies[first:resumed],
+        new=bodies[resumed:],
+        sessions=[session, again, other],
+        requests=requests,
+    )
+
+
+def test_a_resumed_session_sends_the_same_prefix(wire):
+    """Hours later, on another branch, with other instructions: not a byte of it moved."""
+    session, again, other = wire.sessions
+    assert session == again != other
+    before, after = wire.first[-1], wire.resumed[0]
     assert raw(before, "system") == raw(after, "system")
     assert raw(before, "tools") == raw(after, "tools")
     assert unmarked(after)[: len(unmarked(before))] == unmarked(before)
@@ -163,25 +198,15 @@ def test_a_resumed_session_sends_the_same_prefix(project):
     assert "In api: no globals." in unmarked(before)[-1]
 
 
-def test_the_provider_reads_all_of_it_from_its_cache(project):
+def test_the_provider_reads_all_of_it_from_its_cache(wire):
     """What the first process left in the cache is what the second reads."""
-    with running(Coder()) as simulator, proxy(simulator.url) as (url, bodies):
-        session = holdfast(project, url, 0, "-p", "look at api")
-        sent = len(bodies)
-        change_everything(project)
-        holdfast(project, url, LATER_SECONDS, "--resume", session, "-p", "again")
-        records = simulator.simulation.stats.to_json()["requests"]
-    last, resumed = records[sent - 1], records[sent]
+    sent = len(wire.first)
+    last, resumed = wire.requests[sent - 1], wire.requests[sent]
     left = last["read_tokens"] + last["write_5m_tokens"] + last["write_1h_tokens"]
     assert resumed["read_tokens"] == left > 1_000
 
 
-def test_a_new_session_there_sees_what_is_new(project):
+def test_a_new_session_there_sees_what_is_new(wire):
     """The frame is looked at anew with each session, so the test above can fail."""
-    with running(Coder()) as simulator, proxy(simulator.url) as (url, bodies):
-        holdfast(project, url, 0, "-p", "look at api")
-        change_everything(project)
-        sent = len(bodies)
-        holdfast(project, url, LATER_SECONDS, "-p", "look at api")
-    assert "branch: other" in raw(bodies[sent], "system")
-    assert "Use spaces." in unmarked(bodies[sent])[0]
+    assert "branch: other" in raw(wire.new[0], "system")
+    assert "Use spaces." in unmarked(wire.new[0])[0]

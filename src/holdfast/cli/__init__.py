@@ -1,57 +1,55 @@
-"""The command line: one file per command, each a thin layer over the library.
+"""The command line: one module for each command, a thin layer over the library.
 
-Commands are imported when they are asked for, so that `holdfast --help` is quick. What goes
-wrong is one line on stderr that says what to do, with an exit code by kind of error;
+A command's module is imported when the command is called, so `holdfast --help` is quick. An
+expected failure is one line on stderr that says what to do, with an exit code by kind of error;
 `--debug` shows the traceback.
 """
 
 import importlib
 import sys
+from collections.abc import Sequence
 
 import click
 
 from holdfast.errors import HoldfastError, StoreError
 
 COMMANDS = {
-    "agents": "the agents of a session: how they stand, their logs; stop one",
-    "cache": "what came from the prompt cache, call by call, and why it broke",
-    "chat": "talk to the agent, line by line",
-    "compact": "let history become a summary, having looked at it first",
-    "config": "every setting, its value and its reason",
-    "context": "what fills the window of a session or a transcript",
-    "cost": "what was spent on what, and what resuming costs",
-    "demo": "the main job, offline, in a minute",
-    "doctor": "what works here, and the fix for what does not",
-    "dream": "put memories in order, as one commit that can be undone",
-    "explain": "turn by turn, what was done to the context and what it saved",
-    "export": "write a session in another format",
-    "history": "search and open what happened, also what the model no longer sees",
-    "import": "take in a transcript of another agent",
-    "memory": "what is remembered: log, diff, undo, show, search, edit, forget, export, inbox",
-    "model": "list models, install local ones, try one",
-    "pin": "keep messages word for word through every compaction",
-    "redo": "bring back what was taken back",
-    "notes": "where a session stands and what was learnt; edit it, rebuild it",
-    "run": "give the agent one task and let it work",
-    "sessions": "list, branch and remove sessions",
-    "trust": "look at what a project wants to run or allow, and vouch for it",
-    "simulator": "a local API with a faithful prompt cache",
-    "undo": "take back what changed the view of a session",
+    "agents": "List a session's agents, find their logs, stop one.",
+    "cache": "Show how each call used the prompt cache, and why it broke.",
+    "chat": "Talk to the agent.",
+    "compact": "Summarise a session (`--preview` to look first).",
+    "config": "List every setting with its value, source and reason.",
+    "context": "Show what fills the context window.",
+    "cost": "Show what was spent on what, and what resuming would cost.",
+    "demo": "Watch the agent fix a small repository, offline.",
+    "doctor": "Check this installation and say how to fix what is broken.",
+    "dream": "Tidy the project's memories in one commit.",
+    "explain": "Show turn by turn what changed the context and what that saved.",
+    "export": "Write a session in another format.",
+    "history": "Search a session's whole history, or open a part of it.",
+    "import": "Import another agent's transcript as a session.",
+    "memory": "Show, search, edit, undo and export memories.",
+    "model": "List models, install local ones, test one.",
+    "notes": "Show, edit or rebuild a session's notes.",
+    "pin": "Keep messages word for word through every compaction.",
+    "redo": "Re-apply an undone change.",
+    "run": "Give the agent one task and let it work.",
+    "sessions": "List, branch, delete and prune sessions.",
+    "simulator": "Serve a local API with a faithful prompt cache.",
+    "trust": "Review what a project wants to run or allow, and trust it.",
+    "undo": "Undo a change to what the model sees.",
 }
-"""Name and one line for each command; its module is `cli/<name>_command.py`."""
+"""Each command with the first sentence of its help; its module is `cli/<name>_command.py`."""
 
 
 class _Commands(click.Group):
-    """Finds a command's module by its name."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"holdfast.cli.{name}_command")
-        command = module.command
+        command = importlib.import_module(f"holdfast.cli.{name}_command").command
         assert isinstance(command, click.Command)
         return command
 
@@ -69,12 +67,12 @@ def cli(debug: bool) -> None:
     """Keep an LLM agent working past its context window, without losing anything."""
 
 
-def main() -> None:
-    """Run the command line; every expected failure is one line and an exit code."""
-    debug = "--debug" in sys.argv
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the command line with `words`, by default the process's arguments, and exit."""
+    words = sys.argv[1:] if words is None else words
     try:
-        cli.main(standalone_mode=False)
-    except click.exceptions.Abort:
+        cli.main(list(words), standalone_mode=False)
+    except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
         sys.exit(130)
     except click.ClickException as error:
@@ -82,20 +80,15 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
-    except KeyboardInterrupt:
-        click.echo("Stopped.", err=True)
-        sys.exit(130)
-    except HoldfastError as error:
-        if debug:
+    except (HoldfastError, OSError) as error:
+        if "--debug" in words:
             raise
-        click.echo(f"holdfast: {error}", err=True)
-        sys.exit(error.exit_code)
-    except OSError as error:
-        if debug:
-            raise
-        what = f"{error.filename}: " if error.filename else ""
-        click.echo(
-            f"holdfast: {what}{error.strerror or error}; check the path and its permissions",
-            err=True,
-        )
-        sys.exit(StoreError.exit_code)
+        click.echo(f"holdfast: {_message(error)}", err=True)
+        sys.exit(error.exit_code if isinstance(error, HoldfastError) else StoreError.exit_code)
+
+
+def _message(error: HoldfastError | OSError) -> str:
+    if isinstance(error, HoldfastError):
+        return str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; check the path and its permissions"

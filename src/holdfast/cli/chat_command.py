@@ -11,10 +11,11 @@ from typing import get_args
 import click
 
 from holdfast.agent.agent import Agent
+from holdfast.cli.agent_options import AgentOptions, agent_options, running_agent
 from holdfast.cli.context_command import lines
 from holdfast.cli.line_input import LineInput, keep_terminal
-from holdfast.cli.rendering import opened_model, read_system, show, show_where, tell, working_agent
-from holdfast.cli.show import plain, tokens
+from holdfast.cli.output import plain, tokens
+from holdfast.cli.rendering import show, show_notices, show_where
 from holdfast.cli.target import CommandTarget
 from holdfast.errors import HoldfastError
 from holdfast.models import Model, open_model
@@ -25,73 +26,51 @@ from holdfast.view.gauge import replay
 from holdfast.view.window import window_for
 
 SHOWN_LINES = 60
-"""Of a value in a question; a whole file that is to be written need not scroll past."""
+"""Of a value in a question; a whole file to be written need not scroll past."""
 
-HELP = """/compact [WHAT]  let history become a summary that dwells on WHAT
-/undo [N]        take that back, or entry N of what `holdfast explain` lists
-/redo [N]        bring back what was taken back
-/context         what fills the window
-/agents          those who run, and those whose report is not read yet
-/stop AGENT      stop one of them; nobody but you starts it again
-/jobs            what is done beside the conversation: memory, dream, and its last steps
-/jobs stop NAME  stop one of them; it then did not happen
-/model NAME      let another model answer
+HELP = """/compact [WHAT]  summarise the history, with a focus on WHAT
+/undo [N]        undo the newest compaction, or entry N as `holdfast explain` lists them
+/redo [N]        re-apply an undone change
+/context         show what fills the window
+/agents          list running agents, and those whose report has not been read
+/stop AGENT      stop an agent; only you can start it again
+/jobs            list background jobs (memory, dream) and their last steps
+/jobs stop NAME  stop a background job and discard its work
+/model NAME      switch to another model
 /mode MODE       how freely tools may run: ask, accept_edits, plan, bypass
-/exit            leave; `holdfast chat --resume newest` comes back"""
+/exit            leave; `holdfast chat --resume newest` resumes"""
 
 
 @click.command(epilog="Example: holdfast chat --offline")
-@click.option("--model", help="Who answers, instead of the setting model.name.")
-@click.option("--base-url", help="Where the provider answers.")
-@click.option(
-    "--offline", is_flag=True, help="Answer with the simulator's digest brain; needs no key."
-)
-@click.option("--resume", metavar="ID", default="", help="Go on with a session; `newest` will do.")
-@click.option("--mode", type=click.Choice(get_args(Mode)), help="How freely tools may run.")
-@click.option(
-    "--system",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A file whose text replaces the whole system prompt of a new session.",
-)
-def command(
-    model: str | None,
-    base_url: str | None,
-    offline: bool,
-    resume: str,
-    mode: Mode | None,
-    system: Path | None,
-) -> None:
-    """Talk to the agent. It asks before it does what nobody allowed; Ctrl-C stops it.
+@agent_options
+def command(chosen: AgentOptions) -> None:
+    """Talk to the agent.
 
-    For machines there is `holdfast run --json`.
+    It asks before using a tool that no rule allows; Ctrl-C stops it. For JSON there is
+    `holdfast run --json`.
     """
-    text = read_system(system, resume)
+    system = chosen.system_prompt()
     keep_terminal()
     settings = load_settings(Path.cwd())
-    name = model or settings.model.name
-    with opened_model(name, base_url or settings.model.base_url, offline) as opened:
-        asyncio.run(_chat(opened, settings, resume, mode, text))
+    with chosen.open_model(settings) as model:
+        asyncio.run(_chat(model, settings, chosen, system))
 
 
-async def _chat(
-    model: Model, settings: Settings, resume: str, mode: Mode | None, system: str
-) -> None:
+async def _chat(model: Model, settings: Settings, chosen: AgentOptions, system: str) -> None:
     typed = LineInput()
-    ask = functools.partial(_ask, typed)
-    async with working_agent(
+    async with running_agent(
         model,
         settings,
-        directory=Path.cwd(),
-        resume=resume,
-        mode=mode,
-        ask=ask,
+        resume=chosen.resume,
+        mode=chosen.mode,
+        ask=functools.partial(_ask, typed),
         system=system,
         source="chat",
     ) as agent:
         click.echo(f"session {agent.session.id}, {model.name}. /help lists commands.")
-        if resume:
+        if chosen.resume:
             show_where(agent)
-        tell(agent)
+        show_notices(agent)
         while True:
             try:
                 said = (await typed.read("\n> ")).strip()
@@ -101,7 +80,7 @@ async def _chat(
                 return
             if said.startswith("/"):
                 try:
-                    await _obey(agent, typed, said)
+                    await _run_slash_command(agent, typed, said)
                 except HoldfastError as error:
                     click.secho(str(error), fg="red", err=True)
             elif said:
@@ -109,7 +88,6 @@ async def _chat(
 
 
 async def _turn(agent: Agent, said: str) -> None:
-    """Let the agent work; Ctrl-C stops it and leaves the session as it is."""
     with _stoppable(agent):
         async for event in agent.run(said):
             show(event)
@@ -118,7 +96,7 @@ async def _turn(agent: Agent, said: str) -> None:
 
 @contextmanager
 def _stoppable(agent: Agent) -> Iterator[None]:
-    """Let Ctrl-C stop what the agent does, and nothing else."""
+    """Make Ctrl-C stop the agent's work instead of the program."""
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, agent.abort.set)
     try:
@@ -133,7 +111,7 @@ def _show_room(agent: Agent) -> None:
     click.secho(f"[{tokens(full.used_tokens)} tokens, {left} % left]", dim=True, err=True)
 
 
-async def _obey(agent: Agent, typed: LineInput, said: str) -> None:
+async def _run_slash_command(agent: Agent, typed: LineInput, said: str) -> None:
     word, _, rest = said.partition(" ")
     rest = rest.strip()
     match word:
@@ -147,8 +125,8 @@ async def _obey(agent: Agent, typed: LineInput, said: str) -> None:
             click.echo(session.undo(number) if word == "/undo" else session.redo(number))
             _show_room(agent)
         case "/agents":
-            told = agent.supervisor.lines() if agent.supervisor else []
-            click.echo("\n".join(map(plain, told)) or "No agent is running.")
+            running = agent.supervisor.lines() if agent.supervisor else []
+            click.echo("\n".join(map(plain, running)) or "No agent is running.")
         case "/stop" if rest and agent.supervisor:
             is_stopped = await agent.supervisor.stop(rest, by_user=True)
             click.echo(f"{rest} {'was stopped' if is_stopped else 'is not running'}.")
@@ -156,7 +134,7 @@ async def _obey(agent: Agent, typed: LineInput, said: str) -> None:
             verb, _, name = rest.partition(" ")
             if verb == "stop" and name in agent.background.jobs:
                 await agent.background.job(name).stop()
-            click.echo("\n".join(map(plain, agent.background.lines())) or "Nothing is under way.")
+            click.echo("\n".join(map(plain, agent.background.lines())) or "No job is running.")
         case "/model" if rest:
             await _switch(agent, typed, rest)
         case "/mode" if rest in get_args(Mode):
@@ -174,31 +152,32 @@ def _context(agent: Agent) -> list[str]:
 
 
 async def _compact(agent: Agent, focus: str) -> None:
-    """Let history become a summary; Ctrl-C leaves everything as it was."""
     with _stoppable(agent):
         entry = await agent.compact(focus)
     if entry is None:
         click.echo("Stopped; nothing was changed.")
         return
-    click.echo(f"`/undo {entry.n}` brings everything back.")
+    click.echo(f"`/undo {entry.n}` restores the history.")
     _show_room(agent)
 
 
 async def _switch(agent: Agent, typed: LineInput, name: str) -> None:
-    """Change the model; one with a smaller window than is used is warned about first."""
+    """Change the model; ask first if what is in use does not fit its window."""
     full = agent.session.fullness()
     window = window_for(name, agent.engine.settings.window)
     if window.level(full.used_tokens) in ("auto", "blocking"):
-        question = f"{name} takes {tokens(window.limit_tokens)} tokens and {tokens(full.used_tokens)} are used. Switch?"
+        question = (
+            f"{name} has a window of {tokens(window.limit_tokens)} tokens, and "
+            f"{tokens(full.used_tokens)} are in use. Switch?"
+        )
         if (await typed.read(f"{question} [y/N] ")).strip().lower() not in ("y", "yes"):
             return
-    opened = open_model(name)
-    await agent.use_model(opened, "the user's wish")
-    click.echo(f"{name} answers from here on.")
+    await agent.use_model(open_model(name), "the user asked for it")
+    click.echo(f"{name} answers from now on.")
 
 
 async def _ask(typed: LineInput, question: Question) -> Answer:
-    """Ask the user about one tool call; all of it is shown, and nothing in it steers the terminal."""
+    """Ask the user about one tool call, with its whole input made safe to print."""
     click.secho(f"\n{question.tool}: {plain(question.reason)}", fg="yellow", err=True)
     for key, value in question.given.items():
         lines = str(value).splitlines() or [""]

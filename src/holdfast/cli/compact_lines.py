@@ -1,28 +1,22 @@
-"""How `holdfast compact` tells people what it would do, or did."""
+"""How `holdfast compact` shows what it would do, or did."""
 
 from collections.abc import Iterable, Iterator
 
-from holdfast.cli.show import plain
-from holdfast.cli.show import tokens as shown_tokens
+from holdfast.cli.output import one_line, tokens
 from holdfast.session.preview import Preview, Seam
 
 MINUTE_SECONDS, HOUR_SECONDS = 60, 3_600
 SAID_CHARS = 60
-"""Of a seam's first words: enough to know the request by."""
+"""Of the message at a seam: enough to recognise it."""
 TOOLS = 4
-"""By name; the rest is in the sum."""
+"""Listed by name; the total counts all."""
 
 
 def seam_lines(seams: Iterable[Seam]) -> Iterator[str]:
-    """Suggest where a part could be compacted by itself."""
-    yield from map(_seam_line, seams)
-
-
-def _seam_line(seam: Seam) -> str:
-    pause = _pause(seam.pause_seconds)
-    said = plain(seam.said)
-    said = said if len(said) <= SAID_CHARS else said[: SAID_CHARS - 1] + "…"
-    return f"seam     --up-to {seam.up_to} ({pause}{seam.covers} messages) before #{seam.start}: {said}"
+    """Suggest parts that could be compacted by themselves."""
+    for seam in seams:
+        pause, said = _pause(seam.pause_seconds), one_line(seam.said, SAID_CHARS)
+        yield f"seam     --up-to {seam.up_to} ({pause}{seam.covers} messages) before #{seam.start}: {said}"
 
 
 def _pause(seconds: float) -> str:
@@ -31,21 +25,18 @@ def _pause(seconds: float) -> str:
     return f"after {seconds / MINUTE_SECONDS:.0f} min, " if seconds >= MINUTE_SECONDS else ""
 
 
-def lines(shown: Preview) -> Iterator[str]:
-    """Write a preview for people."""
+def preview_lines(shown: Preview) -> Iterator[str]:
     share = 1 - shown.after_tokens / shown.before_tokens if shown.before_tokens else 0.0
-    restored = (
-        f", {shown_tokens(shown.restored_tokens)} of it restored" if shown.restored_tokens else ""
-    )
+    restored = f", {tokens(shown.restored_tokens)} of it restored" if shown.restored_tokens else ""
     yield f"covers   {shown.covered} messages, #{shown.first} to #{shown.last}; {shown.kept} stay word for word"
     yield (
-        f"tokens   {shown_tokens(shown.before_tokens)} → {shown_tokens(shown.after_tokens)} "
+        f"tokens   {tokens(shown.before_tokens)} → {tokens(shown.after_tokens)} "
         f"({share:.0%} less{restored})"
     )
     if shown.unseen_tokens:
         yield (
-            f"unseen   {shown_tokens(shown.unseen_tokens)} of both: the system prompt and tools that "
-            "the provider counted; they are not in the history"
+            f"unseen   {tokens(shown.unseen_tokens)} of both: system prompt and tools, which the "
+            "provider counted and the history does not contain"
         )
     yield from _price_lines(shown)
     gone = shown.gone

@@ -1,35 +1,39 @@
-"""`holdfast config`: every setting, its value, where it comes from and why it is what it is."""
+"""`holdfast config`: every setting with its value, source and reason."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
-from holdfast.cli.show import json_out
+from holdfast.cli import options
+from holdfast.cli.output import report
 from holdfast.settings import home, show_settings
+from holdfast.settings.reading import ShownSetting
 
 
 @click.command(epilog="Example: HOLDFAST_WINDOW_AUTO_LINE=80% holdfast config")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@options.as_json
 def command(as_json: bool) -> None:
-    """Show every setting, its value, its source and its reason.
+    """List every setting with its value, source and reason.
 
-    Set them in settings.toml in the home directory, in .holdfast/settings.toml of a project,
+    Change them in settings.toml in the home directory, in a project's .holdfast/settings.toml,
     or in the environment as HOLDFAST_GROUP_KEY; later ones win.
     """
-    shown = show_settings(Path.cwd())
-    if as_json:
-        json_out({"home": str(home()), "settings": shown})
-        return
-    click.echo(f"home: {home()}")
+    settings = show_settings(Path.cwd())
+    report(as_json, {"home": str(home()), "settings": settings}, _lines(settings))
+
+
+def _lines(settings: Iterable[ShownSetting]) -> Iterator[str]:
+    yield f"home: {home()}"
     group = ""
-    for setting in shown:
+    for setting in settings:
         name, _, key = setting.name.partition(".")
         if name != group:
             group = name
-            click.echo(f"\n[{group}]")
+            yield f"\n[{group}]"
         value = (
             f'"{setting.value}"' if isinstance(setting.value, str) else str(setting.value).lower()
         )
         source = "" if setting.source == "default" else f"  (from {setting.source})"
-        click.echo(f"{key} = {value}{source}")
-        click.echo(f"    # {setting.why}")
+        yield f"{key} = {value}{source}"
+        yield f"    # {setting.why}"

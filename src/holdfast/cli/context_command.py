@@ -1,10 +1,11 @@
-"""`holdfast context`: what fills the window, by category, with a bar."""
+"""`holdfast context`: what fills the context window, by category."""
 
 from pathlib import Path
 
 import click
 
-from holdfast.cli.show import bar, json_out, plain, tokens
+from holdfast.cli import options
+from holdfast.cli.output import bar, plain, report, tokens
 from holdfast.cli.target import CommandTarget, open_target
 from holdfast.reports.context import Context, ContextPart, describe
 from holdfast.request.cache.advice import window_at_cost
@@ -12,45 +13,41 @@ from holdfast.settings import load_settings
 from holdfast.view.gauge import Follower, load_calibration, replay
 
 INNER_PARTS = 6
-"""How many tools are listed under a category before the rest is summed up."""
-
-
+"""Tools listed under a category; the rest is summed up."""
 NAME_CHARS = 42
-"""What the column of names takes."""
+"""Width of the column of names."""
 
 
 @click.command(epilog="Example: holdfast context newest")
-@click.argument("target")
-@click.option("--model", help="Judge by this model's window instead of the session's own.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@options.target
+@click.option("--model", help="Use this model's window instead of the session's own.")
+@options.as_json
 def command(target: str, model: str | None, as_json: bool) -> None:
-    """Show what fills the window of TARGET: a session's id, `newest`, or a file.
+    """Show what fills the context window.
 
-    The size is the last one the provider reported plus an estimate of what came after.
+    TARGET is a session's id, `newest`, or a file. The size is the last one that the provider
+    reported, plus an estimate of what came after.
     """
     opened = open_target(target)
     view, gauge = replay(opened.history, Follower(load_calibration))
     window = window_at_cost(model or view.model, load_settings(Path.cwd()).window)
     context = describe(view, gauge, window)
-    if as_json:
-        json_out(
-            {
-                "target": opened.name,
-                "format": opened.format,
-                "items": len(view.items),
-                "messages": len(view.messages()),
-                "context": context,
-                "damage": opened.damage,
-                "imported": opened.imported,
-            }
-        )
-        return
-    for line in lines(opened, context):
-        click.echo(line)
+    report(
+        as_json,
+        {
+            "target": opened.name,
+            "format": opened.format,
+            "items": len(view.items),
+            "messages": len(view.messages()),
+            "context": context,
+            "damage": opened.damage,
+            "imported": opened.imported,
+        },
+        lines(opened, context),
+    )
 
 
 def lines(target: CommandTarget, context: Context) -> list[str]:
-    """Write the picture as lines of text."""
     window, used = context.window, context.used_tokens
     basis = "reported by the provider" if context.is_reported else "estimated"
     title = f"  {plain(context.title)}" if context.title else ""
@@ -70,10 +67,7 @@ def lines(target: CommandTarget, context: Context) -> list[str]:
     shown.append(
         f"{'kept free for the answer and a summary':<44} {tokens(window.limit_tokens - window.base_tokens):>8}"
     )
-    shown += [f"damaged: line {d.line} of the log ({d.reason})" for d in target.damage]
-    if target.imported and target.imported.malformed:
-        shown.append(f"malformed: {len(target.imported.malformed)} lines of the file were left out")
-    return shown
+    return [*shown, *target.problem_lines()]
 
 
 def _marks(context: Context) -> str:
@@ -92,7 +86,7 @@ def _marks(context: Context) -> str:
 
 
 def _short(name: str) -> str:
-    """Cut a long name; of a path the end tells more."""
+    """Shorten a long name; the end of a path says more than its start."""
     name = plain(name)
     if len(name) <= NAME_CHARS:
         return name

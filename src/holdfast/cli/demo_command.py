@@ -1,8 +1,9 @@
 """`holdfast demo`: the main job, offline, under a minute.
 
-A small real repository with bugs, the simulator on loopback, the official SDK, a small window,
-and the digest brain working through tasks with real tools until results have to be cleared and
-history has to be compacted. Every figure of the report at the end is computed from that run.
+A small repository with bugs, the simulator on loopback, the official SDK, a small window, and the
+digest brain working through tasks with real tools until results are cleared and history is
+compacted: once on request, by a model; then from the notes, without a call. Every figure of the
+report is computed from the log of that run.
 """
 
 import asyncio
@@ -19,55 +20,59 @@ from pathlib import Path
 import click
 
 from holdfast.agent.agent import Agent
-from holdfast.cli.demo_memory import memory_scene, scene_lines
-from holdfast.cli.demo_notes import let_notes_stand_in, notes_lines, notes_report
-from holdfast.cli.demo_scene import TASKS, TEST_WORDS, lay_out, scene_settings
-from holdfast.cli.rendering import OFFLINE_MODEL, opened_model, show, working_agent
-from holdfast.cli.show import bar, json_out, tokens
+from holdfast.cli import options
+from holdfast.cli.agent_options import offline_api, open_offline, running_agent
+from holdfast.cli.demo_memory import memory_demo, memory_lines
+from holdfast.cli.demo_project import (
+    COMPACT_AFTER,
+    FOCUS,
+    TASKS,
+    TEST_WORDS,
+    demo_settings,
+    write_project,
+)
+from holdfast.cli.output import bar, report, tokens
+from holdfast.cli.rendering import show
 from holdfast.log.entries import (
     AnyEntry,
     Began,
     Cleared,
     Compacted,
     Forked,
+    Noted,
     Replied,
     Restored,
     Spilled,
 )
-from holdfast.log.spending import Spent, spent_in
+from holdfast.log.spending import spent_in
 from holdfast.messages import JsonObject, text_of
 from holdfast.messages.rules import violations
-from holdfast.models import Model
-from holdfast.models.prices import cost
+from holdfast.reports.cost import bill
 from holdfast.turn.loop import Stopped
 from holdfast.view import View
 
 
 @click.command(epilog="Example: holdfast demo")
-@click.option("--json", "as_json", is_flag=True, help="Print only the report, as JSON.")
+@options.as_json
 def command(as_json: bool) -> None:
-    """Watch the agent fix a small repository, without a key and without a network."""
-    with (
-        _repository() as project,
-        opened_model(OFFLINE_MODEL, "", offline=True, test_command=shlex.join(TEST_WORDS)) as model,
-    ):
+    """Watch the agent fix a small repository, offline.
+
+    Needs no key and no network.
+    """
+    with _repository() as project, offline_api(shlex.join(TEST_WORDS)) as url:
         before = _tests(project)
-        report = asyncio.run(_work(model, project, quiet=as_json))
-        report |= {"tests_before": before, "tests_after": _tests(project)}
-        report["memory"] = asyncio.run(memory_scene(project))
-    if as_json:
-        json_out(report)
-    else:
-        click.echo("\n".join(_screen(report)))
-    sys.exit(0 if report["tests_after"] == "passed" else 1)
+        found = asyncio.run(_work(url, project, quiet=as_json))
+        found |= {"tests_before": before, "tests_after": _tests(project)}
+        found["memory"] = asyncio.run(memory_demo(project))
+    report(as_json, found, _lines(found))
+    sys.exit(0 if found["tests_after"] == "passed" else 1)
 
 
 @contextmanager
 def _repository() -> Iterator[Path]:
-    """Make a small repository that fails its tests."""
     with tempfile.TemporaryDirectory() as name:
         project = Path(name) / "shop"
-        lay_out(project)
+        write_project(project)
         subprocess.run(["git", "init", "-q"], cwd=project, check=True)
         yield project
 
@@ -77,24 +82,40 @@ def _tests(project: Path) -> str:
     return "passed" if done.returncode == 0 else "failed"
 
 
-async def _work(model: Model, project: Path, *, quiet: bool) -> JsonObject:
-    """Give the agent each task, and sum up what the log says about it."""
+async def _work(url: str, project: Path, *, quiet: bool) -> JsonObject:
+    """Give the agent each task, with one compaction by request; sum up what the log says."""
     began = time.perf_counter()
     ends: list[str] = []
-    async with working_agent(model, scene_settings(), directory=project, mode="bypass") as agent:
+    async with running_agent(
+        open_offline(url), demo_settings(), directory=project, mode="bypass"
+    ) as agent:
         for task in TASKS:
-            if not quiet:
-                click.secho(f"\n> {task}", bold=True)
-            async for event in agent.run(task):
-                if isinstance(event, Stopped):
-                    ends.append(event.reason)
-                if not quiet:
-                    show(event)
-            let_notes_stand_in(agent)
-        return _report(agent, ends) | {"seconds": round(time.perf_counter() - began, 1)}
+            ends.append(await _do(agent, task, quiet=quiet))
+            if task == COMPACT_AFTER:
+                await _compact(agent, quiet=quiet)
+        return _figures(agent, ends) | {"seconds": round(time.perf_counter() - began, 1)}
 
 
-def _report(agent: Agent, ends: Sequence[str]) -> JsonObject:
+async def _do(agent: Agent, task: str, *, quiet: bool) -> str:
+    """Work on one task; return why the agent stopped."""
+    end = ""
+    if not quiet:
+        click.secho(f"\n> {task}", bold=True)
+    async for event in agent.run(task):
+        if isinstance(event, Stopped):
+            end = event.reason
+        if not quiet:
+            show(event)
+    return end
+
+
+async def _compact(agent: Agent, *, quiet: bool) -> None:
+    if not quiet:
+        click.secho(f"\n> /compact {FOCUS}", bold=True)
+    await agent.compact(FOCUS)
+
+
+def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
     history, full = agent.session.view.history, agent.session.fullness()
     spent = spent_in(history)
     return {
@@ -103,7 +124,7 @@ def _report(agent: Agent, ends: Sequence[str]) -> JsonObject:
         "tool_calls": dict(Counter(entry.tool for entry in history if isinstance(entry, Began))),
         "entries": len(history),
         "layers": _layers(agent, history),
-        "notes": notes_report(agent),
+        "notes": _notes(history),
         "broken_rules": violations(agent.session.view.messages()),
         "used_tokens": full.used_tokens,
         "window_tokens": full.window.limit_tokens,
@@ -112,12 +133,12 @@ def _report(agent: Agent, ends: Sequence[str]) -> JsonObject:
             spent.cache_read_tokens / max(1, spent.tokens - spent.output_tokens), 4
         ),
         "usd": round(spent.usd, 5),
-        "usd_without_cache": round(_uncached(history, spent), 5),
+        "usd_without_cache": round(bill(history).total.bare_usd, 5),
     }
 
 
 def _layers(agent: Agent, history: Sequence[AnyEntry]) -> JsonObject:
-    """Say what each layer did, from the entries it left."""
+    """Sum up what each layer did, from the entries it left."""
     compacted = [entry for entry in history if isinstance(entry, Compacted)]
     return {
         "spilled_bytes": [
@@ -131,7 +152,6 @@ def _layers(agent: Agent, history: Sequence[AnyEntry]) -> JsonObject:
 
 
 def _compaction(entry: Compacted, history: Sequence[AnyEntry]) -> JsonObject:
-    """Sum up one compaction, and how much its call read of what the call before it had left."""
     return {
         "by": entry.by,
         "before_tokens": entry.before_tokens,
@@ -143,6 +163,7 @@ def _compaction(entry: Compacted, history: Sequence[AnyEntry]) -> JsonObject:
 
 
 def _prefix_read(before: Sequence[AnyEntry]) -> float:
+    """Return the share of the cached prefix that the summarising call read."""
     forks = [entry for entry in before if isinstance(entry, Forked)]
     if not forks:
         return 0.0
@@ -152,42 +173,48 @@ def _prefix_read(before: Sequence[AnyEntry]) -> float:
 
 
 def _verbatim(view: View) -> int:
-    """Count the tasks whose every word the model still has before it."""
+    """Count the tasks that the model still sees word for word."""
     seen = "\n".join(text_of(message.content) for message in view.messages())
     return sum(task in seen for task in TASKS)
 
 
-def _uncached(history: Sequence[AnyEntry], spent: Spent) -> float:
-    """Price the same answers as if nothing had been cached."""
-    model = next(entry.model for entry in history if isinstance(entry, Replied))
-    paid = cost(
-        model, uncached_tokens=spent.tokens - spent.output_tokens, output_tokens=spent.output_tokens
-    )
-    return paid.total if paid else 0.0
+def _notes(history: Sequence[AnyEntry]) -> JsonObject:
+    """Sum up how the notes grew, and which compactions used them."""
+    made = [e for e in history if isinstance(e, Compacted) and "from the notes" in e.why]
+    sizes = [entry.tokens for entry in history if isinstance(entry, Noted)]
+    return {
+        "updates": len(sizes),
+        "tokens": sizes,
+        "compacted": len(made),
+        "calls": sum(entry.usage is not None for entry in made),
+        "seconds": [entry.seconds for entry in made],
+    }
 
 
-def _screen(report: JsonObject) -> list[str]:
-    calls = ", ".join(f"{name} {count}" for name, count in report["tool_calls"].items())
-    used, limit = report["used_tokens"], report["window_tokens"]
-    rules = "none broken" if not report["broken_rules"] else f"BROKEN: {report['broken_rules']}"
+def _lines(found: JsonObject) -> list[str]:
+    calls = ", ".join(f"{name} {count}" for name, count in found["tool_calls"].items())
+    used, limit = found["used_tokens"], found["window_tokens"]
+    rules = "none broken" if not found["broken_rules"] else f"BROKEN: {found['broken_rules']}"
+    sizes = found["notes"]["tokens"]
+    grown = f", from {sizes[0]:,} to {sizes[-1]:,} tokens" if sizes else ""
     return [
         "",
-        f"tests      {report['tests_before']} before, {report['tests_after']} after",
-        f"work       {len(report['tasks'])} tasks, {report['answers']} answers, tools: {calls}",
-        f"window     [{bar(used / limit, 40)}] {tokens(used)} of {tokens(limit)}, {report['percent_left']} % left",
-        *_layer_lines(report["layers"]),
-        f"cache      {report['cache_read_share']:.1%} of all prompt tokens were read from it",
-        f"price      ${report['usd']:.4f}; without the cache ${report['usd_without_cache']:.4f}",
-        f"log        {report['entries']} entries; API rules: {rules}",
-        *notes_lines(report["notes"]),
-        *scene_lines(report["memory"]),
-        f"time       {report['seconds']} s",
+        f"tests      {found['tests_before']} before, {found['tests_after']} after",
+        f"work       {len(found['tasks'])} tasks, {found['answers']} answers, tools: {calls}",
+        f"window     [{bar(used / limit, 40)}] {tokens(used)} of {tokens(limit)}, {found['percent_left']} % left",
+        *_layer_lines(found["layers"]),
+        f"cache      {found['cache_read_share']:.1%} of all prompt tokens were read from it",
+        f"price      ${found['usd']:.4f}; without the cache ${found['usd_without_cache']:.4f}",
+        f"log        {found['entries']} entries; API rules: {rules}",
+        f"notes      updated {found['notes']['updates']} times in the background{grown}",
+        *memory_lines(found["memory"]),
+        f"time       {found['seconds']} s",
     ]
 
 
 def _layer_lines(layers: JsonObject) -> list[str]:
     spilled = layers["spilled_bytes"]
-    lines = [f"spilled    {len(spilled)} results, {sum(spilled):,} bytes in all, went to disk"]
+    lines = [f"spilled    {len(spilled)} results, {sum(spilled):,} bytes in all, moved to disk"]
     lines += [f"cleared    {why}" for why in layers["cleared"]]
     for one in layers["compacted"]:
         lines.append(f"compacted  {one['why']}")
@@ -195,5 +222,5 @@ def _layer_lines(layers: JsonObject) -> list[str]:
             read = f"{one['prefix_read_share']:.1%} of the prefix"
             lines.append(f"           its call read {read} from the cache")
     kept = layers["tasks_still_verbatim"]
-    lines.append(f"survived   {kept} of {len(TASKS)} tasks stand word for word before the model")
+    lines.append(f"survived   {kept} of {len(TASKS)} tasks are still word for word in the view")
     return lines

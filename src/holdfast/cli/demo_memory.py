@@ -1,14 +1,13 @@
-"""The demo's last scene: what one session learns the next one knows, and a dream that is undone.
+"""The demo of memory: one session learns, the next one recalls, a dream merges and is undone.
 
-Two sessions on the same repository, answered by the digest brain; then a second note that says the
-same is laid beside the first, a dream without a model merges them, and an undo takes it back.
-What goes out is read from the logs and the store.
+Two sessions on the same repository, answered by the digest brain. Then a duplicate of what was
+learnt is added, a dream without a model merges the two, and an undo restores both.
 """
 
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.cli.rendering import OFFLINE_MODEL, opened_model, working_agent
+from holdfast.cli.agent_options import offline_api, open_offline, running_agent
 from holdfast.log.entries import AnyEntry, Recalled, Remembered
 from holdfast.memory.commits import MemoryChange
 from holdfast.memory.dream_offline import dream
@@ -18,17 +17,16 @@ from holdfast.memory.store import MemoryStore
 from holdfast.messages import JsonObject
 from holdfast.settings import Settings, home
 
-TOLD = "Remember that releases go out on Tuesday nights, after the backup has finished."
+LEARNT = "Remember that releases go out on Tuesday nights, after the backup has finished."
 DIFF_LINES = 4
-"""Enough to see what a diff is; `holdfast memory diff` shows all of one."""
+"""Shown of a diff; `holdfast memory diff` shows all of it."""
 ASKED = "When do releases go out, and what has to be finished before the backup?"
 
 
-async def memory_scene(project: Path) -> JsonObject:
-    """Play the scene and say what happened."""
+async def memory_demo(project: Path) -> JsonObject:
     settings = Settings()
     learning = replace(settings, memory=replace(settings.memory, extract="always"))
-    first = await _session(learning, project, TOLD)
+    first = await _session(learning, project, LEARNT)
     learnt = [name for entry in first if isinstance(entry, Remembered) for name in entry.names]
     second = await _session(settings, project, ASKED)
     shown = [name for entry in second if isinstance(entry, Recalled) for name in entry.names]
@@ -36,17 +34,18 @@ async def memory_scene(project: Path) -> JsonObject:
 
 
 async def _session(settings: Settings, project: Path, prompt: str) -> list[AnyEntry]:
-    """Let an agent work on one prompt, and give its log."""
-    with opened_model(OFFLINE_MODEL, "", offline=True) as model:
-        async with working_agent(model, settings, directory=project, mode="bypass") as agent:
-            agent.notices.listen(None)
+    """Let an agent work on one prompt; return its log."""
+    with offline_api() as url:
+        async with running_agent(
+            open_offline(url), settings, directory=project, mode="bypass", listener=None
+        ) as agent:
             async for _ in agent.run(prompt):
                 pass
     return agent.session.view.history
 
 
 def _dreamt(project: Path, settings: Settings) -> JsonObject:
-    """Lay a second note beside the first, dream, and take the dream back."""
+    """Add a duplicate of the first memory, dream, and undo the dream."""
     place = memory_directory(home(), project)
     with MemoryStore(place, settings.memory) as store:
         first = store.memories()[0]
@@ -68,14 +67,13 @@ def _dreamt(project: Path, settings: Settings) -> JsonObject:
     }
 
 
-def scene_lines(scene: JsonObject) -> list[str]:
-    """Tell the scene on a screen."""
-    changed = [line for line in scene["diff"].splitlines() if line[:1] in "+-"]
-    undone = "every byte was back" if scene["undo_is_exact"] else "NOT ALL WAS BACK"
+def memory_lines(found: JsonObject) -> list[str]:
+    changed = [line for line in found["diff"].splitlines() if line[:1] in "+-"]
+    undone = "every byte restored" if found["undo_is_exact"] else "NOT ALL RESTORED"
     return [
-        f"learnt     {', '.join(scene['learnt']) or 'nothing'}, beside a session",
-        f"recalled   {', '.join(scene['recalled']) or 'nothing'}, in the next one",
-        f"dreamt     {scene['memories']} memories became {scene['after_dream']}: {scene['dream']}",
+        f"learnt     {', '.join(found['learnt']) or 'nothing'}, in the background of a session",
+        f"recalled   {', '.join(found['recalled']) or 'nothing'}, in the next one",
+        f"dreamt     {found['memories']} memories became {found['after_dream']}: {found['dream']}",
         *(f"           {line}" for line in changed[:DIFF_LINES]),
         f"undone     {undone}",
     ]

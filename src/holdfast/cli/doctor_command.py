@@ -1,28 +1,154 @@
-"""`holdfast doctor`: what works here, and the fix for what does not."""
+"""`holdfast doctor`: check this installation and say how to fix what is broken.
 
+Each check looks at one thing (a key, an extra, a program, the disk) and yields findings: ok,
+missing but optional, or broken, with what to do about it.
+"""
+
+import importlib.util
+import os
+import shutil
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
 import click
 
-from holdfast.cli.doctor import examine
-from holdfast.cli.show import json_out
+from holdfast.cli import options
+from holdfast.cli.output import report
+from holdfast.errors import HoldfastError
+from holdfast.hooks import load_hooks
+from holdfast.models.weights import CATALOG, installed_path
+from holdfast.settings import home, load_settings
+from holdfast.settings.files import private_directory
+from holdfast.tools.mcp import load_servers
+from holdfast.tools.permissions import load_permissions
 
-MARKS = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN "}
+LEAST_FREE_BYTES = 500_000_000
+"""With less, the spilled results of one long session can fill the disk."""
+
+State = Literal["ok", "missing", "broken"]
+MARKS: dict[State, str] = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN "}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The result of one check."""
+
+    name: str
+    state: State
+    detail: str
+    fix: str = ""
+
+    def line(self) -> str:
+        fix = f"   → {self.fix}" if self.fix else ""
+        return f"{MARKS[self.state]}  {self.name:<24} {self.detail}{fix}"
 
 
 @click.command(epilog="Example: holdfast doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@options.as_json
 def command(as_json: bool) -> None:
-    """Check keys, extras, tools, disk and permissions, and say how to mend what is amiss.
+    """Check this installation and say how to fix what is broken.
 
-    The exit code is 1 if something is broken; what is merely missing is optional.
+    Looks at settings, keys, extras, programs, disk and permissions. The exit code is 1 if
+    something is broken; what is merely missing is optional.
     """
-    findings = list(examine())
-    if as_json:
-        json_out(findings)
-    else:
-        for finding in findings:
-            fix = f"   → {finding.fix}" if finding.fix and finding.state != "ok" else ""
-            click.echo(f"{MARKS[finding.state]}  {finding.name:<24} {finding.detail}{fix}")
+    findings = [finding for check in CHECKS for finding in check()]
+    report(as_json, findings, (finding.line() for finding in findings))
     if any(finding.state == "broken" for finding in findings):
         sys.exit(1)
+
+
+def _finding(
+    name: str, is_fine: object, detail: str, fix: str, *, otherwise: State = "broken"
+) -> Finding:
+    if is_fine:
+        return Finding(name=name, state="ok", detail=detail)
+    return Finding(name=name, state=otherwise, detail=detail, fix=fix)
+
+
+def _python() -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    is_new = sys.version_info >= (3, 11)
+    yield _finding("python", is_new, version, "install Python 3.11 or newer")
+
+
+def _keys() -> Iterator[Finding]:
+    for variable, models in (("ANTHROPIC_API_KEY", "Claude"), ("OPENAI_API_KEY", "OpenAI")):
+        key = os.environ.get(variable)
+        detail = f"{variable} is set" if key else "no key"
+        fix = f"export {variable}=… to use {models} models; everything else works without it"
+        yield _finding(f"key for {models}", key, detail, fix, otherwise="missing")
+
+
+def _extras() -> Iterator[Finding]:
+    for extra, module in (
+        ("anthropic", "anthropic"),
+        ("openai", "openai"),
+        ("simulator", "starlette"),
+        ("local", "xllamacpp"),
+        ("mcp", "mcp"),
+    ):
+        found = importlib.util.find_spec(module)
+        detail = "installed" if found else "not installed"
+        fix = f"pip install 'holdfast[{extra}]'"
+        yield _finding(f"extra {extra}", found, detail, fix, otherwise="missing")
+
+
+def _local_models() -> Iterator[Finding]:
+    for name in CATALOG:
+        path, fix = installed_path(name), f"holdfast model install {name}"
+        detail = str(path or "not installed")
+        yield _finding(f"local model {name}", path, detail, fix, otherwise="missing")
+
+
+def _programs() -> Iterator[Finding]:
+    programs: tuple[tuple[str, str, State], ...] = (
+        ("git", "git state and worktrees", "broken"),
+        ("bash", "the shell tool", "broken"),
+        ("rg", "faster searching", "missing"),
+    )
+    for program, use, otherwise in programs:
+        path, fix = shutil.which(program), f"install {program}: {use}"
+        yield _finding(program, path, path or "not found", fix, otherwise=otherwise)
+
+
+def _disk() -> Iterator[Finding]:
+    place = home()
+    try:
+        private_directory(place)
+        probe = place / f".probe-{os.getpid()}"
+        probe.write_bytes(b"x")
+        probe.unlink()
+    except OSError as error:
+        fix = "set HOLDFAST_HOME to a writable directory"
+        yield _finding("home", False, f"{place}: {error.strerror}", fix)
+        return
+    mode = place.stat().st_mode & 0o777
+    fix = f"chmod 700 {place}: others can read your sessions"
+    yield _finding("home", not mode & 0o077, f"{place} ({mode:o})", fix)
+    free = shutil.disk_usage(place).free
+    fix = "free some space, or move HOLDFAST_HOME"
+    yield _finding("disk", free >= LEAST_FREE_BYTES, f"{free / 1e9:.1f} GB free", fix)
+
+
+def _settings() -> Iterator[Finding]:
+    try:
+        for load in (load_settings, load_permissions, load_hooks, load_servers):
+            load(Path.cwd())
+    except HoldfastError as error:
+        yield _finding("settings", False, str(error), "correct that line")
+    else:
+        yield _finding("settings", True, "every value is valid", "")
+
+
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
+    _python,
+    _disk,
+    _settings,
+    _programs,
+    _extras,
+    _keys,
+    _local_models,
+)

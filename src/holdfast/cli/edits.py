@@ -1,10 +1,10 @@
-"""What `undo`, `redo` and `pin` share: writing to a session of ours, and listing its changes."""
+"""What `undo`, `redo` and `pin` share: writing one entry to a session, and listing its changes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from holdfast.cli.show import plain, tokens
+from holdfast.cli.output import plain, report, tokens
 from holdfast.log.entries import AnyEntry, Redone, Undone, ViewChange
 from holdfast.log.store import FileStore
 from holdfast.reports.explain import explain
@@ -20,14 +20,18 @@ class ListedChange:
     n: int
     kind: str
     state: str
-    """In force, undone, or gone with something that was undone."""
+    """In force, undone, or dropped along with an undone entry."""
     text: str
     saved_tokens: int
+
+    def line(self) -> str:
+        saved = f"  saved {tokens(self.saved_tokens)}" if self.saved_tokens > 0 else ""
+        return f"[{self.n}] {self.kind}, {self.state}: {plain(self.text)}{saved}"
 
 
 @contextmanager
 def writing(session: str) -> Iterator[Engine]:
-    """Become a session's writer for one entry; tools that a dead process left open stay as they are."""
+    """Become a session's writer; tool calls that a dead process left open are not touched."""
     engine = Engine(FileStore().open(session), load_settings())
     try:
         yield engine
@@ -35,11 +39,24 @@ def writing(session: str) -> Iterator[Engine]:
         engine.log.close()
 
 
-def changes(history: list[AnyEntry]) -> list[ListedChange]:
+def edit(session: str, entry: int, change: Callable[[Engine, int], str], as_json: bool) -> None:
+    """Undo or redo an entry, and report the tokens before and after."""
+    with writing(session) as engine:
+        before = engine.fullness().used_tokens
+        said = change(engine, entry)
+        after = engine.fullness().used_tokens
+    report(
+        as_json,
+        {"said": said, "before_tokens": before, "after_tokens": after},
+        [plain(said), f"{tokens(before)} → {tokens(after)} tokens"],
+    )
+
+
+def list_changes(history: list[AnyEntry]) -> list[ListedChange]:
     """List what changed the view, oldest first."""
     dead, undone = fold(history).in_force.dead, _undone(history)
-    shaped = {entry.n for entry in history if isinstance(entry, ViewChange)}
-    acts = (act for turn in explain(history) for act in turn.acts if act.n in shaped)
+    changes = {entry.n for entry in history if isinstance(entry, ViewChange)}
+    acts = (act for turn in explain(history) for act in turn.acts if act.n in changes)
     return [
         ListedChange(
             n=act.n,
@@ -60,9 +77,3 @@ def _undone(history: list[AnyEntry]) -> set[int]:
         elif isinstance(entry, Redone):
             undone.discard(entry.target)
     return undone
-
-
-def change_line(change: ListedChange) -> str:
-    """Write one change for people."""
-    saved = f"  saved {tokens(change.saved_tokens)}" if change.saved_tokens > 0 else ""
-    return f"[{change.n}] {change.kind}, {change.state}: {plain(change.text)}{saved}"

@@ -1,41 +1,32 @@
-"""`holdfast explain`: turn by turn, what was done to the context and what it saved."""
+"""`holdfast explain`: turn by turn, what changed the context and what that saved."""
 
 import click
 
-from holdfast.cli.show import json_out, plain, tokens
+from holdfast.cli import options
+from holdfast.cli.output import one_line, report, tokens
 from holdfast.cli.target import open_target
 from holdfast.reports.explain import Act, ExplainedTurn, explain
 
-SAID_CHARS = 76
-"""One line of what the user said is enough to know the turn by."""
-
 
 @click.command(epilog="Example: holdfast explain newest")
-@click.argument("target")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@options.target
+@options.as_json
 def command(target: str, as_json: bool) -> None:
-    """Tell TARGET (a session's id, `newest`, or a file) turn by turn.
+    """Show turn by turn what changed the context and what that saved.
 
-    For each turn: how many answers and tool calls, what they cost, how much came from the cache,
-    and every act that changed what the model sees, with the tokens it saved.
+    TARGET is a session's id, `newest`, or a file. For each turn: answers, tool calls, cost, the
+    share read from the cache, and every change to what the model sees with the tokens it saved.
     """
     opened = open_target(target)
     turns = explain(opened.history)
-    if as_json:
-        json_out(turns)
-        return
-    for number, turn in enumerate(turns, 1):
-        click.echo("\n".join(map(plain, _lines(number, turn))))
-    for damage in opened.damage:
-        click.echo(f"damaged: line {damage.line} of the log ({damage.reason})", err=True)
-    if opened.imported and opened.imported.malformed:
-        count = len(opened.imported.malformed)
-        click.echo(f"malformed: {count} lines of the file were left out", err=True)
+    report(as_json, turns, (line for n, turn in enumerate(turns, 1) for line in _lines(n, turn)))
+    if not as_json:
+        for line in opened.problem_lines():
+            click.echo(line, err=True)
 
 
 def _lines(number: int, turn: ExplainedTurn) -> list[str]:
-    said = " ".join(turn.said.split()) or "(before anything was said)"
-    said = said if len(said) <= SAID_CHARS else said[: SAID_CHARS - 1] + "…"
+    said = one_line(turn.said) or "(before the first message)"
     calls = ", ".join(f"{name} {count}" for name, count in turn.calls.most_common(4))
     prompt = turn.spent.tokens - turn.spent.output_tokens
     facts = [

@@ -1,4 +1,4 @@
-"""`holdfast export`: write what a model sees of a session in another format."""
+"""`holdfast export`: write what the model sees of a session in another format."""
 
 import sys
 from collections import Counter
@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from holdfast.cli import options
 from holdfast.cli.import_command import malformed_lines
-from holdfast.cli.show import json_out
+from holdfast.cli.output import report
 from holdfast.cli.target import CommandTarget, open_target
 from holdfast.errors import StoreError
 from holdfast.settings.files import write_new
@@ -16,37 +17,42 @@ from holdfast.transcripts.formats import FORMATS, losses, named, printable
 
 
 @click.command(epilog="Example: holdfast export newest --to anthropic > request.json")
-@click.argument("session")
+@options.session
 @click.option(
     "--to",
     "format",
     type=click.Choice(FORMATS),
     default="anthropic",
     show_default=True,
-    help="The format to write.",
+    help="Format to write.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="A file to write; it must not exist yet."
+    "--out", type=click.Path(path_type=Path), help="New file to write, instead of stdout."
 )
-@click.option("--json", "as_json", is_flag=True, help="With --out: print what was written as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="With --out: report as JSON.")
 def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
-    """Write what the model sees of SESSION (an id, its beginning, `newest`, or a file)."""
+    """Write a session in another format.
+
+    SESSION is an id, the start of one, `newest`, or a file. Written is what the model sees of it.
+    """
     target = open_target(session)
     lines = named(format).write(target.view)
     lost = losses(format, target.view)
     malformed = _malformed(target)
-    for line in (*_read_lines(target, malformed), *_lost_lines(format, lost)):
+    for line in (
+        *malformed_lines(malformed),
+        *target.damage_lines(),
+        *_lost_lines(format, lost),
+    ):
         click.echo(line, err=True)
     if out is None:
         for piece in lines:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
-    written = _written(out, lines)
-    if not as_json:
-        click.echo(f"{printable(out)}: {len(target.view.messages())} messages, {written:,} bytes")
-        return
-    json_out(
+    written = write_out(out, lines)
+    report(
+        as_json,
         {
             "session": printable(target.name),
             "format": format,
@@ -55,22 +61,16 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
             "left_out": lost,
             "malformed": malformed,
             "damage": target.damage,
-        }
+        },
+        [f"{printable(out)}: {len(target.view.messages())} messages, {written:,} bytes"],
     )
 
 
 def _malformed(target: CommandTarget) -> tuple[tuple[int, str], ...]:
-    """List the lines of a transcript that could not be read just now; a log told them once."""
+    """List what could not be read of a transcript; of a log the import has reported it."""
     if target.imported is None or target.format == "holdfast":
         return ()
     return target.imported.malformed
-
-
-def _read_lines(target: CommandTarget, malformed: tuple[tuple[int, str], ...]) -> Iterator[str]:
-    """Say what of the source could not be read and is therefore missing."""
-    yield from malformed_lines(malformed)
-    for damage in target.damage:
-        yield f"damaged: line {damage.line} of the log ({damage.reason})"
 
 
 def _lost_lines(format: str, lost: Counter[str]) -> Iterator[str]:
@@ -79,11 +79,11 @@ def _lost_lines(format: str, lost: Counter[str]) -> Iterator[str]:
         yield f"left out, because {format} cannot hold it: {kinds}"
 
 
-def _written(out: Path, lines: Iterable[bytes]) -> int:
-    """Write a new file, or say why not; count its bytes."""
+def write_out(out: Path, lines: Iterable[bytes]) -> int:
+    """Write a new file; return its size. Raises `StoreError`."""
     try:
         return write_new(out, lines)
     except FileExistsError:
         raise StoreError(f"{out} exists and is not overwritten; choose another name") from None
     except OSError as error:
-        raise StoreError(f"{out}: {error.strerror}; choose a place that can be written") from error
+        raise StoreError(f"{out}: {error.strerror}; choose a writable place") from error

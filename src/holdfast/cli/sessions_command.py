@@ -1,10 +1,11 @@
-"""`holdfast sessions`: list sessions; branch, remove and prune them."""
+"""`holdfast sessions`: list, branch, delete and prune sessions."""
 
 from pathlib import Path
 
 import click
 
-from holdfast.cli.show import ago, json_out, size
+from holdfast.cli import options
+from holdfast.cli.output import ago, report, size
 from holdfast.errors import LogLocked
 from holdfast.log.retention import sweep_session
 from holdfast.log.store import FileStore, FoundSession
@@ -13,22 +14,22 @@ from holdfast.settings import SpillSettings, load_settings
 
 
 @click.command(epilog="Example: holdfast sessions --all")
-@click.option("--all", "everywhere", is_flag=True, help="Of every project, not only this one.")
+@click.option("--all", "everywhere", is_flag=True, help="List those of every project.")
 @click.option("--branch", metavar="ID", help="Copy a session under a new id.")
 @click.option(
     "--upto",
     type=click.IntRange(min=1),
     metavar="N",
-    help="With --branch: up to and including entry N.",
+    help="With --branch: only up to and including entry N.",
 )
-@click.option("--delete", metavar="ID", help="Remove a session for good.")
+@click.option("--delete", metavar="ID", help="Delete a session for good.")
 @click.option(
     "--prune",
     is_flag=True,
-    help="Remove sessions past log.retention_days, and results on disk past spill.retention_days.",
+    help="Delete sessions past log.retention_days and stored results past spill.retention_days.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask before removing.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@click.option("--yes", is_flag=True, help="Do not ask before deleting.")
+@options.as_json
 def command(
     everywhere: bool,
     branch: str | None,
@@ -38,42 +39,39 @@ def command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """List the sessions of this project, the newest first."""
+    """List, branch, delete and prune sessions.
+
+    Without an option, list those of this project, newest first.
+    """
     store = FileStore()
     if upto is not None and not branch:
         raise click.UsageError("--upto goes with --branch")
     if branch:
         with store.branch(branch, upto=upto) as log:
-            _say({"branched": log.header.session, "from": log.header.parent}, as_json)
+            facts = {"branched": log.header.session, "from": log.header.parent}
+            report(as_json, facts, ["  ".join(f"{key}: {value}" for key, value in facts.items())])
     elif delete:
-        _tell_removed(_remove(store, [store.find(delete)], yes), 0, as_json)
+        _report_removed(_remove(store, [store.find(delete)], yes), 0, as_json)
     elif prune:
         settings = load_settings(Path.cwd())
         store.sweep()
         removed = _remove(store, store.expired(settings.log.retention_days), yes)
-        _tell_removed(removed, _sweep_results(store, settings.spill), as_json)
+        _report_removed(removed, _sweep_results(store, settings.spill), as_json)
     else:
         _list(store.sessions(None if everywhere else Path.cwd()), everywhere, as_json)
-
-
-def _say(facts: dict[str, str], as_json: bool) -> None:
-    if as_json:
-        json_out(facts)
-    else:
-        click.echo("  ".join(f"{key}: {value}" for key, value in facts.items()))
 
 
 def _remove(store: FileStore, doomed: list[FoundSession], yes: bool) -> list[str]:
     if doomed and not yes:
         names = ", ".join(found.id for found in doomed[:5])
-        click.confirm(f"Remove {len(doomed)} sessions for good ({names})?", abort=True, err=True)
+        click.confirm(f"Delete {len(doomed)} sessions for good ({names})?", abort=True, err=True)
     for found in doomed:
         store.delete(found.id)
     return [found.id for found in doomed]
 
 
 def _sweep_results(store: FileStore, settings: SpillSettings) -> int:
-    """Remove old results of the sessions that stay; each log says what is gone."""
+    """Delete old results of the sessions that stay; each log records which."""
     count = 0
     for found in store.sessions():
         try:
@@ -83,37 +81,30 @@ def _sweep_results(store: FileStore, settings: SpillSettings) -> int:
     return count
 
 
-def _tell_removed(removed: list[str], swept: int, as_json: bool) -> None:
-    if as_json:
-        json_out({"removed": removed, "swept": swept})
-        return
-    click.echo(f"{len(removed)} sessions removed.")
+def _report_removed(removed: list[str], swept: int, as_json: bool) -> None:
+    lines = [f"{len(removed)} sessions removed."]
     if swept:
-        click.echo(f"{swept} results on disk removed; the logs say which.")
+        lines.append(f"{swept} results on disk removed; the logs say which.")
+    report(as_json, {"removed": removed, "swept": swept}, lines)
 
 
 def _list(sessions: list[FoundSession], everywhere: bool, as_json: bool) -> None:
-    if as_json:
-        json_out(
-            [
-                {
-                    "id": found.id,
-                    "title": title_of(found.path),
-                    "modified": found.modified,
-                    "bytes": found.bytes,
-                    "directory": found.header.directory,
-                    "parent": found.header.parent,
-                    "path": str(found.path),
-                }
-                for found in sessions
-            ]
-        )
-        return
-    if not sessions:
-        where = "" if everywhere else " in this project; --all shows every project's"
-        click.echo(f"No sessions{where}.")
-    for found in sessions:
-        place = f"  {found.header.directory}" if everywhere else ""
-        click.echo(
-            f"{found.id}  {ago(found.modified):>14}  {size(found.bytes):>9}  {title_of(found.path)}{place}"
-        )
+    found = [
+        {
+            "id": session.id,
+            "title": title_of(session.path),
+            "modified": session.modified,
+            "bytes": session.bytes,
+            "directory": session.header.directory,
+            "parent": session.header.parent,
+            "path": str(session.path),
+        }
+        for session in sessions
+    ]
+    lines = [
+        f"{session.id}  {ago(session.modified):>14}  {size(session.bytes):>9}  {fields['title']}"
+        + (f"  {session.header.directory}" if everywhere else "")
+        for session, fields in zip(sessions, found, strict=True)
+    ]
+    where = "" if everywhere else " in this project; --all lists every project's"
+    report(as_json, found, lines or [f"No sessions{where}."])

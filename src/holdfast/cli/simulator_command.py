@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli.show import json_out
+from holdfast.cli import options
+from holdfast.cli.output import report
 from holdfast.cli.target import open_target
 from holdfast.log.entries import Replied
 from holdfast.messages import JsonObject, block_to_wire
@@ -20,44 +21,42 @@ from holdfast.simulator.brains.replay import ReplayBrain
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Stay on loopback: anyone who reaches it can use it.",
+    help="Anyone who can reach it can use it.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
     default=8787,
     show_default=True,
-    help="0 picks a free one.",
+    help="0 picks a free port.",
 )
 @click.option(
     "--brain",
     default="digest",
     show_default=True,
-    help="Who answers: digest, echo, scripted:PATH, replay:SESSION, or a model such as local/smollm2.",
+    help="What answers: digest, echo, scripted:PATH, replay:SESSION, or a model (local/smollm2).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the address as JSON.")
+@options.as_json
 def command(host: str, port: int, brain: str, as_json: bool) -> None:
-    """Serve the Messages API and chat completions on this machine.
+    """Serve a local API with a faithful prompt cache.
 
-    Point any client at it: ANTHROPIC_BASE_URL=http://127.0.0.1:8787. GET /simulator/stats tells
-    what each request read from the cache, wrote to it and cost.
+    It speaks the Messages API and chat completions. Point any client at it:
+    ANTHROPIC_BASE_URL=http://127.0.0.1:8787. GET /simulator/stats lists what each request read
+    from the cache, wrote to it and cost.
     """
 
     def started(url: str) -> None:
-        if as_json:
-            json_out({"url": url, "brain": brain})
-        else:
-            click.echo(f"{url} answers with the {brain} brain; Ctrl-C ends it.")
+        line = f"{url} answers with the {brain} brain; Ctrl-C stops it."
+        report(as_json, {"url": url, "brain": brain}, [line])
 
     serve(host, port, _brain(brain), SimulatorSettings(), started=started)
 
 
 def _brain(name: str) -> Brain:
-    """Make the brain that a name asks for."""
     if name.startswith("scripted:"):
         script = Path(name.removeprefix("scripted:"))
         if not script.is_file():
-            raise click.UsageError(f"there is no script {script}")
+            raise click.UsageError(f"no script {script}; check the path")
         return brain_by_name("scripted", script.read_text(encoding="utf-8"))
     if name.startswith("replay:"):
         return ReplayBrain(_answers(name.removeprefix("replay:")))
@@ -67,7 +66,7 @@ def _brain(name: str) -> Brain:
 
 
 def _answers(target: str) -> list[list[JsonObject]]:
-    """Take every answer of a recorded session, pieces put together."""
+    """Return every answer of a recorded session, its pieces joined."""
     pieces: dict[str, list[JsonObject]] = {}
     for entry in open_target(target).history:
         if isinstance(entry, Replied):

@@ -1,13 +1,11 @@
-"""What commands are pointed at: a session's id, a log, or a transcript of another agent.
+"""The TARGET of a command: a session's id, SESSION/AGENT, a log, or another agent's transcript."""
 
-A sub-agent of a session is named SESSION/AGENT.
-"""
-
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from holdfast.cli.show import reading
+from holdfast.cli.output import reading
 from holdfast.errors import SessionNotFound, TranscriptError
 from holdfast.log import Damage, Header, load
 from holdfast.log.entries import AnyEntry, Imported
@@ -18,7 +16,7 @@ from holdfast.view import View, fold
 
 @dataclass(frozen=True, kw_only=True)
 class CommandTarget:
-    """Something with a view, wherever it came from."""
+    """A history, wherever it came from."""
 
     name: str
     format: str
@@ -30,18 +28,27 @@ class CommandTarget:
 
     @cached_property
     def view(self) -> View:
-        """What the model sees of it."""
         return fold(self.history)
 
     @property
     def imported(self) -> Imported | None:
-        """The account of the import, if it was one."""
+        """The account of the import, if it was imported."""
         last = [entry for entry in self.history[-3:] if isinstance(entry, Imported)]
         return last[-1] if last else None
 
+    def damage_lines(self) -> Iterator[str]:
+        for damage in self.damage:
+            yield f"damaged: line {damage.line} of the log ({damage.reason})"
+
+    def problem_lines(self) -> Iterator[str]:
+        """Say what of the source could not be read."""
+        yield from self.damage_lines()
+        if self.imported and self.imported.malformed:
+            yield f"malformed: {len(self.imported.malformed)} lines of the file were left out"
+
 
 def open_target(name: str) -> CommandTarget:
-    """Find what a name means and read it: a path if there is one, a session, or SESSION/AGENT."""
+    """Read what a name means: an existing path, else a session or SESSION/AGENT."""
     path = Path(name)
     if path.exists():
         return _from_path(path)
@@ -68,7 +75,7 @@ def _is_log(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(12).startswith(b'{"holdfast":')
     except PermissionError:
-        return False  # opening it for real says so
+        return False  # opening it as a transcript reports the error
 
 
 def _from_log(path: Path) -> CommandTarget:

@@ -1,4 +1,4 @@
-"""`holdfast trust`: look at what a project wants to run or allow, and vouch for it."""
+"""`holdfast trust`: review what a project wants to run or allow, and trust it."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from holdfast.agent.subagents.catalogue import load_definitions
-from holdfast.cli.show import json_out, plain
+from holdfast.cli.output import json_out, plain
 from holdfast.request.instructions import Waiting, ground, imports_waiting
 from holdfast.settings import load_settings
 from holdfast.tools.permissions import read_sections, trust, trusted, vouch
@@ -15,14 +15,15 @@ KINDS = ("hooks", "permissions", "mcpServers")
 
 
 @click.command(epilog="Example: holdfast trust")
-@click.option("--yes", is_flag=True, help="Vouch for everything shown without asking.")
+@click.option("--yes", is_flag=True, help="Trust everything without asking.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print what is not trusted as JSON, and ask nothing."
+    "--json", "as_json", is_flag=True, help="Print what is not trusted as JSON, without asking."
 )
 def command(yes: bool, as_json: bool) -> None:
-    """Show the hooks, rules, servers and agents this project brings, and vouch for them one by one.
+    """Review what a project wants to run or allow, and trust it.
 
-    Nothing of them is used before. A change to any of them asks anew.
+    Shows the project's hooks, permission rules, servers, agents and imports that you have not
+    trusted yet, and asks about each. None is used before, and a change to one asks again.
     """
     waiting = [
         (kind, section)
@@ -39,21 +40,21 @@ def command(yes: bool, as_json: bool) -> None:
         json_out(shown)
         return
     if not waiting and not imports:
-        click.echo("There is nothing here that waits for your word.")
+        click.echo("Nothing here needs your trust.")
     for kind, section in waiting:
-        click.echo(f"{section.file} brings {kind}:")
+        click.echo(f"{section.file} defines {kind}:")
         click.echo(msgspec.json.format(msgspec.json.encode(section.value), indent=2).decode())
-        if yes or click.confirm("Trust it as it stands?"):
+        if yes or click.confirm("Trust it as it is now?"):
             trust(section)
             click.echo("Trusted.")
     for one in imports:
-        click.echo(f"{plain(str(one.importer))} would bring in {plain(str(one.path))}")
-        if yes or click.confirm("Trust it, whatever the file says then?"):
+        click.echo(f"{plain(str(one.importer))} imports {plain(str(one.path))}")
+        if yes or click.confirm("Trust it, whatever the file will contain?"):
             vouch(one.fingerprint)
             click.echo("Trusted.")
 
 
 def _imports(directory: Path) -> tuple[Waiting, ...]:
-    """Find the imports that wait for the user's word, further down in the project as well."""
+    """Find the untrusted imports, those in subdirectories included."""
     place = ground(directory, settings=load_settings(directory).instructions)
     return imports_waiting(place, trusted=trusted())

@@ -171,5 +171,5 @@ def test_the_trust_command_shows_what_an_agent_wants(project, monkeypatch):
     _put(project / ".holdfast" / "agents", "x", HOOK)
     monkeypatch.chdir(project)
     shown = CliRunner().invoke(cli, ["trust", "--yes"])
-    assert "brings agents" in shown.output and "./steal.sh" in shown.output
+    assert "defines agents" in shown.output and "./steal.sh" in shown.output
     assert load_definitions(project).find("x").hooks

@@ -3,7 +3,14 @@
 import click
 import pytest
 
-from holdfast.cli.rendering import read_system
+from holdfast.cli.agent_options import AgentOptions
+
+
+def read_system(file, resume):
+    chosen = AgentOptions(
+        model="", base_url="", offline=False, resume=resume, mode=None, system=file
+    )
+    return chosen.system_prompt()
 
 
 def test_the_file_is_read_as_text(tmp_path):

@@ -1,7 +1,7 @@
-"""What the demo plays: a small repository with two bugs, long notes beside it, and tasks.
+"""The demo's material: a small repository with two bugs, long notes, tasks and settings.
 
-The mending is real work with real tests. The reading in between is there to fill a small window:
-results are cleared, and then history has to become a summary while a task is still to be done.
+The fixes are real work with real tests. The reading in between fills a small window: results are
+cleared, then history is compacted while tasks are still open.
 """
 
 import random
@@ -13,13 +13,13 @@ from pathlib import Path
 from holdfast.settings import Settings
 
 WINDOW_TOKENS = 32_000
-"""Small, so that the window is seen to fill."""
+"""Small, so that the window fills."""
 DAYS, DAY_LINES = 12, 40
 """Short files, enough of them that old results are cleared."""
 WEEKS, WEEK_LINES = 6, 150
-"""Long files, which fill the window although old results were cleared."""
+"""Long files, which fill the window although old results are cleared."""
 TABLE_ROWS = 160
-"""That the tests print: more than one result may hold in a window this small."""
+"""Printed by the tests: more than one result may hold in a window this small."""
 TEST_WORDS = (sys.executable, "-m", "unittest")
 
 _WORDS = [
@@ -64,9 +64,12 @@ TASKS = (
     'The wrong end is returned. Replace "max(prices)" with "min(prices)" in shop/cart.py, then run the tests.',
     'Create CHANGES.md with "Discounts are taken off, cheapest finds the cheapest." and run the tests again.',
 )
+COMPACT_AFTER = "Now read notes/week_1.md."
+"""Then the user asks for a compaction, which the model writes; later ones come from the notes."""
+FOCUS = "the rules about prices"
 
 
-def files() -> Iterator[tuple[str, str]]:
+def _files() -> Iterator[tuple[str, str]]:
     """Yield the files of the repository, always the same."""
     yield from CODE.items()
     for kind, count, lines in (("day", DAYS, DAY_LINES), ("week", WEEKS, WEEK_LINES)):
@@ -80,23 +83,22 @@ def _orders(title: str, count: int) -> str:
     return "\n".join((f"# Orders of {title}", *lines, ""))
 
 
-def lay_out(project: Path) -> None:
-    """Write the repository."""
-    for path, content in files():
+def write_project(project: Path) -> None:
+    for path, content in _files():
         (project / path).parent.mkdir(parents=True, exist_ok=True)
         (project / path).write_text(content, encoding="utf-8")
 
 
-def scene_settings() -> Settings:
-    """Give the settings of the scene: the defaults in a small window, one layer at a time.
+def demo_settings() -> Settings:
+    """Return the defaults in a small window, with one layer at work at a time.
 
-    Notes and a summary made ready in the background would leave nothing to see at the line.
+    Notes written by a model and a prepared summary would leave nothing to see at the line.
     """
     plain = Settings()
     return replace(
         plain,
         window=replace(plain.window, limit_tokens=WINDOW_TOKENS),
         compact=replace(plain.compact, ahead=False),
-        notes=replace(plain.notes, model=False),
+        notes=replace(plain.notes, model=False, stand_in="always"),
         memory=replace(plain.memory, on=False),
     )

@@ -1,9 +1,9 @@
-"""How commands show things: numbers, sizes, times, bars, progress, JSON. Text only."""
+"""How commands print: JSON or lines of text, numbers, sizes, times, bars, progress."""
 
 import dataclasses
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ import msgspec
 from holdfast.transcripts.formats import Progress
 
 PROGRESS_FLOOR_BYTES = 8 << 20
-"""Files smaller than this are read before anybody looks for a progress bar."""
+"""Smaller files are read before a progress bar would be noticed."""
+SAID_CHARS = 76
+"""One line of what was said is enough to recognise a turn or a message."""
 
 
 def json_out(value: Any) -> None:
@@ -24,8 +26,17 @@ def json_out(value: Any) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
 
 
+def report(as_json: bool, value: Any, lines: Iterable[str]) -> None:
+    """Print `value` as JSON, or `lines` for people, made safe for a terminal."""
+    if as_json:
+        json_out(value)
+        return
+    for line in lines:
+        click.echo(harmless(line))
+
+
 def tokens(count: float) -> str:
-    """Write a number of tokens for people: 950, 12.3K, 1.05M."""
+    """Format a number of tokens: 950, 12.3K, 1.05M."""
     if count < 0:
         return f"-{tokens(-count)}"
     if count < 1_000:
@@ -36,17 +47,23 @@ def tokens(count: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Show somebody else's text on one line: nothing in it may steer the terminal."""
+    """Make untrusted text safe to print on one line: no control characters."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
 def harmless(text: str) -> str:
-    """Show somebody else's text as it is laid out, without what would steer the terminal."""
+    """Make untrusted text safe to print, keeping its lines and tabs."""
     return "".join(char if char.isprintable() or char in "\n\t" else " " for char in text)
 
 
+def one_line(text: str, chars: int = SAID_CHARS) -> str:
+    """Put untrusted text on one line of at most `chars` characters."""
+    text = plain(" ".join(text.split()))
+    return text if len(text) <= chars else text[: chars - 1] + "…"
+
+
 def size(bytes: float) -> str:
-    """Write a number of bytes for people."""
+    """Format a number of bytes."""
     for unit in ("B", "KB", "MB"):
         if bytes < 1_000:
             return f"{bytes:.0f} {unit}" if unit == "B" else f"{bytes:.1f} {unit}"
@@ -55,7 +72,7 @@ def size(bytes: float) -> str:
 
 
 def ago(then: float, now: float | None = None) -> str:
-    """Write how long ago something was."""
+    """Format a time in the past, relative to now."""
     seconds = max(0.0, (now or time.time()) - then)
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         count = int(seconds // length)
@@ -74,14 +91,10 @@ def bar(share: float, width: int = 24) -> str:
 
 @contextmanager
 def reading(path: Path) -> Iterator[Progress | None]:
-    """Show how far a large file has been read, where somebody is looking."""
+    """Show a progress bar while a large file is read, if stderr is a terminal."""
     total = path.stat().st_size if path.is_file() else 0
     if total < PROGRESS_FLOOR_BYTES or not sys.stderr.isatty():
         yield None
         return
     with click.progressbar(length=total, label=f"Reading {path.name}", file=sys.stderr) as shown:
-
-        def tell(position: int) -> None:
-            shown.update(position - shown.pos)
-
-        yield tell
+        yield lambda position: shown.update(position - shown.pos)

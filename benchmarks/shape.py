@@ -1,0 +1,368 @@
+"""The shape of the source tree in numbers; `tests/test_shape.py` holds them.
+
+`top_level`: names directly under `src/holdfast`, without `__pycache__`, `py.typed` and
+`__main__.py`. `levels`: of the import contract in `pyproject.toml`. `src_lines`: lines of Python,
+the simulator's left out.
+
+`outside_assignments`: attributes of another object assigned after it was built. Counted are
+assignments (also augmented, annotated, by `for` and by `with`) and calls of `setattr` whose
+target is `x.attr`, unless
+
+- x is `self` or `cls`;
+- x is a record of the module itself: its class, named by an annotation or by the call that built
+  it, is defined in the same module. Where neither names a class, a class of the module that
+  declares `attr` will do. A chain such as `self.x.attr` never qualifies. These are counted as
+  `own_records`;
+- `ALLOWED` gives a reason.
+
+`retired_names`: modules, classes, functions and methods whose whole name, without leading
+underscores and whatever its case, is one that was given up (`RETIRED`).
+
+`double_names`: public classes and type aliases whose name another one has. `cycles`: packages
+that import each other.
+
+    python benchmarks/shape.py [--json] [--list]
+"""
+
+import argparse
+import ast
+import functools
+import graphlib
+import json
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "holdfast"
+SETTERS = {"setattr", "object.__setattr__"}
+NOT_COUNTED = {"__pycache__", "py.typed", "__main__.py"}
+
+ALLOWED = {
+    ("models/local.py", "params"): "the library's parameters are set by attribute only",
+    ("models/translate.py", "broken"): "an exception's cause, where `raise from` is not possible",
+    ("session/sync.py", "_bridges"): "a thread's own storage is made of attributes",
+    ("simulator/server.py", "server"): "the web server is stopped by attribute only",
+}
+"""File and object of the assignments that another library's interface asks for, and why."""
+
+RETIRED = frozenset(
+    [
+        "opening",
+        "beginning",
+        "housing",
+        "hiring",
+        "hired",
+        "household",
+        "estate",
+        "settle",
+        "register",
+        "past",
+        "neighbours",
+        "door",
+        "post",
+        "front",
+        "wording",
+        "remembering",
+        "held",
+        "judging",
+        "compacting",
+        "purse",
+        "allowance",
+        "workplace",
+        "hears",
+        "lose_sight",
+        "fate",
+        "sides",
+        "row",
+        "anchor",
+        "telling",
+        "done",
+        "shaped",
+        "kept",
+        "settled",
+        "answered",
+        "trial",
+        "message_lists",
+        "surroundings",
+        "wish",
+        "ladder",
+        "ahead",
+        "recording",
+        "noting",
+        "timing",
+        "arrivals",
+        "complaints",
+        "endings",
+        "clearable",
+        "stock",
+        "ways",
+        "moment",
+        "tally",
+        "stand_in",
+        "served",
+        "watch",
+        "left",
+        "warmth",
+        "course",
+        "outlook",
+        "vanguard",
+        "unbroken",
+        "clues",
+        "scene",
+        "trouble",
+        "speech",
+        "earlier",
+        "alike",
+        "consented",
+        "outside",
+        "sealing",
+        "unread",
+        "opened",
+        "gates",
+    ]
+)
+"""Names given up for words that people of this field use; see the table of names."""
+STILL_IN_USE = {("session/session.py", "settle")}
+"""Public names that stay although other code gave the word up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something was found."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}  {self.text}"
+
+
+@dataclass(frozen=True)
+class Module:
+    """One parsed source file."""
+
+    path: Path
+
+    @property
+    def file(self) -> str:
+        return self.path.relative_to(SOURCE).as_posix()
+
+    @property
+    def package(self) -> str:
+        """The name directly under `src/holdfast` that it belongs to."""
+        return self.file.partition("/")[0].removesuffix(".py")
+
+    @functools.cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.path.read_text(encoding="utf-8"))
+
+    @functools.cached_property
+    def fields(self) -> dict[str, set[str]]:
+        """The classes of the module, each with the attributes it declares."""
+        classes = [node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
+        return {node.name: set(_declared(node)) for node in classes}
+
+
+@functools.cache
+def modules() -> tuple[Module, ...]:
+    return tuple(Module(path) for path in sorted(SOURCE.rglob("*.py")))
+
+
+def top_level() -> list[str]:
+    return sorted(path.name for path in SOURCE.iterdir() if path.name not in NOT_COUNTED)
+
+
+def contract() -> dict[str, object]:
+    """Return the import contract."""
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (only,) = found["tool"]["importlinter"]["contracts"]
+    assert isinstance(only, dict)
+    return only
+
+
+def levels() -> list[str]:
+    layers = contract()["layers"]
+    assert isinstance(layers, list)
+    return layers
+
+
+def src_lines() -> int:
+    counted = (module for module in modules() if module.package != "simulator")
+    return sum(len(module.path.read_bytes().splitlines()) for module in counted)
+
+
+def assignments() -> tuple[list[Place], list[Place]]:
+    """List the assignments from outside, and those to records of the module itself."""
+    outside: list[Place] = []
+    own: list[Place] = []
+    for module in modules():
+        for scope in _scopes(module.tree):
+            for target in _targets(scope):
+                owner, attribute = _parts(target)
+                named = ast.unparse(owner)
+                if named in ("self", "cls") or (module.file, named.partition(".")[0]) in ALLOWED:
+                    continue
+                text = f"{named}.{attribute}"
+                is_own = named.isidentifier() and _is_own(module, scope, named, attribute)
+                (own if is_own else outside).append(Place(module.file, target.lineno, text))
+    return outside, own
+
+
+def retired_names() -> list[Place]:
+    found = []
+    for module in modules():
+        stem = module.path.parent.name if module.path.stem == "__init__" else module.path.stem
+        named = [(stem, 1)]
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                named.append((node.name, node.lineno))
+        for name, line in named:
+            if name.lstrip("_").lower() in RETIRED and (module.file, name) not in STILL_IN_USE:
+                found.append(Place(module.file, line, name))
+    return found
+
+
+def double_names() -> dict[str, list[str]]:
+    """Return the public classes and type aliases that share a name, with their files."""
+    files: defaultdict[str, list[str]] = defaultdict(list)
+    for module in modules():
+        for name in map(_public_type, module.tree.body):
+            if name:
+                files[name].append(module.file)
+    return {name: found for name, found in sorted(files.items()) if len(found) > 1}
+
+
+def cycles() -> list[str]:
+    """Return one circle of packages that import each other, if there is any."""
+    imports: defaultdict[str, set[str]] = defaultdict(set)
+    for module in modules():
+        for node in ast.walk(module.tree):
+            for name in _imported(node):
+                parts = name.split(".")
+                if parts[0] == "holdfast" and len(parts) > 1 and parts[1] != module.package:
+                    imports[module.package].add(parts[1])
+    del imports["__init__"]  # it names what the others define
+    try:
+        tuple(graphlib.TopologicalSorter(imports).static_order())
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def _declared(node: ast.ClassDef) -> Iterator[str]:
+    for statement in node.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            yield statement.target.id
+    stored = (n for n in ast.walk(node) if isinstance(n, ast.Attribute))
+    for inner in stored:
+        if isinstance(inner.ctx, ast.Store) and ast.unparse(inner.value) == "self":
+            yield inner.attr
+
+
+Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+
+
+def _scopes(tree: ast.Module) -> Iterator[Scope]:
+    return (node for node in ast.walk(tree) if isinstance(node, Scope))
+
+
+def _inside(scope: Scope) -> Iterator[ast.AST]:
+    """Walk a scope without the scopes inside it."""
+    waiting = list(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, Scope):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _targets(scope: Scope) -> Iterator[ast.Attribute | ast.Call]:
+    for node in _inside(scope):
+        if (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)) or (
+            isinstance(node, ast.Call) and ast.unparse(node.func) in SETTERS
+        ):
+            yield node
+
+
+def _parts(target: ast.Attribute | ast.Call) -> tuple[ast.expr, str]:
+    if isinstance(target, ast.Attribute):
+        return target.value, target.attr
+    name = target.args[1]
+    return target.args[0], name.value if isinstance(name, ast.Constant) else ast.unparse(name)
+
+
+def _is_own(module: Module, scope: Scope, name: str, attribute: str) -> bool:
+    known = _class_of(scope, name)
+    if known:
+        return known in module.fields
+    return any(attribute in fields for fields in module.fields.values())
+
+
+def _class_of(scope: Scope, name: str) -> str:
+    """Return the class that an annotation or a call in this scope names, or nothing."""
+    for node in (*ast.walk(getattr(scope, "args", ast.arguments())), *_inside(scope)):
+        if isinstance(node, ast.arg) and node.arg == name and node.annotation:
+            return ast.unparse(node.annotation).strip("'\"").removesuffix(" | None")
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name:
+            return ast.unparse(node.annotation)
+        if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
+            called = node.value.func if isinstance(node.value, ast.Call) else None
+            if isinstance(called, ast.Name) and called.id[:1].isupper():
+                return called.id
+    return ""
+
+
+def _public_type(node: ast.stmt) -> str:
+    if isinstance(node, ast.ClassDef):
+        return "" if node.name.startswith("_") else node.name
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        name = node.targets[0].id
+        is_alias = isinstance(node.value, ast.BinOp | ast.Subscript | ast.Name | ast.Attribute)
+        return name if is_alias and name[:1].isupper() and not name.isupper() else ""
+    return ""
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom) and node.module:
+        if node.module == "holdfast":
+            return [f"holdfast.{alias.name}" for alias in node.names]
+        return [node.module]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--list", action="store_true", help="list what was counted")
+    options = parser.parse_args()
+    outside, own = assignments()
+    retired, doubles = retired_names(), double_names()
+    if options.list:
+        for title, places in (("outside", outside), ("own", own), ("retired", retired)):
+            print(f"{title}:", *places, sep="\n  ")
+        print("double:", *(f"{name}: {', '.join(at)}" for name, at in doubles.items()), sep="\n  ")
+        print("top level:", *top_level())
+    found = {
+        "top_level": len(top_level()),
+        "levels": len(levels()),
+        "src_lines": src_lines(),
+        "outside_assignments": len(outside),
+        "own_records": len(own),
+        "retired_names": len(retired),
+        "double_names": len(doubles),
+        "cycles": cycles(),
+    }
+    if not options.json:
+        by_file = Counter(place.file for place in outside).most_common(10)
+        print("outside assignments by file:", *(f"{n:>4}  {file}" for file, n in by_file), sep="\n")
+        for key, value in found.items():
+            print(f"{key:>20}  {value}")
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

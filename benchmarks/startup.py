@@ -1,0 +1,60 @@
+"""How long `import holdfast` and `holdfast --help` take, beside `import anthropic`.
+
+Each figure is the best of several fresh processes, the interpreter's own start included. The
+kinds take turns, so that a busy machine slows all of them alike; one round before the first
+writes the bytecode. `import_ratio` and `help_ratio` are shares of `import anthropic`;
+`names_ms` is what loading every public name takes, for comparison.
+
+    python benchmarks/startup.py [--rounds 7] [--json]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+KINDS = {
+    "anthropic": ("-c", "import anthropic"),
+    "import": ("-c", "import holdfast"),
+    "help": ("-m", "holdfast", "--help"),
+    "names": ("-c", "from holdfast import *"),
+}
+
+
+def once(words: tuple[str, ...]) -> float:
+    """Run one process to its end; return its milliseconds."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    began = time.perf_counter()
+    command = [sys.executable, *words]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    return (time.perf_counter() - began) * 1_000
+
+
+def measure(rounds: int) -> dict[str, float]:
+    """Return the best time of each kind, and the ratios."""
+    for words in KINDS.values():
+        once(words)
+    runs = [{kind: once(words) for kind, words in KINDS.items()} for _ in range(rounds)]
+    best = {kind: min(run[kind] for run in runs) for kind in KINDS}
+    return {
+        "import_ratio": round(best["import"] / best["anthropic"], 4),
+        "help_ratio": round(best["help"] / best["anthropic"], 4),
+    } | {f"{kind}_ms": round(took, 1) for kind, took in best.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found = measure(options.rounds)
+    if not options.json:
+        for key, value in found.items():
+            print(f"{key:>14}  {value}")
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

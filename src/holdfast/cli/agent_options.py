@@ -1,0 +1,128 @@
+"""What `run`, `chat`, `dream` and `demo` share: the options of an agent, its model, its lifetime."""
+
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from holdfast.agent.agent import Agent
+from holdfast.agent.build import build_agent
+from holdfast.cli import options
+from holdfast.cli.rendering import show_notice
+from holdfast.models import Model, open_model
+from holdfast.settings import Settings
+from holdfast.tools.permissions import AskUser, Mode
+
+OFFLINE_MODEL = "simulated/claude-sonnet-5-5"
+"""Answered by the simulator's digest brain, which explores, edits and tests without a model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOptions:
+    """Which model answers, which session is resumed, and what the agent may do."""
+
+    model: str
+    base_url: str
+    offline: bool
+    resume: str
+    mode: Mode | None
+    system: Path | None
+
+    @contextmanager
+    def open_model(self, settings: Settings) -> Iterator[Model]:
+        if self.offline:
+            with offline_api() as url:
+                yield open_offline(url)
+        else:
+            name = self.model or settings.model.name
+            yield open_model(name, base_url=self.base_url or settings.model.base_url or None)
+
+    def system_prompt(self) -> str:
+        """Read the user's own system prompt; a resumed session keeps the one it began with."""
+        file = self.system
+        if file is None:
+            return ""
+        if self.resume:
+            raise click.UsageError("--system is for a new session; a resumed one keeps its prompt")
+        try:
+            text = file.read_text(encoding="utf-8-sig").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise click.UsageError(f"--system {file}: {error}") from error
+        if not text:
+            raise click.UsageError(f"--system {file}: it is empty")
+        return text
+
+
+def agent_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an agent's options to a command, which gets them as one `AgentOptions`."""
+
+    @click.option("--model", default="", help="The model, instead of the setting model.name.")
+    @options.base_url
+    @click.option("--offline", is_flag=True, help="Use the simulator's digest brain; needs no key.")
+    @click.option("--resume", metavar="ID", default="", help="Resume a session, or `newest`.")
+    @click.option("--mode", type=click.Choice(get_args(Mode)), help="How freely tools may run.")
+    @click.option(
+        "--system",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="A file that replaces the whole system prompt of a new session.",
+    )
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        chosen = AgentOptions(
+            **{field.name: given.pop(field.name) for field in fields(AgentOptions)}
+        )
+        command(chosen, **given)
+
+    return with_options
+
+
+@contextmanager
+def offline_api(test_command: str = "") -> Iterator[str]:
+    """Serve the simulator's digest brain on loopback; yield its address."""
+    from holdfast.simulator import running
+    from holdfast.simulator.brains.digest import TEST_COMMAND, DigestBrain
+
+    with running(DigestBrain(test_command or TEST_COMMAND)) as server:
+        yield server.url
+
+
+def open_offline(url: str) -> Model:
+    """Open the model that the simulator at `url` answers for."""
+    return open_model(OFFLINE_MODEL, base_url=url, api_key="offline")
+
+
+@asynccontextmanager
+async def running_agent(
+    model: Model,
+    settings: Settings,
+    *,
+    directory: Path | None = None,
+    resume: str = "",
+    mode: Mode | None = None,
+    ask: AskUser | None = None,
+    system: str = "",
+    source: str = "run",
+    listener: Callable[[str], None] | None = show_notice,
+) -> AsyncIterator[Agent]:
+    """Build an agent, by default in the current directory, and close it whatever happens."""
+    fallback = settings.model.fallback
+    agent = await build_agent(
+        model,
+        directory=directory or Path.cwd(),
+        resume=resume,
+        mode=mode,
+        ask=ask,
+        settings=settings,
+        fallback=open_model(fallback) if fallback else None,
+        system=system,
+        source=source,
+    )
+    agent.notices.listen(listener)
+    try:
+        yield agent
+    finally:
+        await agent.close()
