@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
 from holdfast.errors import NotInHistory
+from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Dropped, Snipped
 from holdfast.stages.prefix_lock import drops_thinking, may_move
 from holdfast.turn.engine import Engine
@@ -22,7 +23,7 @@ class Snip:
 
     def __init__(self) -> None:
         self._marks: dict[int, Dropped] = {}
-        self._read = 0
+        self._cursor = LogCursor()
 
     async def __call__(self, engine: Engine) -> None:
         """Remove marked messages from the view, where and when that is allowed."""
@@ -34,14 +35,13 @@ class Snip:
             engine.record(plan)
 
     def _read_marks(self, history: list[AnyEntry]) -> None:
-        for entry in history[self._read :]:
+        for entry in self._cursor.advance(history):
             match entry:
                 case Dropped(targets=targets, on=True):
                     self._marks |= dict.fromkeys(targets, entry)
                 case Dropped(targets=targets) | Snipped(targets=targets):
                     for n in targets:
                         self._marks.pop(n, None)
-        self._read = len(history)
 
 
 def plan_snip(view: View, marks: Marks, *, drops: bool = False) -> Snipped | None:

@@ -6,8 +6,9 @@ knows it too.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import (
     AnyEntry,
     Asked,
@@ -44,16 +45,15 @@ class CallStats:
     """The last answer to a prompt that the provider shortened."""
     served_tokens: int = 0
     """How many more tokens it cleared there than in the prompt before."""
-    _read: int = 0
+    _cursor: LogCursor = field(default_factory=LogCursor)
     _model: str = ""
     _response: str = ""
 
     def follow(self, history: Sequence[AnyEntry], lifetime_seconds: float) -> None:
-        if len(history) < self._read:
+        if self._cursor.is_past(history):
             self.__init__()  # type: ignore[misc]
-        for entry in history[self._read :]:
+        for entry in self._cursor.advance(history):
             self._count(entry, lifetime_seconds)
-        self._read = len(history)
 
     def _count(self, entry: AnyEntry, lifetime_seconds: float) -> None:
         match entry:

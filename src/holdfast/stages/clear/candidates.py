@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import astuple
 
+from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import (
     AnyEntry,
     Cleared,
@@ -102,7 +103,7 @@ class Candidates:
         self._is_kept = is_kept
         """True for paths whose contents are never cleared."""
         self._view: View | None = None
-        self._read = 0
+        self._cursor = LogCursor()
         self._known: dict[int, tuple[Item, float]] = {}
         """Weights by order; a changed item is a different object."""
         self._forget()
@@ -131,10 +132,9 @@ class Candidates:
         """Read new entries; `is_forced` includes results whose clearing the user undid."""
         vetoes = frozenset[int | str]() if is_forced else view.in_force.vetoes
         if view is not self._view or is_forced:
-            self._view, self._read = None if is_forced else view, 0
+            self._view, self._cursor = None if is_forced else view, LogCursor()
             self._forget()
-        fresh, self._read = view.history[self._read :], len(view.history)
-        if any(self._is_move(entry, view.model) for entry in fresh):
+        if any(self._is_move(entry, view.model) for entry in self._cursor.advance(view.history)):
             self._forget()
         end = _last_round(view.items)
         for item in view.items[self._taken : end]:

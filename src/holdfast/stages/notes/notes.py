@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from holdfast.errors import HoldfastError, StoreError
+from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Failed, Noted, Replied
 from holdfast.log.secrets import masked
 from holdfast.messages import ToolUse, Usage
@@ -79,7 +80,7 @@ class Notes:
         self._before: Noted | None = None
         self._baseline_tokens: int | None = None
         self._calls = 0
-        self._seen = 0
+        self._cursor = LogCursor()
         """How many entries were read."""
         self._job = (background or Background()).job(WHAT)
         self._began = 0.0
@@ -145,16 +146,13 @@ class Notes:
             _tell(engine, error)
 
     def _follow(self, history: Sequence[AnyEntry]) -> None:
-        if self._seen > len(history):
-            self._seen = 0
-        for entry in history[self._seen :]:
+        for entry in self._cursor.advance(history):
             match entry:
                 case Noted(by="engine" | "model"):
                     self._before, self._baseline_tokens = entry, entry.context_tokens
                     self._calls = 0
                 case Replied(content=content):
                     self._calls += sum(isinstance(block, ToolUse) for block in content)
-        self._seen = len(history)
 
     def _update_point(self, engine: Engine, used_tokens: int) -> UpdatePoint | None:
         item = last_whole(engine.view.items)
