@@ -44,8 +44,6 @@ def weight(measure: Measure) -> float:
 
 
 class Candidate(NamedTuple):
-    """A result that could be cleared."""
-
     result: Result
     use: ToolUse
     tool: Described
@@ -87,8 +85,6 @@ class Batch:
 
 
 class Candidates:
-    """The results of a view that could be cleared."""
-
     def __init__(
         self,
         describe: Describe = description_of,
