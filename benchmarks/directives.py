@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 
 from holdfast.log.entries import AnyEntry, Compacted
 from holdfast.messages import Text, ToolUse
-from holdfast.stages.compact.digest import budget_for, digest, gather
+from holdfast.stages.compact.digest import budget_for, digest
 from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, render_directives
+from holdfast.stages.facts.extract import gather
 from holdfast.stages.facts.facts import Facts
 from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view import fold

@@ -35,9 +35,11 @@ from holdfast.models import Model, open_model
 from holdfast.session.scratch_session import Manners, on_paper, tried
 from holdfast.settings import Settings
 from holdfast.stages.compact.compact import CompactRequest
-from holdfast.stages.compact.digest import LIMITS, budget_for, digest, gather
+from holdfast.stages.compact.digest import budget_for, digest
+from holdfast.stages.compact.digest.context import LIMITS
 from holdfast.stages.compact.directives import keep_ledger
 from holdfast.stages.compact.survival import check_survival, recent_names
+from holdfast.stages.facts.extract import gather
 from holdfast.stages.facts.user_text import typed
 from holdfast.tools.describe import description_of
 from holdfast.transcripts.formats import open_transcript

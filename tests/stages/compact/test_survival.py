@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.messages import Text, ToolUse
-from holdfast.stages.compact.digest import DigestLimits
+from holdfast.stages.compact.digest.context import DigestLimits
 from holdfast.stages.compact.survival import Names, check_survival, recent_names
 from holdfast.view.items import Result, Round, Spoken
 from holdfast.view.tokens import estimated_tokens

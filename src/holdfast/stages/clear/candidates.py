@@ -45,8 +45,6 @@ def weight(measure: Measure) -> float:
 
 
 class Candidate(NamedTuple):
-    """A result that could be cleared."""
-
     result: Result
     use: ToolUse
     tool: Described
@@ -88,8 +86,6 @@ class Batch:
 
 
 class Candidates:
-    """The results of a view that could be cleared."""
-
     def __init__(
         self,
         describe: Describe = description_of,

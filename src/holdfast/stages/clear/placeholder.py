@@ -38,8 +38,6 @@ _PROGRAM = re.compile(
 
 
 class PlaceholderLines:
-    """The placeholder lines of one session, each made once."""
-
     def __init__(self, history_tool: str = "") -> None:
         self.history_tool = history_tool
         """The tool that opens cleared results, if the model has one."""

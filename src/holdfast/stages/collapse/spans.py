@@ -28,8 +28,6 @@ QUOTE_CHARS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Consecutive items of a view."""
-
     items: tuple[Item, ...]
     last: int
     asked: str = ""

@@ -64,8 +64,6 @@ LONGEST_CHARS = 1_500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelling:
-    """One request that is taken back."""
-
     words: frozenset[str] = frozenset()
     """The words that identify it; none for the previous request."""
     phrase: str = ""

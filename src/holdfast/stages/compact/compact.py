@@ -54,8 +54,6 @@ class NothingToCompact(RequestRejected):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactRequest:
-    """What to compact, and why."""
-
     trigger: Trigger = "auto"
     focus: str = ""
     kind: SummaryKind = "full"

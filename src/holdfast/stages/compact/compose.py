@@ -10,21 +10,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.log.entries import AnyEntry, Directed
-from holdfast.stages.compact.digest import (
-    LIMITS,
-    DigestLimits,
-    Facts,
-    budget_for,
-    digest,
-    engine_part,
-    gather,
-)
-from holdfast.stages.compact.digest.context import Mask
+from holdfast.stages.compact.digest import budget_for, digest, engine_part
+from holdfast.stages.compact.digest.context import LIMITS, DigestLimits, Mask
 from holdfast.stages.compact.digest.pieces import Count
 from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, render_directives
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import prompt
 from holdfast.stages.compact.survival import Survival, check_survival, recent_names
+from holdfast.stages.facts.extract import gather
+from holdfast.stages.facts.facts import Facts
 from holdfast.view.tokens import estimated_tokens
 
 HEADINGS = {
@@ -78,8 +72,6 @@ class Manner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
-    """The text that replaces a segment."""
-
     text: str
     tokens: int
     survival: Survival

@@ -37,8 +37,6 @@ HEADING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive:
-    """One message of the user's and its state."""
-
     message: int
     turn: int
     text: str

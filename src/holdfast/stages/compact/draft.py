@@ -55,8 +55,6 @@ class NotShorter(RequestRejected):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionDraft:
-    """A compaction that could be recorded."""
-
     material: Material
     made: MadeSummary
     composed: Composed

@@ -23,8 +23,6 @@ FloorKind: TypeAlias = Literal["tools", "system", "instructions", "pinned", "res
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """One thing that no compaction removes."""
-
     kind: FloorKind
     name: str
     tokens: int

@@ -28,8 +28,6 @@ WAY = "notes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What a text from notes would be made from."""
-
     cursor: int
     """The last message it covers."""
     judgement: Judgement | None = None
@@ -40,8 +38,6 @@ class Basis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """A text that can replace all history up to a message."""
-
     basis: Basis
     manner: Manner
     material: Material

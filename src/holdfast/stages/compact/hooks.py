@@ -17,8 +17,6 @@ Trigger: TypeAlias = Literal["manual", "auto", "reactive"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """What hooks say before a compaction."""
-
     focus: tuple[str, ...] = ()
     blocked: str = ""
 
@@ -27,24 +25,16 @@ class Blocked(RequestRejected):
     """A hook blocks the compaction."""
 
 
-async def _nothing_before(trigger: Trigger, focus: str) -> Before:
+async def _nothing_said(trigger: Trigger, focus: str) -> Before:
     return Before()
 
 
-async def _nothing_after(entry: Compacted) -> None:
+async def _none(*_: object) -> None:
     return None
 
 
-async def _nothing_restored(segment: Segment) -> SpokenContent:
+async def _no_content(*_: object) -> SpokenContent:
     return ()
-
-
-async def _no_greeting() -> SpokenContent:
-    return ()
-
-
-async def _same_frame() -> Framed | None:
-    return None
 
 
 def _silent(line: str) -> None:
@@ -55,13 +45,13 @@ def _silent(line: str) -> None:
 class CompactionHooks:
     """What the owner of a session adds to its compactions."""
 
-    before: Callable[[Trigger, str], Awaitable[Before]] = _nothing_before
-    after: Callable[[Compacted], Awaitable[None]] = _nothing_after
-    restore: Callable[[Segment], Awaitable[SpokenContent]] = _nothing_restored
+    before: Callable[[Trigger, str], Awaitable[Before]] = _nothing_said
+    after: Callable[[Compacted], Awaitable[None]] = _none
+    restore: Callable[[Segment], Awaitable[SpokenContent]] = _no_content
     """Returns the files, skills, plan and todos to show again."""
-    greet: Callable[[], Awaitable[SpokenContent]] = _no_greeting
+    greet: Callable[[], Awaitable[SpokenContent]] = _no_content
     """Returns what hooks say to the new session; appended to what is restored."""
-    renew: Callable[[], Awaitable[Framed | None]] = _same_frame
+    renew: Callable[[], Awaitable[Framed | None]] = _none
     tell: Callable[[str], None] = _silent
     progress: Callable[[str], None] = _silent
     masked: Callable[[str], str] | None = masked

@@ -24,8 +24,6 @@ PREFETCH = "compact: ahead"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedSummary:
-    """A prepared summary and what it covers."""
-
     segment: Segment
     written: Judged
     since: int
@@ -41,8 +39,6 @@ class _UnderWay:
 
 
 class Prefetch:
-    """The summary in progress, if any."""
-
     def __init__(self, job: Job) -> None:
         self._job = job
         self._under_way: _UnderWay | None = None

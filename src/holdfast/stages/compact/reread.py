@@ -27,8 +27,6 @@ END = "[End of {path}]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A file to read again, and which of its lines."""
-
     path: Path
     first: int = 1
     limit: int = 0

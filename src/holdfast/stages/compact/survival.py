@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.messages import Json, Text, ToolUse, text_of
-from holdfast.stages.compact.digest import LIMITS, DigestLimits
+from holdfast.stages.compact.digest.context import LIMITS, DigestLimits
 from holdfast.stages.compact.digest.pieces import Count
 from holdfast.stages.facts.names import NameKind, named_in
 from holdfast.view.items import Item, Round, Spoken

@@ -35,8 +35,6 @@ HEAVY_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprit:
-    """Something that refills the window."""
-
     said: str
     """For the user."""
     tokens: int

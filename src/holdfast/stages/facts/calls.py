@@ -196,8 +196,6 @@ def _background(given: JsonObject, text: str) -> str:
 
 
 class Todos:
-    """The todo list so far, over one pass."""
-
     def __init__(self) -> None:
         self._listed: dict[str, TodoFact] = {}
 

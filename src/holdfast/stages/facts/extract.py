@@ -69,8 +69,6 @@ def extract(
 
 
 class _Gathering:
-    """The facts so far, over one pass."""
-
     def __init__(self, describe: Describe, first_turn: int) -> None:
         self._describe = describe
         self._turns: list[TurnFacts] = []

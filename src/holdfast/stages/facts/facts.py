@@ -96,8 +96,6 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFact:
-    """A plan that was presented to the user."""
-
     id: int
     text: str
     is_approved: bool
@@ -158,6 +156,11 @@ def cite(*ids: int) -> str:
     return "[" + " ".join(f"#{id}" for id in dict.fromkeys(ids)) + "]"
 
 
+def times(n: int) -> str:
+    """Write how often something happened, if more than once: ` ×3`."""
+    return f" ×{n}" if n > 1 else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFacts:
     """What the user said and the steps that followed; work before the first message is turn 0."""
@@ -169,8 +172,6 @@ class TurnFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TodoFact:
-    """A todo in its last known state."""
-
     text: str
     state: str
     id: int = 0
@@ -178,8 +179,6 @@ class TodoFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFact:
-    """A background task in its last known state."""
-
     name: str
     about: str
     state: Literal["running", "ended"]

@@ -43,8 +43,6 @@ _COMMIT = re.compile(r"^\[([\w./-]+)(?: \([\w-]+\))? ([0-9a-f]{7,40})\] (.*)$", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitLine:
-    """A commit as version control reported it."""
-
     hash: str
     branch: str
     subject: str

@@ -72,8 +72,6 @@ class CommandRun:
 
 @dataclass(slots=True, kw_only=True)
 class TurnRecord:
-    """What was done in one turn."""
-
     number: int
     words: WordsFact | None = None
     changed: Counter[str] = field(default_factory=Counter)

@@ -12,8 +12,6 @@ from holdfast.view.window import scaled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotesProgress:
-    """What happened since the notes were last updated."""
-
     used_tokens: int
     before_tokens: int | None
     """How full the context was then; None if notes were never updated."""

@@ -15,7 +15,7 @@ from holdfast.messages.cut import (
     sentences,
     tight,
 )
-from holdfast.stages.facts.facts import cite
+from holdfast.stages.facts.facts import cite, times
 from holdfast.stages.facts.names import PROSE
 from holdfast.stages.notes.account import File, SessionAccount, TurnRecord
 from holdfast.view.tokens import estimated_tokens
@@ -115,21 +115,21 @@ def _files(account: SessionAccount) -> Iterator[str]:
         yield _file(file)
     read = [file for file in account.files.values() if not file.changes]
     for file in sorted(read, key=lambda file: (-file.reads, -file.last)):
-        yield f"- {file.path}: read{_times(file.reads)}"
+        yield f"- {file.path}: read{times(file.reads)}"
 
 
 def _file(file: File) -> str:
-    read = f", read{_times(file.reads)}" if file.reads else ""
+    read = f", read{times(file.reads)}" if file.reads else ""
     names = ", ".join(name for name, _ in file.names.most_common(NAMES))
     about = f"; {names}" if names else ""
-    return f"- {file.path}: changed{_times(file.changes)}{read} {cite(file.last)}{about}"
+    return f"- {file.path}: changed{times(file.changes)}{read} {cite(file.last)}{about}"
 
 
 def _workflow(account: SessionAccount) -> Iterator[str]:
     for ran in sorted(account.commands.values(), key=lambda ran: (-ran.times, -ran.last)):
-        failed = f", failed{_times(ran.failed)}" if ran.failed else ""
+        failed = f", failed{times(ran.failed)}" if ran.failed else ""
         ended = "failed" if ran.is_failing else (ran.outcome or "ok")
-        yield f"- `{ran.text}`{_times(ran.times)}{failed}, last {cite(ran.last)}: {ended}"
+        yield f"- `{ran.text}`{times(ran.times)}{failed}, last {cite(ran.last)}: {ended}"
 
 
 def _errors(account: SessionAccount) -> Iterator[str]:
@@ -173,7 +173,7 @@ def _line(turn: TurnRecord) -> str:
     asked = f'{cite(words.id)} "{cut(one_line(words.text), WORDS_CHARS)}"' if words else ""
     done = []
     if turn.changed:
-        names = (f"{PurePosixPath(p).name}{_times(n)}" for p, n in turn.changed.items())
+        names = (f"{PurePosixPath(p).name}{times(n)}" for p, n in turn.changed.items())
         done.append(f"changed {', '.join(names)}")
     if turn.read:
         done.append(f"read {turn.read}")
@@ -185,10 +185,6 @@ def _line(turn: TurnRecord) -> str:
         said = sentences(tight(turn.answer.text))[:1]
         done.append(f"said: {cut(one_line(' '.join(said)), SAID_CHARS)}")
     return f"- T{turn.number} {asked}: {'; '.join(done)}".rstrip(": ").replace("  ", " ")
-
-
-def _times(n: int) -> str:
-    return f" ×{n}" if n > 1 else ""
 
 
 def _indented(text: str) -> str:

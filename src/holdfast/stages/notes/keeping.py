@@ -18,8 +18,6 @@ SECTION_CHARS_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enough:
-    """How much of the latest conversation is enough."""
-
     tokens: int
     messages: int
     """Messages with text."""

@@ -45,8 +45,6 @@ FAILURES = (HoldfastError, OSError, ValueError, Overtaken)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePoint:
-    """The conversation as it was when an update became due."""
-
     cursor: int
     """The last message that its notes can cover."""
     used_tokens: int

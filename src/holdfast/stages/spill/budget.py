@@ -37,8 +37,6 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """The limits for one model."""
-
     settings: SpillSettings
     window_tokens: int
     declared: Mapping[str, int | None]

@@ -28,8 +28,6 @@ _METADATA = re.compile(r'"exit_code"\s*:\s*(-?\d{1,3})\s*[,}]')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrived:
-    """A result with what its call says about it."""
-
     ran: Ran
     tool: str
     text: str

@@ -22,8 +22,6 @@ GUARD_CHARS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Long:
-    """A result that is too long to be shown."""
-
     tool: str
     tool_use_id: str
     text: str

@@ -13,8 +13,6 @@ from holdfast.view.items import Result, Round
 
 @dataclass(slots=True)
 class Repeats:
-    """The first result with each content in one view."""
-
     _first: dict[int, str] = field(default_factory=dict)
     """The first tool use by content hash."""
     _is_built: bool = False

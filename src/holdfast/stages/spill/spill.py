@@ -29,8 +29,6 @@ from holdfast.view.window import window_for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spilling:
-    """A body for the disk and the entry about it."""
-
     body: Body
     is_only_copy: bool
     """The body is too large for the log as well."""

@@ -8,14 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.messages import Document, Image, Opaque, RedactedThinking, Text, Thinking, ToolUse
-from holdfast.stages.compact.digest import (
-    LIMITS,
-    SECTIONS,
-    budget_for,
-    digest,
-    engine_part,
-    extract,
-)
+from holdfast.stages.compact.digest import SECTIONS, budget_for, digest, engine_part
+from holdfast.stages.compact.digest.context import LIMITS
+from holdfast.stages.facts.extract import extract
 from holdfast.view.items import Result, Round, Spoken
 from holdfast.view.tokens import estimated_tokens
 

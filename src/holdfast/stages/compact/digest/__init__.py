@@ -10,21 +10,8 @@ from holdfast.stages.compact.digest import errors, files, state, timeline
 from holdfast.stages.compact.digest.context import LIMITS, DigestContext, DigestLimits
 from holdfast.stages.compact.digest.headings import carried
 from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Rank, fit, line_piece
-from holdfast.stages.facts.extract import extract, gather, originals
 from holdfast.stages.facts.facts import Facts, cite
 from holdfast.view.tokens import estimated_tokens
-
-__all__ = [
-    "LIMITS",
-    "DigestLimits",
-    "Facts",
-    "budget_for",
-    "digest",
-    "engine_part",
-    "extract",
-    "gather",
-    "originals",
-]
 
 SECTIONS = {
     1: "Request and intent",

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from holdfast.stages.compact.digest.context import DigestContext
 from holdfast.stages.compact.digest.pieces import DigestPiece, Rank, line_piece
-from holdfast.stages.facts.facts import ChangeFact, Facts, Look, cite
+from holdfast.stages.facts.facts import ChangeFact, Facts, Look, cite, times
 from holdfast.stages.facts.names import put_in, set_to, taken_out, touched
 
 PUT_IN = 12
@@ -74,7 +74,7 @@ def _changed(context: DigestContext) -> Iterator[DigestPiece]:
 
 def _headline(context: DigestContext, edits: Edits) -> str:
     actions = Counter(change.action for _, change in edits.changes)
-    done = ", ".join(f"{verb} ×{n}" if n > 1 else verb for verb, n in actions.items())
+    done = ", ".join(verb + times(n) for verb, n in actions.items())
     read = f", read ×{edits.reads}" if edits.reads else ""
     return f"- {context.short(edits.path)}: {done}{read}"
 
@@ -103,7 +103,7 @@ def _read(context: DigestContext) -> Iterator[DigestPiece]:
             where = PurePosixPath(context.short(path))
             by_directory.setdefault(str(where.parent), []).append((where.name, n))
     for i, (directory, names) in enumerate(by_directory.items()):
-        listed = ", ".join(f"{name} ×{n}" if n > 1 else name for name, n in names)
+        listed = ", ".join(name + times(n) for name, n in names)
         place = "" if directory == "." else f"{directory}/: "
         line = f"- read: {place}{listed}"
         yield line_piece(3, (1, i), line, Rank.READ_FILES)

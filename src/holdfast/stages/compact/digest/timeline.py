@@ -25,6 +25,7 @@ from holdfast.stages.facts.facts import (
     TurnFacts,
     WordsFact,
     cite,
+    times,
 )
 from holdfast.stages.facts.gist import announces, gist, is_strong, remark
 from holdfast.stages.facts.outcome import only_looks, telling_lines
@@ -101,7 +102,9 @@ def _work(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     read = {s.path for s in turn.steps if isinstance(s, Look) and s.kind == "read"}
     done = []
     if changed:
-        done.append(f"changed {', '.join(_times(path, n) for path, n in changed.items())}")
+        done.append(
+            f"changed {', '.join(PurePosixPath(path).name + times(n) for path, n in changed.items())}"
+        )
     if len(read) > MOST_READ:
         done.append(f"read {len(read)} files")
     elif read - changed.keys():
@@ -112,11 +115,6 @@ def _work(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
         rank = (Rank.OLD_TURNS if is_old else Rank.WORK) + context.age(turn.number)
         place = (turn.number, 0.5)
         yield line_piece(6, place, f"- {'; '.join(done)}", rank)
-
-
-def _times(path: str, n: int) -> str:
-    name = PurePosixPath(path).name
-    return f"{name} ×{n}" if n > 1 else name
 
 
 def _steps(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
