@@ -105,7 +105,7 @@ class Results:
     def keep(self, body: Body, *, is_only_copy: bool) -> None:
         """Write a body, once; one that cannot be written leaves nothing behind."""
         try:
-            with self._opened(makes=True) as place:
+            with self._open_body(makes=True) as place:
                 _put(place, body.file.name, body.data, syncs=is_only_copy)
         except OSError as error:
             raise self._error(body.file.name, error) from error
@@ -113,7 +113,7 @@ class Results:
     def read(self, name: str) -> ResultContent:
         """Return a body as the content it was."""
         try:
-            with self._opened() as place, open(_open(name, place), "rb") as file:
+            with self._open_body() as place, open(_open(name, place), "rb") as file:
                 body = file.read()
         except OSError as error:
             raise self._error(name, error) from error
@@ -127,7 +127,7 @@ class Results:
     def stored(self) -> list[StoredBody]:
         """List the files, oldest first."""
         found = []
-        with suppress(OSError), self._opened() as place, os.scandir(place) as listing:
+        with suppress(OSError), self._open_body() as place, os.scandir(place) as listing:
             for entry in listing:
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(status.st_mode):
@@ -139,7 +139,7 @@ class Results:
     def remove(self, doomed: Iterable[StoredBody]) -> list[StoredBody]:
         """Remove files and return those that are gone."""
         gone = []
-        with suppress(OSError), self._opened() as place:
+        with suppress(OSError), self._open_body() as place:
             for file in doomed:
                 with suppress(OSError):
                     os.unlink(file.name, dir_fd=place)
@@ -147,7 +147,7 @@ class Results:
         return gone
 
     @contextmanager
-    def _opened(self, *, makes: bool = False) -> Iterator[int]:
+    def _open_body(self, *, makes: bool = False) -> Iterator[int]:
         """Open the directory of bodies without following a link."""
         if makes:
             self.directory.mkdir(mode=0o700, exist_ok=True)

@@ -8,11 +8,14 @@ out. It is a net, not a proof: a password in a sentence looks like any other wor
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
+
+Mask: TypeAlias = Callable[[str], str]
+"""Takes the secrets out of a text; `masked` does."""
 
 LEAD = r"[\w.-]{0,50}?"
 """How rules begin that look for a name before the value; any text matches it."""

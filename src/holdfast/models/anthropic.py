@@ -105,7 +105,7 @@ class AnthropicModel(SdkModel):
         if client.api_key is None and client.auth_token is None and client.credentials is None:
             if not is_loopback(str(client.base_url)):
                 raise AuthenticationFailed("no key for Claude; set ANTHROPIC_API_KEY")
-            client.api_key = NO_KEY
+            return client.with_options(api_key=NO_KEY)
         return client
 
 

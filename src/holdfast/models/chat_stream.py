@@ -36,7 +36,7 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 @dataclass(slots=True)
-class _Speech:
+class _TextBlock:
     kind: Literal["text", "thinking"]
     pieces: list[str] = field(default_factory=list)
 
@@ -63,7 +63,7 @@ class ChatAssembly:
         self.request_id = request_id
         self._id = ""
         self._model = ""
-        self._speech: _Speech | None = None
+        self._speech: _TextBlock | None = None
         self._calls: list[_Call] = []
         self._places: dict[int, _Call] = {}
         self._content: list[Block] = []
@@ -126,7 +126,7 @@ class ChatAssembly:
     def _speak(self, kind: Literal["text", "thinking"], text: str) -> list[Event]:
         events = self._hush() if self._speech and self._speech.kind != kind else []
         if self._speech is None:
-            self._speech = _Speech(kind)
+            self._speech = _TextBlock(kind)
         self._speech.pieces.append(text)
         index = len(self._content)
         delta = TextDelta if kind == "text" else ThinkingDelta

@@ -157,7 +157,7 @@ def _meaning(fault: ProviderFault) -> ModelError:
         return too_long
     if fault.code in _TRANSIENT_CODES or (_may_pass(status) and fault.code not in _ACCOUNT_CODES):
         return ModelUnavailable(
-            f"{_trouble(status)}: {said}; try again later",
+            f"{_problem(status)}: {said}; try again later",
             retry_after_seconds=retry_after_seconds(fault.headers),
             status=status,
             request_id=fault.request_id,
@@ -179,7 +179,7 @@ def _verdict(fault: ProviderFault, status: int | None, said: str) -> tuple[type[
     return RequestRejected, f"the provider rejected the request: {said}; correct it"
 
 
-def _trouble(status: int | None) -> str:
+def _problem(status: int | None) -> str:
     match status:
         case 429:
             return "rate limited"

@@ -93,7 +93,7 @@ def _rest_name(view: View, rest_tokens: int) -> str:
     return UNDERESTIMATED if has_frame else UNSEEN_FRAME
 
 
-class _Tally:
+class _Totals:
     def __init__(self) -> None:
         self._found: dict[str, dict[str, Measure]] = {}
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -125,7 +125,7 @@ class _Tally:
 
 
 def _parts(view: View, gauge: Gauge) -> list[ContextPart]:
-    tally = _Tally()
+    tally = _Totals()
     if view.frame is not None:
         for section in view.frame.sections:
             tally.add("system prompt", measure_text(section.text), section.name)
@@ -143,13 +143,13 @@ def _parts(view: View, gauge: Gauge) -> list[ContextPart]:
     return sorted(tally.parts(gauge), key=lambda part: part.tokens, reverse=True)
 
 
-def _add_spoken(tally: _Tally, item: Spoken) -> None:
+def _add_spoken(tally: _Totals, item: Spoken) -> None:
     category = "reminders" if item.hidden and item.kind == "said" else _SPOKEN[item.kind]
     for block in item.content:
         tally.add(_medium(block) or category, measure_block(block))
 
 
-def _add_round(tally: _Tally, item: Round) -> None:
+def _add_round(tally: _Totals, item: Round) -> None:
     tools: dict[str, str] = {}
     for block in item.content:
         if isinstance(block, ToolUse):
@@ -164,7 +164,7 @@ def _add_round(tally: _Tally, item: Round) -> None:
             )
     for result in item.results:
         name = tools.get(result.tool_use_id, "?")
-        instead = result.stand_in("seen")
+        instead = result.placeholder("seen")
         category = "tool results"
         if instead is not None:
             category = "spilled results" if instead.how == "spilled" else "cleared results"

@@ -119,7 +119,8 @@ class _Reader:
                 )
 
     def pay(self, answer: UniqueAnswer) -> None:
-        self.turns[-1].answers += 1
+        turn = self.turns[-1]
+        turn.answers += 1
         if answer.usage.total_tokens:
             self._spend(answer)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from holdfast.simulator.pieces import DIGEST_BYTES, PromptPiece, Tier
+from holdfast.simulator.pieces import DIGEST_BYTES, PromptPiece, PromptTier
 from holdfast.simulator.preparation import PreparedPrompt
 from holdfast.simulator.request import ApiRequest, JsonObject
 from holdfast.simulator.thinking import digest
@@ -64,7 +64,7 @@ class Diagnostics:
 
 
 def fingerprint(prepared: PreparedPrompt) -> RequestFingerprint:
-    tiers: dict[Tier, list[PromptPiece]] = {"tools": [], "system": [], "messages": []}
+    tiers: dict[PromptTier, list[PromptPiece]] = {"tools": [], "system": [], "messages": []}
     for piece in prepared.sent:
         tiers[piece.tier].append(piece)
     request = prepared.request

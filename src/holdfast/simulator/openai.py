@@ -76,7 +76,7 @@ class ChatEndpoint:
         cut, _ = stop_at_sequence(spoken, [stop] if isinstance(stop, str) else list(stop))
         fitted = fit(cut, room, PieceMeter(self._simulation.bench.counter, able.tokenizer_scale))
         reason = "max_tokens" if fitted.is_cut else answer.stop_reason or natural_reason(cut)
-        served = _Served(
+        served = _ServedAnswer(
             match=match,
             fitted=fitted,
             reason=reason,
@@ -116,7 +116,7 @@ class ChatEndpoint:
             tokens.extend(self._encoded[key])
         return tokens
 
-    def _reply(self, body: JsonObject, caller: Caller, served: "_Served") -> ChatReply:
+    def _reply(self, body: JsonObject, caller: Caller, served: "_ServedAnswer") -> ChatReply:
         completion = _completion(body, served)
         is_stream = bool(body.get("stream"))
         options = body.get("stream_options") or {}
@@ -135,7 +135,7 @@ class ChatEndpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Served:
+class _ServedAnswer:
     """One answered request, before it is written in either shape."""
 
     match: PrefixMatch
@@ -184,7 +184,7 @@ def _brain_request(body: JsonObject, room: int) -> BrainRequest:
     )
 
 
-def _completion(body: JsonObject, served: _Served) -> JsonObject:
+def _completion(body: JsonObject, served: _ServedAnswer) -> JsonObject:
     blocks = [
         {**b, "id": b.get("id") or new_id("call_")} if b["type"] == "tool_use" else b
         for b in served.fitted.blocks
@@ -205,7 +205,7 @@ def _completion(body: JsonObject, served: _Served) -> JsonObject:
     }
 
 
-def _usage(served: _Served) -> JsonObject:
+def _usage(served: _ServedAnswer) -> JsonObject:
     prompt, output = served.match.prompt_tokens, served.fitted.tokens
     return {
         "prompt_tokens": prompt,
@@ -219,7 +219,7 @@ def _usage(served: _Served) -> JsonObject:
     }
 
 
-def _record(completion: JsonObject, caller: Caller, served: _Served) -> ServedRequest:
+def _record(completion: JsonObject, caller: Caller, served: _ServedAnswer) -> ServedRequest:
     uncached = served.fresh_tokens - served.written_tokens
     return ServedRequest(
         endpoint="chat/completions",

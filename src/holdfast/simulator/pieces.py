@@ -13,7 +13,7 @@ import msgspec
 from holdfast.simulator.request import ApiRequest, JsonObject
 from holdfast.simulator.tokens import TokenCounter
 
-Tier = Literal["tools", "system", "messages"]
+PromptTier = Literal["tools", "system", "messages"]
 Lifetime = Literal["5m", "1h"]
 
 DIGEST_BYTES = 16  # 128 bits: no collision in any session anyone will have
@@ -31,7 +31,7 @@ class Marker(NamedTuple):
 class PromptPiece(NamedTuple):
     """One block of the prompt, measured."""
 
-    tier: Tier
+    tier: PromptTier
     role: str
     type: str
     """The block's type; most tools have none."""
@@ -59,7 +59,7 @@ class PieceMeter:
         self._encoder = msgspec.json.Encoder()
 
     def piece(
-        self, tier: Tier, role: str, block: JsonObject, place: tuple[int, int]
+        self, tier: PromptTier, role: str, block: JsonObject, place: tuple[int, int]
     ) -> PromptPiece:
         marker, read = None, block
         if "cache_control" in block or "cache_reference" in block:

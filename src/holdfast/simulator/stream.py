@@ -25,7 +25,7 @@ class StreamEvent(NamedTuple):
 
 def message_events(outcome: ServedOutcome, delta_chars: int) -> Iterator[StreamEvent]:
     message = outcome.message
-    yield _event("message_start", message=_opening(outcome))
+    yield _event("message_start", message=_start_events(outcome))
     yield _event("ping")
     for index, block in enumerate(message["content"]):
         yield from _block_events(index, block, delta_chars)
@@ -42,7 +42,7 @@ def _event(name: str, **fields: object) -> StreamEvent:
     return StreamEvent(name, {"type": name, **fields})
 
 
-def _opening(outcome: ServedOutcome) -> JsonObject:
+def _start_events(outcome: ServedOutcome) -> JsonObject:
     """The message before any content; its usage already has the prompt."""
     opening = {
         **outcome.message,

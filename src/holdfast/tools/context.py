@@ -90,6 +90,9 @@ class ToolContext:
     def move_to(self, directory: Path) -> None:
         self.directory = directory
 
+    def set_files(self, files: Files) -> None:
+        self.files = files
+
     def set_todos(self, todos: tuple[Todo, ...]) -> None:
         self.todos = todos
 

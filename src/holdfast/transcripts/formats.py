@@ -71,7 +71,7 @@ def losses(name: str, view: View) -> Counter[str]:
 def open_transcript(path: Path | str, progress: Progress | None = None) -> Iterator[Transcript]:
     """Open a transcript of any known format and stream its entries."""
     path = Path(path)
-    with _opened(path) as raw, _unpacked(raw) as file:
+    with _open_file(path) as raw, _unpacked(raw) as file:
         first = _peek(path, file)
         format = _recognise(path, first)
         writer = TranscriptWriter()
@@ -95,7 +95,7 @@ def _all(
     yield writer.imported(format.NAME, printable(path))
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open_file(path: Path) -> IO[bytes]:
     file = open_to_read(path, "transcript")
     if not file.seekable():
         file.close()

@@ -82,7 +82,7 @@ def spoken_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 def objects(lines: Iterable[tuple[int, bytes | bytearray]], account: ImportAccount) -> Numbered:
     for number, text in lines:
-        account.records += 1
+        account.count()
         yield from checked(number, decoded(text, account), account)
 
 
@@ -108,7 +108,7 @@ def message_list(lines: Iterable[bytes], account: ImportAccount) -> MessageList:
         return _joined(first, source, account)
     if _is_document(value):
         return _document(value, spoken, account)
-    account.records += 1
+    account.count()
     return MessageList({}, chain(checked(first[0], value, account), objects(spoken, account)))
 
 
@@ -214,7 +214,7 @@ def _document(
 
 def _members(values: list[Json], account: ImportAccount) -> Numbered:
     for number, value in enumerate(values, 1):
-        account.records += 1
+        account.count()
         yield from checked(number, value, account)
 
 
@@ -231,6 +231,6 @@ def _joined(first: tuple[int, bytes], rest: Iterator[bytes], account: ImportAcco
     if any(isinstance(decoded(text), dict) for _, text in lines):
         return MessageList({}, objects(((n, text) for n, text in lines if text.strip()), account))
     reason = value.reason if isinstance(value, UnreadableRecord) else "not a list of messages"
-    account.records += 1
+    account.count()
     account.malformed.append((number, reason))
     return MessageList({}, iter(()))

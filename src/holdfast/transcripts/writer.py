@@ -28,6 +28,10 @@ class ImportAccount:
     malformed: list[tuple[int, str]] = field(default_factory=list)
     repaired: Counter[str] = field(default_factory=Counter)
 
+    def count(self) -> None:
+        """Count a record that was read."""
+        self.records += 1
+
     def usage(self, raw: Json) -> Usage | None:
         """Read what an answer used; a report that cannot be read is counted, not kept."""
         if not isinstance(raw, dict):

@@ -47,11 +47,11 @@ class Follower:
             if self._reported is None or reported.n != self._reported.n:
                 self._before = self._gauge
             self._reported = reported
-            self._gauge = self._answered(self._before, reported, view)
+            self._gauge = self._learn(self._before, reported, view)
             self.calibrations[reported.model] = self._gauge.calibration
         return self._gauge
 
-    def _answered(self, gauge: Gauge | None, reported: ReportedSize, view: View) -> Gauge:
+    def _learn(self, gauge: Gauge | None, reported: ReportedSize, view: View) -> Gauge:
         if gauge is None:
             gauge = Gauge(calibration=self._calibration(reported.model))
         elif gauge.calibration.model != reported.model:

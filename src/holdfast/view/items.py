@@ -116,7 +116,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
             return self
         return structs.replace(self, cleared=shown)
 
-    def stand_in(self, projection: Projection) -> StandIn | None:
+    def placeholder(self, projection: Projection) -> StandIn | None:
         """Return what is shown instead of the content, if anything is."""
         cleared = self.cleared
         if cleared is not None and (projection == "seen" or cleared.how == "rewritten"):
@@ -125,7 +125,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
 
     def block(self, projection: Projection, tool: str = "The tool") -> ToolResult:
         """Render the result as a block; an empty one names the tool."""
-        instead = self.stand_in(projection)
+        instead = self.placeholder(projection)
         return ToolResult(
             tool_use_id=self.tool_use_id,
             content=self._in_place(instead) if instead else _visible(self.content, tool),
@@ -141,7 +141,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def seen_measure(self) -> Measure:
-        instead = self.stand_in("seen")
+        instead = self.placeholder("seen")
         return instead.measure if instead else self.measure
 
 
@@ -216,7 +216,7 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         uses = [block for block in answer if isinstance(block, ToolUse)]
         if uses:
             results = {result.tool_use_id: result for result in self.results}
-            yield Message("user", tuple(_answered(use, results, projection) for use in uses))
+            yield Message("user", tuple(_with_results(use, results, projection) for use in uses))
 
 
 def _weigh(results: Sequence[Result]) -> Measure:
@@ -272,7 +272,7 @@ def _answer(content: Content, hides_thinking: bool) -> tuple[Block, ...]:
     return tuple(kept)
 
 
-def _answered(use: ToolUse, results: dict[str, Result], projection: Projection) -> ToolResult:
+def _with_results(use: ToolUse, results: dict[str, Result], projection: Projection) -> ToolResult:
     result = results.get(use.id)
     if result is None:
         return ToolResult(tool_use_id=use.id, content=NO_RESULT, is_error=True)

@@ -24,7 +24,7 @@ class Word(Struct, frozen=True):
 
 
 def _put(ledger, *texts):
-    with ledger.held() as append:
+    with ledger.locked() as append:
         append([Word(text) for text in texts])
 
 
@@ -141,7 +141,7 @@ def test_a_disk_that_ends_midway_leaves_whole_lines(tmp_path):
         "class Word(Struct): text: str\n"
         "l = SharedLedger(pathlib.Path(sys.argv[1]), Word)\n"
         "def put(t):\n"
-        "    with l.held() as append: append([Word(t)])\n"
+        "    with l.locked() as append: append([Word(t)])\n"
         "put('a')\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
         "try: put('b' * 300)\n"
@@ -162,7 +162,7 @@ def test_who_dies_with_the_lock_lets_go_by_dying(tmp_path):
         "from msgspec import Struct\n"
         "from holdfast.agent.subagents.ledger import SharedLedger\n"
         "class Word(Struct): text: str\n"
-        "with SharedLedger(pathlib.Path(sys.argv[1]), Word).held():\n"
+        "with SharedLedger(pathlib.Path(sys.argv[1]), Word).locked():\n"
         "    print('held', flush=True); time.sleep(60)\n"
     )
     child = subprocess.Popen(

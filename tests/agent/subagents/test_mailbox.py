@@ -26,7 +26,7 @@ def test_the_same_mail_sent_again_changes_nothing(tmp_path):
     assert Mailbox(box).send(_mail(1)) is True
     assert Mailbox(box).send(_mail(1)) is False
     assert Mailbox(box).send(_mail(1, "cid")) is True
-    assert len(UnreadMail(box).unread()) == 2
+    assert len(UnreadMail(box).letters()) == 2
 
 
 def test_mail_waits_until_it_is_delivered(tmp_path):
@@ -35,30 +35,30 @@ def test_mail_waits_until_it_is_delivered(tmp_path):
     Mailbox(box).send(_mail(1))
     Mailbox(box).send(_mail(2))
     inbox = UnreadMail(box)
-    first, second = inbox.unread()
-    assert inbox.unread() == [first, second]
+    first, second = inbox.letters()
+    assert inbox.letters() == [first, second]
     inbox.delivered(first)
-    assert inbox.unread() == [second]
+    assert inbox.letters() == [second]
     cursors = dict([read_cursor(first.cursor)])
-    assert [letter.mail for letter in UnreadMail(box, cursors).unread()] == [_mail(2)]
+    assert [letter.mail for letter in UnreadMail(box, cursors).letters()] == [_mail(2)]
 
 
 def test_a_mailbox_that_is_not_there_yet_is_empty(tmp_path):
     """And is read as soon as it is."""
     inbox = UnreadMail(tmp_path / "ben.jsonl")
-    assert inbox.unread() == []
+    assert inbox.letters() == []
     Mailbox(tmp_path / "ben.jsonl").send(_mail(1))
-    assert [letter.mail for letter in inbox.unread()] == [_mail(1)]
+    assert [letter.mail for letter in inbox.letters()] == [_mail(1)]
 
 
 def test_the_cursor_of_another_mailbox_does_not_count(tmp_path):
     """A team that was removed and founded anew begins at its beginning."""
     box = tmp_path / "ben.jsonl"
     Mailbox(box).send(_mail(1))
-    cursor = UnreadMail(box).unread()[0].cursor
+    cursor = UnreadMail(box).letters()[0].cursor
     box.unlink()
     Mailbox(box).send(_mail(9))
-    found = UnreadMail(box, dict([read_cursor(cursor)])).unread()
+    found = UnreadMail(box, dict([read_cursor(cursor)])).letters()
     assert [letter.mail for letter in found] == [_mail(9)]
 
 
@@ -76,7 +76,7 @@ def test_what_a_reader_would_not_take_is_not_sent(tmp_path, wrong):
     fields = {"id": "1", "sender": "ada", "to": "ben", "body": Note(text="hi")} | wrong
     with pytest.raises((StoreError, ValueError)):
         Mailbox(tmp_path / "ben.jsonl").send(Mail(**fields))
-    assert UnreadMail(tmp_path / "ben.jsonl").unread() == []
+    assert UnreadMail(tmp_path / "ben.jsonl").letters() == []
 
 
 def test_half_a_character_is_not_sent(tmp_path):
@@ -93,10 +93,10 @@ def test_a_line_that_is_no_mail_is_a_letter_without_one(tmp_path):
     with box.open("ab") as file:
         file.write(b'{"id":"x","sender":"user","to":"ben","body":{"type":"note","text":"ok"}}\n')
     Mailbox(box).send(_mail(2))
-    letters = UnreadMail(box).unread()
+    letters = UnreadMail(box).letters()
     assert [letter.mail for letter in letters] == [_mail(1), None, _mail(2)]
     assert "no agent may write as 'user'" in letters[1].reason
-    after = UnreadMail(box, dict([read_cursor(letters[1].cursor)])).unread()
+    after = UnreadMail(box, dict([read_cursor(letters[1].cursor)])).letters()
     assert [letter.mail for letter in after] == [_mail(2)]
 
 
@@ -134,6 +134,6 @@ def test_senders_killed_at_random_lose_and_double_nothing(tmp_path):
                 os.kill(child.pid, signal.SIGKILL)
                 child.wait()
     assert [start(name).wait() for name in ("ada", "cid")] == [0, 0]
-    mails = [letter.mail for letter in UnreadMail(box).unread()]
+    mails = [letter.mail for letter in UnreadMail(box).letters()]
     for name in ("ada", "cid"):
         assert [int(m.body.text) for m in mails if m.sender == name] == list(range(150))

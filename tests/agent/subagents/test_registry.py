@@ -51,4 +51,4 @@ def test_it_can_be_followed_piece_by_piece():
         history.append(entry)
         register.follow(history)
     assert register.known["a-1"].is_told
-    assert register.unread() == []
+    assert register.unreported() == []

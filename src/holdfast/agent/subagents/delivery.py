@@ -68,7 +68,7 @@ class Delivery:
             cursors = cursors_in(engine.view.history)
             self._inboxes = tuple(UnreadMail(box, cursors) for box in self._boxes)
         try:
-            return [(inbox, letter) for inbox in self._inboxes for letter in inbox.unread()]
+            return [(inbox, letter) for inbox in self._inboxes for letter in inbox.letters()]
         except StoreError as error:
             raise _BoxError(str(error)) from error
 

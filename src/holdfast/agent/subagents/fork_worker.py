@@ -73,7 +73,7 @@ class ForkWorker:
     async def work(self, seen: Seen) -> Finish:
         """Work on the task, or on waiting mail, behind the parent's prefix."""
         begins = not self._order.log.exists()
-        letters = [] if begins else self._inbox.unread()
+        letters = [] if begins else self._inbox.letters()
         words = f"{DIRECTIVE}{self._order.prompt}" if begins else _read(letters) or GO_ON
         if self._is_stopped:
             return Finish(state="stopped", detail="it was stopped")
@@ -117,7 +117,7 @@ class ForkWorker:
                 await asyncio.sleep(WHOLE_SECONDS)
 
     def has_mail(self) -> bool:
-        return bool(self._inbox.unread())
+        return bool(self._inbox.letters())
 
     def stop(self) -> None:
         self._is_stopped = True

@@ -95,7 +95,7 @@ class SharedLedger(Generic[T]):
         self.place = place
 
     @contextmanager
-    def held(self) -> Iterator[Append[T]]:
+    def locked(self) -> Iterator[Append[T]]:
         """Hold the lock; yield a function that appends values, all of them or none."""
         with self._mine:
             try:

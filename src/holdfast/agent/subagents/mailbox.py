@@ -22,7 +22,7 @@ class Mailbox:
 
     def send(self, mail: Mail) -> bool:
         """Append a mail; return False if it was there already. Raises `StoreError` on failure."""
-        with self._ledger.held() as append:
+        with self._ledger.locked() as append:
             self._there.update(
                 _key(line.value) for line in self._ledger.news() if isinstance(line, LedgerLine)
             )
@@ -54,7 +54,7 @@ class UnreadMail:
         self._cursors = cursors or {}
         self._waiting: list[Letter] = []
 
-    def unread(self) -> list[Letter]:
+    def letters(self) -> list[Letter]:
         """Return what is waiting, oldest first; it stays until it is `delivered`."""
         if not self._ledger.place:
             self._ledger.go_to(self._cursors.get(self._ledger.identify(), 0))

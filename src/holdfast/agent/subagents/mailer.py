@@ -106,7 +106,7 @@ class Mailer:
         if not isinstance(body, ShutdownAnswer | PlanAnswer):
             return
         team = self.team()
-        letters = UnreadMail(team.box(me)).unread() if team is not None else ()
+        letters = UnreadMail(team.box(me)).letters() if team is not None else ()
         if not any(asks(letter.mail, body, sender=to) for letter in letters if letter.mail):
             raise Unsent(f"{to} has not asked that with the request_id {body.request_id!r}.")
 

@@ -73,7 +73,7 @@ class AgentRegistry:
             case Said(mail=mark) if mark.startswith(_TELLS):
                 self._told(mark.removeprefix(_TELLS))
             case Ran(tool_use_id=call) if call in self._calls and not _is_repair(entry):
-                self._answered(self._calls[call])
+                self._has_reply(self._calls[call])
 
     def _told(self, number: str) -> None:
         for one in self.known.values():
@@ -81,7 +81,7 @@ class AgentRegistry:
                 self.known[one.id] = replace(one, is_told=True)
                 return
 
-    def _answered(self, id: str) -> None:
+    def _has_reply(self, id: str) -> None:
         """Note that the call has its result; before the end it was only a receipt."""
         one = self.known[id]
         if one.ended is not None:
@@ -90,7 +90,7 @@ class AgentRegistry:
     def running(self) -> list[Known]:
         return [one for one in self.known.values() if one.ended is None]
 
-    def unread(self) -> list[Known]:
+    def unreported(self) -> list[Known]:
         """Return those whose end was not reported, in the order they ended."""
         found = [one for one in self.known.values() if one.is_unread]
         return sorted(found, key=lambda one: one.ended.n if one.ended else 0)

@@ -196,7 +196,7 @@ class Supervisor:
         if one.is_background:
             self._leave_note(one)
         if self._watching is None or self._watching.done():
-            self._watching = asyncio.create_task(self._watch(), name="looking after agents")
+            self._watching = asyncio.create_task(self._look_after(), name="looking after agents")
         return one
 
     def _tree(self, order: Order, worktree: str) -> Worktree:
@@ -268,14 +268,14 @@ class Supervisor:
 
     async def report(self, engine: Engine) -> None:
         """A stage that reports every unreported end to the model."""
-        for one in self.registry.unread():
+        for one in self.registry.unreported():
             assert one.ended is not None
             notice = Text(text=notices.notice(one))
             engine.record(Said(content=(notice,), hidden=True, mail=tells_of(one.ended)))
 
     async def next_news(self) -> bool:
         """Wait until an agent ends or becomes idle; return False if none is busy."""
-        if self.registry.unread():
+        if self.registry.unreported():
             return True
         if all(one.is_idle for one in self.running.values()):
             return False
@@ -317,7 +317,7 @@ class Supervisor:
             return ""
         return str(file)
 
-    async def _watch(self) -> None:
+    async def _look_after(self) -> None:
         """Watch for stop requests from elsewhere, and report progress."""
         reported = time.monotonic()
         while self.running:

@@ -206,7 +206,7 @@ class TaskList:
 
     def _apply(self, plan: Callable[[Tasks], list[Task]], by: str) -> list[Task]:
         """Apply a plan to the current tasks under the lock, and write the result at once."""
-        with self._ledger.held() as append:
+        with self._ledger.locked() as append:
             new = [structs.replace(task, by=by, at=time.time()) for task in plan(self.tasks())]
             _check_form(new)
             if new:

@@ -78,9 +78,9 @@ class Teammates:
     def join(self, order: Order) -> None:
         """Add a teammate, creating the team if needed; raise if another agent has the name."""
         checked_name(order.called, "a teammate")
-        ledger = self._opened()
+        ledger = self._open_team()
         new = Member(name=order.called, kind=order.kind, session=self.session, agent=order.id)
-        with ledger.held() as append:
+        with ledger.locked() as append:
             self._catch_up()
             for other in self._members.values():
                 is_returning = other.name == new.name and (
@@ -113,7 +113,7 @@ class Teammates:
                 return None
         except ConfigError:
             return None
-        self._opened()
+        self._open_team()
         for name in self.others(LEAD):
             self._remove(name)
         return self.team
@@ -125,7 +125,7 @@ class Teammates:
             self._ledger = None
             self._members.clear()
 
-    def _opened(self) -> SharedLedger[Member]:
+    def _open_team(self) -> SharedLedger[Member]:
         if self._ledger is None:
             if self.directory.is_symlink():
                 raise ConfigError(f"{self.directory} is a link; remove it")
@@ -133,7 +133,7 @@ class Teammates:
             self._ledger = SharedLedger(self.directory / "members.jsonl", Member)
             if not self.members():
                 lead = Member(name=LEAD, session=self.session, is_lead=True, at=time.time())
-                with self._ledger.held() as append:
+                with self._ledger.locked() as append:
                     append((lead,))
         return self._ledger
 
@@ -141,7 +141,7 @@ class Teammates:
         """Record that a member left, and release the tasks it had begun."""
         if self._ledger is None:
             return
-        with self._ledger.held() as append:
+        with self._ledger.locked() as append:
             self._catch_up()
             member = self._members.get(name)
             if member is None or member.has_left:

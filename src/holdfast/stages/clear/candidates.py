@@ -229,7 +229,7 @@ def _last_round(items: Sequence[Item]) -> int:
 
 
 def sent_measure(result: Result) -> Measure:
-    instead = result.stand_in("sent")
+    instead = result.placeholder("sent")
     return instead.measure if instead else result.measure
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.log.entries import AnyEntry, Directed
+from holdfast.log.secrets import Mask
 from holdfast.stages.compact.digest import budget_for, digest, engine_part
-from holdfast.stages.compact.digest.context import LIMITS, DigestLimits, Mask
+from holdfast.stages.compact.digest.context import LIMITS, DigestLimits
 from holdfast.stages.compact.digest.pieces import Count
 from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, render_directives
 from holdfast.stages.compact.segment import Segment

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from holdfast.log.entries import Directed
+from holdfast.log.secrets import Mask
 from holdfast.messages.cut import cut, head_and_tail, one_line
 from holdfast.stages.compact.cancelling import ENOUGH, Cancelling, cancellings, clauses, likeness
-from holdfast.stages.compact.digest.context import Mask
 from holdfast.stages.compact.digest.pieces import Count
 from holdfast.stages.facts.facts import WordsFact, cite
 from holdfast.view.tokens import estimated_tokens

@@ -78,7 +78,7 @@ class Fallbacks:
             return MadeSummary()
         if self.is_broken(settings) and not is_manual:
             return MadeSummary()
-        for name, write in _ways(engine, self._writer(engine, asked), material.segment, error):
+        for name, write in _attempts(engine, self._writer(engine, asked), material.segment, error):
             try:
                 async with asyncio.timeout(settings.rung_seconds):
                     made = await write()
@@ -112,7 +112,7 @@ class Fallbacks:
         )
 
 
-def _ways(
+def _attempts(
     engine: Engine, writer: SummaryWriter, segment: Segment, error: PromptTooLong | None
 ) -> Iterator[tuple[str, Callable[[], Awaitable[Written | JsonObject]]]]:
     """Yield the ways that are available, the best first; the provider gives a block of its own."""

@@ -95,7 +95,7 @@ class Restoring:
             for block in each.content
         ]
         shown = [each for each in self._again if all(block in blocks for block in each.content)]
-        self.tool_context.files = self._known(shown, self._kept)
+        self.tool_context.set_files(self._known(shown, self._kept))
         self._again = self._kept = ()
 
     async def _read(self, view: View, kept: Sequence[Round]) -> list[Again]:
@@ -250,4 +250,4 @@ def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
 
 def is_whole(result: Result) -> bool:
     """True if a result is still shown in full and was more than a pointer."""
-    return result.stand_in("seen") is None and UNCHANGED not in text_of(result.content)
+    return result.placeholder("seen") is None and UNCHANGED not in text_of(result.content)

@@ -125,7 +125,9 @@ def is_thrashing(view: View, settings: CompactSettings) -> bool:
 
 def find_culprits(view: View, weigh: Callable[[Measure], float], line: int) -> list[Culprit]:
     """List heavy things that arrived since the last compaction or are always sent."""
-    found = sorted((*_came(view, weigh), *_held(view, weigh)), key=lambda each: -each.tokens)
+    found = sorted(
+        (*_came(view, weigh), *_in_every_request(view, weigh)), key=lambda each: -each.tokens
+    )
     return [each for each in found if each.tokens >= HEAVY_SHARE * line]
 
 
@@ -150,7 +152,7 @@ def filling(view: View, weigh: Callable[[Measure], float]) -> str:
     return ", ".join(f"{name} {tokens:,}" for name, tokens in sizes.most_common(LISTED))
 
 
-def _held(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
+def _in_every_request(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
     """Yield what every request holds, by kind: it may leave too little room for work."""
     weights = floor(view, weigh)
     names = {"instructions": "the instructions", "tools": "the tools", "system": "the prompt"}

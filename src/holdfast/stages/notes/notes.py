@@ -185,7 +185,7 @@ class Notes:
         """Have a fork edit a draft; return its usage, None if it changed nothing."""
         assert self.ask is not None
         file, settings = self.file(engine), engine.settings.notes
-        base = self._settled(engine, file.read().page)
+        base = self._separated(engine, file.read().page)
         seen = file.begin_draft(base)
         request = ForkRequest(
             say=ask_for_update(base, file.draft, settings, home()),
@@ -219,13 +219,13 @@ class Notes:
             return reply.usage if reply.reason == "completed" else None
 
         def merge(found: NotesOnDisk) -> NotesPage:
-            page = self._settled(engine, found.page)
+            page = self._separated(engine, found.page)
             return page.with_written(merged(before, mine, page.written()))
 
         file.change(merge)
         return reply.usage
 
-    def _settled(self, engine: Engine, page: NotesPage) -> NotesPage:
+    def _separated(self, engine: Engine, page: NotesPage) -> NotesPage:
         """Separate what a person wrote between the engine's lines from those lines."""
         is_edited = any(each.is_edited for each in page.sections)
         return page.with_logs(self._lines(engine), self._last_lines) if is_edited else page

@@ -5,9 +5,10 @@ zero: "2 failed, 0 errors" is one, "0 failed" is not.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
+from holdfast.log.secrets import Mask
 from holdfast.messages.cut import byte_count
 
 LINE_CHARS = 200
@@ -38,8 +39,6 @@ _FINE = re.compile(
 )
 """The absence of problems."""
 
-Mask = Callable[[str], str]
-
 
 def error_lines(
     text: str, limit_bytes: int, first_line: int = 1, mask: Mask = str
@@ -48,7 +47,7 @@ def error_lines(
 
     If not all fit, the first ones (the cause) and the last ones (the totals) are returned.
     """
-    found = list(_complaints(text, first_line))
+    found = list(_matching_lines(text, first_line))
     sizes = [byte_count(f"{number}: {line.strip()[:LINE_CHARS]}") + 1 for line, number in found]
     first = _fitting(sizes, limit_bytes if sum(sizes) <= limit_bytes else limit_bytes // 2)
     last = _fitting(sizes[first:][::-1], limit_bytes - sum(sizes[:first]))
@@ -61,7 +60,7 @@ def is_complaint(line: str) -> bool:
     return bool(_ERROR.search(_FINE.sub(" ", line)))
 
 
-def _complaints(text: str, first_line: int) -> Iterator[tuple[str, int]]:
+def _matching_lines(text: str, first_line: int) -> Iterator[tuple[str, int]]:
     """Yield distinct lines that look like errors, each with its first line number."""
     text = f"\n{text[:SCANNED_CHARS]}"
     lowered = text.replace("İ", "I").lower()  # the one letter that grows when lowered

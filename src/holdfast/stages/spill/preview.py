@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.log.secrets import Mask
 from holdfast.messages.cut import byte_count, first_bytes
-from holdfast.stages.spill.error_lines import Mask, error_lines
+from holdfast.stages.spill.error_lines import error_lines
 from holdfast.tools.describe import HISTORY
 
 TAG = "spilled"
@@ -44,7 +45,7 @@ class PreviewRoom:
 def preview(long: Long, room: PreviewRoom, mask: Mask = str) -> str:
     parts = [f"<{TAG} {_facts(long)}>", *_where(long), ""]
     parts += (
-        _excerpt_of_command(long, room, mask) if long.is_command else _opening(long, room, mask)
+        _excerpt_of_command(long, room, mask) if long.is_command else _head_line(long, room, mask)
     )
     return "\n".join([*parts, f"</{TAG}>"])
 
@@ -85,7 +86,7 @@ def tail_of(text: str, limit_bytes: int) -> str:
     return rest if line_end >= 0 and byte_count(rest) > limit_bytes // 2 else cut
 
 
-def _opening(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
+def _head_line(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
     head = _shown_head(long.text, room.preview_bytes, mask)
     return [f"[its first {human_size(byte_count(head))}]", _quoted(head), "[…]"]
 

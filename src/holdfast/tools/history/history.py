@@ -278,4 +278,4 @@ def is_shown(view: View, n: int) -> bool:
     if not isinstance(item, Round):
         return item is not None
     result = next((result for result in item.results if result.id == n), None)
-    return result is None or result.stand_in("seen") is None
+    return result is None or result.placeholder("seen") is None

@@ -19,7 +19,7 @@ class Cut(NamedTuple):
         return "up_to" if self.covered[0] < self.kept[0] else "from"
 
 
-class Left(NamedTuple):
+class RewoundEntries(NamedTuple):
     """What going back to an earlier message takes out of force."""
 
     compactions: list[int]
@@ -56,11 +56,11 @@ class Standing:
         self._compactions[n] = self._shown
         self._shown = [*cut.kept, n] if cut.kind == "from" else [n, *cut.kept]
 
-    def go_back(self, place: int) -> Left:
+    def go_back(self, place: int) -> RewoundEntries:
         """Take everything after a message out of force, and compactions that covered more."""
         undone = [n for n in reversed(self._compactions) if n > place]
         for n in undone:
             self._shown = self._compactions.pop(n) + [m for m in self._shown if m > n]
-        left = Left(undone, [n for n in self._shown if n > place])
+        left = RewoundEntries(undone, [n for n in self._shown if n > place])
         self._shown = [n for n in self._shown if n <= place]
         return left

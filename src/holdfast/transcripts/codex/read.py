@@ -158,7 +158,7 @@ class _Reader:
             if self._round is None:
                 self._round = _Round(at, usage=self._usage)
                 self._usage = None
-            self._round.content += answer_of(item, self._account)
+            self._round.content.extend(answer_of(item, self._account))
 
     def _said(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
         content = _spoken(item)

@@ -22,7 +22,7 @@ class _Head(Struct):
     type: str = ""
 
 
-class _Held(NamedTuple):
+class _Record(NamedTuple):
     number: int
     parent: str | None
     line: bytes
@@ -33,10 +33,10 @@ _decoder = msgspec.json.Decoder(_Head)
 
 def active_branch(lines: Iterable[tuple[int, bytes]], account: ImportAccount) -> Numbered:
     """Yield the entries from the root to the last one, each with its line's number."""
-    held: dict[str, _Held] = {}
+    held: dict[str, _Record] = {}
     last: str | None = None
     for number, line in lines:
-        account.records += 1
+        account.count()
         head = _head(line)
         if isinstance(head, UnreadableRecord):
             account.malformed.append((number, head.reason))
@@ -44,7 +44,7 @@ def active_branch(lines: Iterable[tuple[int, bytes]], account: ImportAccount) ->
             account.skipped["session"] += 1
         else:
             account.repaired.update(["repeated entry id"] if head.id in held else [])
-            held[head.id] = _Held(number, head.parentId, line)
+            held[head.id] = _Record(number, head.parentId, line)
             last = head.id
     for entry in _path(held, last, account):
         yield from checked(entry.number, decoded(entry.line, account), account)
@@ -61,7 +61,7 @@ def _head(line: bytes) -> _Head | UnreadableRecord:
         return UnreadableRecord(f"not an entry of a session: {error}")
 
 
-def _path(held: dict[str, _Held], last: str | None, account: ImportAccount) -> Iterable[_Held]:
+def _path(held: dict[str, _Record], last: str | None, account: ImportAccount) -> Iterable[_Record]:
     path = []
     while last is not None and last in held:
         entry = held.pop(last)  # taken out, so that a circle ends

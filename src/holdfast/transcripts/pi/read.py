@@ -138,7 +138,7 @@ class _Reader:
         at = at or seconds(message.get("timestamp"))
         match message:
             case {"role": "assistant"}:
-                yield from self._answered(message, at, origin)
+                yield from self._replied(message, at, origin)
             case {"role": "toolResult"}:
                 yield self._ran(message, at, origin)
             case {"role": "user"}:
@@ -159,7 +159,7 @@ class _Reader:
         """Write what stands on the user's side and is not from the user."""
         yield from self._dialogue.said(_content(content), at=at, hidden=is_shown is not True)
 
-    def _answered(self, message: JsonObject, at: float, origin: str) -> Iterator[AnyEntry]:
+    def _replied(self, message: JsonObject, at: float, origin: str) -> Iterator[AnyEntry]:
         reason = str(message.get("stopReason") or "")
         if reason in _BROKEN_OFF:
             error = str(message.get("errorMessage") or reason)

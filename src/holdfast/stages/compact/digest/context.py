@@ -5,7 +5,7 @@ still in the log, under the message number next to it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -15,8 +15,6 @@ from holdfast.stages.facts.gist import question
 
 ROOT_SHARE = 0.6
 """A directory that contains this share of all paths is left out of them."""
-
-Mask = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
