@@ -91,7 +91,7 @@ def test_chat_compacts_and_takes_it_back(project):
     assert "restores the history" in done.stdout
     assert "was undone: compacted" in done.stdout
     assert "is re-applied" in done.stdout
-    assert "is no change of the view" in done.stderr
+    assert "is not a change of the view" in done.stderr
 
 
 def test_trust_shows_what_a_project_brings_and_vouches_for_it(project):
