@@ -85,9 +85,7 @@ async def test_without_a_model_the_safe_part_is_done(project):
     async with agent(project, "text: Hello.", by="engine") as one:
         await say(one)
         await one.background.drain(10.0)
-        assert one.notices.take()[-1].startswith(
-            "dreamt: 1 merged (take it back: holdfast memory undo 2"
-        )
+        assert one.notices.take()[-1].startswith("dreamt: 1 merged (undo: holdfast memory undo 2")
     [dreamt] = entries(one, Dreamt)
     assert (dreamt.by, dreamt.merged, dreamt.commit, dreamt.usage) == ("engine", 1, "2", None)
     assert len(stored(project)) == 1

@@ -101,7 +101,7 @@ class DreamJobs:
                 report = await asyncio.to_thread(self._by_engine, steps)
         self.engine.report(_dreamt(report))
         if report.commit is not None:
-            undo = f"take it back: holdfast memory undo {report.commit.id}"
+            undo = f"undo: holdfast memory undo {report.commit.id}"
             self.notify(f"dreamt: {report.line} ({undo})")
         return report
 
