@@ -100,7 +100,8 @@ class Notes:
 
     def after_turn(self, engine: Engine) -> None:
         """Start an update if one is due."""
-        if not engine.settings.notes.on or not _is_main(engine):
+        asked = engine.view.asked
+        if not engine.settings.notes.on or (asked and asked.source != "main"):
             return
         full = engine.fullness()
         self._follow(engine.view.history)
@@ -269,12 +270,6 @@ def _unsent(prefix: Prefix) -> int:
         return 0
     tail = prefix.messages[prefix.left.message + 1 :]
     return estimated_tokens(msgspec.json.encode(tail).decode())
-
-
-def _is_main(engine: Engine) -> bool:
-    """True for the main conversation, not a sub-agent."""
-    asked = engine.view.asked
-    return asked is None or asked.source == "main"
 
 
 def _is_at_rest(engine: Engine) -> bool:
