@@ -29,9 +29,7 @@ WAY = "notes"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     cursor: int
-    """The last message it covers."""
     judgement: Judgement | None = None
-    """What a model or a person wrote."""
     is_covering: bool = False
     """It covers history up to the cursor; otherwise it only adds to what the log says."""
 
@@ -69,7 +67,6 @@ class FromNotes:
         return self._ready is not None and self.serves(engine) and not may_move(engine)
 
     async def make_ready(self, engine: Engine, manner: Manner) -> None:
-        """Prepare the text for what the notes cover now, if the line is near."""
         full = engine.fullness()
         near = engine.settings.notes.ready_ratio * full.window.auto_tokens
         if full.used_tokens >= near and self.serves(engine):

@@ -63,7 +63,6 @@ class Restoring:
     """The messages kept word for word."""
 
     async def __call__(self, segment: Segment) -> SpokenContent:
-        """Return what is shown again once a segment has left the view."""
         view = self.view()
         kept = kept_rounds(view, segment)
         again, plan = await asyncio.gather(self._read(view, kept), self._plan())

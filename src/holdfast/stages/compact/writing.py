@@ -42,9 +42,7 @@ OUTPUT_SHARE = 0.2
 SOON = Retries(attempts=2, obey_seconds=3.0)
 """While the user waits: one more try, since the digest is always available."""
 ON_DEMAND_BETA = "compact-2026-09-04"
-"""Lets the provider compact on request."""
 COMPACTION = "compaction"
-"""The provider's block that replaces history."""
 TRUNCATIONS = 3
 """How often the oldest part is dropped before giving up."""
 TRUNCATED_SHARE = 0.2

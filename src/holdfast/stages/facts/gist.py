@@ -42,12 +42,10 @@ _HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*:?\Z|\|?[\s|:-]+\Z|\[code ")
 
 
 def announces(sentence: str) -> bool:
-    """True if a sentence announces the next step."""
     return bool(_ANNOUNCES.match(sentence))
 
 
 def is_strong(sentence: str) -> bool:
-    """True if a sentence names a cause or a choice."""
     return bool(_STRONG.search(sentence))
 
 

@@ -109,7 +109,6 @@ def touched(changes: Iterable[ChangeFact]) -> list[str]:
 
 
 def set_to(changes: Iterable[ChangeFact]) -> list[str]:
-    """List constants that edits set, with their last values, newest first."""
     found: dict[str, str] = {}
     for change in changes:
         before = settings_in(change.removed)

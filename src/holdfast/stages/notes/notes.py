@@ -46,7 +46,6 @@ FAILURES = (HoldfastError, OSError, ValueError, Overtaken)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePoint:
     cursor: int
-    """The last message that its notes can cover."""
     used_tokens: int
     prefix: Prefix | None = None
     """What a fork would share; None if no model is asked."""
@@ -124,7 +123,6 @@ class Notes:
             await self._job.wait(seconds)
 
     async def update(self, engine: Engine) -> None:
-        """Update the page now, due or not."""
         await self.wait(engine.settings.notes.wait_seconds, engine.settings.notes.stale_seconds)
         self._follow(engine.view.history)
         if (point := self._update_point(engine, engine.fullness().used_tokens)) is not None:

@@ -28,11 +28,9 @@ class Long:
     bytes: int
     file: Path
     is_whole: bool = True
-    """The file holds all of it."""
     is_command: bool = False
     exit_status: int | None = None
     readers: tuple[str, ...] = ()
-    """Tools the model can read on with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
