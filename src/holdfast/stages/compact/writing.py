@@ -49,6 +49,8 @@ TRUNCATED_SHARE = 0.2
 """Of the items, if the provider does not report the excess."""
 PIECES = 12
 """More would cost more than they are worth; the digest reads everything."""
+NOTICE_CHARS = 64
+"""The line that says how much of a message was left out."""
 PIECE_RESULT_CHARS = 2_000
 """Enough of a tool's result to see what came of the call."""
 
@@ -259,4 +261,6 @@ def _told(items: Iterable[Item], most_chars: int) -> Iterator[str]:
             for block in message.content
             if isinstance(block, Text)
         )
-        yield head_and_tail(f"{who}: " + "\n".join(parts), most_chars, "the log")
+        text = f"{who}: " + "\n".join(parts)
+        is_long = len(text) > most_chars
+        yield head_and_tail(text, most_chars - NOTICE_CHARS, "the log") if is_long else text

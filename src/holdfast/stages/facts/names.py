@@ -73,7 +73,6 @@ _DEFINED = re.compile(
 
 
 def quoted_in(text: str) -> dict[str, None]:
-    """Return the string literals in code, quotes included, in order."""
     return dict.fromkeys(match.group() for match in _QUOTED.finditer(text[:SCANNED_CHARS]))
 
 
