@@ -46,7 +46,6 @@ class Layers:
         return (self.notes.after_turn,)
 
     def close(self, engine: Engine) -> None:
-        """Stop background work."""
         self.notes.close(engine)
         self.compact.close()
 

@@ -1,7 +1,7 @@
 """The ways a model is asked for a summary, and how what is too long is made shorter."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.errors import Aborted, PromptTooLong
@@ -99,6 +99,7 @@ def test_one_item_cannot_be_shortened():
 
 
 @given(st.lists(st.text(min_size=1, max_size=300), max_size=20), st.integers(400, 2_000))
+@example(["0" * 200, "0" * 200], 400)
 def test_pieces_are_never_longer_than_they_may_be(texts, limit):
     """And together they hold every message, head and tail at least."""
     items = [spoken(n, text) for n, text in enumerate(texts, 1)]

@@ -58,13 +58,15 @@ class CallStats:
     def _count(self, entry: AnyEntry, lifetime_seconds: float) -> None:
         match entry:
             case Asked(at=at):
-                self._begin(entry.n, at, lifetime_seconds)
+                self.cold_calls += self.began > 0 and at - self.began >= lifetime_seconds
+                self.began, self.began_at = at, entry.n
             case Replied(at=at):
                 self._answer(entry)
                 if self.began_at == 0:
                     self.began = at
             case Forked(source=source) if not source.startswith("agent:"):
-                self._renew(entry)
+                if entry.usage.cache_read_tokens and self.began:  # reading renews its lifetime
+                    self.began = max(self.began, entry.at - entry.seconds)
             case Switched(model=model):
                 if model != self._model:
                     self.void_at, self.void_by = entry.n, "another model answers"
@@ -75,15 +77,6 @@ class CallStats:
                 self.void_at, self.void_by = entry.n, "the history was compacted"
             case Failed(what=what) if what == EDITS_FAILED:
                 self.edits_failed = True
-
-    def _begin(self, n: int, at: float, lifetime_seconds: float) -> None:
-        self.cold_calls += self.began > 0 and at - self.began >= lifetime_seconds
-        self.began, self.began_at = at, n
-
-    def _renew(self, entry: Forked) -> None:
-        """Count a fork that read the conversation's cache: reading renews its lifetime."""
-        if entry.usage.cache_read_tokens and self.began:
-            self.began = max(self.began, entry.at - entry.seconds)
 
     def _answer(self, entry: Replied) -> None:
         self.calls += not entry.response_id or entry.response_id != self._response

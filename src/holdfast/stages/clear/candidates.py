@@ -49,7 +49,6 @@ class Candidate(NamedTuple):
     use: ToolUse
     tool: Described
     order: int
-    """The order of its round."""
     weight: float
     """As it is sent now."""
     before: float

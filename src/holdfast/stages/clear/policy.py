@@ -64,7 +64,8 @@ def plan_clearing(
     if standing.has_edits and not now.cold:
         active = len(candidates.heavy) + candidates.unread
         is_due = active >= settings.edits_trigger_results
-        return _edits(batch, now) if is_due else _edits_at_line(batch, now, standing, settings)
+        # deleting fewer is worth it if that avoids a compaction: no rewrite is paid
+        return _edits(batch, now) if is_due or _at_line(batch, now, standing, settings) else None
     may_pay = standing.can_move and standing.asks_price and not standing.is_served
     by_price = _paid(batch, now, settings) if settings.paid and may_pay else None
     return by_price or _at_line(batch, now, standing, settings)
@@ -100,14 +101,6 @@ def _edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
     money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
     why = f"{_described(batch, now)} inside the provider's cache{money}"
     return ClearPlan(way="edits", batch=batch, why=why, how="edited") if batch else None
-
-
-def _edits_at_line(
-    batch: Batch, now: Snapshot, standing: CacheStanding, settings: ClearSettings
-) -> ClearPlan | None:
-    """Delete fewer than a dozen if that avoids a compaction; no rewrite is paid."""
-    found = _at_line(batch, now, standing, settings)
-    return _edits(batch, now) if found else None
 
 
 def _paid(batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:

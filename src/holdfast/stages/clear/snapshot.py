@@ -37,7 +37,6 @@ class Snapshot:
     """Tokens per unit of weight."""
     frame_weight: float
     cached_tokens: int
-    """What the last call left in the cache."""
     cold: str
     """Why none of it can be read any more; "" if it can."""
     is_readable_from: float

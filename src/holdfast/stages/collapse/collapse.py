@@ -70,7 +70,6 @@ def drain(engine: Engine) -> bool:
 
 
 def staged(engine: Engine) -> tuple[Collapsed, ...]:
-    """List the lines that would be committed if all had to be."""
     limits = _limits(engine, free_tokens=float("inf"))
     return plan_collapse(engine.view, limits, weigher(engine))
 

@@ -31,7 +31,6 @@ class Span:
     items: tuple[Item, ...]
     last: int
     asked: str = ""
-    """The beginning of the user's message before it."""
 
     @property
     def first(self) -> int:

@@ -74,7 +74,6 @@ class Cancelling:
 
 
 def cancellings(text: str) -> Iterator[Cancelling]:
-    """Yield what a message plainly takes back."""
     for sentence in sentences(text) if len(text) <= LONGEST_CHARS else ():
         if sentence.endswith("?") or _CONDITION.search(sentence):
             continue
@@ -113,7 +112,6 @@ def likeness(cancelling: Cancelling, text: str) -> float:
 
 
 def clauses(text: str) -> list[str]:
-    """Split a request into the things it asks for."""
     asked = sentences(_WRAPPED.sub(" ", text))
     parts = (part.strip() for sentence in asked for part in _ASKS.split(sentence))
     return [part for part in parts if significant(part) and not _REMARK.match(part)]

@@ -86,7 +86,6 @@ def gathered(
     most_tokens: int = 0,
     limits: DigestLimits = LIMITS,
 ) -> Material:
-    """Read from the log everything that a summary of a segment needs."""
     facts = gather(history, segment.items)
     directed = (entry for entry in history if isinstance(entry, Directed))
     budget = budget_for(segment_tokens, facts, limits)

@@ -82,7 +82,6 @@ class Claim:
 def keep_ledger(
     said: Iterable[tuple[int, WordsFact]], directed: Iterable[Directed] = ()
 ) -> DirectiveLedger:
-    """Fold what the user said and the recorded state changes into a ledger."""
     changes = sorted(directed, key=lambda entry: entry.n)
     folding = _Folding()
     for turn, words in said:

@@ -60,7 +60,6 @@ class CompactionDraft:
     composed: Composed
     restored: SpokenContent = ()
     since: int = 0
-    """The length of the log when its making began."""
     is_edited: bool = False
     """A person replaced its text."""
 
@@ -155,7 +154,6 @@ def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) ->
 
 
 def within(engine: Engine, draft: CompactionDraft, line: int) -> CompactionDraft:
-    """Drop restored content for which there is no room."""
     for restored in lighter(draft.restored):
         if after_tokens(engine, draft, restored) < ROOM_SHARE * line:
             return replace(draft, restored=restored)
@@ -179,7 +177,6 @@ def lighter(restored: SpokenContent) -> Iterator[SpokenContent]:
 
 
 def after_tokens(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> int:
-    """Predict how full the window is once a draft is recorded."""
     return engine.size_tokens(_total_after(engine, draft, restored))
 
 
@@ -203,7 +200,6 @@ def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
 
 
 def describe(draft: CompactionDraft, before: int, after: int) -> str:
-    """Describe a compaction in one line for the user."""
     how = {
         "digest": "from the log, without a model",
         "ahead": "prepared in the background",

@@ -102,7 +102,6 @@ def explain_floor(weights: list[Weight], line_tokens: int, least_tokens: int = 0
 
 
 def itemised(weights: list[Weight]) -> str:
-    """List what every request holds: by kind, then the heaviest by name, then the rest."""
     kinds: Counter[str] = Counter()
     for weight in weights:
         kinds[weight.kind] += weight.tokens

@@ -29,9 +29,7 @@ WAY = "notes"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     cursor: int
-    """The last message it covers."""
     judgement: Judgement | None = None
-    """What a model or a person wrote."""
     is_covering: bool = False
     """It covers history up to the cursor; otherwise it only adds to what the log says."""
 
@@ -64,16 +62,11 @@ class FromNotes:
         has_model = self._notes.ask is not None and engine.settings.compact.model
         return settings.stand_in == "always" or not has_model or fresh_cursor(engine) > 0
 
-    def _may_serve_soon(self, engine: Engine) -> bool:
-        settings = engine.settings.notes
-        return settings.on and settings.stand_in != "off" and self._notes.is_asking
-
     def waits(self, engine: Engine) -> bool:
         """True if notes could serve and only the turn's thinking prevents it."""
         return self._ready is not None and self.serves(engine) and not may_move(engine)
 
     async def make_ready(self, engine: Engine, manner: Manner) -> None:
-        """Prepare the text for what the notes cover now, if the line is near."""
         full = engine.fullness()
         near = engine.settings.notes.ready_ratio * full.window.auto_tokens
         if full.used_tokens >= near and self.serves(engine):
@@ -87,7 +80,8 @@ class FromNotes:
         `must` means that the window is full, so thinking in progress does not prevent it.
         """
         settings, since = engine.settings.notes, len(engine.view.history)
-        if not (self.serves(engine) or self._may_serve_soon(engine)):
+        may_serve_soon = settings.on and settings.stand_in != "off" and self._notes.is_asking
+        if not (self.serves(engine) or may_serve_soon):
             return None
         await self._notes.wait(settings.wait_seconds, settings.stale_seconds)
         if not self.serves(engine) or not (must or may_move(engine)):

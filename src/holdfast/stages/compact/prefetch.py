@@ -27,14 +27,12 @@ class PreparedSummary:
     segment: Segment
     written: Judged
     since: int
-    """The length of the log when it was begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _UnderWay:
     task: "asyncio.Task[MadeSummary]"
     last: int
-    """The last message it covers."""
     since: int
 
 
@@ -50,7 +48,6 @@ class Prefetch:
     def begin(
         self, engine: Engine, write: Coroutine[Any, Any, MadeSummary], segment: Segment
     ) -> None:
-        """Have a summary of this segment written in the background."""
         task = self._job.run(write)
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._under_way = _UnderWay(task=task, last=segment.last, since=len(engine.view.history))

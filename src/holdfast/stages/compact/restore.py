@@ -63,7 +63,6 @@ class Restoring:
     """The messages kept word for word."""
 
     async def __call__(self, segment: Segment) -> SpokenContent:
-        """Return what is shown again once a segment has left the view."""
         view = self.view()
         kept = kept_rounds(view, segment)
         again, plan = await asyncio.gather(self._read(view, kept), self._plan())
@@ -112,7 +111,9 @@ class Restoring:
         touched = touched_files(view.history)
         named = {self._real(each.path): each for each in reversed(touched)}
         known = [seen.path for seen in self.tool_context.files.newest_first()]
-        passed = {self._real(path) for path in shown_paths(kept)} | self._instructions(view)
+        instructions = view.frame.sources if view.frame else ()
+        passed = {Path(source.file).resolve() for source in instructions}
+        passed |= {self._real(path) for path in shown_paths(kept)}
         for path in (*known, *(self._real(each.path) for each in touched)):
             if path in passed or self._is_apart(path):
                 continue
@@ -124,10 +125,6 @@ class Restoring:
 
     def _real(self, path: str) -> Path:
         return self.tool_context.resolve(path).resolve()
-
-    def _instructions(self, view: View) -> set[Path]:
-        frame = view.frame.sources if view.frame else ()
-        return {Path(source.file).resolve() for source in frame}
 
     def _is_apart(self, path: Path) -> bool:
         """True if a file reaches the model in other ways, or is not part of the project."""

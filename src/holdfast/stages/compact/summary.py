@@ -45,8 +45,6 @@ _BLANK_LINES = re.compile(r"\n\s*\n(?:\s*\n)+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """A summary as a model wrote it, by section."""
-
     sections: dict[int, str]
     states: str = ""
     """Claims about the state of the user's requests, to be checked."""

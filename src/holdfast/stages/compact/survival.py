@@ -45,7 +45,6 @@ class Names:
 class Survival:
     names: int
     missing: int
-    """Not in the text itself."""
     index: str
     """The missing names, within the budget."""
     listed: int
@@ -59,7 +58,6 @@ class Survival:
 def recent_names(
     items: Sequence[Item], directives: Iterable[str] = (), limits: DigestLimits = LIMITS
 ) -> Names:
-    """Collect the names in use at the end of a segment, and in open directives."""
     rounds = [item for item in items if isinstance(item, Round)][-limits.current_rounds :]
     asked = [item for item in items if isinstance(item, Spoken) and item.is_asked()]
     texts = [text_of(item.content) for item in asked[-limits.current_messages :]]

@@ -36,10 +36,8 @@ HEAVY_SHARE = 0.1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprit:
     said: str
-    """For the user."""
     tokens: int
     ids: tuple[str, ...] = ()
-    """Results that can be cleared."""
     is_restored: bool = False
     """It is what was restored after the last compaction."""
 
@@ -124,7 +122,6 @@ def is_thrashing(view: View, settings: CompactSettings) -> bool:
 
 
 def find_culprits(view: View, weigh: Callable[[Measure], float], line: int) -> list[Culprit]:
-    """List heavy things that arrived since the last compaction or are always sent."""
     found = sorted(
         (*_came(view, weigh), *_in_every_request(view, weigh)), key=lambda each: -each.tokens
     )

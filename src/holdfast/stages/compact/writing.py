@@ -42,15 +42,15 @@ OUTPUT_SHARE = 0.2
 SOON = Retries(attempts=2, obey_seconds=3.0)
 """While the user waits: one more try, since the digest is always available."""
 ON_DEMAND_BETA = "compact-2026-09-04"
-"""Lets the provider compact on request."""
 COMPACTION = "compaction"
-"""The provider's block that replaces history."""
 TRUNCATIONS = 3
 """How often the oldest part is dropped before giving up."""
 TRUNCATED_SHARE = 0.2
 """Of the items, if the provider does not report the excess."""
 PIECES = 12
 """More would cost more than they are worth; the digest reads everything."""
+NOTICE_CHARS = 64
+"""The line that says how much of a message was left out."""
 PIECE_RESULT_CHARS = 2_000
 """Enough of a tool's result to see what came of the call."""
 
@@ -261,4 +261,6 @@ def _told(items: Iterable[Item], most_chars: int) -> Iterator[str]:
             for block in message.content
             if isinstance(block, Text)
         )
-        yield head_and_tail(f"{who}: " + "\n".join(parts), most_chars, "the log")
+        text = f"{who}: " + "\n".join(parts)
+        is_long = len(text) > most_chars
+        yield head_and_tail(text, most_chars - NOTICE_CHARS, "the log") if is_long else text

@@ -122,7 +122,6 @@ StepFact: TypeAlias = (
 
 
 def subject_of(step: StepFact) -> str:
-    """Name the command, file or call that a step is about."""
     match step:
         case CommandFact(text=text):
             return text
@@ -219,7 +218,6 @@ class Facts:
     """Messages before this one were compacted before; they are kept shorter."""
 
     def steps(self) -> Iterator[tuple[int, StepFact]]:
-        """Yield every step with the number of its turn."""
         for turn in self.turns:
             for step in turn.steps:
                 yield turn.number, step

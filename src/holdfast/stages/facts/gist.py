@@ -42,26 +42,20 @@ _HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*:?\Z|\|?[\s|:-]+\Z|\[code ")
 
 
 def announces(sentence: str) -> bool:
-    """True if a sentence announces the next step."""
     return bool(_ANNOUNCES.match(sentence))
 
 
 def is_strong(sentence: str) -> bool:
-    """True if a sentence names a cause or a choice."""
     return bool(_STRONG.search(sentence))
 
 
 def conclusions(text: str, chars: int) -> list[str]:
     """Pick the sentences of a thought that are worded as conclusions."""
     said = [one_line(sentence).removeprefix("- ") for sentence in sentences(text)]
-    ends = [s for s in said if _concludes(s)]
+    long = [s for s in said if len(s) > LEAST_CHARS]
+    ends = [s for s in long if s[-1] not in "?:" and not _PLANS.match(s)]
     chosen = [s for s in ends if is_strong(s)] or [s for s in ends if _CONCLUDES.search(s)]
     return [cut(sentence, chars) for sentence in chosen[-CONCLUSIONS:]]
-
-
-def _concludes(sentence: str) -> bool:
-    is_long = len(sentence) > LEAST_CHARS
-    return is_long and sentence[-1] not in "?:" and not _PLANS.match(sentence)
 
 
 def remark(text: str, chars: int) -> str:

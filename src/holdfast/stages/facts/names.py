@@ -73,7 +73,6 @@ _DEFINED = re.compile(
 
 
 def quoted_in(text: str) -> dict[str, None]:
-    """Return the string literals in code, quotes included, in order."""
     return dict.fromkeys(match.group() for match in _QUOTED.finditer(text[:SCANNED_CHARS]))
 
 
@@ -109,7 +108,6 @@ def touched(changes: Iterable[ChangeFact]) -> list[str]:
 
 
 def set_to(changes: Iterable[ChangeFact]) -> list[str]:
-    """List constants that edits set, with their last values, newest first."""
     found: dict[str, str] = {}
     for change in changes:
         before = settings_in(change.removed)

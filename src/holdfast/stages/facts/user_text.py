@@ -92,7 +92,6 @@ def is_summary(content: Content) -> bool:
 
 
 def notices(content: Content) -> Iterator[Notice]:
-    """Yield the reports of background tasks in a message."""
     for notice in _NOTICE.finditer(text_of(content)):
         fields = dict(_FIELD.findall(notice[1]))
         yield Notice(
@@ -112,7 +111,6 @@ def refusal(result: str) -> str | None:
 
 
 def reply(result: str) -> str:
-    """Return the user's answer to a question that a tool asked."""
     found = _ANSWERED.match(result)
     return (found[1].rstrip(".") if found else result).strip()
 

@@ -54,7 +54,6 @@ class File:
     changes: int = 0
     reads: int = 0
     names: Counter[str] = field(default_factory=Counter)
-    """Definitions that edits touched."""
     last: int = 0
 
 

@@ -20,7 +20,6 @@ def template(home: Path) -> NotesPage:
 
 
 def ask_for_update(page: NotesPage, file: Path, settings: NotesSettings, home: Path) -> str:
-    """Write the request for an update, with the notes as they are."""
     words = _own(home, "prompt.md") or _ours("update")
     values = {
         "path": str(file),

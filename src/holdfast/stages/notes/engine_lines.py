@@ -43,9 +43,11 @@ def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, s
         "Workflow": _workflow,
         "Errors and corrections": _errors,
         "System documentation": _documents,
-        "Learnings": _learnt,
+        "Learnings": lambda account: (
+            f"- {text} {cite(id)}" for text, id in reversed(account.learnt.items())
+        ),
         "Key results": _results,
-        "Worklog": _worklog,
+        "Worklog": lambda account: map(_line, reversed(account.turns)),
     }
     return {
         heading: text
@@ -148,11 +150,6 @@ def _documents(account: SessionAccount) -> Iterator[str]:
             yield f"- {file.path} was read {cite(file.last)}"
 
 
-def _learnt(account: SessionAccount) -> Iterator[str]:
-    for text, id in reversed(account.learnt.items()):
-        yield f"- {text} {cite(id)}"
-
-
 def _results(account: SessionAccount) -> Iterator[str]:
     answered = [turn for turn in account.turns if turn.answer is not None]
     for turn in reversed(answered[-ANSWERS:]):
@@ -161,11 +158,6 @@ def _results(account: SessionAccount) -> Iterator[str]:
         yield f"- T{turn.number} {cite(turn.answer.id)}: {_indented(text)}"
     for commit, id in reversed(account.commits.items()):
         yield f"- commit {commit} {cite(id)}"
-
-
-def _worklog(account: SessionAccount) -> Iterator[str]:
-    for turn in reversed(account.turns):
-        yield _line(turn)
 
 
 def _line(turn: TurnRecord) -> str:

@@ -31,7 +31,6 @@ class NotesOnDisk:
     page: NotesPage
     text: str = ""
     status: os.stat_result | None = None
-    """None if there is no file yet."""
 
     @property
     def sha256(self) -> str:

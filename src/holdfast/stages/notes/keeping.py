@@ -20,7 +20,6 @@ SECTION_CHARS_PER_TOKEN = 4
 class Enough:
     tokens: int
     messages: int
-    """Messages with text."""
     most_tokens: int
 
 
@@ -73,7 +72,6 @@ class Judgement:
 
     page: NotesPage
     file: str
-    """The path of the whole page."""
     section_tokens: int
     states: str = ""
 

@@ -46,7 +46,6 @@ FAILURES = (HoldfastError, OSError, ValueError, Overtaken)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePoint:
     cursor: int
-    """The last message that its notes can cover."""
     used_tokens: int
     prefix: Prefix | None = None
     """What a fork would share; None if no model is asked."""
@@ -100,7 +99,8 @@ class Notes:
 
     def after_turn(self, engine: Engine) -> None:
         """Start an update if one is due."""
-        if not engine.settings.notes.on or not _is_main(engine):
+        asked = engine.view.asked
+        if not engine.settings.notes.on or (asked and asked.source != "main"):
             return
         full = engine.fullness()
         self._follow(engine.view.history)
@@ -123,7 +123,6 @@ class Notes:
             await self._job.wait(seconds)
 
     async def update(self, engine: Engine) -> None:
-        """Update the page now, due or not."""
         await self.wait(engine.settings.notes.wait_seconds, engine.settings.notes.stale_seconds)
         self._follow(engine.view.history)
         if (point := self._update_point(engine, engine.fullness().used_tokens)) is not None:
@@ -269,12 +268,6 @@ def _unsent(prefix: Prefix) -> int:
         return 0
     tail = prefix.messages[prefix.left.message + 1 :]
     return estimated_tokens(msgspec.json.encode(tail).decode())
-
-
-def _is_main(engine: Engine) -> bool:
-    """True for the main conversation, not a sub-agent."""
-    asked = engine.view.asked
-    return asked is None or asked.source == "main"
 
 
 def _is_at_rest(engine: Engine) -> bool:

@@ -67,7 +67,6 @@ class NotesSection:
 class NotesPage:
     sections: tuple[NotesSection, ...] = ()
     lead: str = ""
-    """The text before the first heading."""
 
     def section(self, heading: str) -> NotesSection | None:
         return next((each for each in self.sections if _same(each.heading, heading)), None)

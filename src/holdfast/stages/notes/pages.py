@@ -20,7 +20,6 @@ LINE_CHARS = 160
 
 
 def rebuilt(found: NotesOnDisk, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
-    """Rewrite the engine's part of a page from the log."""
     return found.page.with_logs(engine_sections(SessionAccount.of(history), settings.log_tokens))
 
 
@@ -62,7 +61,6 @@ def last_noted(history: Iterable[AnyEntry]) -> Noted | None:
 
 
 def where_you_were(page: NotesPage) -> list[str]:
-    """Show title and current state in a few lines."""
     title = _lines(page.section("Title"))[:1]
     return [*title, *(f"  {line}" for line in _lines(page.section("Current state"))[:LINES])]
 

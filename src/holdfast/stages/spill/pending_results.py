@@ -40,7 +40,6 @@ class Arrived:
 
     @property
     def has_failed(self) -> bool:
-        """True if this is the output of a failed command."""
         return self.is_command and (self.ran.is_error or bool(self.exit_status))
 
 

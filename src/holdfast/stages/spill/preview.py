@@ -29,11 +29,9 @@ class Long:
     bytes: int
     file: Path
     is_whole: bool = True
-    """The file holds all of it."""
     is_command: bool = False
     exit_status: int | None = None
     readers: tuple[str, ...] = ()
-    """Tools the model can read on with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +42,11 @@ class PreviewRoom:
 
 def preview(long: Long, room: PreviewRoom, mask: Mask = str) -> str:
     parts = [f"<{TAG} {_facts(long)}>", *_where(long), ""]
-    parts += (
-        _excerpt_of_command(long, room, mask) if long.is_command else _head_line(long, room, mask)
-    )
+    if long.is_command:
+        parts += _excerpt_of_command(long, room, mask)
+    else:
+        head = _shown_head(long.text, room.preview_bytes, mask)
+        parts += [f"[its first {human_size(byte_count(head))}]", _quoted(head), "[…]"]
     return "\n".join([*parts, f"</{TAG}>"])
 
 
@@ -84,11 +84,6 @@ def tail_of(text: str, limit_bytes: int) -> str:
     line_end = cut.find("\n")
     rest = cut[line_end + 1 :]
     return rest if line_end >= 0 and byte_count(rest) > limit_bytes // 2 else cut
-
-
-def _head_line(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
-    head = _shown_head(long.text, room.preview_bytes, mask)
-    return [f"[its first {human_size(byte_count(head))}]", _quoted(head), "[…]"]
 
 
 def _excerpt_of_command(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:

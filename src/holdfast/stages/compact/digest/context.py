@@ -96,11 +96,9 @@ class DigestContext:
         return max(deep, key=len, default="")
 
     def short(self, path: str) -> str:
-        """Write a path relative to the common directory."""
         return path.removeprefix(f"{self.root}/") if self.root else path
 
     def plain(self, text: str) -> str:
-        """Shorten the paths within a text."""
         return text.replace(f"{self.root}/", "") if self.root else text
 
     @cached_property

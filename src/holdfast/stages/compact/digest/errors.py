@@ -14,7 +14,6 @@ from holdfast.stages.facts.facts import Facts, WordsFact, cite, error_of, subjec
 from holdfast.stages.facts.outcome import error_head
 
 COMMAND_CHARS = 100
-"""The command is given in full where it was run."""
 SHORT_ERROR_CHARS = 220
 
 

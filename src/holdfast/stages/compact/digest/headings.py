@@ -53,7 +53,6 @@ class HeadedPart:
     title: str
     text: str
     whole: str
-    """Including the heading."""
 
 
 def parts(text: str, naming: Naming) -> tuple[str, list[HeadedPart]]:
