@@ -6,8 +6,7 @@ from weakref import WeakKeyDictionary
 import pytest
 
 from holdfast.log.entries import Failed, Recalled, Said
-from holdfast.memory.recall import Recollection
-from holdfast.memory.recall_stage import RecallStage
+from holdfast.memory.recall import RecallStage, Recollection
 from holdfast.messages import Text, Usage, text_of
 from holdfast.models.protocol import Reply
 from holdfast.session import Session

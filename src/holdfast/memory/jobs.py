@@ -22,8 +22,7 @@ from holdfast.memory.lazy_store import LazyStore
 from holdfast.memory.paths import TEAM, memory_directory, team_directory
 from holdfast.memory.permissions import memories_only
 from holdfast.memory.provenance import Provenance
-from holdfast.memory.recall import Recall, Recollection, choose_with
-from holdfast.memory.recall_stage import RecallStage
+from holdfast.memory.recall import Recall, RecallStage, Recollection, choose_with
 from holdfast.memory.tool import memory_tool
 from holdfast.memory.untrusted_input import UntrustedInput, outside_below
 from holdfast.request.prompt.sections import memory_text
