@@ -18,7 +18,6 @@ PATH = "file_path"
 
 
 def only(file: Path) -> Permit:
-    """Permit changes to one file."""
     refusal = f"Only Edit and Write on {file} are possible here. Change that file, or stop."
 
     async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
