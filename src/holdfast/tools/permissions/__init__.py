@@ -4,7 +4,7 @@
 strict reading of shell commands (`is_read_only_command`).
 """
 
-from holdfast.tools.permissions.call import CallDescription, ToolCall, examine
+from holdfast.tools.permissions.call import ToolCall, examine
 from holdfast.tools.permissions.decide import Decision, Mode, decide, narrower
 from holdfast.tools.permissions.gate import Answer, AskUser, Gate, Question, combine
 from holdfast.tools.permissions.load import Permissions, load_permissions
@@ -16,7 +16,6 @@ from holdfast.tools.permissions.sources import SettingsSection, read_sections, t
 __all__ = [
     "Answer",
     "AskUser",
-    "CallDescription",
     "Decision",
     "Gate",
     "Mode",

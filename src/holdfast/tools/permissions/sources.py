@@ -45,19 +45,27 @@ def read_sections(
 ) -> tuple[SettingsSection, ...]:
     """Read a section from every settings file that has it, the user's files first."""
     base = at or home()
-    known = trusted(at=base)
+    files: list[tuple[Path, Path | None]] = [(base / file, None) for file in _USER_FILES]
+    if project is not None:
+        files += [(project / file, project) for file in _PROJECT_FILES]
     return tuple(
-        section
-        for file, is_projects in _files(base, project)
-        if (section := _section(name, file, project if is_projects else None, known)) is not None
+        as_section(name, file, value, owner, at=base)
+        for file, owner in files
+        if file.is_file() and (value := _value(name, file)) is not None
     )
 
 
 def as_section(
     name: str, file: Path, value: JsonObject, project: Path | None, *, at: Path | None = None
 ) -> SettingsSection:
-    """Check a section from another file, such as an agent's definition, against what is trusted."""
-    return _made(name, file, value, project, trusted(at=at))
+    """Check a section against what is trusted; `project` is None for a file of the user's own."""
+    mark = _fingerprint(name, file, value, project) if project is not None else ""
+    return SettingsSection(
+        file=file,
+        value=value,
+        fingerprint=mark,
+        is_trusted=project is None or mark in trusted(at=at),
+    )
 
 
 def trusted(*, at: Path | None = None) -> frozenset[str]:
@@ -77,44 +85,12 @@ def trust(section: SettingsSection, *, at: Path | None = None) -> None:
 
 
 def vouch(fingerprint: str, *, at: Path | None = None) -> None:
-    """Remember that the user trusts what this fingerprint stands for."""
     base = at or home()
     known = trusted(at=base) | {fingerprint}
     write_private(base / "trusted.json", msgspec.json.encode(sorted(known)))
 
 
-def _files(base: Path, project: Path | None) -> Iterator[tuple[Path, bool]]:
-    for name in _USER_FILES:
-        yield base / name, False
-    for name in _PROJECT_FILES if project is not None else ():
-        assert project is not None
-        yield project / name, True
-
-
-def _section(
-    name: str, file: Path, project: Path | None, known: frozenset[str]
-) -> SettingsSection | None:
-    value = _parsed(file).get(name) if file.is_file() else None
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        raise ConfigError(f"{file}: {name} must be an object, not {value!r}")
-    return _made(name, file, value, project, known)
-
-
-def _made(
-    name: str, file: Path, value: JsonObject, project: Path | None, known: frozenset[str]
-) -> SettingsSection:
-    mark = _fingerprint(name, file, value, project) if project is not None else ""
-    return SettingsSection(
-        file=file,
-        value=value,
-        fingerprint=mark,
-        is_trusted=project is None or mark in known,
-    )
-
-
-def _parsed(file: Path) -> JsonObject:
+def _value(name: str, file: Path) -> JsonObject | None:
     try:
         text = file.read_text(encoding="utf-8")
         content: Json = tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
@@ -122,7 +98,10 @@ def _parsed(file: Path) -> JsonObject:
         raise ConfigError(f"{file}: cannot be read: {error}; mend or remove it") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{file}: must hold an object, not {type(content).__name__}")
-    return content
+    value = content.get(name)
+    if not isinstance(value, dict | None):
+        raise ConfigError(f"{file}: {name} must be an object, not {value!r}")
+    return value
 
 
 def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str:
@@ -136,11 +115,8 @@ def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str
 
 def _own_files(value: Json, project: Path) -> Iterator[Path]:
     """Find the project's files that any text in a section names."""
-    if isinstance(value, dict):
-        for inner in value.values():
-            yield from _own_files(inner, project)
-    elif isinstance(value, list):
-        for inner in value:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
             yield from _own_files(inner, project)
     elif isinstance(value, str):
         for command in read_script(value).commands:
