@@ -29,6 +29,8 @@ _TEXT_ONLY = names("echo printf true false tr seq expr basename dirname date sle
 
 _PATTERN_FIRST = names("grep egrep fgrep rg")
 _DELIMITED = names("cut sort column paste")
+_LEAVES = re.compile(r"[/~]|.*\.\.", re.DOTALL)
+"""A pattern that may lead out of the directory it counts from."""
 _GIVES_PATTERN = re.compile(r"-[A-Za-z0-9]*[ef]|--[rf]")
 _UNSEEN = names(
     "xargs parallel cpio rsync tar bash sh dash zsh ksh fish eval source . ssh su watch trap script"
@@ -188,9 +190,8 @@ def _paths(tool: Tool, given: JsonObject, places: Places) -> Iterator[Located]:
     if tool.kind == "search" and not named:
         yield locate(".", places)
     pattern = given.get("pattern")
-    if tool.name == "Glob" and isinstance(pattern, str):
-        if pattern.startswith(("/", "~")) or ".." in pattern:
-            yield from locate_glob(pattern, places)
+    if tool.name == "Glob" and isinstance(pattern, str) and _LEAVES.match(pattern):
+        yield from locate_glob(pattern, places)
 
 
 _TRAP = Danger(level="risk", reason="git would take its settings from a directory in the project")

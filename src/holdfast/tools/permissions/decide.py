@@ -36,6 +36,17 @@ NEEDS_APPROVAL = frozenset({"ExitPlan"})
 
 Mode: TypeAlias = Literal["ask", "accept_edits", "plan", "bypass"]
 
+MODES: dict[str, Mode] = {
+    "ask": "ask",
+    "default": "ask",
+    "accept_edits": "accept_edits",
+    "acceptEdits": "accept_edits",
+    "plan": "plan",
+    "bypass": "bypass",
+    "bypassPermissions": "bypass",
+}
+"""Our words for the modes, and those of settings files people already have."""
+
 _WIDTH: dict[Mode, int] = {"plan": 0, "ask": 1, "accept_edits": 2, "bypass": 3}
 """How much goes through without a question, less first."""
 

@@ -1,9 +1,9 @@
 """Sections of settings files (`hooks`, `permissions`, `mcpServers`), and which are trusted.
 
 Files in the user's home are the user's own. Files of a project came with the project, so what
-they would run or allow counts only once the user has trusted exactly this content: the hash
-covers the section and the project's own files that its commands name. Scripts that those
-scripts call are not covered.
+they would run or allow counts only once the user has trusted exactly this content (what they
+forbid counts always): the hash covers the section and the project's own files that its commands
+name. Scripts that those scripts call are not covered.
 """
 
 import hashlib
@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from holdfast.errors import ConfigError
 from holdfast.messages import Json, JsonObject
 from holdfast.settings import home
 from holdfast.settings.files import write_private
+from holdfast.tools.permissions.decide import MODES, Mode
+from holdfast.tools.permissions.rules import Rules, parse_rules
 from holdfast.tools.permissions.shell import read_script
 
 _USER_FILES = ("settings.toml", "settings.json", "hooks.json")
@@ -133,3 +136,56 @@ def _below(text: str, project: Path) -> Path | None:
         return None
     path = (project / text).resolve()
     return path if path.is_relative_to(project.resolve()) else None
+
+
+class _Wire(Struct, frozen=True, kw_only=True):
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    mode: str = msgspec.field(default="", name="defaultMode")
+    directories: tuple[str, ...] = msgspec.field(default=(), name="additionalDirectories")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permissions:
+    rules: Rules
+    mode: Mode = "ask"
+    directories: tuple[Path, ...] = ()
+    """Working directories besides the project's own."""
+    untrusted: tuple[SettingsSection, ...] = ()
+    """Sections of the project that would allow more, were they trusted."""
+
+
+def load_permissions(project: Path | None, *, at: Path | None = None) -> Permissions:
+    allow: list[str] = []
+    deny: list[str] = []
+    mode: Mode = "ask"
+    directories: list[Path] = []
+    untrusted: list[SettingsSection] = []
+    for section in read_sections("permissions", project, at=at):
+        wire = _read(section)
+        deny.extend(wire.deny)
+        if not section.is_trusted:
+            untrusted.extend([section] if wire.allow or wire.mode or wire.directories else [])
+            continue
+        allow.extend(wire.allow)
+        mode = _mode(wire.mode, section) if wire.mode else mode
+        directories.extend(Path(text).expanduser() for text in wire.directories)
+    return Permissions(
+        rules=parse_rules(allow=tuple(allow), deny=tuple(deny)),
+        mode=mode,
+        directories=tuple(directories),
+        untrusted=tuple(untrusted),
+    )
+
+
+def _read(section: SettingsSection) -> _Wire:
+    try:
+        return msgspec.convert(section.value, _Wire)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{section.file}: permissions: {error}") from error
+
+
+def _mode(text: str, section: SettingsSection) -> Mode:
+    if text not in MODES:
+        raise ConfigError(f"{section.file}: no mode {text!r}; there are {', '.join(MODES)}")
+    return MODES[text]
