@@ -48,15 +48,15 @@ class Tool:
     description: str
     input_schema: JsonObject
     kind: ToolKind
-    path_inputs: tuple[str, ...]
-    """Inputs that name a file or a directory."""
-    command_input: str
-    """The input that is a shell command, or nothing."""
-    is_read_only: Callable[[JsonObject], bool]
-    """Whether this call changes nothing, so that it may run beside others."""
-    limit_chars: int | None
-    """Longer results are spilled; None is never."""
     run: Callable[[JsonObject, ToolContext], Awaitable[Outcome]]
+    path_inputs: tuple[str, ...] = ()
+    """Inputs that name a file or a directory."""
+    command_input: str = ""
+    """The input that is a shell command, or nothing."""
+    is_read_only: Callable[[JsonObject], bool] = lambda _given: False
+    """Whether this call changes nothing, so that it may run beside others."""
+    limit_chars: int | None = LIMIT_CHARS
+    """Longer results are spilled; None is never."""
 
     def definition(self) -> JsonObject:
         return {
