@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.hooks import EVENTS, load_hooks
-from holdfast.hooks.verdict import read_outcome
+from holdfast.hooks.verdict import read_verdict
 from holdfast.tools.permissions import load_permissions
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -27,7 +27,7 @@ def test_the_example_of_hooks_loads(tmp_path):
 
 def test_the_example_of_an_answer_is_understood():
     """The second example on the page is an answer."""
-    outcome = read_outcome(EVENTS["PreToolUse"], 0, blocks("hooks.md")[1], "")
+    outcome = read_verdict(EVENTS["PreToolUse"], 0, blocks("hooks.md")[1], "")
     assert (outcome.permission, outcome.reason) == ("deny", "not on a Friday")
 
 

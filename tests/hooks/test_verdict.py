@@ -8,30 +8,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.hooks.events import EVENTS
-from holdfast.hooks.verdict import HookOutcome, HookVerdict, merge, read_outcome
+from holdfast.hooks.verdict import HookVerdict, merge, read_verdict
 from holdfast.tools.permissions import Decision
 
 
 def read(event, status=0, stdout="", stderr=""):
     """Read one answer."""
-    return read_outcome(EVENTS[event], status, stdout, stderr)
+    return read_verdict(EVENTS[event], status, stdout, stderr)
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
 def test_plain_text_becomes_context_where_it_may(event):
     """At the start and with a prompt, what a hook prints is told to the model."""
-    assert read(event, stdout="use tabs\n") == HookOutcome(context="use tabs")
+    assert read(event, stdout="use tabs\n") == HookVerdict(context=("use tabs",))
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "Stop", "SessionEnd"])
 def test_plain_text_is_dropped_elsewhere(event):
     """Other events do not take plain text for context."""
-    assert read(event, stdout="done") == HookOutcome()
+    assert read(event, stdout="done") == HookVerdict()
 
 
 def test_status_two_denies_a_tool():
     """Before a tool, blocking is denying, with what was printed on standard error."""
-    assert read("PreToolUse", 2, "ignored", "not here\n") == HookOutcome(
+    assert read("PreToolUse", 2, "ignored", "not here\n") == HookVerdict(
         permission="deny", reason="not here"
     )
 
@@ -39,26 +39,26 @@ def test_status_two_denies_a_tool():
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse", "Stop"])
 def test_status_two_blocks(event):
     """Elsewhere the reason goes along with the block."""
-    assert read(event, 2, stderr="go on") == HookOutcome(is_blocked=True, reason="go on")
+    assert read(event, 2, stderr="go on") == HookVerdict(is_blocked=True, reason="go on")
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "SessionEnd"])
 def test_status_two_cannot_block_a_start_or_an_end(event):
     """It is shown as an error and stops nothing."""
-    assert read(event, 2, stderr="no") == HookOutcome(error="no")
+    assert read(event, 2, stderr="no") == HookVerdict(errors=("no",))
 
 
 def test_another_status_is_an_error_that_stops_nothing():
     """The status and the text are reported."""
     outcome = read("PreToolUse", 1, stderr="broken")
     assert (outcome.permission, outcome.is_blocked) == (None, False)
-    assert "status 1: broken" in outcome.error
+    assert "status 1: broken" in outcome.errors[0]
 
 
 def test_another_status_with_a_valid_answer_counts_as_the_answer():
     """An object on standard output is taken at its word."""
     outcome = read("Stop", 1, json.dumps({"decision": "block", "reason": "tests fail"}))
-    assert outcome == HookOutcome(is_blocked=True, reason="tests fail")
+    assert outcome == HookVerdict(is_blocked=True, reason="tests fail")
 
 
 def test_a_full_answer_before_a_tool_is_read():
@@ -75,12 +75,12 @@ def test_a_full_answer_before_a_tool_is_read():
             "additionalContext": "seen",
         },
     }
-    assert read("PreToolUse", 0, json.dumps(answer)) == HookOutcome(
+    assert read("PreToolUse", 0, json.dumps(answer)) == HookVerdict(
         permission="allow",
         reason="safe",
         updated_input={"command": "ls"},
-        context="seen",
-        message="note",
+        context=("seen",),
+        messages=("note",),
         should_stop=True,
         stop_reason="enough",
     )
@@ -115,7 +115,7 @@ def test_a_tools_output_can_be_replaced():
 def test_an_answer_that_makes_no_sense_is_an_error(stdout):
     """Broken JSON, or an answer for another event, decides nothing."""
     outcome = read("PreToolUse", 0, stdout)
-    assert outcome.error
+    assert outcome.errors
     assert outcome.permission is None
 
 
@@ -127,12 +127,12 @@ def test_fields_of_the_wrong_type_count_as_missing():
         "continue": "false",
         "hookSpecificOutput": {"updatedInput": "x", "additionalContext": 3},
     }
-    assert read("PreToolUse", 0, json.dumps(answer)) == HookOutcome()
+    assert read("PreToolUse", 0, json.dumps(answer)) == HookVerdict()
 
 
 def test_deny_outweighs_ask_and_ask_outweighs_allow():
     """Whatever the order, the strictest permission holds, with its own reasons."""
-    said = [HookOutcome(permission=p, reason=p) for p in ("allow", "ask", "deny")]
+    said = [HookVerdict(permission=p, reason=p) for p in ("allow", "ask", "deny")]
     for order in permutations(said):
         verdict = merge(order)
         assert (verdict.permission, verdict.reason) == ("deny", "deny")
@@ -142,27 +142,27 @@ def test_deny_outweighs_ask_and_ask_outweighs_allow():
 
 def test_a_denied_call_is_not_rewritten():
     """New input from one hook does not outlive another's deny."""
-    said = (HookOutcome(permission="deny"), HookOutcome(updated_input={"a": 1}))
+    said = (HookVerdict(permission="deny"), HookVerdict(updated_input={"a": 1}))
     assert merge(said).updated_input is None
     assert merge(said[1:]).updated_input == {"a": 1}
 
 
 def test_a_verdict_speaks_to_the_gate():
     """A permission becomes a decision; without one there is none."""
-    assert merge([HookOutcome(permission="ask", reason="why")]).decision() == Decision(
+    assert merge([HookVerdict(permission="ask", reason="why")]).decision() == Decision(
         outcome="ask", reason="why"
     )
     assert HookVerdict().decision() is None
 
 
 OUTCOMES = st.builds(
-    HookOutcome,
+    HookVerdict,
     is_blocked=st.booleans(),
     reason=st.sampled_from(["", "a", "b"]),
     permission=st.sampled_from([None, "allow", "ask", "deny"]),
-    context=st.sampled_from(["", "c", "d"]),
+    context=st.sampled_from([(), ("c",), ("d",)]),
     should_stop=st.booleans(),
-    error=st.sampled_from(["", "e"]),
+    errors=st.sampled_from([(), ("e",)]),
 )
 
 

@@ -212,12 +212,14 @@ async def test_a_tool_may_ask_for_longer_results_within_reason(meta, limit_chars
     """In its own description; what is no number asks for nothing."""
     from mcp.types import Tool
 
-    from holdfast.tools.mcp.catalogue import _listed
+    from holdfast.tools.mcp.catalogue import as_tool
+    from holdfast.tools.mcp.link import McpLink
 
     asked = {"anthropic/maxResultSizeChars": meta} if meta is not None else None
     offered = Tool(name="query", input_schema={}, _meta=asked)
-    listed = _listed(offered, McpServer(name="db", url="http://127.0.0.1:9/mcp"))
-    assert listed.limit_chars == limit_chars
+    link = McpLink(McpServer(name="db", url="http://127.0.0.1:9/mcp"))
+    assert as_tool(offered, link).limit_chars == limit_chars
+    await link.close()
 
 
 async def test_odd_names_and_hidden_characters_are_cleaned(tools, tool_context):

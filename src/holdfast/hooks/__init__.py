@@ -6,7 +6,7 @@
 from holdfast.hooks.config import Hook, HookPlan, load_hooks
 from holdfast.hooks.events import EVENTS, STOP_BLOCKS_MAX, HookEvent
 from holdfast.hooks.run import HookContext, Hooks
-from holdfast.hooks.verdict import HookOutcome, HookVerdict, merge
+from holdfast.hooks.verdict import HookVerdict, merge
 
 __all__ = [
     "EVENTS",
@@ -14,7 +14,6 @@ __all__ = [
     "Hook",
     "HookContext",
     "HookEvent",
-    "HookOutcome",
     "HookPlan",
     "HookVerdict",
     "Hooks",

@@ -15,24 +15,19 @@ import msgspec
 
 from holdfast.hooks.config import Hook, chosen
 from holdfast.hooks.events import END_TOTAL_MAX_SECONDS, EVENTS, HookEvent
-from holdfast.hooks.verdict import HookOutcome, HookVerdict, merge, read_outcome
+from holdfast.hooks.verdict import HookVerdict, merge, read_verdict
 from holdfast.messages import JsonObject
 from holdfast.settings.files import write_private
 from holdfast.tools import process
-from holdfast.tools.permissions.decide import Mode
+from holdfast.tools.permissions.decide import MODES, Mode
 
 TEXT_CHARS = 10_000
 """A longer text goes to a file: hooks are asides, not sources."""
 PREVIEW_CHARS = 2_000
 """Enough of it to see what it is."""
 
-_MODE_NAMES: dict[Mode, str] = {
-    "ask": "default",
-    "accept_edits": "acceptEdits",
-    "plan": "plan",
-    "bypass": "bypassPermissions",
-}
-"""As hooks written for other programs expect them."""
+_MODE_NAMES = {mode: name for name, mode in MODES.items()}
+"""As hooks written for other programs expect them: those names come last in `MODES`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,25 +50,25 @@ class Hooks:
     hooks: tuple[Hook, ...]
     _spent: set[Hook] = field(default_factory=set)
 
-    async def fire(self, event: str, fields: JsonObject, scene: HookContext) -> HookVerdict:
+    async def fire(self, event: str, fields: JsonObject, context: HookContext) -> HookVerdict:
         """Run every matching hook at once and merge their answers."""
         picked = [h for h in chosen(self.hooks, event, fields) if h not in self._spent]
         self._spent.update(hook for hook in picked if hook.is_once)
         if not picked:
             return HookVerdict()
-        given = msgspec.json.encode(hook_input(event, fields, scene))
-        moment = EVENTS[event]
-        limit = _total_seconds(moment, picked)
-        runs = (_run(hook, moment, given, scene, limit) for hook in picked)
+        given = msgspec.json.encode(hook_input(event, fields, context))
+        described = EVENTS[event]
+        limit = _total_seconds(described, picked)
+        runs = (_run(hook, described, given, context, limit) for hook in picked)
         return merge(await asyncio.gather(*runs))
 
 
-def hook_input(event: str, fields: JsonObject, scene: HookContext) -> JsonObject:
+def hook_input(event: str, fields: JsonObject, context: HookContext) -> JsonObject:
     return {
-        "session_id": scene.session,
-        "transcript_path": str(scene.transcript),
-        "cwd": str(scene.cwd),
-        "permission_mode": _MODE_NAMES[scene.mode],
+        "session_id": context.session,
+        "transcript_path": str(context.transcript),
+        "cwd": str(context.cwd),
+        "permission_mode": _MODE_NAMES[context.mode],
         "hook_event_name": event,
         **fields,
     }
@@ -87,57 +82,49 @@ def _total_seconds(event: HookEvent, hooks: list[Hook]) -> float | None:
 
 
 async def _run(
-    hook: Hook, event: HookEvent, given: bytes, scene: HookContext, limit_seconds: float | None
-) -> HookOutcome:
+    hook: Hook, event: HookEvent, given: bytes, context: HookContext, limit_seconds: float | None
+) -> HookVerdict:
     timeout_seconds = limit_seconds or hook.timeout_seconds or event.timeout_seconds
+    shell = (shutil.which("bash") or "/bin/sh", "-c")
+    project = str(context.project or context.cwd)
     try:
         ended = await process.run(
-            _arguments(hook),
+            (hook.command, *hook.arguments) if hook.arguments else (*shell, hook.command),
             given=given,
-            cwd=scene.cwd,
-            variables=_variables(scene),
+            cwd=context.cwd,
+            variables={
+                **os.environ,
+                "HOLDFAST_PROJECT_DIR": project,
+                "CLAUDE_PROJECT_DIR": project,
+            },
             timeout_seconds=timeout_seconds,
         )
     except (OSError, ValueError) as error:
-        return HookOutcome(error=f"hook {hook.command!r} could not be started: {error}")
+        return HookVerdict(errors=(f"hook {hook.command!r} could not be started: {error}",))
     if ended.is_timed_out:
-        return HookOutcome(error=f"hook {hook.command!r} was ended after {timeout_seconds:g} s")
-    outcome = read_outcome(event, ended.status, _text(ended.stdout), _text(ended.stderr))
-    if outcome.error:
-        outcome = replace(outcome, error=f"hook {hook.command!r}: {outcome.error}")
-    return shortened(outcome, scene.scratch)
+        said = f"hook {hook.command!r} was ended after {timeout_seconds:g} s"
+        return HookVerdict(errors=(said,))
+    stdout, stderr = (text.decode("utf-8", "replace") for text in (ended.stdout, ended.stderr))
+    verdict = read_verdict(event, ended.status, stdout, stderr)
+    errors = tuple(f"hook {hook.command!r}: {error}" for error in verdict.errors)
+    return _shorten(replace(verdict, errors=errors), context.scratch)
 
 
-def _text(output: bytes) -> str:
-    return output.decode("utf-8", "replace")
-
-
-def _arguments(hook: Hook) -> tuple[str, ...]:
-    if hook.arguments:
-        return (hook.command, *hook.arguments)
-    return (shutil.which("bash") or "/bin/sh", "-c", hook.command)
-
-
-def _variables(scene: HookContext) -> dict[str, str]:
-    project = str(scene.project or scene.cwd)
-    return {**os.environ, "HOLDFAST_PROJECT_DIR": project, "CLAUDE_PROJECT_DIR": project}
-
-
-def shortened(outcome: HookOutcome, scratch: Path) -> HookOutcome:
-    """Move long texts to files, leaving their beginnings."""
-    output = outcome.updated_output
+def _shorten(verdict: HookVerdict, scratch: Path) -> HookVerdict:
+    output = verdict.updated_output
     return replace(
-        outcome,
-        reason=_short(outcome.reason, scratch),
-        context=_short(outcome.context, scratch),
-        message=_short(outcome.message, scratch),
-        stop_reason=_short(outcome.stop_reason, scratch),
-        error=_short(outcome.error, scratch),
-        updated_output=_short(output, scratch) if isinstance(output, str) else output,
+        verdict,
+        reason=_move_to_file(verdict.reason, scratch),
+        context=tuple(_move_to_file(text, scratch) for text in verdict.context),
+        messages=tuple(_move_to_file(text, scratch) for text in verdict.messages),
+        stop_reason=_move_to_file(verdict.stop_reason, scratch),
+        errors=tuple(_move_to_file(text, scratch) for text in verdict.errors),
+        updated_output=_move_to_file(output, scratch) if isinstance(output, str) else output,
     )
 
 
-def _short(text: str, scratch: Path) -> str:
+def _move_to_file(text: str, scratch: Path) -> str:
+    """Move a long text to a file, leaving its beginning."""
     if len(text) <= TEXT_CHARS:
         return text
     name = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

@@ -30,37 +30,23 @@ _WEIGHT: dict[Permission, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HookOutcome:
+class HookVerdict:
+    """The answer of one hook, or of all hooks of an event, merged."""
+
     is_blocked: bool = False
     reason: str = ""
     """Why it blocked, or why it gave its permission or not."""
     permission: Permission | None = None
     updated_input: JsonObject | None = None
     updated_output: Json = None
-    context: str = ""
+    context: tuple[str, ...] = ()
     """For the model."""
-    message: str = ""
+    messages: tuple[str, ...] = ()
     """For the user."""
     should_stop: bool = False
     stop_reason: str = ""
-    error: str = ""
-    """It failed in a way that stops nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookVerdict:
-    """The answers of all hooks of one event, merged."""
-
-    is_blocked: bool = False
-    reason: str = ""
-    permission: Permission | None = None
-    updated_input: JsonObject | None = None
-    updated_output: Json = None
-    context: tuple[str, ...] = ()
-    messages: tuple[str, ...] = ()
-    should_stop: bool = False
-    stop_reason: str = ""
     errors: tuple[str, ...] = ()
+    """Failures that stop nothing."""
 
     def decision(self) -> Decision | None:
         if self.permission is None:
@@ -68,55 +54,48 @@ class HookVerdict:
         return Decision(outcome=self.permission, reason=self.reason or "a hook said so")
 
 
-def read_outcome(event: HookEvent, status: int, stdout: str, stderr: str) -> HookOutcome:
+def read_verdict(event: HookEvent, status: int, stdout: str, stderr: str) -> HookVerdict:
     if status == BLOCKING_STATUS:
         return _blocked(event, stderr.strip() or "a hook blocked it and gave no reason")
     said = stdout.strip()
-    answer = _object(said) if said.startswith("{") else None
-    if answer is not None:
-        return _answered(event, answer)
-    if status != 0:
-        return HookOutcome(error=f"it ended with status {status}: {stderr.strip() or said}")
     if said.startswith("{"):
-        return HookOutcome(error="it printed an object that is not JSON")
-    return HookOutcome(context=said if event.text_is_context else "")
+        try:
+            return _read_answer(event, json.loads(said))
+        except ValueError:
+            if status == 0:
+                return HookVerdict(errors=("it printed an object that is not JSON",))
+    if status != 0:
+        return HookVerdict(errors=(f"it ended with status {status}: {stderr.strip() or said}",))
+    return HookVerdict(context=(said,) if said and event.text_is_context else ())
 
 
-def _object(text: str) -> JsonObject | None:
-    try:
-        value: Json = json.loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _blocked(event: HookEvent, reason: str) -> HookOutcome:
+def _blocked(event: HookEvent, reason: str) -> HookVerdict:
     if not event.can_block:
-        return HookOutcome(error=reason)
+        return HookVerdict(errors=(reason,))
     if event.name == "PreToolUse":
-        return HookOutcome(permission="deny", reason=reason)
-    return HookOutcome(is_blocked=True, reason=reason)
+        return HookVerdict(permission="deny", reason=reason)
+    return HookVerdict(is_blocked=True, reason=reason)
 
 
-def _answered(event: HookEvent, answer: JsonObject) -> HookOutcome:
+def _read_answer(event: HookEvent, answer: JsonObject) -> HookVerdict:
     """Read an answer given as an object; fields of the wrong type count as missing."""
     own = answer.get("hookSpecificOutput")
     own = own if isinstance(own, dict) else {}
     if own.get("hookEventName", event.name) != event.name:
-        return HookOutcome(error=f"it answered for {own['hookEventName']!r}, not {event.name}")
+        return HookVerdict(errors=(f"it answered for {own['hookEventName']!r}, not {event.name}",))
     decision = _text(answer, "decision")
     permission: Permission | None = None
     if event.name == "PreToolUse":
         permission = _PERMISSIONS.get(_text(own, "permissionDecision") or decision)
     given = own.get("updatedInput")
-    return HookOutcome(
+    return HookVerdict(
         is_blocked=event.can_block and permission is None and decision == "block",
         reason=_text(own, "permissionDecisionReason") or _text(answer, "reason"),
         permission=permission,
         updated_input=given if isinstance(given, dict) else None,
         updated_output=own.get("updatedToolOutput"),
-        context=_text(own, "additionalContext"),
-        message=_text(answer, "systemMessage"),
+        context=tuple(filter(None, [_text(own, "additionalContext")])),
+        messages=tuple(filter(None, [_text(answer, "systemMessage")])),
         should_stop=answer.get("continue") is False,
         stop_reason=_text(answer, "stopReason"),
     )
@@ -127,25 +106,24 @@ def _text(value: JsonObject, key: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def merge(outcomes: Iterable[HookOutcome]) -> HookVerdict:
+def merge(verdicts: Iterable[HookVerdict]) -> HookVerdict:
     """Merge answers; the order matters only between two that rewrite the same thing."""
-    said = tuple(outcomes)
-    permissions = [outcome.permission for outcome in said if outcome.permission]
+    said = tuple(verdicts)
+    permissions = [each.permission for each in said if each.permission]
     permission = max(permissions, key=_WEIGHT.__getitem__, default=None)
-    is_blocked = any(outcome.is_blocked for outcome in said)
     speaks = [o for o in said if o.is_blocked or (permission and o.permission == permission)]
     inputs = [o.updated_input for o in said if o.updated_input is not None]
     outputs = [o.updated_output for o in said if o.updated_output is not None]
     stops = [o.stop_reason for o in said if o.should_stop]
     return HookVerdict(
-        is_blocked=is_blocked,
+        is_blocked=any(each.is_blocked for each in said),
         reason="\n".join(o.reason for o in speaks if o.reason),
         permission=permission,
         updated_input=inputs[-1] if inputs and permission != "deny" else None,
         updated_output=outputs[-1] if outputs else None,
-        context=tuple(o.context for o in said if o.context),
-        messages=tuple(o.message for o in said if o.message),
+        context=tuple(text for o in said for text in o.context),
+        messages=tuple(text for o in said for text in o.messages),
         should_stop=bool(stops),
         stop_reason="\n".join(reason for reason in stops if reason),
-        errors=tuple(o.error for o in said if o.error),
+        errors=tuple(error for o in said for error in o.errors),
     )

@@ -13,15 +13,15 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.messages.cut import printable_line
 from holdfast.settings.files import private_directory
 from holdfast.tools.context import ToolContext
+from holdfast.tools.describe import SHELL_CHARS
 from holdfast.tools.permissions.readonly import is_read_only_command
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.shell import Launch, RunningCommand, shell_arguments
 from holdfast.tools.shells import BackgroundCommand
 
-LIMIT_CHARS = 30_000
-"""Longer output is spilled: a test run's report fits, a build log does not."""
 DEFAULT_TIMEOUT_SECONDS = 120
 """Most builds and test runs end in two minutes."""
 MAX_TIMEOUT_SECONDS = 600
@@ -59,9 +59,9 @@ async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
         )
     )
     if landing is None:
-        return _sent_back(given, running, tool_context)
+        return _move_to_background(given, running, tool_context)
     try:
-        return await _waited(given, running, landing, tool_context)
+        return await _run_to_end(given, running, landing, tool_context)
     finally:
         landing.unlink(missing_ok=True)
 
@@ -77,7 +77,9 @@ def _check(given: BashInput, tool_context: ToolContext) -> None:
     private_directory(tool_context.scratch)
 
 
-def _sent_back(given: BashInput, running: RunningCommand, tool_context: ToolContext) -> Outcome:
+def _move_to_background(
+    given: BashInput, running: RunningCommand, tool_context: ToolContext
+) -> Outcome:
     shell = tool_context.shells.send_back(running, given.command)
     said = (
         f"Runs in the background as {shell.id}. BashOutput brings what it prints, KillShell "
@@ -86,24 +88,26 @@ def _sent_back(given: BashInput, running: RunningCommand, tool_context: ToolCont
     return Outcome(content=said, note=f"started {shell.id}: {_short(given.command)}")
 
 
-async def _waited(
+async def _run_to_end(
     given: BashInput, running: RunningCommand, landing: Path, tool_context: ToolContext
 ) -> Outcome:
     limit_seconds = min(given.timeout / 1_000, MAX_TIMEOUT_SECONDS)
     try:
-        if not await _watch(running, limit_seconds, tool_context):
+        if not await _wait_reporting(running, limit_seconds, tool_context):
             await tool_context.shells.stop(running)
             return _timed_out(running, limit_seconds)
         await tool_context.shells.finish(running)
     except asyncio.CancelledError:
         await tool_context.shells.stop(running)
         raise
-    remarks = [*_moved(landing, tool_context), *_left_over(running)]
-    return _ended(given.command, running, remarks)
+    remarks = [*_follow_cd(landing, tool_context), *_left_over(running)]
+    return _describe_end(given.command, running, remarks)
 
 
-async def _watch(running: RunningCommand, limit_seconds: float, tool_context: ToolContext) -> bool:
-    """Wait for the end, reporting the last line of output now and then."""
+async def _wait_reporting(
+    running: RunningCommand, limit_seconds: float, tool_context: ToolContext
+) -> bool:
+    """Wait for the end, reporting the last line of output now and then; False if time is up."""
     waited = 0.0
     while waited < limit_seconds:
         step = min(REPORT_SECONDS, limit_seconds - waited)
@@ -122,7 +126,7 @@ def _timed_out(running: RunningCommand, limit_seconds: float) -> Outcome:
     )
 
 
-def _ended(command: str, running: RunningCommand, remarks: list[str]) -> Outcome:
+def _describe_end(command: str, running: RunningCommand, remarks: list[str]) -> Outcome:
     status = running.status
     assert status is not None
     text = running.capture.text()
@@ -130,16 +134,16 @@ def _ended(command: str, running: RunningCommand, remarks: list[str]) -> Outcome
         printed = f"{running.capture.total_bytes:,} bytes"
         remarks = [f"Stopped: it had printed {printed} and went on.", *remarks]
     elif status:
-        remarks = [_how_it_failed(status), *remarks]
+        remarks = [_exit_words(status), *remarks]
     elif not text.strip():
         remarks = ["It succeeded and printed nothing.", *remarks]
-    note = f"{_short(command)}: {_how_it_failed(status) if status else 'ok'}"
+    note = f"{_short(command)}: {_exit_words(status) if status else 'ok'}"
     return Outcome(
         content=_joined(text, *remarks), is_error=status != 0, exit_status=status, note=note
     )
 
 
-def _how_it_failed(status: int) -> str:
+def _exit_words(status: int) -> str:
     if status >= 0:
         return f"Exit status {status}."
     try:
@@ -148,7 +152,7 @@ def _how_it_failed(status: int) -> str:
         return f"Ended by signal {-status}."
 
 
-def _moved(landing: Path, tool_context: ToolContext) -> list[str]:
+def _follow_cd(landing: Path, tool_context: ToolContext) -> list[str]:
     """Follow the command to the directory it ended in, if that is within the working directories."""
     try:
         reached = Path(landing.read_text(encoding="utf-8").removesuffix("\n"))
@@ -175,8 +179,7 @@ def _joined(text: str, *remarks: str) -> str:
 
 
 def _short(command: str) -> str:
-    line = command.strip().partition("\n")[0]
-    return line if len(line) <= 60 else f"{line[:59]}…"
+    return printable_line(command.strip().partition("\n")[0], 60)
 
 
 BASH: Tool = make_tool(
@@ -186,7 +189,7 @@ BASH: Tool = make_tool(
     kind="shell",
     command_input="command",
     is_read_only=lambda given: not given.run_in_background and is_read_only_command(given.command),
-    limit_chars=LIMIT_CHARS,
+    limit_chars=SHELL_CHARS,
 )
 
 
@@ -200,10 +203,9 @@ async def bash_output(given: ShellInput, tool_context: ToolContext) -> Outcome:
         await shell.ending
     news = shell.news()
     state = _state(shell)
-    status = shell.running.status
     return Outcome(
         content=f"{news.rstrip()}\n[{state}]" if news.strip() else f"[Nothing new. {state}]",
-        exit_status=status,
+        exit_status=shell.running.status,
         note=f"{shell.id}: {state}",
     )
 
@@ -232,12 +234,12 @@ def _state(shell: BackgroundCommand) -> str:
         return "Stopped by KillShell."
     if shell.running.is_flood:
         return "Stopped: it printed without end."
-    return f"Exit status {status}." if status >= 0 else f"Ended by signal {-status}."
+    return _exit_words(status)
 
 
 BASH_OUTPUT: Tool = make_tool(
-    "BashOutput", ShellInput, bash_output, kind="shell", limit_chars=LIMIT_CHARS
+    "BashOutput", ShellInput, bash_output, kind="shell", limit_chars=SHELL_CHARS
 )
 KILL_SHELL: Tool = make_tool(
-    "KillShell", ShellInput, kill_shell, kind="shell", limit_chars=LIMIT_CHARS
+    "KillShell", ShellInput, kill_shell, kind="shell", limit_chars=SHELL_CHARS
 )

@@ -29,10 +29,6 @@ class PlanMode:
     file: Path | None = None
 
 
-def _say_nothing(_line: str) -> None:
-    """Discard progress."""
-
-
 @dataclass(slots=True, kw_only=True)
 class ToolContext:
     root: Path
@@ -52,7 +48,8 @@ class ToolContext:
     shells: Shells = field(default_factory=Shells)
     variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """The environment of commands."""
-    report: Callable[[str], None] = _say_nothing
+    report: Callable[[str], None] = lambda _line: None
+
     """Called with one line of progress now and then while a tool runs."""
     count_tokens: Callable[[str], int] = lambda text: estimated_tokens(text, CLAUDE)
     is_fork: bool = False

@@ -8,6 +8,7 @@ one file count as one.
 import hashlib
 import os
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,11 +32,7 @@ class Stamp:
         """Return whether both are the same bytes, as far as can be known."""
         if self.sha256 and other.sha256:
             return self.sha256 == other.sha256
-        return (self.size, self.modified_ns, self.inode) == (
-            other.size,
-            other.modified_ns,
-            other.inode,
-        )
+        return replace(self, sha256="") == replace(other, sha256="")
 
 
 def stamp_of(status: os.stat_result, content: bytes | None) -> Stamp:
@@ -63,9 +60,9 @@ class SeenFile:
 class Files:
     """The files an agent knows, most recently used last."""
 
-    def __init__(self, *, max_files: int = MAX_FILES) -> None:
+    def __init__(self, seen: Iterable[SeenFile] = (), *, max_files: int = MAX_FILES) -> None:
         self.max_files = max_files
-        self._seen: OrderedDict[Path, SeenFile] = OrderedDict()
+        self._seen = OrderedDict((each.path, each) for each in seen)
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -98,9 +95,7 @@ class Files:
         return tuple(reversed(self._seen.values()))
 
     def copy(self) -> "Files":
-        twin = Files(max_files=self.max_files)
-        twin._seen |= self._seen
-        return twin
+        return Files(self._seen.values(), max_files=self.max_files)
 
 
 def _real(path: Path) -> Path:

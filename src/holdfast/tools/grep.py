@@ -15,14 +15,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from holdfast.messages.cut import counted
 from holdfast.tools.context import ToolContext
+from holdfast.tools.describe import MATCH_CHARS
 from holdfast.tools.globs import glob_expression
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.scan import Query
 from holdfast.tools.search import SEARCH_SECONDS, Gap, MatchedLine, find_lines, find_names
 
-LIMIT_CHARS = 20_000
-"""Longer results are spilled: that much needs a closer look anyway."""
 HEAD_LIMIT = 250
 """Lines or files, by default."""
 LINE_CHARS = 500
@@ -156,7 +156,7 @@ async def _names(given: GrepInput, query: Query, tool_context: ToolContext) -> O
     lines = [tool_context.shown(path) for path in chosen]
     if len(chosen) < len(found):
         lines.append(f"[{len(chosen)} of {len(found):,} files.]")
-    return Outcome(content="\n".join(lines), note=f"{_count(len(found), 'file')} with a match")
+    return Outcome(content="\n".join(lines), note=f"{counted(len(found), 'file')} with a match")
 
 
 async def _content(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
@@ -174,7 +174,7 @@ async def _content(given: GrepInput, query: Query, tool_context: ToolContext) ->
     if len(rows) > end:
         shown.append(f"[There is more; continue with offset {end}, or narrow the search.]")
     matches = sum(isinstance(row, MatchedLine) and row.is_match for row in rows[given.offset : end])
-    return Outcome(content="\n".join(shown), note=_count(matches, "matching line"))
+    return Outcome(content="\n".join(shown), note=counted(matches, "matching line"))
 
 
 def _rendered(
@@ -195,14 +195,9 @@ def _rendered(
             shown += ["", heading] if shown else [heading]
         mark = ":" if row.is_match else "-"
         number = f"{row.number}{mark}" if given.with_numbers else ""
-        shown.append(number + _cut(row.text))
+        is_long = len(row.text) > LINE_CHARS
+        shown.append(number + (f"{row.text[:LINE_CHARS]}… [long line]" if is_long else row.text))
     return shown
-
-
-def _cut(text: str) -> str:
-    if len(text) <= LINE_CHARS:
-        return text
-    return f"{text[:LINE_CHARS]}… [long line]"
 
 
 async def _counts(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
@@ -218,7 +213,7 @@ async def _counts(given: GrepInput, query: Query, tool_context: ToolContext) -> 
         f"{tool_context.shown(query.file(path))}:{count}" for path, count in sorted(counts.items())
     ]
     chosen = listed[given.offset : given.offset + given.head_limit]
-    total = f"[{counts.total():,} matching lines in {_count(len(counts), 'file')}.]"
+    total = f"[{counts.total():,} matching lines in {counted(len(counts), 'file')}.]"
     return Outcome(content="\n".join([*chosen, total]), note=total.strip("[.]"))
 
 
@@ -237,10 +232,6 @@ def _nothing(given: GrepInput) -> Outcome:
     return Outcome(content=f"{said}{files}.", note="no match")
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 GREP: Tool = make_tool(
     "Grep",
     GrepInput,
@@ -248,7 +239,7 @@ GREP: Tool = make_tool(
     kind="search",
     path_inputs=("path",),
     is_read_only=True,
-    limit_chars=LIMIT_CHARS,
+    limit_chars=MATCH_CHARS,
 )
 
 
@@ -273,17 +264,13 @@ async def glob(given: GlobInput, tool_context: ToolContext) -> Outcome:
     except TimeoutError:
         raise Refused(_too_long(str(top))) from None
     found = _newest_first(query, names)
-    return _outcome(given, found, tool_context)
-
-
-def _outcome(given: GlobInput, found: list[Path], tool_context: ToolContext) -> Outcome:
     if not found:
         where = given.path or "the working directory"
         return Outcome(content=f"No file in {where} is like {given.pattern}.", note="no file")
     lines = [tool_context.shown(path) for path in found[:MAX_FILES]]
     if len(found) > MAX_FILES:
         lines.append(f"[The {MAX_FILES} newest of {len(found):,} files; ask more narrowly.]")
-    return Outcome(content="\n".join(lines), note=_count(len(found), "file"))
+    return Outcome(content="\n".join(lines), note=counted(len(found), "file"))
 
 
 GLOB: Tool = make_tool(

@@ -43,7 +43,7 @@ async def exit_plan(given: ExitPlanInput, tool_context: ToolContext) -> Outcome:
         raise Refused("Nothing is being planned. Begin with EnterPlan.")
     file = tool_context.plan.file or plan_file(tool_context)
     if given.plan.strip():
-        _write(file, given.plan)
+        write_private(file, given.plan.rstrip() + "\n")
     plan = file.read_text(encoding="utf-8") if file.exists() else ""
     if not plan.strip():
         raise Refused(f"There is no plan yet: write it to {file}, or give it here.")
@@ -55,10 +55,6 @@ async def exit_plan(given: ExitPlanInput, tool_context: ToolContext) -> Outcome:
 def plan_file(tool_context: ToolContext) -> Path:
     name = re.sub(r"[^\w-]+", "-", tool_context.session).strip("-") or "session"
     return tool_context.home / "plans" / f"{name}.md"
-
-
-def _write(file: Path, plan: str) -> None:
-    write_private(file, plan.rstrip() + "\n")
 
 
 ENTER_PLAN: Tool = make_tool("EnterPlan", EnterPlanInput, enter_plan, kind="other")

@@ -6,6 +6,7 @@ outcome that explains itself: only cancellation passes through.
 """
 
 import os
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -21,6 +22,9 @@ ToolKind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask"
 
 LIMIT_CHARS = 50_000
 """A longer result is spilled: about 12,000 tokens, a sixteenth of a 200K window."""
+
+_UNSOUND = re.compile("[\0\ud800-\udfff]")
+"""What neither a path, an argument nor a file's content can hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +48,15 @@ class Tool:
     description: str
     input_schema: JsonObject
     kind: ToolKind
-    path_inputs: tuple[str, ...]
-    """Inputs that name a file or a directory."""
-    command_input: str
-    """The input that is a shell command, or nothing."""
-    is_read_only: Callable[[JsonObject], bool]
-    """Whether this call changes nothing, so that it may run beside others."""
-    limit_chars: int | None
-    """Longer results are spilled; None is never."""
     run: Callable[[JsonObject, ToolContext], Awaitable[Outcome]]
+    path_inputs: tuple[str, ...] = ()
+    """Inputs that name a file or a directory."""
+    command_input: str = ""
+    """The input that is a shell command, or nothing."""
+    is_read_only: Callable[[JsonObject], bool] = lambda _given: False
+    """Whether this call changes nothing, so that it may run beside others."""
+    limit_chars: int | None = LIMIT_CHARS
+    """Longer results are spilled; None is never."""
 
     def definition(self) -> JsonObject:
         return {
@@ -118,11 +122,8 @@ def make_tool(
 
 
 def prompt(name: str) -> str:
-    return (
-        (files("holdfast.tools") / "prompts" / f"{name.lower()}.md")
-        .read_text(encoding="utf-8")
-        .strip()
-    )
+    file = files("holdfast.tools") / "prompts" / f"{name.lower()}.md"
+    return file.read_text(encoding="utf-8").strip()
 
 
 def schema_of(takes: type[Struct]) -> JsonObject:
@@ -163,10 +164,9 @@ def _reason(error: OSError) -> str:
 
 
 def _is_sound(value: Json) -> bool:
-    """Return whether every text in an input can be a path, an argument or a file's content."""
     match value:
         case str():
-            return "\0" not in value and _is_encodable(value)
+            return _UNSOUND.search(value) is None
         case dict():
             return all(map(_is_sound, value.values()))
         case list():
@@ -174,21 +174,12 @@ def _is_sound(value: Json) -> bool:
     return True
 
 
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _sendable(outcome: Outcome) -> Outcome:
     """Escape what JSON cannot hold: file names may have bytes that are not text."""
-    content = outcome.content
-    if not isinstance(content, str) or _is_encodable(content + outcome.note):
+    if not isinstance(outcome.content, str):
         return outcome
-    return replace(outcome, content=_written_out(content), note=_written_out(outcome.note))
+    return replace(outcome, content=_escape(outcome.content), note=_escape(outcome.note))
 
 
-def _written_out(text: str) -> str:
+def _escape(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,32 +1,40 @@
-"""Read: show lines of a text file, an image, or a notebook.
+"""Read: show numbered lines of a text file, an image, or a notebook.
 
 What was shown is remembered, so that the same lines are not sent twice and an unread file is
 not overwritten. Results are never spilled: reading the spilled file would only be another Read.
+A large file is read in pieces and no further than needed, so that neither its size nor the
+length of a line costs memory.
 """
 
 import asyncio
 import difflib
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
 from holdfast.messages import ResultContent, Text
+from holdfast.messages.cut import lines_within
 from holdfast.tools.context import ToolContext
 from holdfast.tools.files import HASHED_BYTES, SeenFile, stamp_of
 from holdfast.tools.images import image_block, media_type_of, why_not_shown
 from holdfast.tools.notebook import NotANotebook, show_notebook
-from holdfast.tools.pages import FilePage, page_of_large, page_of_text
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
-from holdfast.tools.source import NotText, decode, is_binary
+from holdfast.tools.source import SNIFFED_BYTES, NotText, decode, is_binary
 
 MAX_LINES = 2_000
 """At once; longer files are read in parts."""
 MAX_TOKENS = 25_000
 """At once: an eighth of a 200K window."""
+LINE_CHARS = 2_000
+"""Longer lines are data or minified code, of which more does not help."""
+CHUNK_BYTES = 1 << 20
+"""Pieces in which a large file is skipped over."""
 UNCHANGED = "is unchanged since you read it; these lines stand above."
 """Instead of lines that the model has before it."""
 
@@ -37,6 +45,13 @@ class ReadInput(Input, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(description="How many lines to show, 2000 by default.", ge=1)] = (
         MAX_LINES
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePage:
+    text: str
+    lines: range
+    """Which lines these are, from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +159,7 @@ def _large(
 ) -> _Shown:
     """Show lines of a file too large to be read whole, in bounded memory."""
     with path.open("rb") as file:
-        if is_binary(file.read(8_192)):
+        if is_binary(file.read(SNIFFED_BYTES)):
             raise Refused(_binary(path, status.st_size))
     page = page_of_large(path, first, min(limit, MAX_LINES), MAX_TOKENS, tool_context)
     seen = SeenFile(path=path, stamp=stamp_of(status, None), ranges=(page.lines,))
@@ -153,6 +168,96 @@ def _large(
 
 def _note(path: Path, page: FilePage) -> str:
     return f"read {path.name}, {len(page.lines):,} lines"
+
+
+def page_of_text(
+    text: str, first: int, limit: int, max_tokens: int, tool_context: ToolContext
+) -> FilePage:
+    if not text:
+        return FilePage(text="[The file is empty.]", lines=range(1, 1))
+    every = text.removesuffix("\n").split("\n")
+    if first > len(every):
+        said = f"[The file has {len(every):,} lines; there is no line {first:,}.]"
+        return FilePage(text=said, lines=range(first, first))
+    chosen = [_shorten(line) for line in every[first - 1 : first - 1 + limit]]
+    has_more = first - 1 + len(chosen) < len(every)
+    return _page(chosen, first, max_tokens, tool_context, f" of {len(every):,};", has_more)
+
+
+def page_of_large(
+    path: Path, first: int, limit: int, max_tokens: int, tool_context: ToolContext
+) -> FilePage:
+    with path.open("rb") as file:
+        if not _skip_lines(file, first - 1):
+            said = f"[The file has fewer than {first:,} lines.]"
+            return FilePage(text=said, lines=range(first, first))
+        chosen, has_more = _take_lines(file, limit)
+    return _page(chosen, first, max_tokens, tool_context, "; there are more:", has_more)
+
+
+def _page(
+    lines: Sequence[str],
+    first: int,
+    max_tokens: int,
+    tool_context: ToolContext,
+    remark: str,
+    has_more: bool,
+) -> FilePage:
+    """Number as many lines as the budget allows, but at least one, and say how to continue."""
+    count = tool_context.count_tokens
+    shown = [f"{number:>6}\t{line}" for number, line in enumerate(lines, start=first)]
+    if count("\n".join(shown)) > max_tokens:
+        shown = shown[: max(1, lines_within(shown, max_tokens, count))]
+    last = first + len(shown) - 1
+    if has_more or len(shown) < len(lines):
+        shown.append(f"[Lines {first:,} to {last:,}{remark} continue with offset {last + 1}.]")
+    return FilePage(text="\n".join(shown), lines=range(first, last + 1))
+
+
+def _shorten(line: str, unread_bytes: int = 0) -> str:
+    if len(line) <= LINE_CHARS and not unread_bytes:
+        return line
+    return f"{line[:LINE_CHARS]}… [{len(line) - LINE_CHARS + unread_bytes:,} more characters]"
+
+
+def _skip_lines(file: BufferedReader, count: int) -> bool:
+    """Skip so many lines; return whether anything follows."""
+    while count > 0:
+        piece = file.read(CHUNK_BYTES)
+        if not piece:
+            return False
+        found = piece.count(b"\n")
+        if found >= count:
+            place = -1
+            for _ in range(count):
+                place = piece.index(b"\n", place + 1)
+            file.seek(place + 1 - len(piece), 1)
+            break
+        count -= found
+    return bool(file.peek(1))
+
+
+def _take_lines(file: BufferedReader, limit: int) -> tuple[list[str], bool]:
+    """Read so many lines, of each no more than can be shown; return whether more follow."""
+    lines: list[str] = []
+    while len(lines) < limit:
+        line = file.readline(4 * LINE_CHARS)
+        if not line:
+            return lines, False
+        unread_bytes = 0 if line.endswith(b"\n") else _skip_rest_of_line(file)
+        shown = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
+        lines.append(_shorten(shown, unread_bytes))
+    return lines, bool(file.peek(1))
+
+
+def _skip_rest_of_line(file: BufferedReader) -> int:
+    """Skip the rest of a long line; return how many bytes that was."""
+    passed = 0
+    while piece := file.readline(CHUNK_BYTES):
+        passed += len(piece.rstrip(b"\r\n"))
+        if piece.endswith(b"\n"):
+            break
+    return passed
 
 
 READ: Tool = make_tool(

@@ -4,7 +4,6 @@ For a session that continues in a new process or after a compaction; `recall` pu
 `ToolContext`. A file counts as known only if it has provably not changed since.
 """
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -141,7 +140,7 @@ def _unchanged(path: Path, at: float) -> SeenFile | None:
         content = path.read_bytes() if status.st_size <= HASHED_BYTES else None
     except OSError:
         return None
-    return SeenFile(path=Path(os.path.realpath(path)), stamp=stamp_of(status, content))
+    return SeenFile(path=path, stamp=stamp_of(status, content))
 
 
 def _calls(history: Sequence[AnyEntry]) -> Iterator[tuple[ToolUse, Ran]]:

@@ -125,25 +125,20 @@ async def _records(
     query: Query, end: bytes, tool_context: ToolContext
 ) -> AsyncGenerator[bytes, None]:
     """Run ripgrep, or the stand-in if there is none or it cannot read the pattern."""
-    ripgrep = shutil.which("rg", path=tool_context.variables.get("PATH"))
-    if ripgrep:
+    package = Path(__file__).parent.parent
+    searches = [[sys.executable, "-P", "-c", _LOADER, str(package), query.to_json()]]
+    if ripgrep := shutil.which("rg", path=tool_context.variables.get("PATH")):
+        searches.insert(0, _ripgrep(ripgrep, query))
+    reason = ""
+    for arguments in searches:
         try:
-            async with contextlib.aclosing(
-                _run(_ripgrep(ripgrep, query), query, end, tool_context)
-            ) as records:
+            async with contextlib.aclosing(_run(arguments, query, end, tool_context)) as records:
                 async for record in records:
                     yield record.removeprefix(b"./")
             return
-        except _NotUnderstood:
-            pass  # look-around and the like: Python's expressions have it
-    package = Path(__file__).parent.parent
-    arguments = [sys.executable, "-P", "-c", _LOADER, str(package), query.to_json()]
-    try:
-        async with contextlib.aclosing(_run(arguments, query, end, tool_context)) as records:
-            async for record in records:
-                yield record
-    except _NotUnderstood as error:
-        raise Refused(f"{query.pattern!r} is not a regular expression: {error}.") from None
+        except _NotUnderstood as error:  # by ripgrep: look-around and the like, which Python has
+            reason = str(error)
+    raise Refused(f"{query.pattern!r} is not a regular expression: {reason}.")
 
 
 def _ripgrep(program: str, query: Query) -> list[str]:

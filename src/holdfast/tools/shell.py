@@ -1,9 +1,9 @@
-"""Commands as processes: started in a group of their own, watched, and ended for good.
+"""Commands as processes: started in a group of their own, captured, and ended for good.
 
-The output of a `RunningCommand` is captured as it comes, and its whole process group ends when
-it ends, is stopped, or its task is cancelled: asked first, then killed. Its input is empty and
-it has no terminal. A process that starts a session of its own (a daemon) leaves the group and
-is left alone.
+The whole process group of a `RunningCommand` ends when it ends, is stopped, or its task is
+cancelled: asked first, then killed. Its input is empty and it has no terminal. A process that
+starts a session of its own (a daemon) leaves the group and is left alone. Memory stays bounded
+however much a command prints: head and tail are kept, and longer output also goes to a file.
 """
 
 import asyncio
@@ -15,9 +15,10 @@ import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BufferedWriter
 from pathlib import Path
 
-from holdfast.tools.capture import LIMITS, Capture, CaptureLimits
+from holdfast.settings.files import private_directory
 from holdfast.tools.process import group_members, signal_group
 
 GRACE_SECONDS = 2.0
@@ -46,6 +47,93 @@ UNATTENDED = {
     "VISUAL": "false",
 }
 """Makes programs that would ask, page, colour or open an editor fail or go on instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureLimits:
+    head_bytes: int = 512 << 10
+    """With the tail as much as a log entry holds; what the model sees of it is cut later."""
+    tail_bytes: int = 512 << 10
+    file_bytes: int = 64 << 20
+    """Enough for any log that will be read; a disk has room for it."""
+
+
+LIMITS = CaptureLimits()
+
+
+class Capture:
+    """The output of a command: its beginning and end in memory, a long one also on disk."""
+
+    def __init__(
+        self, file: Path, *, limits: CaptureLimits = LIMITS, is_filed: bool = False
+    ) -> None:
+        self.file = file
+        self.total_bytes = 0
+        self._limits = limits
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._sink: BufferedWriter | None = None
+        self._filed_bytes = 0
+        if is_filed:
+            self._open()
+
+    @property
+    def is_filed(self) -> bool:
+        return self._filed_bytes > 0 or self._sink is not None
+
+    def feed(self, data: bytes) -> None:
+        limits = self._limits
+        over = self.total_bytes + len(data) > limits.head_bytes + limits.tail_bytes
+        if over and not self.is_filed:
+            self._open()
+            self._file(bytes(self._head + self._tail))
+        self._file(data)
+        self.total_bytes += len(data)
+        room = limits.head_bytes - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:] if room > 0 else data
+        if len(self._tail) > 2 * limits.tail_bytes:
+            del self._tail[: -limits.tail_bytes]
+
+    def text(self) -> str:
+        """Return what is kept, with a line where the middle is missing."""
+        head, tail = bytes(self._head), bytes(self._tail[-self._limits.tail_bytes :])
+        missing = self.total_bytes - len(head) - len(tail)
+        if not missing:
+            return (head + tail).decode("utf-8", "replace")
+        is_whole = self.total_bytes <= self._filed_bytes
+        filed = "everything is" if is_whole else f"the first {self._filed_bytes:,} bytes are"
+        gap = f"\n[{missing:,} bytes left out here; {filed} in {self.file}]\n"
+        return head.decode("utf-8", "replace") + gap + tail.decode("utf-8", "replace")
+
+    def last_line(self) -> str:
+        end = bytes((self._tail or self._head)[-400:]).decode("utf-8", "replace").rstrip()
+        return end.rpartition("\n")[2].rpartition("\r")[2]
+
+    def close(self) -> None:
+        if self._sink is not None:
+            self._sink.close()
+            self._sink = None
+
+    def flush(self) -> None:
+        if self._sink is not None:
+            self._sink.flush()
+
+    def _open(self) -> None:
+        private_directory(self.file.parent)
+        self._sink = self.file.open("wb")
+        self.file.chmod(0o600)
+
+    def _file(self, data: bytes) -> None:
+        """Write to the file while it has room; a full disk costs the middle, not the command."""
+        data = data[: self._limits.file_bytes - self._filed_bytes]
+        if self._sink is None or not data:
+            return
+        try:
+            self._sink.write(data)
+            self._filed_bytes += len(data)
+        except OSError:
+            self._sink = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +184,7 @@ class RunningCommand:
 
     async def finish(self) -> None:
         """Read the last output and end what the command left running."""
-        await self._gone(LINGER_SECONDS)
+        await self._wait_for_group(LINGER_SECONDS)
         self.left_over = len(group_members(self.group))
         await self.stop()
 
@@ -106,13 +194,13 @@ class RunningCommand:
             try:
                 if group_members(self.group):
                     signal_group(self.group, signal.SIGTERM)
-                    await self._gone(GRACE_SECONDS)
+                    await self._wait_for_group(GRACE_SECONDS)
             finally:
                 # Reached by cancellation, too: then the group dies at once.
                 if group_members(self.group):
                     self.kill()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._settle(), GRACE_SECONDS)
+                await asyncio.wait_for(self._wait_for_end(), GRACE_SECONDS)
         finally:
             self.close()
 
@@ -126,14 +214,15 @@ class RunningCommand:
             self.capture.close()
             self._closed.set()
 
-    async def _settle(self) -> None:
+    async def _wait_for_end(self) -> None:
         """Wait until the command is reaped, its group gone and its last output read."""
         await self._process.wait()
-        await self._gone(GRACE_SECONDS)
+        await self._wait_for_group(GRACE_SECONDS)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._closed.wait(), DRAIN_SECONDS)
 
-    async def _gone(self, patience_seconds: float) -> None:
+    async def _wait_for_group(self, patience_seconds: float) -> None:
+
         deadline = time.monotonic() + patience_seconds
         while group_members(self.group) and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(POLL_SECONDS)  # nothing announces a group's end

@@ -36,12 +36,12 @@ class Lifeline:
         if self._let_go is None:
             self._start()
         self._held.add(group)
-        self._tell(f"+ {group}\n")
+        self._write(f"+ {group}\n")
 
     def release(self, group: int) -> None:
         if group in self._held:
             self._held.discard(group)
-            self._tell(f"- {group}\n")
+            self._write(f"- {group}\n")
 
     def close(self) -> None:
         """End the watcher; it kills what is still on its list."""
@@ -64,7 +64,8 @@ class Lifeline:
         # A session that is never closed leaves no watcher behind either.
         self._let_go = weakref.finalize(self, _let_go, self._pipe, watcher)
 
-    def _tell(self, line: str) -> None:
+    def _write(self, line: str) -> None:
+
         with contextlib.suppress(BrokenPipeError):
             os.write(self._pipe, line.encode())
 
@@ -100,6 +101,9 @@ class BackgroundCommand:
             return new.decode("utf-8", "replace")
         skipped = f"[{len(new) - GIVEN_BYTES:,} bytes before this are in {capture.file}]\n"
         return skipped + new[-GIVEN_BYTES:].decode("utf-8", "replace")
+
+    def mark_stopped(self) -> None:
+        self.is_stopped = True
 
     def has_news(self) -> bool:
         capture = self.running.capture
@@ -151,7 +155,7 @@ class Shells:
         return self.background[id]
 
     async def kill(self, shell: BackgroundCommand) -> None:
-        shell.is_stopped = True
+        shell.mark_stopped()
         await self.stop(shell.running)
         await shell.ending
 

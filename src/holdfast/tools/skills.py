@@ -11,6 +11,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.messages.cut import printable_line
 from holdfast.tools import front_matter
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
@@ -71,12 +72,11 @@ def listing(skills: Iterable[Skill], budget_chars: int = LISTING_CHARS) -> str:
     skills = tuple(skills)
     if not skills:
         return ""
-    room = (budget_chars - sum(len(skill.name) + 4 for skill in skills)) // len(skills)
-    longest = min(DESCRIPTION_CHARS, _share(skills, budget_chars, room))
+    longest = _share(skills, budget_chars)
     return "\n".join(_line(skill, longest) for skill in skills)
 
 
-def _share(skills: tuple[Skill, ...], budget_chars: int, room: int) -> int:
+def _share(skills: tuple[Skill, ...], budget_chars: int) -> int:
     """Return the length at which descriptions are cut so that all fit; short ones leave room."""
     lengths = sorted(min(len(skill.description), DESCRIPTION_CHARS) for skill in skills)
     left = budget_chars - sum(len(skill.name) + 4 for skill in skills)
@@ -85,13 +85,11 @@ def _share(skills: tuple[Skill, ...], budget_chars: int, room: int) -> int:
         if length > share:
             return share if share >= SHORTEST_CHARS else 0
         left -= length
-    return max(room, lengths[-1])
+    return lengths[-1]
 
 
 def _line(skill: Skill, longest: int) -> str:
-    description = " ".join(skill.description.split())
-    if len(description) > longest:
-        description = f"{description[: longest - 1]}…" if longest else ""
+    description = printable_line(skill.description, longest) if longest else ""
     return f"- {skill.name}: {description}" if description else f"- {skill.name}"
 
 

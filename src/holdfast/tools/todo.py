@@ -27,12 +27,10 @@ async def todo_write(given: TodoWriteInput, tool_context: ToolContext) -> Outcom
         f"{counts['completed']} done, {counts['in_progress']} in progress, "
         f"{counts['pending']} to do"
     )
-    return Outcome(content=f"Todos: {said}.", note=_current(given.todos) or said)
-
-
-def _current(todos: tuple[Todo, ...]) -> str:
-    at = [todo.activeForm or todo.content for todo in todos if todo.status == "in_progress"]
-    return at[0] if at else ""
+    current = (
+        each.activeForm or each.content for each in given.todos if each.status == "in_progress"
+    )
+    return Outcome(content=f"Todos: {said}.", note=next(current, said))
 
 
 TODO_WRITE: Tool = make_tool("TodoWrite", TodoWriteInput, todo_write, kind="other")

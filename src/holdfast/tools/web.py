@@ -9,9 +9,11 @@ import importlib.util
 import re
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
+from email.message import Message
 from http.client import HTTPException
-from typing import IO, Annotated
+from typing import Annotated
 from urllib.parse import urljoin, urlsplit
 
 from msgspec import Meta
@@ -47,10 +49,9 @@ class Fetched:
 
 
 async def fetch(address: str, *, limit_bytes: int = FETCH_BYTES) -> Fetched:
-    has_library = importlib.util.find_spec("httpx2") is not None
     try:
         async with asyncio.timeout(FETCH_SECONDS):
-            if has_library:
+            if importlib.util.find_spec("httpx2") is not None:
                 return await _with_library(address, limit_bytes)
             return await asyncio.to_thread(fetch_plainly, address, limit_bytes)
     except TimeoutError:
@@ -70,24 +71,16 @@ async def _with_library(address: str, limit_bytes: int) -> Fetched:
                 body += piece
                 if len(body) > limit_bytes:
                     break
-            return Fetched(
-                status=answer.status_code,
-                media_type=answer.headers.get("content-type", ""),
-                body=bytes(body[:limit_bytes]),
-                is_cut=len(body) > limit_bytes,
-                location=answer.headers.get("location", "") if answer.is_redirect else "",
-            )
+            return _fetched(answer.status_code, answer.headers, bytes(body), limit_bytes)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise NotFetched(str(error) or type(error).__name__) from None
 
 
 class _Unfollowed(urllib.request.HTTPRedirectHandler):
-    """Leaves redirects to the caller."""
-
     def redirect_request(
         self, req: object, fp: object, code: int, msg: str, headers: object, newurl: str
     ) -> None:
-        """Follow none."""
+        """Follow none: redirects are the caller's."""
 
 
 def fetch_plainly(address: str, limit_bytes: int = FETCH_BYTES) -> Fetched:
@@ -95,23 +88,25 @@ def fetch_plainly(address: str, limit_bytes: int = FETCH_BYTES) -> Fetched:
     opener = urllib.request.build_opener(_Unfollowed)
     try:
         with opener.open(request, timeout=FETCH_SECONDS) as answer:
-            return _taken(answer.status, answer.headers, answer, limit_bytes)
+            body = answer.read(limit_bytes + 1)
+            return _fetched(answer.status, answer.headers, body, limit_bytes)
     except urllib.error.HTTPError as answer:
         with answer:
-            return _taken(answer.code, answer.headers, answer, limit_bytes)
+            body = answer.read(limit_bytes + 1)
+            return _fetched(answer.code, answer.headers, body, limit_bytes)
     except (OSError, HTTPException, ValueError) as error:
         raise NotFetched(str(getattr(error, "reason", error))) from None
 
 
-def _taken(status: int, headers: object, body: IO[bytes], limit_bytes: int) -> Fetched:
-    content = body.read(limit_bytes + 1)
-    get = headers.get  # type: ignore[attr-defined]
+def _fetched(
+    status: int, headers: Mapping[str, str] | Message, body: bytes, limit_bytes: int
+) -> Fetched:
     return Fetched(
         status=status,
-        media_type=get("content-type", ""),
-        body=content[:limit_bytes],
-        is_cut=len(content) > limit_bytes,
-        location=get("location", "") if 300 <= status < 400 else "",
+        media_type=headers.get("content-type", ""),
+        body=body[:limit_bytes],
+        is_cut=len(body) > limit_bytes,
+        location=headers.get("location", "") if 300 <= status < 400 else "",
     )
 
 
@@ -131,7 +126,10 @@ async def web_fetch(given: WebFetchInput, tool_context: ToolContext) -> Outcome:
     address = _checked(given.url)
     for _ in range(MAX_REDIRECTS + 1):
         tool_context.report(f"loading {address}")
-        answer = await _asked(address)
+        try:
+            answer = await fetch(address)
+        except NotFetched as error:
+            raise Refused(f"{address} could not be loaded: {error}.") from None
         if not answer.location:
             return _shown(address, answer)
         target = urljoin(address, answer.location)
@@ -160,13 +158,6 @@ def _place(address: str) -> tuple[str, str | None, int | None]:
     port = None if parts.port in (None, standard) else parts.port
     scheme = parts.scheme if parts.scheme not in ("http", "https") else ""
     return scheme, parts.hostname, port
-
-
-async def _asked(address: str) -> Fetched:
-    try:
-        return await fetch(address)
-    except NotFetched as error:
-        raise Refused(f"{address} could not be loaded: {error}.") from None
 
 
 def _shown(address: str, answer: Fetched) -> Outcome:

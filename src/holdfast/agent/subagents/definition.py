@@ -25,8 +25,7 @@ from holdfast.tools.front_matter import (
     text_in,
 )
 from holdfast.tools.mcp.servers import McpServer, read_server
-from holdfast.tools.permissions.decide import Mode, narrower
-from holdfast.tools.permissions.load import MODES
+from holdfast.tools.permissions.decide import MODES, Mode, narrower
 from holdfast.tools.permissions.sources import SettingsSection
 
 DESCRIPTION_CHARS = 1_536

@@ -19,6 +19,7 @@ from holdfast.log.entries import (
     Swept,
 )
 from holdfast.messages import ToolUse
+from holdfast.messages.cut import one_line
 from holdfast.tools.describe import description_of
 
 TARGET_CHARS = 120
@@ -46,7 +47,7 @@ class RecordedCall:
         keys = (*known.path_inputs, *filter(None, [known.command_input]))
         values = [self.use.input.get(key) for key in keys] + list(self.use.input.values())
         text = next((str(value) for value in values if value), "")
-        return " ".join(text.split())[:TARGET_CHARS]
+        return one_line(text)[:TARGET_CHARS]
 
 
 @dataclass(slots=True, kw_only=True)

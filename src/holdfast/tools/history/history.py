@@ -18,6 +18,7 @@ from msgspec import structs
 from holdfast.errors import NotInHistory
 from holdfast.log.entries import AnyEntry, Ran
 from holdfast.log.results import Results
+from holdfast.messages.cut import printable_line
 from holdfast.settings import HistorySettings
 from holdfast.tools.history.catalogue import Catalogue, RecordedCall
 from holdfast.tools.history.index import WordSearch
@@ -136,13 +137,8 @@ class History:
             shown = page(whole.lines, lines=lines, chars=chars, limit_chars=limit_chars)
         except NoSuchRange as error:
             raise NotInHistory(f"{whole.title}: {error}") from None
-        is_first = shown.chars[0] <= 1
-        return OpenedRecord(
-            title=whole.title,
-            page=shown,
-            media=whole.media if is_first else (),
-            trouble=whole.trouble,
-        )
+        media = whole.media if shown.chars[0] <= 1 else ()
+        return OpenedRecord(title=whole.title, page=shown, media=media, trouble=whole.trouble)
 
     def close(self) -> None:
         with self._lock:
@@ -185,7 +181,7 @@ class History:
         chosen = [entry for span in self._spans(entries, id) for entry in _within(entries, span)]
         key = (*(entry.n for entry in chosen), -len(self._catalogue.swept))
         if self._last is None or self._last.key != key:
-            self._last = self._put_together(key, id, chosen)
+            self._last = self._assemble(key, id, chosen)
         return self._last
 
     def _spans(self, entries: Entries, id: str) -> list[range]:
@@ -193,7 +189,7 @@ class History:
         numbers = self._catalogue.numbers(id)
         if numbers is None:
             raise NotInHistory(
-                f"{_named(id)} is not a message or tool use here; search for its words"
+                f"{printable_line(id, ID_CHARS)!r} is not a message or tool use here; search for its words"
             )
         if isinstance(numbers, range):
             _check_span(entries, numbers)
@@ -203,16 +199,17 @@ class History:
             raise NotInHistory(f"there is no #{numbers[0]}; {_extent(entries)}")
         return [range(n, n + 1) for n in numbers] + self._catalogue.behind(entry)
 
-    def _put_together(self, key: tuple[int, ...], id: str, chosen: Entries) -> _Whole:
+    def _assemble(self, key: tuple[int, ...], id: str, chosen: Entries) -> _Whole:
         found = [(record, trouble) for record, trouble in map(self._record, chosen) if record]
         if not found:
-            raise NotInHistory(f"{_named(id)} holds no text; search for the words it should hold")
+            name = printable_line(id, ID_CHARS)
+            raise NotInHistory(f"{name!r} holds no text; search for the words it should hold")
         records = [record for record, _ in found]
-        text = records[0].text if len(records) == 1 else "".join(map(_chapter, records))
+        text = "".join(f"[#{each.n} {each.kind}]\n{each.text}\n" for each in records)
         return _Whole(
             key=key,
             title=_title(records, self._catalogue.call_of(chosen[0])),
-            lines=LineRange(text),
+            lines=LineRange(records[0].text if len(records) == 1 else text),
             media=tuple(block for record in records for block in record.media),
             trouble="; ".join(trouble for _, trouble in found if trouble),
         )
@@ -230,10 +227,6 @@ class History:
             why = self._catalogue.swept.get(name, "")
             why = f" ({why})" if why else ""
             return record, f"only the beginning of #{entry.n} is left, from the log: {reason}{why}"
-
-
-def _named(id: str) -> str:
-    return repr(id if len(id) <= ID_CHARS else f"{id[:ID_CHARS]}…")
 
 
 def _check_span(entries: Entries, span: range) -> None:
@@ -259,10 +252,6 @@ def _entry(entries: Entries, n: int) -> AnyEntry | None:
 def _within(entries: Entries, span: range) -> Entries:
     lo = bisect_left(entries, span.start, key=_n)
     return entries[lo : bisect_left(entries, span.stop, key=_n)]
-
-
-def _chapter(record: Record) -> str:
-    return f"[#{record.n} {record.kind}]\n{record.text}\n"
 
 
 def _title(records: list[Record], call: RecordedCall | None) -> str:

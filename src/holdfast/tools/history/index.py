@@ -37,14 +37,8 @@ _SCHEMA = (
     "CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='unicode61')",
 )
 _NOT_NOW = frozenset(
-    {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_CANTOPEN,
-    }
+    getattr(sqlite3, f"SQLITE_{name}")
+    for name in ("BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN")
 )
 """What says nothing about the index itself."""
 _WORDS = re.compile(r'"([^"]*)"|(\S+)')
@@ -56,7 +50,7 @@ class Index:
     def __init__(self, directory: Path | None, session: str) -> None:
         self._session = session
         self._file = directory / NAME if directory is not None else None
-        self._connection = self._opened()
+        self._connection = self._open()
 
     @property
     def upto(self) -> int:
@@ -93,7 +87,7 @@ class Index:
         if self._file is not None and not self._file.parent.is_symlink():
             with suppress(OSError):
                 self._file.unlink(missing_ok=True)
-        self._connection = self._opened()
+        self._connection = self._open()
 
     def mend(self, error: sqlite3.Error) -> None:
         """Recover from an error: continue in memory if the disk is to blame, else with a new file."""
@@ -106,21 +100,21 @@ class Index:
         with suppress(sqlite3.Error):
             self._connection.close()
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         """Open the file, or a new one in its place, or one in memory if the disk refuses."""
         if self._file is None or self._file.parent.is_symlink():
-            return self._checked(_connected(":memory:"))
+            return self._check(_connect(":memory:"))
         for _ in range(2):
             try:
-                return self._checked(_from_file(self._file))
+                return self._check(_connect_file(self._file))
             except (sqlite3.Error, OSError) as error:
                 if _is_the_disks(error):
                     break  # in use by another process, or forbidden: not ours to remove
                 with suppress(OSError):
                     self._file.unlink(missing_ok=True)
-        return self._checked(_connected(":memory:"))
+        return self._check(_connect(":memory:"))
 
-    def _checked(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+    def _check(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         """Initialise an empty index; refuse a file that is some other database."""
         try:
             tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
@@ -161,14 +155,14 @@ def quoted(query: str) -> list[str]:
     return found
 
 
-def _from_file(file: Path) -> sqlite3.Connection:
+def _connect_file(file: Path) -> sqlite3.Connection:
     """Open a plain file, private to the user; a link in its place is an error."""
     private_directory(file.parent)
     os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
-    return _connected(str(file))
+    return _connect(str(file))
 
 
-def _connected(place: str) -> sqlite3.Connection:
+def _connect(place: str) -> sqlite3.Connection:
     """Connect without a journal on disk: a crash costs an index that is rebuilt, never a log."""
     connection = sqlite3.connect(
         place, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from holdfast.log.secrets import find_secrets
+from holdfast.messages.cut import printable_line
 
 _RANGE = re.compile(r"\s*(\d{1,12})\s*(?:(-|:|\.\.)\s*(\d{1,12})?)?\s*")
 
@@ -127,7 +128,7 @@ def snippet(text: str, place: int, limit_chars: int) -> str:
     stop = min(start + limit_chars, len(text) if line_end < 0 else line_end)
     lo = max(0, start - AROUND_CHARS)
     hidden = _without_secrets(text[lo : stop + AROUND_CHARS])[start - lo : stop - lo]
-    shown = " ".join("".join(char if char.isprintable() else " " for char in hidden).split())
+    shown = printable_line(hidden, limit_chars)
     return f"{shown}…" if stop < len(text) and shown else shown
 
 

@@ -5,7 +5,7 @@ by name and loads definitions when they are searched for. Needs the extra `mcp`,
 imported with the first connection.
 """
 
-from holdfast.tools.mcp.catalogue import ListedTool, McpTools, ServerOffer
+from holdfast.tools.mcp.catalogue import McpTools, ServerOffer
 from holdfast.tools.mcp.servers import McpPlan, McpServer, load_servers
 
-__all__ = ["ListedTool", "McpPlan", "McpServer", "McpTools", "ServerOffer", "load_servers"]
+__all__ = ["McpPlan", "McpServer", "McpTools", "ServerOffer", "load_servers"]

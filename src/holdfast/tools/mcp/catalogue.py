@@ -20,7 +20,7 @@ from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import MCP_CHARS
 from holdfast.tools.mcp.link import McpLink, ServerFailed, read_result
 from holdfast.tools.mcp.servers import McpServer
-from holdfast.tools.protocol import Input, Outcome, Refused, Tool, ToolKind, make_tool
+from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 if TYPE_CHECKING:
     from mcp.types import Tool as Offered
@@ -35,19 +35,6 @@ NAME_CHARS = 64
 """What every provider takes for a tool's name."""
 FOUND = 5
 """Definitions loaded by one search unless more are asked for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedTool:
-    name: str
-    """As the model calls it."""
-    server: str
-    own_name: str
-    """As the server calls it."""
-    description: str
-    input_schema: JsonObject
-    kind: ToolKind = "other"
-    limit_chars: int = MCP_CHARS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +58,9 @@ class McpTools:
 
     def __init__(self, servers: Iterable[McpServer], *, is_deferred: bool = True) -> None:
         self._links = {server.name: McpLink(server) for server in servers}
-        self._shared: dict[str, McpLink] = {}
-        """Connections of another session, which closes them."""
-        self._listed: dict[str, ListedTool] = {}
+        self._tools: dict[str, Tool] = {}
+        self._server_of: dict[str, str] = {}
+        """The server of each tool."""
         self._loaded: set[str] = set()
         self._said: dict[str, str] = {}
         """What each server that answered said of itself."""
@@ -84,7 +71,7 @@ class McpTools:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted(self._listed))
+        return tuple(sorted(self._tools))
 
     @property
     def offers(self) -> tuple[ServerOffer, ...]:
@@ -92,7 +79,7 @@ class McpTools:
         return tuple(
             ServerOffer(
                 server=server,
-                names=tuple(name for name in self.names if self._listed[name].server == server),
+                names=tuple(name for name in self.names if self._server_of[name] == server),
                 instructions=self._said[server],
             )
             for server in sorted(self._said)
@@ -101,36 +88,36 @@ class McpTools:
     @property
     def loaded(self) -> tuple[Tool, ...]:
         """The tools whose definitions a request carries, sorted by name."""
-        return tuple(self._tool(self._listed[name]) for name in sorted(self._loaded))
+        return tuple(self._tools[name] for name in sorted(self._loaded))
 
     async def connect(self) -> tuple[str, ...]:
         """Ask every server for its tools at once; return a line for each that failed."""
         found = await asyncio.gather(*(self._ask(link) for link in self._links.values()))
         return tuple(problem for problem in found if problem)
 
-    def load(self, names: Iterable[str]) -> tuple[ListedTool, ...]:
+    def load(self, names: Iterable[str]) -> tuple[Tool, ...]:
         """Load definitions by name, also those a resumed session had; unknown names are ignored."""
-        known = tuple(self._listed[name] for name in names if name in self._listed)
-        self._loaded.update(listed.name for listed in known)
+        known = tuple(self._tools[name] for name in names if name in self._tools)
+        self._loaded.update(tool.name for tool in known)
         return known
 
-    def find(self, query: str, limit: int = FOUND) -> tuple[ListedTool, ...]:
+    def find(self, query: str, limit: int = FOUND) -> tuple[Tool, ...]:
         """Find tools by words, best first; a word in a name counts more than in a description."""
         words = set(re.findall(r"[a-z0-9]+", query.casefold()))
-        scored = [(_score(listed, words), listed.name) for listed in self._listed.values()]
+        scored = [(_score(tool, words), tool.name) for tool in self._tools.values()]
         best = sorted((-score, name) for score, name in scored if score)
-        return tuple(self._listed[name] for _, name in best[:limit])
+        return tuple(self._tools[name] for _, name in best[:limit])
 
     def share(self, other: "McpTools", names: Iterable[str]) -> None:
         """Also offer the tools of another session's servers, over its connections; it closes them."""
         for name in names:
-            listed = other._listed[name]
-            self._listed.setdefault(name, listed)
-            self._said.setdefault(listed.server, other._said.get(listed.server, ""))
-            self._shared.setdefault(listed.server, other._link(listed.server))
+            server = other._server_of[name]
+            self._add(other._tools[name], server)
+            self._said.setdefault(server, other._said.get(server, ""))
 
-    def _link(self, server: str) -> McpLink:
-        return self._links.get(server) or self._shared[server]
+    def _add(self, tool: Tool, server: str) -> None:
+        if self._tools.setdefault(tool.name, tool) is tool:
+            self._server_of[tool.name] = server
 
     async def close(self) -> None:
         """End the connections this session opened."""
@@ -142,11 +129,11 @@ class McpTools:
         except ServerFailed as failure:
             return str(failure)
         self._said[link.server.name] = link.instructions
-        for tool in offered:
-            listed = _listed(tool, link.server)
-            self._listed.setdefault(listed.name, listed)
+        for each in offered:
+            tool = as_tool(each, link)
+            self._add(tool, link.server.name)
             if not self._is_deferred:
-                self._loaded.add(listed.name)
+                self._loaded.add(tool.name)
         return ""
 
     async def _search(self, given: ToolSearchInput, _tool_context: ToolContext) -> Outcome:
@@ -156,45 +143,29 @@ class McpTools:
         else:
             found = self.load(item.name for item in self.find(given.query, given.max_results))
         if not found:
-            raise Refused(
-                f"No tool matches {given.query!r}; there are {len(self._listed)} by name."
-            )
+            raise Refused(f"No tool matches {given.query!r}; there are {len(self._tools)} by name.")
         names = ", ".join(item.name for item in found)
-        return Outcome(content="\n\n".join(map(_shown, found)), note=f"loaded {names}")
-
-    def _tool(self, listed: ListedTool) -> Tool:
-        link = self._link(listed.server)
-
-        async def run(given: JsonObject, tool_context: ToolContext) -> Outcome:
-            try:
-                result = await link.call(listed.own_name, given)
-            except ServerFailed as failure:
-                return Outcome(content=str(failure), is_error=True, note=str(failure))
-            return read_result(result, listed.name, tool_context)
-
-        return Tool(
-            name=listed.name,
-            description=listed.description,
-            input_schema=listed.input_schema,
-            kind=listed.kind,
-            path_inputs=(),
-            command_input="",
-            is_read_only=lambda _given: False,
-            limit_chars=listed.limit_chars,
-            run=run,
-        )
+        return Outcome(content="\n\n".join(map(_render, found)), note=f"loaded {names}")
 
 
-def _listed(tool: "Offered", server: McpServer) -> ListedTool:
-    description = "".join(c for c in tool.description or "" if c.isprintable() or c in "\n\t")
-    return ListedTool(
-        name=_full_name(server.name, tool.name),
-        server=server.name,
-        own_name=tool.name,
+def as_tool(offered: "Offered", link: McpLink) -> Tool:
+    name = _full_name(link.server.name, offered.name)
+    description = "".join(c for c in offered.description or "" if c.isprintable() or c in "\n\t")
+
+    async def run(given: JsonObject, tool_context: ToolContext) -> Outcome:
+        try:
+            result = await link.call(offered.name, given)
+        except ServerFailed as failure:
+            return Outcome(content=str(failure), is_error=True, note=str(failure))
+        return read_result(result, name, tool_context)
+
+    return Tool(
+        name=name,
         description=description[:DESCRIPTION_CHARS],
-        input_schema=tool.input_schema,
-        kind=server.kinds.get(tool.name, "other"),
-        limit_chars=_limit(tool.meta),
+        input_schema=offered.input_schema,
+        kind=link.server.kinds.get(offered.name, "other"),
+        limit_chars=_limit(offered.meta),
+        run=run,
     )
 
 
@@ -216,13 +187,13 @@ def _full_name(server: str, tool: str) -> str:
     return f"{plain[: NAME_CHARS - 9]}_{mark}"
 
 
-def _score(listed: ListedTool, words: set[str]) -> int:
-    name = set(re.findall(r"[a-z0-9]+", listed.name.casefold()))
-    said = set(re.findall(r"[a-z0-9]+", listed.description.casefold()))
+def _score(tool: Tool, words: set[str]) -> int:
+    name = set(re.findall(r"[a-z0-9]+", tool.name.casefold()))
+    said = set(re.findall(r"[a-z0-9]+", tool.description.casefold()))
     inside = sum(any(word in part for part in name) for word in words if len(word) > 2)
     return 10 * len(words & name) + 3 * inside + len(words & said)
 
 
-def _shown(listed: ListedTool) -> str:
-    schema = msgspec.json.encode(listed.input_schema).decode()
-    return f"{listed.name}\n{listed.description}\ninput: {schema}"
+def _render(tool: Tool) -> str:
+    schema = msgspec.json.encode(tool.input_schema).decode()
+    return f"{tool.name}\n{tool.description}\ninput: {schema}"

@@ -25,7 +25,7 @@ from holdfast.tools.protocol import Outcome
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client import Transport
-    from mcp.types import CallToolResult, Tool
+    from mcp.types import CallToolResult, ContentBlock, Tool
 
 CLOSE_SECONDS = 8.0
 """The SDK asks a server to end, terminates and kills it within six."""
@@ -33,6 +33,8 @@ MAX_PAGES = 50
 """A listing that never ends is no listing."""
 LAST_WORDS_BYTES = 2_000
 """Of what a server printed on its error stream: enough for its last line."""
+WARN_TOKENS = 10_000
+"""Worth telling the user which server is that talkative."""
 
 Response = TypeVar("Response")
 
@@ -153,7 +155,7 @@ class McpLink:
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED
 
-        name = self.server.name
+        name, broken = self.server.name, (BrokenResourceError, ClosedResourceError)
         try:
             async with asyncio.timeout(seconds):
                 return await request
@@ -164,13 +166,7 @@ class McpLink:
                 raise ServerFailed(f"The MCP server {name!r} refused: {error}.") from None
             said = "ended in the middle of the call; the next call starts it again."
             self._break()
-        except (
-            BrokenResourceError,
-            ClosedResourceError,
-            OSError,
-            RuntimeError,
-            ValueError,
-        ) as error:
+        except (*broken, OSError, RuntimeError, ValueError) as error:
             said = f"cannot be understood: {error}. The next call connects anew."
             self._break()
         raise ServerFailed(f"The MCP server {name!r} {said}{self._last_words()}")
@@ -204,13 +200,6 @@ def _innermost(error: BaseException | None) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{error}" or type(error).__name__
-
-
-if TYPE_CHECKING:
-    from mcp.types import CallToolResult, ContentBlock
-
-WARN_TOKENS = 10_000
-"""Worth telling the user which server is that talkative."""
 
 
 def read_result(result: "CallToolResult", name: str, tool_context: ToolContext) -> Outcome:

@@ -4,35 +4,38 @@
 strict reading of shell commands (`is_read_only_command`).
 """
 
-from holdfast.tools.permissions.call import CallDescription, ToolCall, examine
-from holdfast.tools.permissions.decide import Decision, Mode, decide, narrower
+from holdfast.tools.permissions.call import examine
+from holdfast.tools.permissions.decide import Decision, Mode, decide
 from holdfast.tools.permissions.gate import Answer, AskUser, Gate, Question, combine
-from holdfast.tools.permissions.load import Permissions, load_permissions
 from holdfast.tools.permissions.places import Places
 from holdfast.tools.permissions.readonly import is_read_only_command
-from holdfast.tools.permissions.rules import Rule, Rules, parse_rule, parse_rules
-from holdfast.tools.permissions.sources import SettingsSection, read_sections, trust, trusted, vouch
+from holdfast.tools.permissions.rules import Rules, parse_rule, parse_rules
+from holdfast.tools.permissions.sources import (
+    Permissions,
+    SettingsSection,
+    load_permissions,
+    read_sections,
+    trust,
+    trusted,
+    vouch,
+)
 
 __all__ = [
     "Answer",
     "AskUser",
-    "CallDescription",
     "Decision",
     "Gate",
     "Mode",
     "Permissions",
     "Places",
     "Question",
-    "Rule",
     "Rules",
     "SettingsSection",
-    "ToolCall",
     "combine",
     "decide",
     "examine",
     "is_read_only_command",
     "load_permissions",
-    "narrower",
     "parse_rule",
     "parse_rules",
     "read_sections",

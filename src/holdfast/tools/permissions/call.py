@@ -5,12 +5,11 @@ line, every word that may be a path is located, wherever a `cd` may have led bef
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
 
-from holdfast.messages import Json, JsonObject
+from holdfast.messages import JsonObject
 from holdfast.tools.permissions.danger import Danger, find_danger
 from holdfast.tools.permissions.inner import is_opaque, program
 from holdfast.tools.permissions.places import (
@@ -23,12 +22,15 @@ from holdfast.tools.permissions.places import (
 from holdfast.tools.permissions.readonly import is_read_only_script
 from holdfast.tools.permissions.script import Command, Redirect, Script, Word, names
 from holdfast.tools.permissions.shell import read_script
+from holdfast.tools.protocol import Tool, ToolKind
 
 _TEXT_ONLY = names("echo printf true false tr seq expr basename dirname date sleep : type which")
 """Their operands are text, never files that are opened."""
 
 _PATTERN_FIRST = names("grep egrep fgrep rg")
 _DELIMITED = names("cut sort column paste")
+_LEAVES = re.compile(r"[/~]|.*\.\.", re.DOTALL)
+"""A pattern that may lead out of the directory it counts from."""
 _GIVES_PATTERN = re.compile(r"-[A-Za-z0-9]*[ef]|--[rf]")
 _UNSEEN = names(
     "xargs parallel cpio rsync tar bash sh dash zsh ksh fish eval source . ssh su watch trap script"
@@ -139,24 +141,6 @@ def _option_value(word: Word) -> Iterator[Word]:
         yield from _with_parts(replace(word, text=value, is_quoted=False))
 
 
-AccessKind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
-
-
-class CallDescription(Protocol):
-    """What must be known about a tool to judge a call of it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> AccessKind: ...
-    @property
-    def path_inputs(self) -> tuple[str, ...]: ...
-    @property
-    def command_input(self) -> str: ...
-    @property
-    def is_read_only(self) -> Callable[[JsonObject], bool]: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellCall:
     """What a command line would do, as far as it can be read."""
@@ -171,10 +155,8 @@ class ShellCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One tool call with everything a decision needs."""
-
     tool: str
-    kind: AccessKind
+    kind: ToolKind
     paths: tuple[Located, ...] = ()
     shell: ShellCall | None = None
     has_command: bool = False
@@ -185,13 +167,12 @@ class ToolCall:
     is_read_only: bool = False
 
 
-def examine(tool: CallDescription, given: JsonObject, places: Places) -> ToolCall:
-    paths = tuple(_paths(tool, given, places))
+def examine(tool: Tool, given: JsonObject, places: Places) -> ToolCall:
     command = given.get(tool.command_input) if tool.command_input else None
     return ToolCall(
         tool=tool.name,
         kind=tool.kind,
-        paths=paths,
+        paths=tuple(_paths(tool, given, places)),
         shell=_examine_shell(command, places) if isinstance(command, str) else None,
         has_command=bool(tool.command_input),
         url=str(given.get("url", "")),
@@ -200,24 +181,17 @@ def examine(tool: CallDescription, given: JsonObject, places: Places) -> ToolCal
     )
 
 
-def _paths(tool: CallDescription, given: JsonObject, places: Places) -> Iterator[Located]:
+def _paths(tool: Tool, given: JsonObject, places: Places) -> Iterator[Located]:
     named = [given[key] for key in tool.path_inputs if given.get(key) not in (None, "")]
     for value in named:
         for text in value if isinstance(value, list) else [value]:
-            yield locate(text, places) if isinstance(text, str) else _no_path(text)
+            is_path = isinstance(text, str)
+            yield locate(text, places) if is_path else Located(text=str(text), where="unclear")
     if tool.kind == "search" and not named:
         yield locate(".", places)
     pattern = given.get("pattern")
-    if tool.name == "Glob" and isinstance(pattern, str) and _leaves(pattern):
+    if tool.name == "Glob" and isinstance(pattern, str) and _LEAVES.match(pattern):
         yield from locate_glob(pattern, places)
-
-
-def _no_path(value: Json) -> Located:
-    return Located(text=str(value), where="unclear")
-
-
-def _leaves(pattern: str) -> bool:
-    return pattern.startswith(("/", "~")) or ".." in pattern
 
 
 _TRAP = Danger(level="risk", reason="git would take its settings from a directory in the project")

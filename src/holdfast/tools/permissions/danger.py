@@ -8,7 +8,7 @@ the rules, not the fence.
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -119,9 +119,7 @@ def _dangers(script: Script, text: str) -> Iterator[Danger]:
         if not command.words:
             continue
         for check in _CHECKS:
-            danger = check(program(command.name), command)
-            if danger is not None:
-                yield danger
+            yield from check(program(command.name), command)
 
 
 def _normal(path: str) -> str:
@@ -152,77 +150,71 @@ def _has_long(command: Command, *wanted: str) -> bool:
     return any(name.startswith(option) for option in given for name in wanted)
 
 
-def _is_recursive(command: Command) -> bool:
-    return bool(set(_letters(command)) & set("rR")) or _has_long(command, "--recursive")
-
-
-def _removal(name: str, command: Command) -> Danger | None:
-    operands = [word for word in command.words[1:] if not word.text.startswith("-")]
+def _removal(name: str, command: Command) -> Iterator[Danger]:
+    operands = _operands(command)
+    is_recursive = set(_letters(command)) & set("rR") or _has_long(command, "--recursive")
+    deep = name in ("mv", "shred") or is_recursive
     if name in ("rm", "rmdir", "unlink", "shred", "mv", "chmod", "chown", "chgrp", "truncate"):
-        deep = name in ("mv", "shred") or _is_recursive(command)
         if _has_long(command, "--no-preserve-root"):
-            return Danger(level="ruin", reason=f"{name} with --no-preserve-root")
+            yield Danger(level="ruin", reason=f"{name} with --no-preserve-root")
         if deep and any(_is_root(word) for word in operands):
-            return Danger(level="ruin", reason=f"{name} on a root or home directory")
-        if name == "rm" and deep and any(not word.is_literal for word in operands):
-            return Danger(level="risk", reason="removes what only the shell will know")
-        if name == "rm" and deep and any(_is_everything(word.text) for word in operands):
-            return Danger(level="risk", reason="removes everything in a directory")
-        if name == "chmod" and deep and _OPEN_MODE & set(command.arguments):
-            return Danger(level="risk", reason="opens a whole tree to everyone")
+            yield Danger(level="ruin", reason=f"{name} on a root or home directory")
+    if name == "rm" and deep and any(not word.is_literal for word in operands):
+        yield Danger(level="risk", reason="removes what only the shell will know")
+    if name == "rm" and deep and any(_is_everything(word.text) for word in operands):
+        yield Danger(level="risk", reason="removes everything in a directory")
+    if name == "chmod" and deep and _OPEN_MODE & set(command.arguments):
+        yield Danger(level="risk", reason="opens a whole tree to everyone")
     if name == "find" and "-delete" in command.arguments:
         deep_root = any(_is_root(word) for word in operands)
-        return Danger(level="ruin" if deep_root else "risk", reason="find deletes what it finds")
-    return None
+        yield Danger(level="ruin" if deep_root else "risk", reason="find deletes what it finds")
+
+
+def _operands(command: Command) -> list[Word]:
+    return [word for word in command.words[1:] if not word.text.startswith("-")]
 
 
 def _is_everything(text: str) -> bool:
-    return posixpath.normpath(text.rstrip("*") or ".") in (".", "..") and (
-        "*" in text or "." in text
-    )
+    is_here = posixpath.normpath(text.rstrip("*") or ".") in (".", "..")
+    return is_here and ("*" in text or "." in text)
 
 
-def _disk(name: str, command: Command) -> Danger | None:
+def _disk(name: str, command: Command) -> Iterator[Danger]:
     targets = [a.partition("=")[2] if a.startswith("of=") else a for a in command.arguments]
-    writes = name in ("cp", "tee", "shred", "cat", "mv", "install") or name == "dd"
+    writes = name in ("cp", "dd", "tee", "shred", "cat", "mv", "install")
     if name.startswith("mkfs") or name in _FORMATTERS:
-        return Danger(level="ruin", reason=f"{name} changes a disk")
+        yield Danger(level="ruin", reason=f"{name} changes a disk")
     if writes and any(_DISK.match(_normal(t)) for t in targets if not t.startswith("if=")):
-        return Danger(level="ruin", reason=f"{name} writes to a disk")
-    return None
+        yield Danger(level="ruin", reason=f"{name} writes to a disk")
 
 
-def _process(name: str, command: Command) -> Danger | None:
+def _process(name: str, command: Command) -> Iterator[Danger]:
     if name == "kill" and "-1" in command.arguments[1:]:
-        return Danger(level="ruin", reason="ends every process")
+        yield Danger(level="ruin", reason="ends every process")
     if name in _STOPPERS or (name == "init" and command.arguments[:1] in (("0",), ("6",))):
-        return Danger(level="risk", reason=f"{name} reaches past this project")
+        yield Danger(level="risk", reason=f"{name} reaches past this project")
     if name in _AS_OTHERS:
-        return Danger(level="risk", reason=f"{name} runs with another user's rights")
-    if program(name) in _OUTWARD and _OUTWARD[name] & set(command.arguments):
-        return Danger(level="risk", reason=f"{name} changes things outside this machine or project")
-    return None
+        yield Danger(level="risk", reason=f"{name} runs with another user's rights")
+    if name in _OUTWARD and _OUTWARD[name] & set(command.arguments):
+        yield Danger(level="risk", reason=f"{name} changes things outside this machine or project")
 
 
-def _fed_shell(name: str, command: Command) -> Danger | None:
+def _fed_shell(name: str, command: Command) -> Iterator[Danger]:
     """A program whose text comes from a pipe, a substitution or an expansion."""
     if name in ("eval", "source", ".") and not all(word.is_literal for word in command.words):
-        return Danger(level="risk", reason="runs text that only the shell will know")
-    if name not in _SHELLS:
-        return None
-    operands = [word for word in command.words[1:] if not word.text.startswith("-")]
-    if command.reads_pipe and (not operands or "-s" in command.arguments):
-        return Danger(level="risk", reason=f"feeds what it was sent to {name}")
-    if any(word.text.startswith(("<(", "$(", "`", "/dev/stdin")) for word in operands):
-        return Danger(level="risk", reason=f"feeds what it was sent to {name}")
-    return None
+        yield Danger(level="risk", reason="runs text that only the shell will know")
+    operands = _operands(command)
+    is_piped = command.reads_pipe and (not operands or "-s" in command.arguments)
+    starts = ("<(", "$(", "`", "/dev/stdin")
+    if name in _SHELLS and (is_piped or any(word.text.startswith(starts) for word in operands)):
+        yield Danger(level="risk", reason=f"feeds what it was sent to {name}")
 
 
-def _git(name: str, command: Command) -> Danger | None:
+def _git(name: str, command: Command) -> Iterator[Danger]:
     if name != "git":
-        return None
+        return
     if command.arguments[:1] and re.match(r"(-c|--config-env|--exec-path)", command.arguments[0]):
-        return Danger(level="risk", reason="changes what git itself would run")
+        yield Danger(level="risk", reason="changes what git itself would run")
     words, letters = set(command.arguments), set(_letters(command))
     for case in _GIT_CASES:
         if not case.verbs & words:
@@ -230,14 +222,7 @@ def _git(name: str, command: Command) -> Danger | None:
         marked = case.words & words or case.letters & letters or _has_long(command, *case.long)
         refspec = "push" in case.verbs and any(a[0] in "+:" for a in command.arguments if a)
         if case.is_always or marked or refspec:
-            return Danger(level="risk", reason=case.reason)
-    return None
+            yield Danger(level="risk", reason=case.reason)
 
 
-_CHECKS: tuple[Callable[[str, Command], Danger | None], ...] = (
-    _removal,
-    _disk,
-    _process,
-    _fed_shell,
-    _git,
-)
+_CHECKS = (_removal, _disk, _process, _fed_shell, _git)

@@ -4,7 +4,7 @@ Deny rules win over everything, in every mode. What is neither proved harmless n
 rule is asked about.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from holdfast.tools.permissions.call import ShellCall, ToolCall
@@ -35,6 +35,17 @@ NEEDS_APPROVAL = frozenset({"ExitPlan"})
 """Their very purpose is that a person says yes."""
 
 Mode: TypeAlias = Literal["ask", "accept_edits", "plan", "bypass"]
+
+MODES: dict[str, Mode] = {
+    "ask": "ask",
+    "default": "ask",
+    "accept_edits": "accept_edits",
+    "acceptEdits": "accept_edits",
+    "plan": "plan",
+    "bypass": "bypass",
+    "bypassPermissions": "bypass",
+}
+"""Our words for the modes, and those of settings files people already have."""
 
 _WIDTH: dict[Mode, int] = {"plan": 0, "ask": 1, "accept_edits": 2, "bypass": 3}
 """How much goes through without a question, less first."""
@@ -91,26 +102,23 @@ def _decide_by_kind(call: ToolCall, rules: Rules, mode: Mode, places: Places) ->
 def _decide_reading(call: ToolCall, rules: Rules, places: Places) -> Decision:
     outside = _first_unreadable(call.paths, call.tool, rules, places)
     if outside is not None:
-        return Decision(outcome="ask", reason=_outside(outside))
+        return Decision(outcome="ask", reason=_why_outside(outside))
     return Decision(outcome="allow", reason="it reads inside the working directories")
 
 
 def _first_unreadable(
     paths: tuple[Located, ...], tool: str, rules: Rules, places: Places
 ) -> Located | None:
-    wanted = tuple(rule for rule in rules.allow if names_tool(rule, tool))
-    return next(
-        (
-            located
-            for located in paths
-            if located.where not in ("inside", "readable", "own")
-            and not (
-                located.where == "outside"
-                and any(allows_path(rule, located, places) for rule in wanted)
-            )
-        ),
-        None,
-    )
+    named = _allowing(rules, tool)
+    for at in paths:
+        is_allowed = at.where == "outside" and any(allows_path(rule, at, places) for rule in named)
+        if at.where not in ("inside", "readable", "own") and not is_allowed:
+            return at
+    return None
+
+
+def _allowing(rules: Rules, tool: str) -> tuple[Rule, ...]:
+    return tuple(rule for rule in rules.allow if names_tool(rule, tool))
 
 
 def _decide_writing(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
@@ -128,12 +136,12 @@ def _decide_writing(call: ToolCall, rules: Rules, mode: Mode, places: Places) ->
     if blocked.is_protected:
         return Decision(outcome="ask", reason=f"{blocked.text} can make other programs run things")
     if blocked.where != "inside":
-        return Decision(outcome="ask", reason=_outside(blocked))
+        return Decision(outcome="ask", reason=_why_outside(blocked))
     return Decision(outcome="ask", reason=f"it changes {blocked.text}")
 
 
 def _may_write(located: Located, tool: str, rules: Rules, mode: Mode, places: Places) -> bool:
-    named = tuple(rule for rule in rules.allow if names_tool(rule, tool))
+    named = _allowing(rules, tool)
     if any(rule.is_exact and allows_path(rule, located, places) for rule in named):
         return located.where in ("inside", "outside")
     if located.is_protected:
@@ -150,21 +158,21 @@ def _decide_shell(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> D
         return Decision(outcome="allow", reason="it looks after a command that was allowed")
     if shell is None:
         return Decision(outcome="ask", reason="it has no command to judge")
-    named = tuple(rule for rule in rules.allow if names_tool(rule, call.tool))
-    if (
-        any(rule.is_exact and rule.content == shell.text.strip() for rule in named)
-        and mode != "plan"
-    ):
+    named = _allowing(rules, call.tool)
+    is_named = any(rule.is_exact and rule.content == shell.text.strip() for rule in named)
+    if is_named and mode != "plan":
         return Decision(outcome="allow", reason="a rule allows exactly this command")
     if mode == "plan" and not shell.is_read_only:
         return Decision(outcome="deny", reason="nothing is changed while planning")
     if shell.danger is not None and not shell.is_read_only:
         return Decision(outcome="ask", reason=shell.danger.reason)
     if shell.reach.is_unseen:
-        return Decision(outcome="ask", reason=_unproved(shell))
+        doubts = ", ".join(sorted(shell.script.doubts)) or "names that come from elsewhere"
+        reason = f"the command cannot be checked beforehand ({doubts})"
+        return Decision(outcome="ask", reason=reason)
     outside = _first_unreadable(shell.reach.touched, "Read", rules, places)
     if outside is not None:
-        return Decision(outcome="ask", reason=_outside(outside))
+        return Decision(outcome="ask", reason=_why_outside(outside))
     if shell.is_read_only:
         return Decision(outcome="allow", reason="the command changes nothing")
     return _decide_changing(shell, named, rules, mode, places)
@@ -193,13 +201,10 @@ def _is_covered(command: Command, named: tuple[Rule, ...]) -> bool:
         return False
     # where redirections may write was settled before; only streams and files are left here
     plain = has_safe_redirects(command) or all(r.target.is_literal for r in command.redirects)
-    if command.name == "cd" or (plain and is_read_only(_without_redirects(command))):
+    bare = replace(command, redirects=())
+    if command.name == "cd" or is_read_only(bare):
         return plain
     return plain and any(allows_command(rule, command) for rule in named)
-
-
-def _without_redirects(command: Command) -> Command:
-    return Command(words=command.words, reads_pipe=command.reads_pipe)
 
 
 def _decide_other(call: ToolCall, rules: Rules, mode: Mode) -> Decision:
@@ -207,9 +212,7 @@ def _decide_other(call: ToolCall, rules: Rules, mode: Mode) -> Decision:
         return Decision(outcome="allow", reason="it changes only what the session keeps")
     if mode == "plan" and call.kind == "other" and not call.is_read_only:
         return Decision(outcome="ask", reason="it may change something, and this is planning")
-    for rule in rules.allow:
-        if not names_tool(rule, call.tool):
-            continue
+    for rule in _allowing(rules, call.tool):
         if not rule.content or (call.kind == "fetch" and allows_url(rule, call.url)):
             return Decision(outcome="allow", reason=f"the rule {rule} allows it")
     if call.kind == "other" and call.is_read_only:
@@ -253,12 +256,7 @@ def _denies_shell(rule: Rule, tool: str, shell: ShellCall, places: Places) -> bo
     return False
 
 
-def _outside(located: Located) -> str:
+def _why_outside(located: Located) -> str:
     if located.where == "outside":
         return f"{located.text} lies outside the working directories"
     return f"it is unclear where {located.text!r} leads"
-
-
-def _unproved(shell: ShellCall) -> str:
-    doubts = ", ".join(sorted(shell.script.doubts)) or "names that come from elsewhere"
-    return f"the command cannot be checked beforehand ({doubts})"

@@ -12,11 +12,12 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from holdfast.messages import JsonObject
-from holdfast.tools.permissions.call import CallDescription, ToolCall, examine
+from holdfast.tools.permissions.call import ToolCall, examine
 from holdfast.tools.permissions.decide import Decision, Mode, decide, narrower
 from holdfast.tools.permissions.places import Places
 from holdfast.tools.permissions.rules import Rule, Rules, plain_host
 from holdfast.tools.permissions.script import names
+from holdfast.tools.protocol import Tool
 
 _HAS_VERBS = names("git npm pnpm yarn cargo go docker kubectl make uv pip poetry gh dotnet bundle")
 """Programs whose second word says what they do, so that a rule should name it too."""
@@ -70,13 +71,13 @@ class Gate:
         """The mode that applies now: this gate's own, or the narrower one of a gate above."""
         return self.mode if self._above is None else narrower(self.mode, self._above.in_force)
 
-    def judge(self, tool: CallDescription, given: JsonObject, places: Places) -> Decision:
+    def judge(self, tool: Tool, given: JsonObject, places: Places) -> Decision:
         """Decide without asking anyone."""
         return decide(examine(tool, given, places), self.rules, self.in_force, places)
 
     async def check(
         self,
-        tool: CallDescription,
+        tool: Tool,
         given: JsonObject,
         places: Places,
         *,
@@ -85,9 +86,12 @@ class Gate:
         """Allow or deny a call, asking the user if need be; `hook` is what a hook decided before."""
         call = examine(tool, given, places)
         decision = combine(decide(call, self.rules, self.in_force, places), hook)
-        key = _key(tool.name, given)
-        if decision.outcome == "ask":
-            decision = self._remembered(key) or await self._asked(call, given, decision)
+        key = msgspec.json.encode([tool.name, given], order="deterministic")
+        if decision.outcome == "ask" and key in self._denials:
+            reason = f"this was refused before: {self._denials[key]}"
+            decision = Decision(outcome="deny", reason=reason)
+        elif decision.outcome == "ask":
+            decision = await self._ask_user(call, given, decision)
         if decision.outcome == "deny":
             self._denials[key] = decision.reason
         return decision
@@ -96,17 +100,10 @@ class Gate:
         """Let everything be asked again, after a new message of the user."""
         self._denials.clear()
 
-    def _remembered(self, key: bytes) -> Decision | None:
-        before = self._denials.get(key)
-        if before is None:
-            return None
-        return Decision(outcome="deny", reason=f"this was refused before: {before}")
-
-    async def _asked(self, call: ToolCall, given: JsonObject, decision: Decision) -> Decision:
+    async def _ask_user(self, call: ToolCall, given: JsonObject, decision: Decision) -> Decision:
         if self._ask is None:
-            return Decision(
-                outcome="deny", reason=f"there is no user to ask, and {decision.reason}"
-            )
+            reason = f"there is no user to ask, and {decision.reason}"
+            return Decision(outcome="deny", reason=reason)
         suggestion = suggest_rule(call)
         question = Question(
             tool=call.tool, given=given, reason=decision.reason, suggestion=suggestion
@@ -153,7 +150,3 @@ def _suggest_command(call: ToolCall) -> Rule | None:
         return Rule(tool=call.tool, content=f"{words[0].text} {words[1].text}:*")
     text = shell.text.strip()
     return Rule(tool=call.tool, content=text) if "*" not in text else None
-
-
-def _key(tool: str, given: JsonObject) -> bytes:
-    return msgspec.json.encode([tool, given], order="deterministic")

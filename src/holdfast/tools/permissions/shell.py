@@ -179,11 +179,9 @@ class _Reader:
                 self.doubts.add("unreadable")
             text = "\n".join(body)
             if fed:
-                self._nested(text)
+                self._take(read_script(text, depth=self.depth + 1))
             if not is_quoted:
-                inner = _Reader(text, self.depth + 1)
-                inner.scan_expansions()
-                self._take(inner)
+                self._scan_inner(text)
         self.at = min(self.at, len(self.text))
         self.heredocs.clear()
 
@@ -282,9 +280,7 @@ class _Reader:
             self._substitution(self._closing(self.at + 2, "(", ")"))
         elif pair == "${":
             end = self._closing(self.at + 2, "{", "}")
-            inner = _Reader(self.text[self.at + 2 : end], self.depth + 1)
-            inner.scan_expansions()
-            self._take(inner)
+            self._scan_inner(self.text[self.at + 2 : end])
             self.at = min(end + 1, len(self.text))
         elif pair[0] == "`":
             end = self._closing(self.at + 1, "", "`")
@@ -311,7 +307,7 @@ class _Reader:
 
     def _substitution(self, end: int) -> None:
         self.doubts.add("substitution")
-        self._nested(self.text[self.at + 2 : end])
+        self._take(read_script(self.text[self.at + 2 : end], depth=self.depth + 1))
         self.at = min(end + 1, len(self.text))
 
     def _closing(self, at: int, opening: str, closing: str) -> int:
@@ -334,12 +330,12 @@ class _Reader:
         self.doubts.add("unreadable")
         return len(self.text)
 
-    def _nested(self, text: str) -> None:
-        script = read_script(text, depth=self.depth + 1)
-        self.commands.extend(script.commands)
-        self.doubts |= script.doubts
+    def _scan_inner(self, text: str) -> None:
+        inner = _Reader(text, self.depth + 1)
+        inner.scan_expansions()
+        self._take(inner)
 
-    def _take(self, inner: "_Reader") -> None:
+    def _take(self, inner: "_Reader | Script") -> None:
         self.commands.extend(inner.commands)
         self.doubts |= inner.doubts
 

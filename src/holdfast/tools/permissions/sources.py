@@ -1,9 +1,9 @@
 """Sections of settings files (`hooks`, `permissions`, `mcpServers`), and which are trusted.
 
 Files in the user's home are the user's own. Files of a project came with the project, so what
-they would run or allow counts only once the user has trusted exactly this content: the hash
-covers the section and the project's own files that its commands name. Scripts that those
-scripts call are not covered.
+they would run or allow counts only once the user has trusted exactly this content (what they
+forbid counts always): the hash covers the section and the project's own files that its commands
+name. Scripts that those scripts call are not covered.
 """
 
 import hashlib
@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from holdfast.errors import ConfigError
 from holdfast.messages import Json, JsonObject
 from holdfast.settings import home
 from holdfast.settings.files import write_private
+from holdfast.tools.permissions.decide import MODES, Mode
+from holdfast.tools.permissions.rules import Rules, parse_rules
 from holdfast.tools.permissions.shell import read_script
 
 _USER_FILES = ("settings.toml", "settings.json", "hooks.json")
@@ -45,19 +48,27 @@ def read_sections(
 ) -> tuple[SettingsSection, ...]:
     """Read a section from every settings file that has it, the user's files first."""
     base = at or home()
-    known = trusted(at=base)
+    files: list[tuple[Path, Path | None]] = [(base / file, None) for file in _USER_FILES]
+    if project is not None:
+        files += [(project / file, project) for file in _PROJECT_FILES]
     return tuple(
-        section
-        for file, is_projects in _files(base, project)
-        if (section := _section(name, file, project if is_projects else None, known)) is not None
+        as_section(name, file, value, owner, at=base)
+        for file, owner in files
+        if file.is_file() and (value := _value(name, file)) is not None
     )
 
 
 def as_section(
     name: str, file: Path, value: JsonObject, project: Path | None, *, at: Path | None = None
 ) -> SettingsSection:
-    """Check a section from another file, such as an agent's definition, against what is trusted."""
-    return _made(name, file, value, project, trusted(at=at))
+    """Check a section against what is trusted; `project` is None for a file of the user's own."""
+    mark = _fingerprint(name, file, value, project) if project is not None else ""
+    return SettingsSection(
+        file=file,
+        value=value,
+        fingerprint=mark,
+        is_trusted=project is None or mark in trusted(at=at),
+    )
 
 
 def trusted(*, at: Path | None = None) -> frozenset[str]:
@@ -77,44 +88,12 @@ def trust(section: SettingsSection, *, at: Path | None = None) -> None:
 
 
 def vouch(fingerprint: str, *, at: Path | None = None) -> None:
-    """Remember that the user trusts what this fingerprint stands for."""
     base = at or home()
     known = trusted(at=base) | {fingerprint}
     write_private(base / "trusted.json", msgspec.json.encode(sorted(known)))
 
 
-def _files(base: Path, project: Path | None) -> Iterator[tuple[Path, bool]]:
-    for name in _USER_FILES:
-        yield base / name, False
-    for name in _PROJECT_FILES if project is not None else ():
-        assert project is not None
-        yield project / name, True
-
-
-def _section(
-    name: str, file: Path, project: Path | None, known: frozenset[str]
-) -> SettingsSection | None:
-    value = _parsed(file).get(name) if file.is_file() else None
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        raise ConfigError(f"{file}: {name} must be an object, not {value!r}")
-    return _made(name, file, value, project, known)
-
-
-def _made(
-    name: str, file: Path, value: JsonObject, project: Path | None, known: frozenset[str]
-) -> SettingsSection:
-    mark = _fingerprint(name, file, value, project) if project is not None else ""
-    return SettingsSection(
-        file=file,
-        value=value,
-        fingerprint=mark,
-        is_trusted=project is None or mark in known,
-    )
-
-
-def _parsed(file: Path) -> JsonObject:
+def _value(name: str, file: Path) -> JsonObject | None:
     try:
         text = file.read_text(encoding="utf-8")
         content: Json = tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
@@ -122,7 +101,10 @@ def _parsed(file: Path) -> JsonObject:
         raise ConfigError(f"{file}: cannot be read: {error}; mend or remove it") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{file}: must hold an object, not {type(content).__name__}")
-    return content
+    value = content.get(name)
+    if not isinstance(value, dict | None):
+        raise ConfigError(f"{file}: {name} must be an object, not {value!r}")
+    return value
 
 
 def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str:
@@ -136,11 +118,8 @@ def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str
 
 def _own_files(value: Json, project: Path) -> Iterator[Path]:
     """Find the project's files that any text in a section names."""
-    if isinstance(value, dict):
-        for inner in value.values():
-            yield from _own_files(inner, project)
-    elif isinstance(value, list):
-        for inner in value:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
             yield from _own_files(inner, project)
     elif isinstance(value, str):
         for command in read_script(value).commands:
@@ -157,3 +136,56 @@ def _below(text: str, project: Path) -> Path | None:
         return None
     path = (project / text).resolve()
     return path if path.is_relative_to(project.resolve()) else None
+
+
+class _Wire(Struct, frozen=True, kw_only=True):
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    mode: str = msgspec.field(default="", name="defaultMode")
+    directories: tuple[str, ...] = msgspec.field(default=(), name="additionalDirectories")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permissions:
+    rules: Rules
+    mode: Mode = "ask"
+    directories: tuple[Path, ...] = ()
+    """Working directories besides the project's own."""
+    untrusted: tuple[SettingsSection, ...] = ()
+    """Sections of the project that would allow more, were they trusted."""
+
+
+def load_permissions(project: Path | None, *, at: Path | None = None) -> Permissions:
+    allow: list[str] = []
+    deny: list[str] = []
+    mode: Mode = "ask"
+    directories: list[Path] = []
+    untrusted: list[SettingsSection] = []
+    for section in read_sections("permissions", project, at=at):
+        wire = _read(section)
+        deny.extend(wire.deny)
+        if not section.is_trusted:
+            untrusted.extend([section] if wire.allow or wire.mode or wire.directories else [])
+            continue
+        allow.extend(wire.allow)
+        mode = _mode(wire.mode, section) if wire.mode else mode
+        directories.extend(Path(text).expanduser() for text in wire.directories)
+    return Permissions(
+        rules=parse_rules(allow=tuple(allow), deny=tuple(deny)),
+        mode=mode,
+        directories=tuple(directories),
+        untrusted=tuple(untrusted),
+    )
+
+
+def _read(section: SettingsSection) -> _Wire:
+    try:
+        return msgspec.convert(section.value, _Wire)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{section.file}: permissions: {error}") from error
+
+
+def _mode(text: str, section: SettingsSection) -> Mode:
+    if text not in MODES:
+        raise ConfigError(f"{section.file}: no mode {text!r}; there are {', '.join(MODES)}")
+    return MODES[text]
