@@ -12,8 +12,7 @@ from holdfast.log.entries import Framed, Section
 from holdfast.messages import JsonObject, Message, message_to_wire
 from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.protocol import Request
-from holdfast.request.common_prefix import common_prefix
-from holdfast.request.markers import SLOTS, Place, last_place, marked
+from holdfast.request.markers import SLOTS, MarkerPlace, common_prefix, last_place, marked
 from holdfast.request.server_side import sendable
 
 DIAGNOSIS = "cache-diagnosis-2026-04-07"
@@ -26,9 +25,8 @@ GLOBAL_SCOPE = "cache-scope-simulated"
 class Caching:
     """What a request asks of the provider's cache."""
 
-    places: tuple[Place, ...] = ()
+    places: tuple[MarkerPlace, ...] = ()
     """The message blocks that carry a marker."""
-    is_on: bool = True
     key: str = ""
     """Routes calls that share a prefix to the same machine, where a provider takes such a key."""
     previous_id: str = ""
@@ -71,11 +69,11 @@ def build(
     """Build a request; `messages` include the frame's own. By default the last one is marked."""
     able = capabilities(model)
     if caching is None:
-        last = last_place(messages)
+        last = last_place(messages) if frame.cached else None
         caching = Caching(places=(last,) if last else ())
     kwargs: JsonObject = {"model": model, "max_tokens": max_output_tokens}
     if frame.sections:
-        kwargs["system"] = _system(frame, able, caching)
+        kwargs["system"] = _system(frame, able)
     if frame.tools:
         kwargs["tools"] = sorted(frame.tools, key=lambda tool: str(tool.get("name")))
     kwargs["messages"] = marked(messages, caching.places, marker(frame))
@@ -94,15 +92,15 @@ def marker(frame: Framed) -> JsonObject:
 
 
 def free_slots(frame: Framed) -> int:
-    """Count the markers that the system prompt leaves for messages."""
-    return SLOTS - len(_marked_sections(frame.sections))
+    """Count the markers that the system prompt leaves for messages; none if caching is off."""
+    return SLOTS - len(_marked_sections(frame.sections)) if frame.cached else 0
 
 
-def _system(frame: Framed, able: Capabilities, caching: Caching) -> list[JsonObject]:
+def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
     blocks: list[JsonObject] = [
         {"type": "text", "text": section.text} for section in frame.sections
     ]
-    for i in _marked_sections(frame.sections) if caching.is_on else ():
+    for i in _marked_sections(frame.sections) if frame.cached else ():
         is_global = able.global_scope and frame.sections[i].scope == "global"
         shared = is_global and GLOBAL_SCOPE in frame.betas and not _has_own_tools(frame)
         scope = {"scope": "global"} if shared else {}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from holdfast.log.entries import Framed
 from holdfast.messages import JsonObject, Usage
 from holdfast.models.capabilities import capabilities
-from holdfast.request.common_prefix import common_prefix
+from holdfast.request.markers import common_prefix
 from holdfast.view import View
 
 BETA = "cache-edits-simulated"

@@ -17,9 +17,15 @@ from holdfast.log.entries import Framed, Section
 from holdfast.messages import JsonObject
 from holdfast.messages.measure import measure_json, measure_text
 from holdfast.request.instructions import Gathered, Ground, load, said, sources
-from holdfast.request.prompt.environment import Environment
 from holdfast.request.prompt.repository import look_at_repository
-from holdfast.request.prompt.sections import Volatile, boundary, custom, sections, updated
+from holdfast.request.prompt.sections import (
+    Environment,
+    Volatile,
+    boundary,
+    custom,
+    sections,
+    updated,
+)
 from holdfast.request.server_side import excluding
 from holdfast.settings import PromptSettings
 from holdfast.tools.permissions import trusted

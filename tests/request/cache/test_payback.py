@@ -8,8 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from holdfast.models.prices import Prices
-from holdfast.request.cache.cost_model import CacheState
-from holdfast.request.cache.forecast import Forecast
+from holdfast.request.cache.cost_model import CacheState, Forecast
 from holdfast.request.cache.payback import HistoryEdit, payback
 
 LISTED = Prices(input=2.0, write_5m=2.5, write_1h=4.0, read=0.1, output=10.0)

@@ -86,7 +86,7 @@ class CacheMonitor:
     def last(self, source: str = "main") -> SentCall | None:
         return self._answered.get(source)
 
-    def beside(
+    def sending_fork(
         self,
         request: Request,
         history: Sequence[AnyEntry],
@@ -104,7 +104,7 @@ class CacheMonitor:
             return replace(call, sent=replace(call.sent, markers=before.sent.markers))
         return call
 
-    def answered_beside(
+    def observe_fork_reply(
         self,
         call: SentCall,
         history: Sequence[AnyEntry],

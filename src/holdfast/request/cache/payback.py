@@ -11,8 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 from holdfast.models.prices import Prices, prices
-from holdfast.request.cache.cost_model import CacheState, CostModel, step_at
-from holdfast.request.cache.forecast import Forecast
+from holdfast.request.cache.cost_model import CacheState, CostModel, Forecast, step_at
 
 WAITS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
 """Calls an edit might wait; in growing steps, as the gain is flat near its best."""
