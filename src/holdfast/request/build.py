@@ -12,6 +12,7 @@ from holdfast.log.entries import Framed, Section
 from holdfast.messages import JsonObject, Message, message_to_wire
 from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.protocol import Request
+from holdfast.request.edits import PlacedEdits, with_edits
 from holdfast.request.markers import SLOTS, MarkerPlace, common_prefix, last_place, marked
 from holdfast.request.server_side import sendable
 
@@ -38,17 +39,32 @@ class Wire:
 
     def __init__(self) -> None:
         self._known: list[Message] = []
+        self._edits: PlacedEdits | None = None
         self._wire: list[JsonObject] = []
         self.unmoved = 0
         """How many leading messages are unchanged since the previous call."""
 
-    def messages(self, messages: Sequence[Message]) -> list[JsonObject]:
-        """Return all messages in wire form, rendering from the first that changed."""
-        low = common_prefix(self._known, messages)
-        self.unmoved = low
-        self._known[low:] = messages[low:]
-        self._wire[low:] = [message_to_wire(message) for message in messages[low:]]
+    def messages(
+        self, messages: Sequence[Message], edits: PlacedEdits | None = None
+    ) -> list[JsonObject]:
+        """Return all messages in wire form, rendering from the first that changed.
+
+        With `edits`, even if there are none yet, results carry references by which to delete them.
+        """
+        low = min(common_prefix(self._known, messages), self._first_edited(edits))
+        fresh = [message_to_wire(message) for message in messages[low:]]
+        if edits is not None:
+            fresh = [with_edits(one, edits.get(i, ())) for i, one in enumerate(fresh, low)]
+        self._known[low:], self._wire[low:] = messages[low:], fresh
+        self.unmoved, self._edits = low, edits
         return self._wire
+
+    def _first_edited(self, edits: PlacedEdits | None) -> int:
+        if (edits is None) != (self._edits is None):
+            return 0
+        now, then = edits or {}, self._edits or {}
+        changed = (i for i in {*now, *then} if now.get(i) != then.get(i))
+        return min(changed, default=len(self._known))
 
 
 def first_messages(frame: Framed) -> list[JsonObject]:

@@ -24,7 +24,7 @@ from holdfast.request.build import Caching, Wire, build, first_messages, free_sl
 from holdfast.request.cache.advice import window_at_cost
 from holdfast.request.cache.monitor import CacheMonitor, keep_diff
 from holdfast.request.cache.prior_cache import find_prior_cache
-from holdfast.request.edits import EditedWire, placed, takes_edits
+from holdfast.request.edits import placed
 from holdfast.request.markers import Markers
 from holdfast.settings import Settings
 from holdfast.turn.answer import AnswerWriter
@@ -85,7 +85,6 @@ class Engine:
         self._on_result = on_result or take_bounded
         self._follower = Follower(load_calibration, learns=settings.gauge.calibrate)
         self._wire = Wire()
-        self._edited = EditedWire()
         self._markers = Markers()
         self._asked_as = "main"
         self._max_output_tokens = 0
@@ -230,17 +229,11 @@ class Engine:
     def _messages(self) -> tuple[list[JsonObject], int]:
         """Give all messages as they are sent, and how many are as when last asked for."""
         first = first_messages(self.frame)
-        sent, unmoved = self._wire.messages(self.view.messages()), self._wire.unmoved
-        if takes_edits(self.frame, self.model):
-            sent = self._edited.messages(sent, placed(self.view))
-            unmoved = min(unmoved, self._edited.unmoved)
-        elif self._edited.leave():
-            unmoved = 0  # references that the model before was sent are gone
-        messages = first + sent
+        messages = first + self._wire.messages(self.view.messages(), placed(self.view))
         if self._markers.cached is None and (found := find_prior_cache(self.view, messages)):
             self._markers.remember(found.cached, found.unmoved)
             return messages, len(messages)
-        return messages, len(first) + unmoved
+        return messages, len(first) + self._wire.unmoved
 
     def prefix(self) -> Prefix:
         """Give what a fork shares: the conversation as it would be sent now."""

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.log.entries import AnyEntry, Framed, Redone, Said, Switched, Undone, ViewChange
-from holdfast.messages import JsonObject, message_to_wire
+from holdfast.messages import JsonObject
 from holdfast.models.capabilities import capabilities
-from holdfast.request.build import first_messages
-from holdfast.request.edits import placed, takes_edits, with_edits
+from holdfast.request.build import Wire, first_messages
+from holdfast.request.edits import placed
 from holdfast.request.markers import CachedPrefix, last_place
 from holdfast.view import View, fold
 
@@ -46,12 +46,8 @@ def _may_move(entry: AnyEntry, model: str) -> bool:
 
 
 def _as_sent(view: View) -> list[JsonObject]:
-    frame = view.frame or Framed()
-    sent = [message_to_wire(message) for message in view.messages()]
-    if takes_edits(frame, view.model):
-        edits = placed(view)
-        sent = [with_edits(message, edits.get(i, ())) for i, message in enumerate(sent)]
-    return [*first_messages(frame), *sent]
+    sent = Wire().messages(view.messages(), placed(view))
+    return [*first_messages(view.frame or Framed()), *sent]
 
 
 def _unchanged(then: Sequence[JsonObject], now: Sequence[JsonObject]) -> int:
