@@ -142,7 +142,7 @@ class _Gatherer:
         part = self._read(path, candidate) if self._may_start(candidate, path) else None
         if part is None or self._has_twin(part):
             return None
-        return self._add(_Node(part=part, hops=0, is_users=candidate.kind == "user"))
+        return self._add(part, hops=0, is_users=candidate.kind == "user")
 
     def _may_start(self, candidate: InstructionCandidate, path: Path) -> bool:
         if candidate.kind == "user":
@@ -205,7 +205,7 @@ class _Gatherer:
         part = self._read(path, candidate, imported_by=node.part.path)
         if part is None:
             return None
-        return self._add(_Node(part=part, hops=node.hops + 1, is_users=is_users))
+        return self._add(part, hops=node.hops + 1, is_users=is_users)
 
     def _may_leave(self, waiting: Waiting, how: str) -> bool:
         """Return whether the user trusts this import from outside the project; if not, report it."""
@@ -266,8 +266,8 @@ class _Gatherer:
         below = str(touched.relative_to(base))
         return any(re.fullmatch(glob_expression(p), below, re.DOTALL) for p in patterns)
 
-    def _add(self, node: _Node) -> _Node:
-        self._found[node.part.path] = node
+    def _add(self, part: InstructionPart, *, hops: int, is_users: bool) -> _Node:
+        self._found[part.path] = node = _Node(part=part, hops=hops, is_users=is_users)
         return node
 
     def in_order(self) -> Iterator[_Node]:

@@ -220,10 +220,8 @@ def _is_left_out(place: Path) -> bool:
 
 
 def _top(directory: Path) -> Path:
-    for place in (directory, *directory.parents):
-        if (place / ".git").exists():
-            return place
-    return directory
+    places = (directory, *directory.parents)
+    return next((place for place in places if (place / ".git").exists()), directory)
 
 
 def _fits(pattern: str, path: Path, below: str) -> bool:

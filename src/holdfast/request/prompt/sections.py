@@ -96,21 +96,20 @@ def boundary(sections: Iterable[Section]) -> int:
     return sum(section.scope == "global" for section in sections)
 
 
-def updated(frame: Framed, volatile: Iterable[Volatile]) -> tuple[Section, ...] | None:
-    """Compute volatile sections; return all sections if any changed, else None.
+def updated(frame: Framed, volatile: Iterable[Volatile]) -> tuple[Section, ...]:
+    """Return all sections of a frame, the volatile ones computed anew.
 
     A section that was empty when the frame was made comes last. A custom prompt is left alone.
     """
     if not boundary(frame.sections):
-        return None
+        return frame.sections
     now = {section.name: section for section in frame.sections}
     for section in volatile:
         if text := section.compute().strip():
             now[section.name] = Section(name=section.name, text=text)
         else:
             now.pop(section.name, None)
-    fresh = tuple(now.values())
-    return None if fresh == frame.sections else fresh
+    return tuple(now.values())
 
 
 def memory_text(index: str) -> str:
