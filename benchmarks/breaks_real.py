@@ -29,7 +29,6 @@ from holdfast.messages import Message, Text, Usage
 from holdfast.request.build import Caching, Wire, build
 from holdfast.request.cache.calls import CallReport, explain_calls, totals
 from holdfast.request.cache.monitor import CacheMonitor
-from holdfast.request.edits import EditedWire
 from holdfast.request.markers import Markers
 from holdfast.simulator.sessions import write
 from holdfast.transcripts.formats import open_transcript
@@ -103,15 +102,14 @@ def timed(count: int, *, has_edits: bool) -> dict[str, list[float]]:
     tools = tuple({"name": f"T{i}", "description": prose(rng, 300)} for i in range(30))
     frame = Framed(sections=(Section(name="s", text=prose(rng, 4_000)),), tools=tools)
     messages = [spoken(rng, i) for i in range(count)]
-    wire, edits, markers, monitor, history = Wire(), EditedWire(), Markers(), CacheMonitor(), []
+    wire, markers, monitor, history = Wire(), Markers(), CacheMonitor(), []
     times: dict[str, list[float]] = {"watched": [], "whole": [], "cpu": []}
     for turn in range(TURNS):
         messages += [spoken(rng, 2 * turn), spoken(rng, 2 * turn + 1)]
         usage = Usage(cache_read_tokens=1_000 * turn, cache_write_tokens=1_000)
         answer = Replied(response_id=str(turn), content=(), usage=usage)
         began, cpu = time.perf_counter_ns(), time.thread_time_ns()
-        sent = wire.messages(messages)
-        sent = edits.messages(sent, {}) if has_edits else sent
+        sent = wire.messages(messages, {} if has_edits else None)
         caching = Caching(places=markers.place(sent, wire.unmoved, slots=2))
         request = build(frame, sent, model=MODELS[0], max_output_tokens=100, caching=caching)
         built = time.perf_counter_ns()

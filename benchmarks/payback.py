@@ -30,8 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.request.cache.cost_model import CacheState, call_usd, steps
-from holdfast.request.cache.forecast import Forecast, expect
+from holdfast.request.cache.cost_model import CacheState, CostModel, Forecast, expect, steps
 from holdfast.request.cache.payback import HistoryEdit, payback
 from holdfast.request.lifetime import Lifetime
 from quiet import quiet_sessions
@@ -101,12 +100,8 @@ class Session:
     def call(self, t: int, before: int, after: int, is_cold: bool) -> float:
         """Price call t with results cleared so far and from now on."""
         read = self.prompt(t - 1, before) if before == after else self.kept(before)
-        return call_usd(
-            self.scenario.listed,
-            prompt_tokens=self.prompt(t, after),
-            read_tokens=0.0 if is_cold else read,
-            lifetime=self.scenario.lifetime,
-        )
+        costs = CostModel(listed=self.scenario.listed, lifetime=self.scenario.lifetime)
+        return costs.call_usd(self.prompt(t, after), 0.0 if is_cold else read)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -189,7 +189,7 @@ async def test_the_call_is_small_and_its_own(store, write, tmp_path):
         "claude-haiku-4-5",
         ANSWER_TOKENS,
     )
-    assert (request.turns, request.prefix.messages, request.prefix.is_cached) == (1, (), False)
+    assert (request.turns, request.prefix.messages, request.prefix.frame.cached) == (1, (), False)
     assert "what do we drink?" in request.say and "a.md" in request.say
 
 

@@ -1,10 +1,13 @@
 """Edits of the cache on the wire: references, places, and what stays the same object."""
 
+import itertools
+
 import pytest
 
-from holdfast.log.entries import Cleared, Framed, Ran, Replied, Said, Snipped
-from holdfast.messages import Text, ToolUse, Usage, message_to_wire
-from holdfast.request.edits import BETA, EditedWire, deleted_tokens, placed, takes_edits, with_edits
+from holdfast.log.entries import Cleared, Framed, Ran, Replied, Said, Snipped, Switched
+from holdfast.messages import Message, Text, ToolUse, Usage, content_from_wire
+from holdfast.request.build import Wire
+from holdfast.request.edits import BETA, deleted_tokens, placed, takes_edits, with_edits
 from holdfast.simulator.validate import CACHE_EDITS_BETA
 from holdfast.view import View
 
@@ -24,6 +27,10 @@ def deletion(*ids):
 
 def user(*blocks):
     return {"role": "user", "content": list(blocks)}
+
+
+def spoken(*blocks):
+    return Message(role="user", content=content_from_wire(list(blocks)))
 
 
 def test_the_simulator_knows_the_header():
@@ -60,21 +67,21 @@ def test_every_result_can_be_named():
 
 def test_what_did_not_change_is_the_same_object():
     """A turn costs what is new, and the prefix is known by identity."""
-    wire = EditedWire()
-    messages = [user(TEXT), user(result("a")), user(TEXT)]
+    wire = Wire()
+    messages = [spoken(TEXT), spoken(result("a")), spoken(TEXT)]
     first = list(wire.messages(messages, {}))
-    messages += [user(result("b"))]
+    messages += [spoken(result("b"))]
     second = list(wire.messages(messages, {3: ("a",)}))
     assert all(a is b for a, b in zip(first, second, strict=False)) and wire.unmoved == 3
-    third = wire.messages(messages, {})
+    third = list(wire.messages(messages, {}))
     assert third[3] is not second[3] and wire.unmoved == 3
     assert wire.messages(messages[:2], {}) == third[:2]
 
 
 def test_what_follows_a_change_is_made_anew():
     """So that whoever looks for the first change by halving finds it."""
-    wire = EditedWire()
-    messages = [user(result(str(i))) for i in range(9)]
+    wire = Wire()
+    messages = [spoken(result(str(i))) for i in range(9)]
     before = list(wire.messages(messages, {2: ("0",)}))
     after = wire.messages(messages, {2: ("0", "1")})
     assert wire.unmoved == 2
@@ -85,14 +92,14 @@ def test_what_follows_a_change_is_made_anew():
 
 def test_no_message_is_the_object_it_was_without_edits():
     """A session that goes to another model and back is compared by identity, too."""
-    wire = EditedWire()
-    messages = [user(TEXT), user(result("a")), user(TEXT)]
-    made = list(wire.messages(messages, {}))
-    assert not any(one is other for one, other in zip(messages, made, strict=True))
-    assert wire.leave() and not wire.leave()
-    again = wire.messages(messages, {})
-    assert wire.unmoved == 0
-    assert not any(one is other for one, other in zip(made, again, strict=True))
+    wire = Wire()
+    messages = [spoken(TEXT), spoken(result("a")), spoken(TEXT)]
+    sent = [list(wire.messages(messages))]
+    for edits in ({}, None, {}):
+        sent.append(list(wire.messages(messages, edits)))
+        assert wire.unmoved == 0
+    for before, now in itertools.pairwise(sent):
+        assert not any(one is other for one, other in zip(before, now, strict=True))
 
 
 def test_a_turn_looks_at_what_is_new_only():
@@ -108,11 +115,11 @@ def test_a_turn_looks_at_what_is_new_only():
         def __iter__(self):
             raise AssertionError("all of it was walked over")
 
-    wire = EditedWire()
-    messages = Counting(user(result(str(i))) for i in list(range(10_000)))
+    wire = Wire()
+    messages = Counting(spoken(result(str(i))) for i in list(range(10_000)))
     wire.messages(messages, {})
     looked.clear()
-    messages.append(user(TEXT))
+    messages.append(spoken(TEXT))
     wire.messages(messages, {})
     assert len(looked) < 40
 
@@ -127,8 +134,10 @@ def reads(*ids):
 
 
 def view_of(*entries):
+    """A view whose frame and model take edits."""
     view = View()
-    for n, entry in enumerate(entries, 1):
+    able = (Switched(model="simulated/claude-opus-5", reason=""), Framed(betas=(BETA,)))
+    for n, entry in enumerate((*entries, *able), 1):
         view.apply(type(entry)(**_fields(entry) | {"n": n}))
     return view
 
@@ -170,6 +179,7 @@ def test_a_session_that_did_not_latch_edits_sends_none():
     assert takes_edits(latched, "simulated/claude-opus-5")
     assert not takes_edits(latched, "claude-opus-5")
     assert not takes_edits(Framed(), "simulated/claude-opus-5")
+    assert placed(View()) is None
 
 
 def test_a_provider_without_the_figure_deleted_nothing():
@@ -182,5 +192,5 @@ def test_a_provider_without_the_figure_deleted_nothing():
 def test_messages_of_a_view_take_edits():
     """The wire form of a rendered view can carry them."""
     view = view_of(*reads("a", "b"), edited("a", place=4))
-    sent = EditedWire().messages([message_to_wire(m) for m in view.messages()], placed(view))
+    sent = Wire().messages(view.messages(), placed(view))
     assert sent[-1]["content"] == [result("b") | {"cache_reference": "b"}, deletion("a")]

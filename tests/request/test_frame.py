@@ -5,14 +5,16 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from holdfast.log.entries import Section
+from holdfast.log.entries import Framed, Section
 from holdfast.messages.measure import measure_json, measure_text
-from holdfast.request.frame import Framer, frame, make_frame, reframed, renew_frame
+from holdfast.request.frame import Framer, frame, make_frame, reframed
 from holdfast.request.instructions import ground
 from holdfast.request.prompt.sections import Volatile
 from holdfast.settings import PromptSettings
 
 TOOL = {"name": "Skill", "description": "d", "input_schema": {"type": "object"}}
+WITH_SKILLS = Framed(tools=(TOOL,))
+THINKING = {"thinking": {"type": "adaptive"}}
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def texts(made):
 async def test_a_frame_holds_prompt_and_instructions(framer, tmp_path):
     """Sections, the instructions' text, and which files it is from."""
     (tmp_path / "p" / "AGENTS.md").write_text("Use tabs.")
-    made = await make_frame(framer, [TOOL])
+    made = await make_frame(framer, WITH_SKILLS)
     assert "1970-01-01" in texts(made)["environment"] or "1969-12-31" in texts(made)["environment"]
     assert made.frame.instructions.endswith("\nUse tabs.\n</instructions>\n</reminder>")
     assert [source.file for source in made.frame.sources] == [str(tmp_path / "p" / "AGENTS.md")]
@@ -43,30 +45,32 @@ async def test_a_frame_holds_prompt_and_instructions(framer, tmp_path):
 async def test_the_weight_counts_all_of_it(framer, tmp_path):
     """Sections, tools and instructions: what every request carries."""
     (tmp_path / "p" / "AGENTS.md").write_text("Use tabs. " * 100)
-    made = (await make_frame(framer, [TOOL])).frame
+    made = (await make_frame(framer, WITH_SKILLS)).frame
     assert made.measure == (
         measure_text("\n".join(section.text for section in made.sections))
         + measure_text(made.instructions)
         + measure_json(TOOL)
     )
-    more = reframed(made, (TOOL, TOOL))
+    more = reframed(made, (TOOL, TOOL), made.sections)
     assert more.measure == made.measure + measure_json(TOOL)
 
 
 async def test_the_same_surroundings_give_the_same_frame(framer):
     """Nothing random is in it."""
-    assert (await make_frame(framer, [TOOL])).frame == (await make_frame(framer, [TOOL])).frame
+    assert (await make_frame(framer, WITH_SKILLS)).frame == (
+        await make_frame(framer, WITH_SKILLS)
+    ).frame
 
 
 async def test_renewing_looks_again_and_keeps_what_is_latched(framer, tmp_path):
     """New instructions and skills are seen; tools, options, lifetime and headers stay."""
-    old = (await make_frame(framer, [TOOL], {"thinking": {"type": "adaptive"}})).frame
+    old = (await make_frame(framer, structs.replace(WITH_SKILLS, options=THINKING))).frame
     old = structs.replace(old, lifetime="1h", betas=("b",), n=7, at=1.0)
     (tmp_path / "p" / "AGENTS.md").write_text("Use tabs.")
     place = tmp_path / "p" / "skills" / "ship"
     place.mkdir(parents=True)
     (place / "SKILL.md").write_text("---\ndescription: how\n---\nx")
-    made = await renew_frame(framer, old)
+    made = await make_frame(framer, old)
     assert "- ship: how" in texts(made)["skills"]
     assert "Use tabs." in made.frame.instructions
     assert (made.frame.tools, made.frame.options) == (old.tools, old.options)
@@ -78,29 +82,29 @@ async def test_skills_are_named_only_to_who_can_use_them(framer, tmp_path):
     place = tmp_path / "p" / "skills" / "ship"
     place.mkdir(parents=True)
     (place / "SKILL.md").write_text("x")
-    assert "skills" not in texts(await make_frame(framer, []))
+    assert "skills" not in texts(await make_frame(framer, Framed()))
 
 
 async def test_a_custom_prompt_replaces_all_and_stays(framer):
     """Also after a renewal by somebody who no longer has the file."""
     own = replace(framer, system="Be a pirate.")
-    made = await make_frame(own, [TOOL])
+    made = await make_frame(own, WITH_SKILLS)
     assert made.frame.sections == (Section(name="system", text="Be a pirate."),)
-    assert (await renew_frame(framer, made.frame)).frame.sections == made.frame.sections
+    assert (await make_frame(framer, made.frame)).frame.sections == made.frame.sections
 
 
 async def test_a_volatile_section_is_there_from_the_start(framer):
     """So that the first call already has it; a custom prompt has none."""
     volatile = (Volatile(name="mcp", reason="a test", compute=lambda: "servers"),)
-    made = await make_frame(replace(framer, volatile=volatile), [])
+    made = await make_frame(replace(framer, volatile=volatile), Framed())
     assert texts(made)["mcp"] == "servers"
-    own = await make_frame(replace(framer, volatile=volatile, system="x"), [])
+    own = await make_frame(replace(framer, volatile=volatile, system="x"), Framed())
     assert len(own.frame.sections) == 1
 
 
 async def test_the_language_is_said_when_it_is_set(framer):
     """By a setting."""
-    made = await make_frame(replace(framer, prompt=PromptSettings(language="Dutch")), [])
+    made = await make_frame(replace(framer, prompt=PromptSettings(language="Dutch")), Framed())
     assert "Answer in Dutch" in texts(made)["language"]
 
 

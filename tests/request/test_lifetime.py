@@ -54,7 +54,7 @@ async def test_whether_anything_is_kept_is_chosen_once_too(tmp_path):
     off = Settings(cache=CacheSettings(on=False))
     with Session.resume(session.id, settings=off) as later:
         assert (await later.prepare()).kwargs == first
-        assert later.engine.prefix().is_cached
+        assert later.engine.prefix().frame.cached
     with Session.open(
         model="claude-sonnet-5-5", system="hi", settings=off, directory=tmp_path
     ) as without:

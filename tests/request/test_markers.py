@@ -7,8 +7,8 @@ from holdfast.messages import JsonObject
 from holdfast.request.markers import (
     LOOK_BACK_BLOCKS,
     CachedPrefix,
+    MarkerPlace,
     Markers,
-    Place,
     last_place,
     places,
 )
@@ -29,7 +29,7 @@ def grow(markers: Markers, messages: list[JsonObject], unmoved: int, slots: int 
 
 def test_a_marker_never_stands_on_thinking():
     """Providers refuse it there."""
-    assert last_place([message("text"), message("tool_use", "thinking")]) == Place(1, 0)
+    assert last_place([message("text"), message("tool_use", "thinking")]) == MarkerPlace(1, 0)
     assert last_place([message("thinking")]) is None
 
 
@@ -37,9 +37,9 @@ def test_a_short_round_needs_one_marker():
     """The provider looks back from it to the entry of the call before."""
     markers = Markers()
     first = [message("text")]
-    assert grow(markers, first, 0) == (Place(0, 0),)
+    assert grow(markers, first, 0) == (MarkerPlace(0, 0),)
     longer = [*first, message("text"), message("text")]
-    assert grow(markers, longer, 1) == (Place(2, 0),)
+    assert grow(markers, longer, 1) == (MarkerPlace(2, 0),)
 
 
 def test_a_long_round_marks_what_the_call_before_left():
@@ -48,7 +48,7 @@ def test_a_long_round_marks_what_the_call_before_left():
     first = [message("text")]
     grow(markers, first, 0)
     longer = [*first, message(*["tool_use"] * 10), message(*["text"] * 10)]
-    assert grow(markers, longer, 1) == (Place(0, 0), Place(2, 9))
+    assert grow(markers, longer, 1) == (MarkerPlace(0, 0), MarkerPlace(2, 9))
 
 
 def test_a_change_in_the_middle_marks_the_last_message_before_it():
@@ -57,7 +57,7 @@ def test_a_change_in_the_middle_marks_the_last_message_before_it():
     old = [message("text") for _ in range(60)]
     grow(markers, old, 0)
     new = [*old[:30], *(message("text") for _ in range(31))]
-    assert grow(markers, new, 30) == (Place(29, 0), Place(60, 0))
+    assert grow(markers, new, 30) == (MarkerPlace(29, 0), MarkerPlace(60, 0))
 
 
 def test_a_call_that_was_not_answered_left_nothing():
@@ -68,12 +68,12 @@ def test_a_call_that_was_not_answered_left_nothing():
     longer = [*first, *(message("text") for _ in range(30))]
     markers.place(longer, 1, slots=2)
     again = [*longer, message("text")]
-    assert markers.place(again, 31, slots=2) == (Place(0, 0), Place(31, 0))
+    assert markers.place(again, 31, slots=2) == (MarkerPlace(0, 0), MarkerPlace(31, 0))
 
 
 def test_a_last_message_that_grew_still_holds_what_was_left():
     """What a user adds before an answer came is appended to the message that was marked."""
-    left = CachedPrefix(place=Place(1, 0), message=message("text"))
+    left = CachedPrefix(place=MarkerPlace(1, 0), message=message("text"))
     assert left.is_in([message("text"), message("text", "text")], 1)
     assert not left.is_in([message("text"), message("tool_use", "text")], 1)
 
@@ -88,14 +88,14 @@ def test_the_entry_before_is_always_within_reach(rounds, slots):
     """Whatever is added, some marker reaches the place the call before left, if two are free."""
     markers, messages, unmoved = Markers(), [], 0
     for added in rounds:
-        left = markers.left
+        left = markers.cached
         messages = [*messages, *(message(*kinds) for kinds in added)]
         where = grow(markers, messages, unmoved, slots)
         unmoved = len(messages)
         assert len(where) <= min(slots, 2)
         if left is None or slots < 2:
             continue
-        flat = [Place(i, j) for i, m in enumerate(messages) for j in range(len(m["content"]))]
+        flat = [MarkerPlace(i, j) for i, m in enumerate(messages) for j in range(len(m["content"]))]
         at = flat.index(left.place)
         assert any(0 <= flat.index(place) - at < LOOK_BACK_BLOCKS for place in where)
 

@@ -485,4 +485,4 @@ async def test_an_answer_counts_as_soon_as_it_ended_while_its_tools_still_run(be
     assert (await asyncio.wait_for(one.run(), 5)).reason == "aborted_tools"
     ((answers, prefix),) = seen
     assert answers == 1
-    assert (prefix.left, prefix.is_whole) == ((0, 0), True)
+    assert (prefix.cached_to, prefix.is_whole) == ((0, 0), True)

@@ -13,7 +13,7 @@ from holdfast.agent.notices import Notices
 from holdfast.agent.toolkit import Toolkit
 from holdfast.log.entries import Framed, Said
 from holdfast.messages import Text
-from holdfast.request.frame import Framer, MadeFrame, make_frame, reframed, renew_frame
+from holdfast.request.frame import Framer, MadeFrame, make_frame, reframed
 from holdfast.request.instructions import (
     Gathered,
     LoadReason,
@@ -38,20 +38,20 @@ class Framing:
     notices: Notices
 
     async def make(self) -> MadeFrame:
-        return await make_frame(self.framer, self.toolkit.definitions())
+        return await make_frame(self.framer, Framed(tools=self.toolkit.definitions()))
 
     async def renew(self, engine: Engine) -> Framed:
         """Read prompt and instructions again, for a view that begins anew."""
-        made = await renew_frame(self.framer, engine.frame)
+        made = await make_frame(self.framer, engine.frame)
         await self.announce(made.gathered, "compact")
         return made.frame
 
     async def list_tools(self, engine: Engine) -> None:
         """A stage: keep the frame's list of tools true; what MCP loaded is declared by a new frame."""
-        listed = self.toolkit.definitions()
-        changed = updated(engine.frame, self.framer.volatile)
-        if listed != engine.frame.tools or changed is not None:
-            engine.record(reframed(engine.frame, listed, changed))
+        old, tools = engine.frame, self.toolkit.definitions()
+        sections = updated(old, self.framer.volatile)
+        if (tools, sections) != (old.tools, old.sections):
+            engine.record(reframed(old, tools, sections))
 
     async def bring_nearby(self, engine: Engine) -> None:
         """A stage: say the instructions that lie near what was touched since the last call."""

@@ -15,7 +15,7 @@ from holdfast.request.cache.advice import (
     cold_resume_advice,
 )
 from holdfast.request.cache.calls import CallReport, explain_calls, last_of_conversation
-from holdfast.request.cache.forecast import expect
+from holdfast.request.cache.cost_model import expect
 from holdfast.request.lifetime import Lifetime, seconds_of
 from holdfast.settings import ClearSettings
 from holdfast.stages.clear.candidates import Candidates, weight

@@ -195,10 +195,9 @@ def _in_team(asked: str, team: dict[str, Memory]) -> list[str]:
 def choose_with(ask: AskFork, model: str) -> Choose:
     text = (files("holdfast.memory") / "prompts" / "choose.md").read_text(encoding="utf-8").strip()
     prefix = Prefix(
-        frame=Framed(sections=(Section(name="choose", text=text),)),
+        frame=Framed(sections=(Section(name="choose", text=text),), cached=False),
         model=model,
         max_output_tokens=ANSWER_TOKENS,
-        is_cached=False,
     )
 
     async def choose(asked: str, manifest: str) -> list[str]:

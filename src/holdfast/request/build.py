@@ -12,8 +12,8 @@ from holdfast.log.entries import Framed, Section
 from holdfast.messages import JsonObject, Message, message_to_wire
 from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.protocol import Request
-from holdfast.request.common_prefix import common_prefix
-from holdfast.request.markers import SLOTS, Place, last_place, marked
+from holdfast.request.edits import PlacedEdits, with_edits
+from holdfast.request.markers import SLOTS, MarkerPlace, common_prefix, last_place, marked
 from holdfast.request.server_side import sendable
 
 DIAGNOSIS = "cache-diagnosis-2026-04-07"
@@ -26,9 +26,8 @@ GLOBAL_SCOPE = "cache-scope-simulated"
 class Caching:
     """What a request asks of the provider's cache."""
 
-    places: tuple[Place, ...] = ()
+    places: tuple[MarkerPlace, ...] = ()
     """The message blocks that carry a marker."""
-    is_on: bool = True
     key: str = ""
     """Routes calls that share a prefix to the same machine, where a provider takes such a key."""
     previous_id: str = ""
@@ -40,17 +39,32 @@ class Wire:
 
     def __init__(self) -> None:
         self._known: list[Message] = []
+        self._edits: PlacedEdits | None = None
         self._wire: list[JsonObject] = []
         self.unmoved = 0
         """How many leading messages are unchanged since the previous call."""
 
-    def messages(self, messages: Sequence[Message]) -> list[JsonObject]:
-        """Return all messages in wire form, rendering from the first that changed."""
-        low = common_prefix(self._known, messages)
-        self.unmoved = low
-        self._known[low:] = messages[low:]
-        self._wire[low:] = [message_to_wire(message) for message in messages[low:]]
+    def messages(
+        self, messages: Sequence[Message], edits: PlacedEdits | None = None
+    ) -> list[JsonObject]:
+        """Return all messages in wire form, rendering from the first that changed.
+
+        With `edits`, even if there are none yet, results carry references by which to delete them.
+        """
+        low = min(common_prefix(self._known, messages), self._first_edited(edits))
+        fresh = [message_to_wire(message) for message in messages[low:]]
+        if edits is not None:
+            fresh = [with_edits(one, edits.get(i, ())) for i, one in enumerate(fresh, low)]
+        self._known[low:], self._wire[low:] = messages[low:], fresh
+        self.unmoved, self._edits = low, edits
         return self._wire
+
+    def _first_edited(self, edits: PlacedEdits | None) -> int:
+        if (edits is None) != (self._edits is None):
+            return 0
+        now, then = edits or {}, self._edits or {}
+        changed = (i for i in {*now, *then} if now.get(i) != then.get(i))
+        return min(changed, default=len(self._known))
 
 
 def first_messages(frame: Framed) -> list[JsonObject]:
@@ -71,11 +85,11 @@ def build(
     """Build a request; `messages` include the frame's own. By default the last one is marked."""
     able = capabilities(model)
     if caching is None:
-        last = last_place(messages)
+        last = last_place(messages) if frame.cached else None
         caching = Caching(places=(last,) if last else ())
     kwargs: JsonObject = {"model": model, "max_tokens": max_output_tokens}
     if frame.sections:
-        kwargs["system"] = _system(frame, able, caching)
+        kwargs["system"] = _system(frame, able)
     if frame.tools:
         kwargs["tools"] = sorted(frame.tools, key=lambda tool: str(tool.get("name")))
     kwargs["messages"] = marked(messages, caching.places, marker(frame))
@@ -94,15 +108,15 @@ def marker(frame: Framed) -> JsonObject:
 
 
 def free_slots(frame: Framed) -> int:
-    """Count the markers that the system prompt leaves for messages."""
-    return SLOTS - len(_marked_sections(frame.sections))
+    """Count the markers that the system prompt leaves for messages; none if caching is off."""
+    return SLOTS - len(_marked_sections(frame.sections)) if frame.cached else 0
 
 
-def _system(frame: Framed, able: Capabilities, caching: Caching) -> list[JsonObject]:
+def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
     blocks: list[JsonObject] = [
         {"type": "text", "text": section.text} for section in frame.sections
     ]
-    for i in _marked_sections(frame.sections) if caching.is_on else ():
+    for i in _marked_sections(frame.sections) if frame.cached else ():
         is_global = able.global_scope and frame.sections[i].scope == "global"
         shared = is_global and GLOBAL_SCOPE in frame.betas and not _has_own_tools(frame)
         scope = {"scope": "global"} if shared else {}

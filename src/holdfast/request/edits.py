@@ -7,15 +7,18 @@ passed on as the same objects.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from holdfast.log.entries import Framed
 from holdfast.messages import JsonObject, Usage
 from holdfast.models.capabilities import capabilities
-from holdfast.request.common_prefix import common_prefix
 from holdfast.view import View
 
 BETA = "cache-edits-simulated"
 """Enables cache edits; simulator only."""
+
+PlacedEdits: TypeAlias = Mapping[int, Sequence[str]]
+"""By index of a message: the ids of the results that it declares deleted."""
 
 
 def takes_edits(frame: Framed, model: str) -> bool:
@@ -30,8 +33,10 @@ def deleted_tokens(usage: Usage | None) -> int:
     return found if isinstance(found, int) else 0
 
 
-def placed(view: View) -> dict[int, tuple[str, ...]]:
-    """Map message indices to the ids of the results that each declares deleted."""
+def placed(view: View) -> PlacedEdits | None:
+    """Return the edits that a view's request carries; None for a model that takes none."""
+    if not takes_edits(view.frame or Framed(), view.model):
+        return None
     found: dict[int, tuple[str, ...]] = {}
     messages = view.messages() if view.edits else []
     for entry in view.edits:
@@ -49,46 +54,6 @@ def _is_edited(view: View, tool_use_id: str, place: int) -> bool:
     owner = view.round_of(tool_use_id)
     result = owner.result_of(tool_use_id) if owner and owner.order < place else None
     return bool(result and result.cleared and result.cleared.how == "edited")
-
-
-class EditedWire:
-    """Messages with references and edits, each made once."""
-
-    def __init__(self) -> None:
-        self._known: list[JsonObject] = []
-        self._placed: Mapping[int, Sequence[str]] = {}
-        self._edited: list[JsonObject] = []
-        self.unmoved = 0
-        """How many leading messages are unchanged since the previous call."""
-
-    def messages(
-        self, messages: Sequence[JsonObject], placed: Mapping[int, Sequence[str]]
-    ) -> list[JsonObject]:
-        """Add references and edits, rebuilding from the first message that changed."""
-        low = min(common_prefix(self._known, messages), self._first_moved(placed))
-        self.unmoved = low
-        self._known[low:] = messages[low:]
-        self._edited[low:] = [
-            _rebuilt(messages[i], placed.get(i, ())) for i in range(low, len(messages))
-        ]
-        self._placed = placed
-        return self._edited
-
-    def leave(self) -> bool:
-        """Reset for a model without edits; return whether edited messages had been sent."""
-        was_used = bool(self._known)
-        self._known, self._edited, self._placed = [], [], {}
-        return was_used
-
-    def _first_moved(self, placed: Mapping[int, Sequence[str]]) -> int:
-        moved = (i for i in {*placed, *self._placed} if placed.get(i) != self._placed.get(i))
-        return min(moved, default=len(self._known))
-
-
-def _rebuilt(message: JsonObject, ids: Sequence[str]) -> JsonObject:
-    """Return a new object even if nothing changed, so that identity checks see a change."""
-    made = with_edits(message, ids)
-    return dict(message) if made is message else made
 
 
 def with_edits(message: JsonObject, ids: Sequence[str]) -> JsonObject:

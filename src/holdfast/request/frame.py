@@ -17,9 +17,15 @@ from holdfast.log.entries import Framed, Section
 from holdfast.messages import JsonObject
 from holdfast.messages.measure import measure_json, measure_text
 from holdfast.request.instructions import Gathered, Ground, load, said, sources
-from holdfast.request.prompt.environment import Environment
 from holdfast.request.prompt.repository import look_at_repository
-from holdfast.request.prompt.sections import Volatile, boundary, custom, sections, updated
+from holdfast.request.prompt.sections import (
+    Environment,
+    Volatile,
+    boundary,
+    custom,
+    sections,
+    updated,
+)
 from holdfast.request.server_side import excluding
 from holdfast.settings import PromptSettings
 from holdfast.tools.permissions import trusted
@@ -50,16 +56,10 @@ class MadeFrame:
     gathered: Gathered
 
 
-async def make_frame(
-    framer: Framer, tools: Iterable[JsonObject], options: JsonObject | None = None
-) -> MadeFrame:
-    return await renew_frame(framer, Framed(tools=tuple(tools), options=options or {}))
+async def make_frame(framer: Framer, old: Framed) -> MadeFrame:
+    """Look at everything, for a session's start and again after a clear or a compaction.
 
-
-async def renew_frame(framer: Framer, old: Framed) -> MadeFrame:
-    """Look at everything again, after a clear or a compaction.
-
-    Tools, options, lifetime, headers and a custom prompt stay.
+    Tools, options, lifetime, headers and a custom prompt stay as in `old`.
     """
     gathered = await asyncio.to_thread(load, framer.ground, trusted=trusted())
     fresh = structs.replace(
@@ -68,10 +68,8 @@ async def renew_frame(framer: Framer, old: Framed) -> MadeFrame:
         instructions=said(gathered.parts, "start"),
         sources=sources(gathered.parts),
     )
-    current = updated(fresh, framer.volatile)
-    return MadeFrame(
-        frame=weighed(structs.replace(fresh, sections=current or fresh.sections)), gathered=gathered
-    )
+    current = structs.replace(fresh, sections=updated(fresh, framer.volatile))
+    return MadeFrame(frame=weighed(current), gathered=gathered)
 
 
 async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
@@ -80,16 +78,14 @@ async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
     if old.sections and not boundary(old.sections):
         return old.sections
     names = tuple(str(tool.get("name")) for tool in old.tools)
-    skills = ""
-    if "Skill" in names:
-        skills = listing(await asyncio.to_thread(find_skills, framer.skills))
+    skills = await asyncio.to_thread(find_skills, framer.skills) if "Skill" in names else ()
     return sections(
         Environment(
             directory=framer.ground.directory,
             date=time.strftime("%Y-%m-%d", time.localtime(framer.clock())),
             repository=await look_at_repository(framer.ground.directory, framer.prompt),
             tools=names,
-            skills=skills,
+            skills=listing(skills),
             memory=framer.memory(),
             language=framer.prompt.language,
             scratchpad=framer.scratchpad,
@@ -106,18 +102,12 @@ def frame(
     return weighed(Framed(sections=kept, tools=tuple(tools), options=options))
 
 
-def reframed(
-    frame: Framed, tools: tuple[JsonObject, ...], sections: tuple[Section, ...] | None = None
-) -> Framed:
-    """Return the frame with other tools, and other sections if given."""
-    kept = frame.sections if sections is None else sections
-    return weighed(excluding(structs.replace(frame, tools=tools, sections=kept)))
+def reframed(frame: Framed, tools: tuple[JsonObject, ...], sections: tuple[Section, ...]) -> Framed:
+    return weighed(excluding(structs.replace(frame, tools=tools, sections=sections)))
 
 
 def weighed(frame: Framed) -> Framed:
     """Measure what a frame adds to every request, and reset it to an unwritten entry."""
-    measure = measure_text("\n".join(section.text for section in frame.sections))
-    measure = measure + measure_text(frame.instructions)
-    for tool in frame.tools:
-        measure = measure + measure_json(tool)
-    return structs.replace(frame, n=0, at=0.0, measure=measure)
+    prompt = measure_text("\n".join(section.text for section in frame.sections))
+    texts = prompt + measure_text(frame.instructions)
+    return structs.replace(frame, n=0, at=0.0, measure=sum(map(measure_json, frame.tools), texts))

@@ -6,6 +6,7 @@ it pays: a provider looks back only 20 blocks from a marker, so after a long rou
 in the middle of the history, the last readable place gets a marker of its own.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,16 +21,16 @@ UNMARKABLE = frozenset({"thinking", "redacted_thinking", "cache_edits"})
 """Blocks on which the API refuses a marker."""
 
 
-class Place(NamedTuple):
+class MarkerPlace(NamedTuple):
     message: int
     block: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedPrefix:
-    """What an answered call left in the cache: everything up to a place."""
+    """What an answered call cached: everything up to a place."""
 
-    place: Place
+    place: MarkerPlace
     message: JsonObject
     """The marked message, as sent."""
 
@@ -45,19 +46,28 @@ class CachedPrefix:
         return now is then or now["content"][: block + 1] == then["content"][: block + 1]
 
 
-def last_place(messages: Sequence[JsonObject]) -> Place | None:
+def common_prefix(known: Sequence[object], now: Sequence[object]) -> int:
+    """Count the leading items that are the same objects.
+
+    Whatever changes is rebuilt together with everything after it, so bisection finds the end.
+    """
+    shared = range(min(len(known), len(now)))
+    return bisect_left(shared, True, key=lambda i: known[i] is not now[i])
+
+
+def last_place(messages: Sequence[JsonObject]) -> MarkerPlace | None:
     """Return the last block that may carry a marker."""
     for at in range(len(messages) - 1, -1, -1):
         content = messages[at]["content"]
         for block in range(len(content) - 1, -1, -1):
             if content[block].get("type") not in UNMARKABLE:
-                return Place(at, block)
+                return MarkerPlace(at, block)
     return None
 
 
 def places(
     messages: Sequence[JsonObject], cached: CachedPrefix | None, unmoved: int, *, slots: int
-) -> tuple[Place, ...]:
+) -> tuple[MarkerPlace, ...]:
     """Choose the blocks to mark in a growing conversation, earliest first."""
     last = last_place(messages)
     if last is None or slots < 1:
@@ -70,7 +80,7 @@ def places(
 
 def _readable(
     messages: Sequence[JsonObject], cached: CachedPrefix | None, unmoved: int
-) -> Place | None:
+) -> MarkerPlace | None:
     """Return the place up to which the provider should still have these messages.
 
     After a change nothing is cached; before it lie the cache entries of earlier calls, one per
@@ -81,7 +91,7 @@ def _readable(
     return cached.place if cached.is_in(messages, unmoved) else last_place(messages[:unmoved])
 
 
-def _distance(messages: Sequence[JsonObject], first: Place, last: Place) -> int:
+def _distance(messages: Sequence[JsonObject], first: MarkerPlace, last: MarkerPlace) -> int:
     """Count the blocks between two places; beyond the look-back any number will do."""
     if first.message == last.message:
         return last.block - first.block
@@ -94,7 +104,7 @@ def _distance(messages: Sequence[JsonObject], first: Place, last: Place) -> int:
 
 
 def marked(
-    messages: Sequence[JsonObject], where: Sequence[Place], marker: JsonObject
+    messages: Sequence[JsonObject], where: Sequence[MarkerPlace], marker: JsonObject
 ) -> list[JsonObject]:
     """Put a marker on each of these blocks; other messages stay the same objects."""
     carried = list(messages)
@@ -106,10 +116,10 @@ def marked(
 
 
 class Markers:
-    """What one conversation's calls left in the provider's cache."""
+    """What one conversation's calls have cached."""
 
     def __init__(self) -> None:
-        self.left: CachedPrefix | None = None
+        self.cached: CachedPrefix | None = None
         """By the last answered call."""
         self._sent: CachedPrefix | None = None
         self._length = 0
@@ -117,26 +127,26 @@ class Markers:
 
     def place(
         self, messages: Sequence[JsonObject], unmoved: int, *, slots: int
-    ) -> tuple[Place, ...]:
+    ) -> tuple[MarkerPlace, ...]:
         """Choose the next call's markers; `unmoved` messages are unchanged since the last one."""
         self._unmoved, self._length = min(self._unmoved, unmoved), len(messages)
-        where = places(messages, self.left, self._unmoved, slots=slots)
+        where = places(messages, self.cached, self._unmoved, slots=slots)
         if where:
             self._sent = CachedPrefix(place=where[-1], message=messages[where[-1].message])
         return where
 
-    def left_in(self, messages: Sequence[JsonObject], unmoved: int) -> Place | None:
+    def cached_in(self, messages: Sequence[JsonObject], unmoved: int) -> MarkerPlace | None:
         """Return up to where these messages can be read; `unmoved` of them are unchanged."""
         self._unmoved = min(self._unmoved, unmoved)
-        left = self.left
-        return left.place if left and left.is_in(messages, self._unmoved) else None
+        cached = self.cached
+        return cached.place if cached and cached.is_in(messages, self._unmoved) else None
 
     def remember(self, cached: CachedPrefix, unmoved: int) -> None:
         """Adopt what an earlier process cached; `unmoved` messages are unchanged since."""
-        self.left, self._unmoved = cached, unmoved
+        self.cached, self._unmoved = cached, unmoved
 
     def observe_reply(self) -> None:
         """Record that the last call was answered: what it marked can be read."""
         if self._sent is not None:
-            self.left, self._sent = self._sent, None
+            self.cached, self._sent = self._sent, None
             self._unmoved = self._length

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from holdfast.log.entries import Framed
-from holdfast.messages import Json, JsonObject
+from holdfast.messages import JsonObject
 from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.request.edits import BETA as EDITS_BETA
 from holdfast.settings import ClearSettings
-from holdfast.tools.describe import Describe, description_of
+from holdfast.tools.describe import description_of
 from holdfast.view.window import Window
 
 BETA = "context-management-2025-06-27"
@@ -23,13 +23,7 @@ CLEAR_RESULTS = "clear_tool_uses_20250919"
 CLEAR_THINKING = "clear_thinking_20251015"
 
 
-def declared(
-    frame: Framed,
-    model: str,
-    settings: ClearSettings,
-    window: Window,
-    describe: Describe = description_of,
-) -> Framed:
+def declared(frame: Framed, model: str, settings: ClearSettings, window: Window) -> Framed:
     """Add provider-side clearing to a frame; context management set by the caller stays."""
     able = capabilities(model)
     betas, options = list(frame.betas), dict(frame.options)
@@ -38,16 +32,14 @@ def declared(
     if settings.on and settings.server and able.context_management and OPTION not in options:
         betas.append(BETA)
         thinking = _thinking(frame, able)
-        options[OPTION] = {"edits": [*thinking, _clearing(frame, settings, window, describe)]}
+        options[OPTION] = {"edits": [*thinking, _clearing(frame, settings, window)]}
     return structs.replace(frame, betas=tuple(dict.fromkeys(betas)), options=options)
 
 
-def excluding(frame: Framed, describe: Describe = description_of) -> Framed:
+def excluding(frame: Framed) -> Framed:
     """Update the tools whose results the provider must keep, after tools were added."""
     edits = [
-        edit | {"exclude_tools": _kept_tools(frame, describe)}
-        if edit.get("type") == CLEAR_RESULTS
-        else edit
+        edit | {"exclude_tools": _kept_tools(frame)} if edit.get("type") == CLEAR_RESULTS else edit
         for edit in edits_in(frame.options)
     ]
     if not edits:
@@ -61,9 +53,7 @@ def edits_in(options: JsonObject) -> list[JsonObject]:
     return [edit for edit in edits or () if isinstance(edit, dict)]
 
 
-def _clearing(
-    frame: Framed, settings: ClearSettings, window: Window, describe: Describe
-) -> JsonObject:
+def _clearing(frame: Framed, settings: ClearSettings, window: Window) -> JsonObject:
     trigger = max(1, min(settings.server_trigger_tokens, window.warning_tokens))
     least = max(0, trigger - settings.server_target_tokens)
     return {
@@ -71,7 +61,7 @@ def _clearing(
         "trigger": {"type": "input_tokens", "value": trigger},
         "keep": {"type": "tool_uses", "value": settings.keep_results},
         "clear_at_least": {"type": "input_tokens", "value": least},
-        "exclude_tools": _kept_tools(frame, describe),
+        "exclude_tools": _kept_tools(frame),
     }
 
 
@@ -83,9 +73,9 @@ def _thinking(frame: Framed, able: Capabilities) -> list[JsonObject]:
     return [{"type": CLEAR_THINKING, "keep": "all"}] if thinks else []
 
 
-def _kept_tools(frame: Framed, describe: Describe) -> list[str]:
+def _kept_tools(frame: Framed) -> list[str]:
     names = (str(tool.get("name")) for tool in frame.tools)
-    return sorted(name for name in names if not describe(name).is_clearable)
+    return sorted(name for name in names if not description_of(name).is_clearable)
 
 
 def sendable(frame: Framed, able: Capabilities) -> tuple[JsonObject, tuple[str, ...]]:
@@ -106,7 +96,7 @@ def cleared_tokens(applied: Sequence[JsonObject]) -> int:
 
 
 def _sum(applied: Sequence[JsonObject], key: str) -> int:
-    counts: list[Json] = [edit.get(key) for edit in applied if edit.get("type") == CLEAR_RESULTS]
+    counts = (edit.get(key) for edit in applied if edit.get("type") == CLEAR_RESULTS)
     return sum(count for count in counts if isinstance(count, int))
 
 

@@ -23,8 +23,8 @@ from holdfast.models.protocol import Reply, Request
 from holdfast.request.build import Caching, Wire, build, first_messages, free_slots
 from holdfast.request.cache.advice import window_at_cost
 from holdfast.request.cache.monitor import CacheMonitor, keep_diff
-from holdfast.request.cache.prior_cache import left_behind
-from holdfast.request.edits import EditedWire, placed, takes_edits
+from holdfast.request.cache.prior_cache import find_prior_cache
+from holdfast.request.edits import placed
 from holdfast.request.markers import Markers
 from holdfast.settings import Settings
 from holdfast.turn.answer import AnswerWriter
@@ -85,7 +85,6 @@ class Engine:
         self._on_result = on_result or take_bounded
         self._follower = Follower(load_calibration, learns=settings.gauge.calibrate)
         self._wire = Wire()
-        self._edited = EditedWire()
         self._markers = Markers()
         self._asked_as = "main"
         self._max_output_tokens = 0
@@ -214,10 +213,7 @@ class Engine:
     def _request(self, max_output_tokens: int) -> Request:
         """Build the request for the view as it is, with markers where they pay."""
         messages, unmoved = self._messages()
-        is_on = self.frame.cached
-        places = self._markers.place(
-            messages, unmoved, slots=free_slots(self.frame) if is_on else 0
-        )
+        places = self._markers.place(messages, unmoved, slots=free_slots(self.frame))
         return build(
             self.frame,
             messages,
@@ -225,7 +221,6 @@ class Engine:
             max_output_tokens=max_output_tokens,
             caching=Caching(
                 places=places,
-                is_on=is_on,
                 key=self.log.header.session,
                 previous_id=self.view.response_id,
             ),
@@ -234,17 +229,11 @@ class Engine:
     def _messages(self) -> tuple[list[JsonObject], int]:
         """Give all messages as they are sent, and how many are as when last asked for."""
         first = first_messages(self.frame)
-        sent, unmoved = self._wire.messages(self.view.messages()), self._wire.unmoved
-        if takes_edits(self.frame, self.model):
-            sent = self._edited.messages(sent, placed(self.view))
-            unmoved = min(unmoved, self._edited.unmoved)
-        elif self._edited.leave():
-            unmoved = 0  # references that the model before was sent are gone
-        messages = first + sent
-        if self._markers.left is None and (found := left_behind(self.view, messages)):
-            self._markers.remember(found.left, found.unmoved)
+        messages = first + self._wire.messages(self.view.messages(), placed(self.view))
+        if self._markers.cached is None and (found := find_prior_cache(self.view, messages)):
+            self._markers.remember(found.cached, found.unmoved)
             return messages, len(messages)
-        return messages, len(first) + unmoved
+        return messages, len(first) + self._wire.unmoved
 
     def prefix(self) -> Prefix:
         """Give what a fork shares: the conversation as it would be sent now."""
@@ -257,10 +246,9 @@ class Engine:
             model=self.model,
             max_output_tokens=self._max_output_tokens
             or min(loop.output_tokens, able.max_output_tokens),
-            left=self._markers.left_in(messages, unmoved),
+            cached_to=self._markers.cached_in(messages, unmoved),
             before=self.monitor.last(self._asked_as),
             is_whole=last is None or bool(last.stop_reason),
-            is_cached=self.frame.cached,
             key=self.log.header.session,
             previous_id=self.view.response_id,
         )

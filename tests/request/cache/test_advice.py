@@ -8,7 +8,7 @@ from holdfast.request.cache.advice import (
     cold_resume_advice,
     window_at_cost,
 )
-from holdfast.request.cache.forecast import Forecast
+from holdfast.request.cache.cost_model import Forecast
 from holdfast.settings import WindowSettings
 from holdfast.view.window import window_for
 

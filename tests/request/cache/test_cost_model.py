@@ -9,8 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.models.prices import Prices, Tier, prices
-from holdfast.request.cache.cost_model import CacheState, CostModel, call_usd, step_at
-from holdfast.request.cache.forecast import Forecast
+from holdfast.request.cache.cost_model import (
+    USUAL_CALLS,
+    CacheState,
+    CostModel,
+    Forecast,
+    expect,
+    step_at,
+)
 from holdfast.request.lifetime import seconds_of
 from holdfast.simulator.cache import PromptCache
 from holdfast.simulator.preparation import Workbench, prepare
@@ -118,7 +124,7 @@ def test_the_model_bills_what_the_simulator_bills(steps, lifetime, is_anchored):
         prompt, plan, paid = billed(cache, talk, now)
         assert plan.read_tokens == read
         assert paid == pytest.approx(
-            call_usd(listed, prompt_tokens=prompt.total_tokens, read_tokens=read, lifetime=lifetime)
+            CostModel(listed=listed, lifetime=lifetime).call_usd(prompt.total_tokens, read)
         )
 
 
@@ -132,9 +138,8 @@ def test_the_model_bills_a_tier_as_the_simulator_does():
         talk.results.append(words(size, size))
         prompt, plan, paid = billed(cache, talk, 1_000.0)
         assert plan.read_tokens == before
-        assert paid == pytest.approx(
-            call_usd(listed, prompt_tokens=prompt.total_tokens, read_tokens=before)
-        )
+        costs = CostModel(listed=listed)
+        assert paid == pytest.approx(costs.call_usd(prompt.total_tokens, before))
         before = prompt.total_tokens
     assert before > 100_000
 
@@ -171,16 +176,12 @@ def test_the_step_is_found_by_length():
 
 def added_up(listed, forecast, prompt_tokens, lifetime="5m"):
     """Add up every call by its chance."""
+    costs = CostModel(listed=listed, lifetime=lifetime)
     total, chance = 0.0, 1.0
     for j in range(1, 3_000):
         chance *= forecast.stays_warm
         sent = prompt_tokens + j * forecast.growth_tokens
-        total += chance * call_usd(
-            listed,
-            prompt_tokens=sent,
-            read_tokens=sent - forecast.growth_tokens,
-            lifetime=lifetime,
-        )
+        total += chance * costs.call_usd(sent, sent - forecast.growth_tokens)
     return total
 
 
@@ -214,3 +215,39 @@ def test_the_next_call_reads_this_one():
     """Only what came since is written."""
     costs = CostModel(listed=LISTED, forecast=Forecast(growth_tokens=1_000.0))
     assert costs.next_usd(10_000) == pytest.approx((10_000 * 0.1 + 1_000 * 2.5) / 1e6)
+
+
+def test_a_new_session_is_a_usual_one():
+    """Before the first call there is nothing else to go by."""
+    assert expect(calls=0) == Forecast()
+
+
+def test_a_session_that_goes_on_is_expected_to_go_on():
+    """Calls made raise the calls expected, slowly."""
+    assert expect(calls=50).calls == USUAL_CALLS + 5
+
+
+def test_pauses_seen_are_pauses_expected():
+    """After enough calls the session's own share of cold calls is what counts."""
+    assert expect(calls=0).cold_share == pytest.approx(0.033)
+    assert expect(calls=3_000, cold_calls=600).cold_share == pytest.approx(0.2, abs=0.005)
+    assert expect(calls=0, lifetime="1h").cold_share == pytest.approx(0.005)
+
+
+def test_growth_is_the_sessions_own_before_long():
+    """Twenty calls outweigh the usual growth."""
+    found = expect(calls=20, grown_tokens=100_000, removable_tokens=80_000)
+    assert 4_000 < found.growth_tokens < 5_000
+    assert found.removable_tokens == pytest.approx(0.8 * found.growth_tokens)
+
+
+@given(st.floats(0.1, 1_000), st.floats(0, 1))
+def test_warm_calls_are_fewer_than_calls(calls, cold_share):
+    """A pause can only take calls away from those that profit."""
+    forecast = Forecast(calls=calls, cold_share=cold_share)
+    assert forecast.warm_calls <= calls * (1 + 1e-9)
+
+
+def test_without_pauses_all_calls_are_warm():
+    """The chance of one more call gives back the mean number of calls."""
+    assert Forecast(calls=40.0, cold_share=0.0).warm_calls == pytest.approx(40.0)

@@ -12,7 +12,7 @@ from holdfast.models.protocol import Request
 from holdfast.request.build import Wire, build, first_messages
 from holdfast.request.cache.fingerprint import Chain, Fingerprint, fingerprint, grown
 from holdfast.request.cache.moves import first_moved
-from holdfast.request.markers import Place, marked
+from holdfast.request.markers import MarkerPlace, marked
 
 MARK = {"type": "ephemeral"}
 
@@ -85,7 +85,7 @@ def test_where_markers_stand_changes_no_hash():
         [message("a"), message("b")], system=[{"type": "text", "text": "s"}], tools=[{"name": "T"}]
     )
     there = taken(
-        [message("a", cache_control=MARK), *marked([message("b")], [Place(0, 0)], MARK)],
+        [message("a", cache_control=MARK), *marked([message("b")], [MarkerPlace(0, 0)], MARK)],
         system=[{"type": "text", "text": "s", "cache_control": MARK}],
         tools=[{"name": "T", "cache_control": MARK}],
     )
@@ -101,7 +101,7 @@ def test_where_markers_stand_changes_no_hash():
 def test_a_message_that_was_sent_with_a_marker_is_not_hashed_twice():
     """The copy that carried it is replaced by the message itself, which is known from then on."""
     messages = [message(str(i)) for i in range(50)]
-    chain = grown(Chain([], []), marked(messages, [Place(49, 0)], MARK))
+    chain = grown(Chain([], []), marked(messages, [MarkerPlace(49, 0)], MARK))
     assert grown(chain, messages) is chain
     assert all(known is sent for known, sent in zip(chain.messages, messages, strict=True))
 

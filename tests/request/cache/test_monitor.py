@@ -113,9 +113,9 @@ def beside(talk, read, *, at=0.0, source="notes", **kwargs):
     talk.now += at
     before = talk.monitor.last()
     request = Request(kwargs={"model": "claude-opus-5", "messages": [], **kwargs})
-    call = talk.monitor.beside(request, talk.history, before=before)
+    call = talk.monitor.sending_fork(request, talk.history, before=before)
     call = replace(call, usage=Usage(cache_read_tokens=read))
-    return talk.monitor.answered_beside(call, talk.history, before=before, source=source)
+    return talk.monitor.observe_fork_reply(call, talk.history, before=before, source=source)
 
 
 def test_a_fork_is_compared_with_its_parents_last_call():

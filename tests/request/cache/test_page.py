@@ -5,7 +5,7 @@ from pathlib import Path
 
 from holdfast.models.prices import prices
 from holdfast.request.cache.advice import cheapest_line
-from holdfast.request.cache.forecast import Forecast
+from holdfast.request.cache.cost_model import Forecast
 from holdfast.settings import home
 from holdfast.view.window import window_for
 

@@ -73,7 +73,7 @@ async def test_what_was_cleared_between_two_processes_has_moved(path):
     await round_of(engine, "last", 1)
     engine.record(Cleared(ids=("r1-0",), texts=("(gone)",)))
     again = reopened(log, engine)
-    assert again.prefix().left is None
+    assert again.prefix().cached_to is None
     assert await marked(again) == [3, 10]
     again.close()
 
@@ -87,7 +87,7 @@ async def test_what_was_taken_back_after_the_last_answer_has_moved(path):
     await round_of(engine, "r1", 8)
     engine.record(Undone(target=cleared.n))
     again = reopened(log, engine)
-    assert again.prefix().left is None
+    assert again.prefix().cached_to is None
     again.close()
 
 
@@ -98,5 +98,5 @@ async def test_a_session_that_only_grew_is_read_to_where_it_was_marked(path):
     await round_of(engine, "r0", 2)
     await round_of(engine, "r1", 2)
     again = reopened(log, engine)
-    assert again.prefix().left == (2, 1)
+    assert again.prefix().cached_to == (2, 1)
     again.close()

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.request.instructions import gather, ground, load
-from holdfast.request.instructions.places import Candidate
+from holdfast.request.instructions.gathering import Unusable, read_text
+from holdfast.request.instructions.places import InstructionCandidate
 from holdfast.settings import InstructionsSettings
 
 
@@ -319,7 +320,7 @@ def test_a_rule_for_paths_waits_for_such_a_file(place):
     )
     field = here(place)
     assert [part.text for part in load(field).parts] == ["all"]
-    rule = Candidate(path=place / "repo/.claude/rules/ts.md", base=place / "repo")
+    rule = InstructionCandidate(path=place / "repo/.claude/rules/ts.md", base=place / "repo")
     for touched, is_for in (("src/a/b.tsx", True), ("x/y.js", True), ("src/a.py", False)):
         found = gather([rule], field, touched=place / "repo" / touched)
         assert bool(found.parts) == is_for
@@ -344,7 +345,7 @@ def test_every_file_within_reach_is_said_once(tmp_path_factory, graph, hops):
         (place / f"{n}.md").write_text(f"file {n}: {wanted}")
     field = replace(here(place, "."), top=place, directory=place)
     field = replace(field, settings=InstructionsSettings(import_hops=hops))
-    found = gather([Candidate(path=place / "0.md")], field)
+    found = gather([InstructionCandidate(path=place / "0.md")], field)
     reached, edge = {0}, {0}
     for _ in range(hops):
         edge = {m for n in edge for m in graph.get(n, ())} - reached
@@ -352,3 +353,51 @@ def test_every_file_within_reach_is_said_once(tmp_path_factory, graph, hops):
     said = [int(part.path.stem) for part in found.parts]
     assert sorted(said) == sorted(reached)
     assert said[-1] == 0
+
+
+def test_text_comes_without_mark_and_with_plain_line_ends(tmp_path):
+    """Bytes that only editors differ in do not change the prefix."""
+    (tmp_path / "a.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo\rthree\n")
+    assert read_text(tmp_path / "a.md", 100) == "one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"x" * 101, "it is larger than 100 bytes"),
+        (b"a\0b", "it is not text"),
+        (b"\xff\xfe", "it is not UTF-8 text"),
+    ],
+)
+def test_what_is_no_short_text_is_not_used(tmp_path, content, reason):
+    """The reason is one a person can act on."""
+    (tmp_path / "a.md").write_bytes(content)
+    with pytest.raises(Unusable, match=reason):
+        read_text(tmp_path / "a.md", 100)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    """Nobody writes into it, and nobody hangs."""
+    os.mkfifo(tmp_path / "a.md")
+    with pytest.raises(Unusable, match="not a regular file"):
+        read_text(tmp_path / "a.md", 100)
+
+
+def test_devices_are_not_read():
+    """An endless file would be read for ever."""
+    with pytest.raises(Unusable, match="not a regular file"):
+        read_text(Path("/dev/zero"), 100)
+
+
+def test_a_link_put_there_since_the_look_is_not_followed(tmp_path):
+    """The caller followed the links it trusts; a fresh one is somebody else's."""
+    (tmp_path / "secret").write_text("key")
+    (tmp_path / "a.md").symlink_to(tmp_path / "secret")
+    with pytest.raises(Unusable):
+        read_text(tmp_path / "a.md", 100)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    """It may have gone since it was seen."""
+    with pytest.raises(Unusable, match="no such file"):
+        read_text(tmp_path / "a.md", 100)

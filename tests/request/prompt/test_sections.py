@@ -139,12 +139,12 @@ def test_a_volatile_section_moves_the_prefix_only_when_it_changed():
     shared = Section(name="s", text="s", scope="global")
     rest = Section(name="w", text="w")
     frame = Framed(sections=(shared, Section(name="v", text="a"), rest))
-    assert updated(frame, [one]) is None
+    assert updated(frame, [one]) == frame.sections
     said["text"] = "b"
     assert updated(frame, [one]) == (shared, Section(name="v", text="b"), rest)
     said["text"] = ""
     assert updated(frame, [one]) == (shared, rest)
-    assert updated(Framed(sections=custom("mine")), [one]) is None
+    assert updated(Framed(sections=custom("mine")), [one]) == custom("mine")
 
 
 def test_servers_are_sorted_quoted_and_cut():

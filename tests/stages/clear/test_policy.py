@@ -10,7 +10,7 @@ import pytest
 from holdfast.log.entries import Cleared
 from holdfast.messages import ToolUse, text_of
 from holdfast.models.prices import prices
-from holdfast.request.cache.forecast import Forecast
+from holdfast.request.cache.cost_model import Forecast
 from holdfast.settings import ClearSettings, WindowSettings
 from holdfast.stages.clear.candidates import Batch, Candidate, Candidates
 from holdfast.stages.clear.policy import CacheStanding, plan_clearing, usd

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from hypothesis import given
+from msgspec import structs
 
 from holdfast.errors import RequestRejected
 from holdfast.log import Header, Log
@@ -15,7 +16,7 @@ from holdfast.messages import Message, ToolUse, Usage, content_from_wire
 from holdfast.messages.rules import violations
 from holdfast.models.protocol import Reply
 from holdfast.request.cache.fingerprint import fingerprint
-from holdfast.request.markers import Place
+from holdfast.request.markers import MarkerPlace
 from holdfast.settings import Settings
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import Prefix
@@ -75,7 +76,7 @@ def test_a_fork_inherits_frame_model_limit_and_messages():
 def test_the_marker_stands_where_the_parent_left_something():
     """And nowhere else, so nothing new is left behind."""
     answered = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
-    one = prefix(USER, answered, USER, left=Place(0, 0))
+    one = prefix(USER, answered, USER, cached_to=MarkerPlace(0, 0))
     assert marked(one.forked(OWN).kwargs) == [(0, 0)]
 
 
@@ -86,7 +87,8 @@ def test_where_nothing_was_left_the_end_is_marked_before_the_words():
 
 def test_with_the_cache_off_nothing_is_marked():
     """A setting of the parent's is the fork's too."""
-    assert "cache_control" not in str(prefix(USER, is_cached=False).forked(OWN).kwargs)
+    off = structs.replace(prefix().frame, cached=False)
+    assert "cache_control" not in str(prefix(USER, frame=off).forked(OWN).kwargs)
 
 
 def test_every_tool_use_of_an_answer_is_answered_alike():
@@ -109,7 +111,7 @@ def test_without_an_open_tool_use_there_is_nothing_to_fork_at(messages):
 
 def test_forks_at_an_answer_differ_only_in_their_words():
     """All bytes up to the directive are shared."""
-    at = prefix(USER, ANSWER, left=Place(0, 0)).at_answer()
+    at = prefix(USER, ANSWER, cached_to=MarkerPlace(0, 0)).at_answer()
     one, other = (
         at.forked([{"role": "user", "content": [{"type": "text", "text": word}]}]).kwargs
         for word in ("look here", "look there")
@@ -123,17 +125,19 @@ def test_forks_at_an_answer_differ_only_in_their_words():
 def test_what_was_left_behind_the_answer_does_not_count_at_the_answer():
     """The results that were marked are not part of this prefix."""
     results = {"role": "user", "content": [result("a", "done"), result("b", "no")]}
-    one = prefix(USER, ANSWER, results, left=Place(2, 1))
-    assert one.at_answer().left is None
-    assert prefix(USER, ANSWER, results, left=Place(0, 0)).at_answer().left == Place(0, 0)
+    one = prefix(USER, ANSWER, results, cached_to=MarkerPlace(2, 1))
+    assert one.at_answer().cached_to is None
+    assert prefix(
+        USER, ANSWER, results, cached_to=MarkerPlace(0, 0)
+    ).at_answer().cached_to == MarkerPlace(0, 0)
 
 
 def test_a_fork_that_writes_marks_what_siblings_share_and_later_its_own_end():
     """The first call leaves the shared part behind, the next ones what the fork added."""
-    one = prefix(USER, left=None)
-    assert one.growing_places((), None) == (Place(0, 0),)
+    one = prefix(USER, cached_to=None)
+    assert one.growing_places((), None) == (MarkerPlace(0, 0),)
     own = [*OWN, ANSWER, {"role": "user", "content": [result("a", "x")]}]
-    assert one.growing_places(own, None)[-1] == Place(2, 0)
+    assert one.growing_places(own, None)[-1] == MarkerPlace(2, 0)
 
 
 def test_siblings_know_each_other_by_what_they_share():
@@ -149,7 +153,7 @@ def test_siblings_know_each_other_by_what_they_share():
     tools = Framed(sections=prefix().frame.sections, tools=({"name": "Write"},))
     assert key(prefix(USER)) != key(prefix(USER, frame=tools))
     assert key(prefix(USER)) != key(prefix(other))
-    assert key(prefix(USER, is_cached=True)) != key(prefix(USER, model="claude-opus-5"))
+    assert key(prefix(USER)) != key(prefix(USER, model="claude-opus-5"))
     assert prefix(USER).shared_key((), fingerprint(prefix(USER).forked(OWN))) == ""
 
 

@@ -142,7 +142,7 @@ def prefix_of(engine: Engine, fork: str) -> Prefix:
         frame=frame,
         messages=tuple(messages),
         model=view.model,
-        left=None,
+        cached_to=None,
         before=None,
         is_whole=True,
     )

@@ -10,8 +10,7 @@ from functools import lru_cache
 from typing import Literal
 
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.request.cache.cost_model import CacheState, CostModel
-from holdfast.request.cache.forecast import Forecast
+from holdfast.request.cache.cost_model import CacheState, CostModel, Forecast
 from holdfast.request.lifetime import Lifetime
 from holdfast.settings import WindowSettings
 from holdfast.view.window import COST, Window, window_for

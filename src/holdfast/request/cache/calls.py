@@ -8,7 +8,7 @@ them only recorded causes are reported.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from msgspec import structs
 
@@ -94,22 +94,17 @@ def explain_calls(history: Iterable[AnyEntry]) -> list[CallReport]:
     reader = _CallReader(answers_of(entries))
     for at, entry in enumerate(entries):
         reader.take(at, entry)
-    return reader.finish()
+    reader.close()
+    return reader.calls
 
 
 def totals(calls: Sequence[CallReport]) -> Totals:
+    shared = {one.name for one in fields(Totals)} & {one.name for one in fields(CallReport)}
     return Totals(
         calls=len(calls),
         cold_calls=sum(call.is_cold for call in calls),
-        read_tokens=sum(call.read_tokens for call in calls),
-        written_tokens=sum(call.written_tokens for call in calls),
-        uncached_tokens=sum(call.uncached_tokens for call in calls),
-        output_tokens=sum(call.output_tokens for call in calls),
-        usd=sum(call.usd for call in calls),
-        ideal_usd=sum(call.ideal_usd for call in calls),
-        bare_usd=sum(call.bare_usd for call in calls),
-        lost_usd=sum(call.lost_usd for call in calls),
         unpriced_calls=sum(not call.is_priced for call in calls),
+        **{name: sum(getattr(call, name) for call in calls) for name in shared},
     )
 
 
@@ -145,7 +140,7 @@ class _CallReader:
         if isinstance(entry, CacheBroke) and self._current is not None:
             self._current.observe_break(entry)
         if at in self.answers:
-            self._close()
+            self.close()
             self._current = self._begun(self.answers[at])
             self._waiting = []
         elif not isinstance(entry, Replied):
@@ -164,10 +159,6 @@ class _CallReader:
             return True
         return False
 
-    def finish(self) -> list[CallReport]:
-        self._close()
-        return self.calls
-
     def _begun(self, answer: UniqueAnswer) -> LoggedCall:
         self._lifetime = _lifetime(answer.usage, self._lifetime)
         return LoggedCall(
@@ -178,7 +169,7 @@ class _CallReader:
             asked=_known(self._last.asked if self._last else None, self._waiting),
         )
 
-    def _close(self) -> None:
+    def close(self) -> None:
         """Report the answer that is now complete, compared with the previous one."""
         current, last = self._current, self._last
         if current is not None:
@@ -233,16 +224,20 @@ def _fork_call(entry: Forked, lifetime: str) -> CallReport:
 
 
 def _broken_fork(call: CallReport, broke: CacheBroke) -> CallReport:
-    ideal = call.usd if broke.expected else max(0.0, call.usd - broke.usd)
+    is_cold = call.read_tokens < COLD_RATIO * (call.read_tokens + broke.lost_tokens)
+    return _broken(call, broke, max(0.0, call.usd - broke.usd), is_cold=is_cold)
+
+
+def _broken(call: CallReport, broke: CacheBroke, ideal_usd: float, *, is_cold: bool) -> CallReport:
     return replace(
         call,
-        ideal_usd=ideal if call.is_priced else 0.0,
+        ideal_usd=call.ideal_usd if broke.expected else ideal_usd,
         cause=broke.cause,
         detail=broke.detail,
         is_expected=bool(broke.expected),
         lost_tokens=broke.lost_tokens,
         lost_usd=broke.usd,
-        is_cold=call.read_tokens < COLD_RATIO * (call.read_tokens + broke.lost_tokens),
+        is_cold=is_cold,
     )
 
 
@@ -282,16 +277,10 @@ def _explained(call: CallReport, current: LoggedCall, last: LoggedCall) -> CallR
     if broke is None:
         return replace(call, ideal_usd=_ideal_usd(call, sent_before))
     lost = max(0, readable - after.cache_read_tokens)
-    return replace(
-        call,
-        ideal_usd=call.ideal_usd if broke.expected else _ideal_usd(call, sent_before),
-        is_cold=is_cold,
-        cause=broke.cause,
-        detail=broke.detail,
-        is_expected=bool(broke.expected),
-        lost_tokens=lost,
-        lost_usd=lost_usd(call.model, after, lost, day_of(call.at)),
+    broken = structs.replace(
+        broke, lost_tokens=lost, usd=lost_usd(call.model, after, lost, day_of(call.at))
     )
+    return _broken(call, broken, _ideal_usd(call, sent_before), is_cold=is_cold)
 
 
 def _ideal_usd(call: CallReport, sent_before: int) -> float:

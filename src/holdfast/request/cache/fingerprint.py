@@ -7,9 +7,11 @@ fingerprints.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import islice
 from operator import is_
 from typing import NamedTuple
 
@@ -165,10 +167,10 @@ def grown(chain: Chain, messages: Sequence[JsonObject], *, is_strict: bool = Fal
 
 def _check(links: Sequence[str], messages: Sequence[JsonObject]) -> None:
     """Verify that messages taken for unchanged are; bisection trusts object identity."""
-    before = ""
+    link = ""
     for i, message in enumerate(messages):
-        before, known = _link(before, message), links[i]
-        if before != known:
+        link = _link(link, message)
+        if link != links[i]:
             raise PrefixMoved(f"message {i + 1} changed, and what follows it was not rebuilt")
 
 
@@ -221,15 +223,12 @@ def _markers(
 
 
 def _marked_messages(messages: Sequence[JsonObject]) -> list[int]:
-    found: list[int] = []
     last = len(messages) - 1
-    for i in range(last, max(-1, last - MARKER_SEARCH), -1):
-        content = messages[i].get("content")
-        if isinstance(content, list) and any(map(_control, content)):
-            found.append(i)
-            if len(found) == SLOTS:
-                break
-    return found[::-1]
+    recent = (
+        (i, messages[i].get("content")) for i in range(last, max(-1, last - MARKER_SEARCH), -1)
+    )
+    found = (i for i, blocks in recent if isinstance(blocks, list) and any(map(_control, blocks)))
+    return sorted(islice(found, SLOTS))
 
 
 def _control(block: Json) -> Json:
@@ -245,11 +244,9 @@ def _terms(control: JsonObject) -> str:
     return f"({_lifetime(control)}{f', {scope}' if scope else ''})"
 
 
-def _distinct(names: Iterable[str]) -> list[str]:
+def _distinct(names: Iterable[str]) -> Iterator[str]:
     """Number repeated names: Read, Read (2)."""
-    seen: dict[str, int] = {}
-    made = []
+    seen = Counter[str]()
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        made.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return made
+        seen[name] += 1
+        yield name if seen[name] == 1 else f"{name} ({seen[name]})"

@@ -1,10 +1,8 @@
 """Monitors a session's cache: a fingerprint before each call, a comparison after it.
 
-The engine passes in each request and each answer's log; the monitor returns the entries to
-record: an `Asked` with the request's hashes, and a `CacheBroke` if the answer read less than it
-could have. Each source of calls is compared only with itself. A failed call is no baseline, nor
-is anything before a restart, as no fingerprint survives one. With `HOLDFAST_STRICT=1` (set in
-all tests) a prefix that moves without an entry announcing it is an error before anything is sent.
+Each source of calls is compared only with itself. A failed call is no baseline, nor is anything
+before a restart, as no fingerprint survives one. With `HOLDFAST_STRICT=1` (set in all tests) a
+prefix that moves without an entry announcing it is an error before anything is sent.
 """
 
 import os
@@ -42,14 +40,11 @@ class CacheMonitor:
     """The last answered call of each source, and the pending one."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
+        self.clock = clock
+        """By which calls are compared."""
         self._is_strict = os.environ.get("HOLDFAST_STRICT") == "1"
         self._answered: dict[str, SentCall] = {}
         self._pending: dict[str, SentCall] = {}
-
-    def clock(self) -> float:
-        """Return the time by which calls are compared."""
-        return self._clock()
 
     def sending(
         self,
@@ -86,7 +81,7 @@ class CacheMonitor:
     def last(self, source: str = "main") -> SentCall | None:
         return self._answered.get(source)
 
-    def beside(
+    def sending_fork(
         self,
         request: Request,
         history: Sequence[AnyEntry],
@@ -104,7 +99,7 @@ class CacheMonitor:
             return replace(call, sent=replace(call.sent, markers=before.sent.markers))
         return call
 
-    def answered_beside(
+    def observe_fork_reply(
         self,
         call: SentCall,
         history: Sequence[AnyEntry],
@@ -132,7 +127,7 @@ class CacheMonitor:
             move = undeclared(before.sent, sent, announced(history[before.position :]))
             if move is not None:
                 raise PrefixMoved(f"{move.detail}, and no entry says so:\n{move.diff()}")
-        return SentCall(sent=sent, at=self._clock(), position=len(history), usage=Usage())
+        return SentCall(sent=sent, at=self.clock(), position=len(history), usage=Usage())
 
 
 def _compared(
@@ -144,22 +139,15 @@ def _compared(
 ) -> CacheBroke | None:
     if before is None:
         return None
-    broke = find_break(
-        before.sent,
-        call.sent,
-        before.usage,
-        call.usage,
-        call.at - before.at,
-        announced(history[before.position : call.position])
-        + ([SERVED] if _is_served(history[call.position :]) else []),
-    )
+    expected = announced(history[before.position : call.position])
+    answers = (entry for entry in history[call.position :] if isinstance(entry, Replied))
+    if any(is_shortened(answer.applied) for answer in answers):
+        expected.append(SERVED)
+    seconds = call.at - before.at
+    broke = find_break(before.sent, call.sent, before.usage, call.usage, seconds, expected)
     if broke is None:
         return None
     return msgspec.structs.replace(broke, source=source, provider=_reason(diagnostics))
-
-
-def _is_served(entries: Sequence[AnyEntry]) -> bool:
-    return any(isinstance(entry, Replied) and is_shortened(entry.applied) for entry in entries)
 
 
 def announced(entries: Sequence[AnyEntry]) -> list[str]:
@@ -189,10 +177,8 @@ def keep_diff(broke: CacheBroke, directory: Path) -> CacheBroke:
 
 
 def _usage_since(history: Sequence[AnyEntry], position: int) -> Usage | None:
-    for entry in reversed(history[position:]):
-        if isinstance(entry, Replied) and entry.usage and entry.usage.prompt_tokens:
-            return entry.usage
-    return None
+    answers = (entry for entry in reversed(history[position:]) if isinstance(entry, Replied))
+    return next((one.usage for one in answers if one.usage and one.usage.prompt_tokens), None)
 
 
 def _asked(sent: Fingerprint, source: str, last: Fingerprint | None, *, at: float) -> Asked:

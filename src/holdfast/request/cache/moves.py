@@ -48,8 +48,7 @@ def moves(before: Fingerprint, after: Fingerprint) -> list[Move]:
     """List everything that moved, in prefix order; markers only if nothing else did."""
     found = [_model(before, after), _tool(before, after), _section(before, after)]
     found += [*_options(before, after), _betas(before, after), _message(before, after)]
-    known = [move for move in found if move is not None]
-    return known or [move for move in [_marker(before, after)] if move is not None]
+    return [*filter(None, found)] or [*filter(None, [_marker(before, after)])]
 
 
 def first_moved(before: Fingerprint, after: Fingerprint) -> int | None:
@@ -94,11 +93,8 @@ def _tool(before: Fingerprint, after: Fingerprint) -> Move | None:
 
 
 def _tool_named(fingerprint: Fingerprint, name: str) -> JsonObject:
-    tools = fingerprint.parts.get("tools") or ()
-    for tool_name, tool in zip(fingerprint.tools, tools, strict=False):
-        if tool_name == name:
-            return dict(unmarked(tool))
-    return {}
+    tools = zip(fingerprint.tools, fingerprint.parts.get("tools") or (), strict=False)
+    return next((dict(unmarked(tool)) for known, tool in tools if known == name), {})
 
 
 def _section(before: Fingerprint, after: Fingerprint) -> Move | None:
@@ -115,10 +111,8 @@ def _section(before: Fingerprint, after: Fingerprint) -> Move | None:
 
 
 def _section_text(fingerprint: Fingerprint, name: str) -> str:
-    for section, block in zip(fingerprint.sections, system_blocks(fingerprint.parts), strict=False):
-        if section == name:
-            return str(block.get("text", ""))
-    return ""
+    blocks = zip(fingerprint.sections, system_blocks(fingerprint.parts), strict=False)
+    return next((str(block.get("text", "")) for known, block in blocks if known == name), "")
 
 
 def _options(before: Fingerprint, after: Fingerprint) -> Iterator[Move]:
@@ -170,8 +164,8 @@ def _message(before: Fingerprint, after: Fingerprint) -> Move | None:
     is_last = i == before.length - 1
     if new is not None and is_last and now[: len(was)] == was and old["role"] == new["role"]:
         return None  # the last message grew at its end: all of it can still be read
-    j = next((j for j, pair in enumerate(zip(was, now, strict=False)) if pair[0] != pair[1]), None)
-    j = min(len(was), len(now)) if j is None else j
+    pairs = enumerate(zip(was, now, strict=False))
+    j = next((j for j, (one, other) in pairs if one != other), min(len(was), len(now)))
     block = was[j] if j < len(was) else now[j] if j < len(now) else {}
     name = f"message {i + 1}"
     how = "changed" if j < len(was) and j < len(now) else "is gone" if j < len(was) else "is new"
@@ -185,13 +179,14 @@ def _message(before: Fingerprint, after: Fingerprint) -> Move | None:
 
 
 def _block_name(block: Json) -> str:
-    kind = str(block.get("type", "block")) if isinstance(block, dict) else "block"
-    match kind:
-        case "tool_result":
+    match block:
+        case {"type": "tool_result"}:
             return f"the result of {block.get('tool_use_id')}"
-        case "tool_use":
+        case {"type": "tool_use"}:
             return f"the call of {block.get('name')}"
-    return f"the {kind}"
+        case {"type": kind}:
+            return f"the {kind}"
+    return "the block"
 
 
 def _block_text(block: Json) -> str:

@@ -7,12 +7,10 @@ remove: `worth_it` is true only if acting now beats acting some calls later. Pur
 an edit loses is for the caller to weigh.
 """
 
-import math
 from dataclasses import dataclass, replace
 
 from holdfast.models.prices import Prices, prices
-from holdfast.request.cache.cost_model import CacheState, CostModel, step_at
-from holdfast.request.cache.forecast import Forecast
+from holdfast.request.cache.cost_model import CacheState, CostModel, Forecast, step_at
 
 WAITS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
 """Calls an edit might wait; in growing steps, as the gain is flat near its best."""
@@ -41,8 +39,6 @@ class Payback:
     """Extra cost of the next call; negative if even that one is cheaper with the edit."""
     saved_per_call_usd: float
     """Saving on the call after the next, the cache being warm."""
-    break_even_calls: float
-    """Warm calls until the cost is saved; 0 if there is no cost, infinite if it never is."""
     expected_gain_usd: float
     """Mean saving until the session ends or the cache dies, minus the cost."""
     waiting_gain_usd: float
@@ -73,17 +69,10 @@ def payback(
     return Payback(
         cost_now_usd=cost_now,
         saved_per_call_usd=saved,
-        break_even_calls=_break_even(cost_now, saved),
         expected_gain_usd=gain,
         waiting_gain_usd=waiting,
         worth_it=gain > 0 and waiting == 0.0,
     )
-
-
-def _break_even(cost_usd: float, saved_usd: float) -> float:
-    if cost_usd <= 0:
-        return 0.0
-    return cost_usd / saved_usd if saved_usd > 0 else math.inf
 
 
 def _cost_usd(

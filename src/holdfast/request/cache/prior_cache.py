@@ -1,47 +1,41 @@
-"""What an earlier process left in the provider's cache, reconstructed from the log.
+"""What an earlier process cached at the provider, reconstructed from the log.
 
-Only an answered request left anything. If entries since then may have changed messages, the log
+Only an answered request cached anything. If entries since then may have changed messages, the log
 is folded again up to that request, so what was sent is known exactly.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.log.entries import AnyEntry, Asked, Framed, Redone, Said, Switched, Undone, ViewChange
-from holdfast.messages import JsonObject, message_to_wire
+from holdfast.log.entries import AnyEntry, Framed, Redone, Said, Switched, Undone, ViewChange
+from holdfast.messages import JsonObject
 from holdfast.models.capabilities import capabilities
-from holdfast.request.build import first_messages
-from holdfast.request.edits import placed, takes_edits, with_edits
+from holdfast.request.build import Wire, first_messages
+from holdfast.request.edits import placed
 from holdfast.request.markers import CachedPrefix, last_place
 from holdfast.view import View, fold
 
 
-class Behind(NamedTuple):
-    """What an earlier process's calls left to be read."""
-
-    left: CachedPrefix
+class PriorCache(NamedTuple):
+    cached: CachedPrefix
     unmoved: int
     """How many leading messages are unchanged since."""
 
 
-def left_behind(view: View, messages: Sequence[JsonObject]) -> Behind | None:
+def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> PriorCache | None:
     """Return what the last answered request cached of the messages as they are now."""
     asked = view.answered
     if asked is None or not asked.markers:
         return None
-    at = _position(view.history, asked)
+    at = next(i for i in range(len(view.history) - 1, -1, -1) if view.history[i] is asked)
     then: Sequence[JsonObject] = messages[: asked.chain_length]
     if any(_may_move(entry, view.model) for entry in view.history[at:]):
         then = _as_sent(fold(view.history[:at]))
     place = last_place(then[: asked.markers[-1] + 1])
     if place is None:
         return None
-    left = CachedPrefix(place=place, message=then[place.message])
-    return Behind(left, _unchanged(then, messages))
-
-
-def _position(history: Sequence[AnyEntry], asked: Asked) -> int:
-    return next(i for i in range(len(history) - 1, -1, -1) if history[i] is asked)
+    cached = CachedPrefix(place=place, message=then[place.message])
+    return PriorCache(cached, _unchanged(then, messages))
 
 
 def _may_move(entry: AnyEntry, model: str) -> bool:
@@ -52,12 +46,8 @@ def _may_move(entry: AnyEntry, model: str) -> bool:
 
 
 def _as_sent(view: View) -> list[JsonObject]:
-    frame = view.frame or Framed()
-    sent = [message_to_wire(message) for message in view.messages()]
-    if takes_edits(frame, view.model):
-        edits = placed(view)
-        sent = [with_edits(message, edits.get(i, ())) for i, message in enumerate(sent)]
-    return [*first_messages(frame), *sent]
+    sent = Wire().messages(view.messages(), placed(view))
+    return [*first_messages(view.frame or Framed()), *sent]
 
 
 def _unchanged(then: Sequence[JsonObject], now: Sequence[JsonObject]) -> int:

@@ -6,7 +6,9 @@ precedence. Files that were not used, and imports that need the user's trust, ar
 """
 
 import hashlib
+import os
 import re
+import stat
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,14 +20,13 @@ from holdfast.messages import Json
 from holdfast.request.instructions.markdown import imports_in, without_comments
 from holdfast.request.instructions.places import (
     AFTER_A_PATH,
-    Candidate,
     Ground,
+    InstructionCandidate,
     SourceKind,
     is_users_or_roots,
     real_path,
     spellings,
 )
-from holdfast.request.instructions.reading import Unusable, read_text
 from holdfast.tools import front_matter
 from holdfast.tools.globs import glob_expression
 
@@ -33,6 +34,11 @@ NAMED = 5
 """How many omitted files are named in a notice."""
 TEXT_SUFFIXES = (".md", ".mdc", ".txt")
 """A missing import is reported only if it ends like this: `@someone` need not be a file."""
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class Unusable(Exception):
+    """The file cannot be used; the message tells the user why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +75,7 @@ class Gathered:
 
 
 def gather(
-    candidates: Iterable[Candidate],
+    candidates: Iterable[InstructionCandidate],
     ground: Ground,
     *,
     trusted: frozenset[str] = frozenset(),
@@ -120,13 +126,13 @@ class _Gatherer:
     _dropped: list[Path] = field(default_factory=list)
     """Files over the limit."""
 
-    def start_all(self, candidates: list[Candidate]) -> None:
+    def start_all(self, candidates: list[InstructionCandidate]) -> None:
         """Add candidates, rules last: if there are too many files, rules are dropped first."""
         rules_last = sorted(enumerate(candidates), key=lambda item: item[1].base is not None)
         started = {i: node for i, candidate in rules_last if (node := self._start(candidate))}
         self._starts = [started[i] for i in sorted(started)]
 
-    def _start(self, candidate: Candidate) -> _Node | None:
+    def _start(self, candidate: InstructionCandidate) -> _Node | None:
         if candidate.refused:
             self.notices.append(f"{candidate.path} {candidate.refused}")
             return None
@@ -136,9 +142,9 @@ class _Gatherer:
         part = self._read(path, candidate) if self._may_start(candidate, path) else None
         if part is None or self._has_twin(part):
             return None
-        return self._add(_Node(part=part, hops=0, is_users=candidate.kind == "user"))
+        return self._add(part, hops=0, is_users=candidate.kind == "user")
 
-    def _may_start(self, candidate: Candidate, path: Path) -> bool:
+    def _may_start(self, candidate: InstructionCandidate, path: Path) -> bool:
         if candidate.kind == "user":
             return True
         if candidate.is_above:
@@ -193,11 +199,13 @@ class _Gatherer:
             return None
         is_users = node.is_users and self.ground.is_users(path)
         is_projects = not is_users and node.part.kind == "user" and self.ground.is_inside(path)
-        candidate = Candidate(path=path, kind="project" if is_projects else node.part.kind)
+        candidate = InstructionCandidate(
+            path=path, kind="project" if is_projects else node.part.kind
+        )
         part = self._read(path, candidate, imported_by=node.part.path)
         if part is None:
             return None
-        return self._add(_Node(part=part, hops=node.hops + 1, is_users=is_users))
+        return self._add(part, hops=node.hops + 1, is_users=is_users)
 
     def _may_leave(self, waiting: Waiting, how: str) -> bool:
         """Return whether the user trusts this import from outside the project; if not, report it."""
@@ -212,7 +220,7 @@ class _Gatherer:
         return False
 
     def _read(
-        self, path: Path, candidate: Candidate, imported_by: Path | None = None
+        self, path: Path, candidate: InstructionCandidate, imported_by: Path | None = None
     ) -> InstructionPart | None:
         """Read a file once; report one that cannot be used."""
         self._found[path] = None
@@ -248,7 +256,7 @@ class _Gatherer:
         most = self.ground.settings.max_files
         self.notices.append(f"more than {most} instruction files; left out: {named}{more}")
 
-    def _is_wanted(self, candidate: Candidate, patterns: tuple[str, ...]) -> bool:
+    def _is_wanted(self, candidate: InstructionCandidate, patterns: tuple[str, ...]) -> bool:
         """Return whether a rule applies to the touched file; one without `paths` applies to all."""
         if not patterns or self.ignore_paths:
             return not candidate.only_for_paths
@@ -258,8 +266,8 @@ class _Gatherer:
         below = str(touched.relative_to(base))
         return any(re.fullmatch(glob_expression(p), below, re.DOTALL) for p in patterns)
 
-    def _add(self, node: _Node) -> _Node:
-        self._found[node.part.path] = node
+    def _add(self, part: InstructionPart, *, hops: int, is_users: bool) -> _Node:
+        self._found[part.path] = node = _Node(part=part, hops=hops, is_users=is_users)
         return node
 
     def in_order(self) -> Iterator[_Node]:
@@ -285,3 +293,34 @@ def _patterns(written: Json) -> tuple[str, ...]:
         written = str(written or "").strip("[]")
     parts = re.split(r"(?:^|\s)-\s+|,(?![^{]*\})", written)
     return tuple(part.strip().strip("\"'") for part in parts if part.strip())
+
+
+def read_text(path: Path, limit_bytes: int) -> str:
+    """Read a file with a resolved path; raise `Unusable` if it is too large, binary or unreadable.
+
+    Only regular files are opened, without blocking and without following a link put there since
+    the path was resolved. Line ends are normalised and a byte order mark is removed.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a device can already do something
+            raise Unusable("it is not a regular file")
+        content = _content(path, limit_bytes)
+    except OSError as error:
+        raise Unusable(os.strerror(error.errno).lower() if error.errno else str(error)) from None
+    if len(content) > limit_bytes:
+        raise Unusable(f"it is larger than {limit_bytes:,} bytes")
+    if b"\0" in content:
+        raise Unusable("it is not text")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unusable("it is not UTF-8 text") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _content(path: Path, limit_bytes: int) -> bytes:
+    """Read at most one byte more than allowed; some files misreport their size."""
+    with os.fdopen(os.open(path, _FLAGS), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise Unusable("it is not a regular file")
+        return file.read(limit_bytes + 1)

@@ -8,7 +8,6 @@ resolves the paths.
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 _FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}(?=[^`]*$)|~{3,})")
 _COMMENT = re.compile(r" {0,3}<!--")
@@ -18,22 +17,16 @@ _IMPORT = re.compile(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s\\])+)", re.M)
 _PATH_START = re.compile(r"[\w.~/]")
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    text: str
-    is_code: bool
-
-
 def without_comments(text: str) -> str:
     """Remove block comments; those in code or in the middle of a line stay."""
-    return "\n".join(line.text for line in _lines(text)).strip("\n")
+    return "\n".join(line for line, _ in _lines(text)).strip("\n")
 
 
 def imports_in(text: str) -> tuple[str, ...]:
     """List the paths a text imports, as written, each once."""
     if "@" not in text:
         return ()
-    prose = "\n".join("" if line.is_code else line.text.rstrip() for line in _lines(text))
+    prose = "\n".join("" if is_code else line.rstrip() for line, is_code in _lines(text))
     found = (
         match[1].replace("\\ ", " ")
         for paragraph in prose.split("\n\n")
@@ -43,7 +36,7 @@ def imports_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in found if _PATH_START.match(path)))
 
 
-def _lines(text: str) -> Iterator[_Line]:
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the lines outside comments, each with whether it is code."""
     lines = text.split("\n")
     fence, place, can_close = "", 0, True
@@ -57,13 +50,13 @@ def _lines(text: str) -> Iterator[_Line]:
                 place = end
                 continue
         if fence:
-            yield _Line(line, True)
+            yield line, True
             fence = "" if _closes(line, fence) else fence
         elif opened := _FENCE.match(line):
             fence = opened[1]
-            yield _Line(line, True)
+            yield line, True
         else:
-            yield _Line(line, indent.is_code(line))
+            yield line, indent.is_code(line)
         place += 1
 
 

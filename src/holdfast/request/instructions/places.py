@@ -33,7 +33,7 @@ _REFUSED = "leads out of the project, to {}; no rules are read there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class InstructionCandidate:
     path: Path
     kind: SourceKind = "project"
     base: Path | None = None
@@ -99,10 +99,10 @@ def ground(
     )
 
 
-def at_start(ground: Ground) -> Iterator[Candidate]:
+def at_start(ground: Ground) -> Iterator[InstructionCandidate]:
     for place in ground.users:
-        yield Candidate(path=place / "CLAUDE.md", kind="user")
-        yield Candidate(path=place / "AGENTS.md", kind="user")
+        yield InstructionCandidate(path=place / "CLAUDE.md", kind="user")
+        yield InstructionCandidate(path=place / "AGENTS.md", kind="user")
     yield from _users_rules(ground)
     for place in (*reversed(ground.directory.parents), ground.directory):
         is_above = not place.is_relative_to(ground.top)
@@ -111,7 +111,7 @@ def at_start(ground: Ground) -> Iterator[Candidate]:
                 yield replace(candidate, is_above=is_above)
 
 
-def near(ground: Ground, touched: Path) -> Iterator[Candidate]:
+def near(ground: Ground, touched: Path) -> Iterator[InstructionCandidate]:
     """List the candidates for a touched file, whose path is resolved.
 
     Those of the session's start are not repeated. Directories that version control ignores hold
@@ -131,7 +131,7 @@ def near(ground: Ground, touched: Path) -> Iterator[Candidate]:
                 yield replace(candidate, only_for_paths=is_old)
 
 
-def everywhere(ground: Ground) -> Iterator[Candidate]:
+def everywhere(ground: Ground) -> Iterator[InstructionCandidate]:
     """List every candidate anywhere in the project, for review by the user."""
     yield from at_start(ground)
     for root in ground.roots:
@@ -149,21 +149,21 @@ def _holder(directory: Path) -> Path:
     return directory
 
 
-def _users_rules(ground: Ground) -> Iterator[Candidate]:
+def _users_rules(ground: Ground) -> Iterator[InstructionCandidate]:
     for place in ground.users:
         yield from _rules(place / "rules", ground.top, "user")
 
 
-def _in_directory(place: Path, ground: Ground) -> Iterator[Candidate]:
+def _in_directory(place: Path, ground: Ground) -> Iterator[InstructionCandidate]:
     """List one directory's candidates, without the user's own files."""
-    listed = [Candidate(path=place / name) for name in SHARED]
+    listed = [InstructionCandidate(path=place / name) for name in SHARED]
     for name in RULES:
         directory = place / name
         if leads_to := _way_out(directory, place, ground):
-            listed.append(Candidate(path=directory, refused=_REFUSED.format(leads_to)))
+            listed.append(InstructionCandidate(path=directory, refused=_REFUSED.format(leads_to)))
         else:
             listed += _rules(directory, place, "project")
-    listed += [Candidate(path=place / name, kind="local") for name in LOCAL]
+    listed += [InstructionCandidate(path=place / name, kind="local") for name in LOCAL]
     for candidate in listed:
         if not ground.is_users(candidate.path) and not ground.is_excluded(candidate.path):
             yield candidate
@@ -203,9 +203,9 @@ def is_users_or_roots(path: Path) -> bool:
     return owners <= {0, os.getuid()}
 
 
-def _rules(directory: Path, base: Path, kind: SourceKind) -> list[Candidate]:
+def _rules(directory: Path, base: Path, kind: SourceKind) -> list[InstructionCandidate]:
     found = sorted(islice(_pages(directory), LISTED_RULES))
-    return [Candidate(path=path, kind=kind, base=base) for path in found]
+    return [InstructionCandidate(path=path, kind=kind, base=base) for path in found]
 
 
 def _pages(directory: Path) -> Iterator[Path]:
@@ -220,10 +220,8 @@ def _is_left_out(place: Path) -> bool:
 
 
 def _top(directory: Path) -> Path:
-    for place in (directory, *directory.parents):
-        if (place / ".git").exists():
-            return place
-    return directory
+    places = (directory, *directory.parents)
+    return next((place for place in places if (place / ".git").exists()), directory)
 
 
 def _fits(pattern: str, path: Path, below: str) -> bool:

@@ -16,7 +16,6 @@ from holdfast.messages.measure import measure_text
 from holdfast.request.instructions.gathering import InstructionPart
 from holdfast.request.instructions.places import SourceKind
 
-When: TypeAlias = Literal["start", "nested"]
 LoadReason: TypeAlias = Literal["startup", "nested", "compact"]
 
 _LOAD_REASONS: dict[LoadReason, str] = {
@@ -33,7 +32,7 @@ _FROM: dict[SourceKind, str] = {
 }
 
 
-def said(parts: tuple[InstructionPart, ...], when: When) -> str:
+def said(parts: tuple[InstructionPart, ...], when: Literal["start", "nested"]) -> str:
     """Return the message with these instructions, or "" if there are none."""
     if not parts:
         return ""

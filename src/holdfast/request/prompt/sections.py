@@ -6,15 +6,17 @@ kept until a clear or a compaction; one that cannot be kept is a `Volatile`, whi
 reason.
 """
 
+import platform
+import shutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from string import Template
 
 from holdfast.log.entries import Framed, Section
-from holdfast.request.prompt.environment import Environment
 from holdfast.request.prompt.repository import Repository
 from holdfast.tools.mcp import ServerOffer
 
@@ -22,6 +24,29 @@ STATIC = ("identity", "rules", "tasks", "care", "tools", "tone", "brevity")
 """The same in all sessions, in this order."""
 SERVER_CHARS = 2_000
 """Limit of an MCP server's instructions: a page, as for a tool's description."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What a session's own sections are made of; read once, so that nothing of it can move."""
+
+    directory: Path
+    date: str
+    platform: str = field(
+        default_factory=lambda: f"{platform.system()} {platform.release()}".strip()
+    )
+    shell: str = field(default_factory=lambda: shutil.which("bash") or "/bin/sh")
+    repository: Repository | None = None
+    tools: tuple[str, ...] = ()
+    """Names of the tools; some have a line of guidance."""
+    skills: str = ""
+    """The listing of skills."""
+    memory: str = ""
+    """The memory section, as `memory_text` renders it."""
+    language: str = ""
+    scratchpad: Path | None = None
+    more: tuple[Section, ...] = ()
+    """Sections of other layers, placed last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,21 +96,20 @@ def boundary(sections: Iterable[Section]) -> int:
     return sum(section.scope == "global" for section in sections)
 
 
-def updated(frame: Framed, volatile: Iterable[Volatile]) -> tuple[Section, ...] | None:
-    """Compute volatile sections; return all sections if any changed, else None.
+def updated(frame: Framed, volatile: Iterable[Volatile]) -> tuple[Section, ...]:
+    """Return all sections of a frame, the volatile ones computed anew.
 
     A section that was empty when the frame was made comes last. A custom prompt is left alone.
     """
     if not boundary(frame.sections):
-        return None
+        return frame.sections
     now = {section.name: section for section in frame.sections}
     for section in volatile:
         if text := section.compute().strip():
             now[section.name] = Section(name=section.name, text=text)
         else:
             now.pop(section.name, None)
-    fresh = tuple(now.values())
-    return None if fresh == frame.sections else fresh
+    return tuple(now.values())
 
 
 def memory_text(index: str) -> str:

@@ -10,8 +10,7 @@ from operator import attrgetter
 
 from holdfast.log.entries import AnyEntry
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.request.cache.cost_model import CacheState
-from holdfast.request.cache.forecast import Forecast, expect
+from holdfast.request.cache.cost_model import CacheState, Forecast, expect
 from holdfast.request.cache.payback import HistoryEdit, Payback, payback
 from holdfast.request.lifetime import Lifetime, seconds_of
 from holdfast.stages.clear.call_stats import CallStats

@@ -147,10 +147,5 @@ def prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
     prefix, shown = engine.prefix(), render(segment.items)
     opening = len(prefix.messages) - len(engine.view.messages())
     whole = prefix.messages[: opening + len(shown) - 1]
-    is_left = prefix.left is not None and prefix.left.message < len(whole)
-    return replace(
-        prefix,
-        messages=(*whole, message_to_wire(shown[-1])),
-        left=prefix.left if is_left else None,
-        before=None,  # a shorter conversation is another one
-    )
+    cut = prefix.with_messages((*whole, message_to_wire(shown[-1])))
+    return replace(cut, before=None)  # a shorter conversation is another one

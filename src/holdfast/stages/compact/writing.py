@@ -155,6 +155,7 @@ class SummaryWriter:
         frame = Framed(
             sections=(Section(name="summary", text=prompt("direct")),),
             options=least_thinking(self.able),
+            cached=False,
         )
         prefix = Prefix(
             frame=frame,
@@ -165,7 +166,6 @@ class SummaryWriter:
                 self.able.max_output_tokens,
                 max(1, int(OUTPUT_SHARE * self.window_tokens)),
             ),
-            is_cached=False,
         )
         return ForkRequest(say=asked, source=SOURCE, prefix=prefix)
 

@@ -264,9 +264,9 @@ def judged_upto(history: Sequence[AnyEntry]) -> int:
 
 def _unsent(prefix: Prefix) -> int:
     """Estimate the tokens that no call has cached; 0 if no call was made yet."""
-    if prefix.left is None:
+    if prefix.cached_to is None:
         return 0
-    tail = prefix.messages[prefix.left.message + 1 :]
+    tail = prefix.messages[prefix.cached_to.message + 1 :]
     return estimated_tokens(msgspec.json.encode(tail).decode())
 
 

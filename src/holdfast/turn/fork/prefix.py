@@ -20,7 +20,7 @@ from holdfast.request.cache.fingerprint import Fingerprint, digest
 from holdfast.request.cache.monitor import SentCall
 from holdfast.request.cache.moves import moves
 from holdfast.request.lifetime import life_of, seconds_of
-from holdfast.request.markers import CachedPrefix, Place, last_place, places
+from holdfast.request.markers import CachedPrefix, MarkerPlace, last_place, places
 
 STARTED = "This was handed to a fork of the conversation, which works on it now."
 """Answers every tool use of the answer at which the conversation forked, the same in each fork."""
@@ -36,69 +36,66 @@ class Prefix:
     model: str
     max_output_tokens: int
     """The parent's: another one could change how much a model may think, and with it the prefix."""
-    left: Place | None = None
+    cached_to: MarkerPlace | None = None
     """Up to here the parent's last answered call can be read from the cache."""
     before: SentCall | None = None
     """That call, to compare the forks' with; none for what no conversation has sent."""
     is_whole: bool = True
     """The parent's last answer has come to its end."""
-    is_cached: bool = True
     key: str = ""
     previous_id: str = ""
 
     def forked(
-        self, own: Sequence[JsonObject] = (), where: Sequence[Place] | None = None
+        self, own: Sequence[JsonObject] = (), where: Sequence[MarkerPlace] | None = None
     ) -> Request:
         """Build the request of a fork with these messages of its own."""
         marked = self.shared_places() if where is None else tuple(where)
-        caching = Caching(
-            places=marked if self.is_cached else (),
-            is_on=self.is_cached,
-            key=self.key,
-            previous_id=self.previous_id,
-        )
         return build(
             self.frame,
             joined(self.messages, own),
             model=self.model,
             max_output_tokens=self.max_output_tokens,
-            caching=caching,
+            caching=Caching(places=marked, key=self.key, previous_id=self.previous_id),
         )
 
-    def shared_places(self) -> tuple[Place, ...]:
-        """Mark what the parent left; where it left nothing, the end, so that siblings share it."""
-        place = self.left or last_place(self.messages)
+    def shared_places(self) -> tuple[MarkerPlace, ...]:
+        """Mark what the parent cached; if nothing, the end, so that siblings share it."""
+        place = self.cached_to or last_place(self.messages)
         return (place,) if place and free_slots(self.frame) else ()
 
     def growing_places(
-        self, own: Sequence[JsonObject], left: CachedPrefix | None
-    ) -> tuple[Place, ...]:
+        self, own: Sequence[JsonObject], cached: CachedPrefix | None
+    ) -> tuple[MarkerPlace, ...]:
         """Mark for a fork that writes: first the end of what siblings share, then its own end."""
-        if left is None and self.left is not None:
-            left = CachedPrefix(place=self.left, message=self.messages[self.left.message])
+        if cached is None and (at := self.cached_to) is not None:
+            cached = CachedPrefix(place=at, message=self.messages[at.message])
         messages = joined(self.messages, own)
-        return places(messages, left, len(messages), slots=free_slots(self.frame))
+        return places(messages, cached, len(messages), slots=free_slots(self.frame))
 
     def at_answer(self, placeholder: str = STARTED) -> "Prefix":
         """Let the conversation end at its last answer, each of its tool uses answered alike."""
-        messages = tuple(answered_alike(self.messages, placeholder))
-        is_left = self.left is not None and self.left.message < len(messages) - 1
-        return replace(self, messages=messages, left=self.left if is_left else None)
+        return self.with_messages(answered_alike(self.messages, placeholder))
+
+    def with_messages(self, messages: Sequence[JsonObject]) -> "Prefix":
+        """Let the conversation end with another last message; what precedes it is unchanged."""
+        at = self.cached_to
+        is_in = at is not None and at.message < len(messages) - 1
+        return replace(self, messages=tuple(messages), cached_to=at if is_in else None)
 
     @property
     def lives_seconds(self) -> float:
         """How long a provider keeps what is read or written of it."""
         return seconds_of(life_of(self.model, self.frame.lifetime))
 
-    def warm_seconds(self, call: SentCall, where: Sequence[Place]) -> float:
+    def warm_seconds(self, call: SentCall, where: Sequence[MarkerPlace]) -> float:
         """Say for how long a call that marks these places finds all of it in the cache already."""
-        if self.before is None or self.left is None or tuple(where[-1:]) != (self.left,):
+        if self.before is None or self.cached_to is None or tuple(where[-1:]) != (self.cached_to,):
             return 0.0
         if moves(self.before.sent, call.sent):
             return 0.0
         return self.lives_seconds - SLACK_SECONDS - (call.at - self.before.at)
 
-    def shared_key(self, where: Sequence[Place], sent: Fingerprint) -> str:
+    def shared_key(self, where: Sequence[MarkerPlace], sent: Fingerprint) -> str:
         """Name what siblings share up to the last marked place, given the fingerprint of one."""
         if not where or where[-1].message >= len(self.messages):
             return ""

@@ -24,7 +24,7 @@ from holdfast.models.retry import RETRIES, Retries, stream_with_retries
 from holdfast.models.steady import PATIENCE, Patience
 from holdfast.request.cache.monitor import CacheMonitor, SentCall, keep_diff
 from holdfast.request.cache.prefix_leader import PrefixLeader
-from holdfast.request.markers import CachedPrefix, Place
+from holdfast.request.markers import CachedPrefix, MarkerPlace
 from holdfast.turn.abort import until
 from holdfast.turn.fork.asking import (
     ForkEnd,
@@ -131,8 +131,8 @@ class Fork:
         self._turn = 0
         self._before = prefix.before
         """The call whose prefix the next one shares."""
-        self._left: CachedPrefix | None = None
-        """What a fork that writes has left in the cache itself."""
+        self._cached: CachedPrefix | None = None
+        """What a fork that writes has cached itself."""
         self._open: Started | None = None
         """The attempt that is being answered and not paid yet."""
         self._called = 0.0
@@ -162,7 +162,9 @@ class Fork:
         request = self._prefix.forked(self._own.messages(), where)
         parent = self._forks.parent
         names = [section.name for section in self._prefix.frame.sections]
-        call = parent.monitor.beside(request, parent.view.history, before=self._before, names=names)
+        call = parent.monitor.sending_fork(
+            request, parent.view.history, before=self._before, names=names
+        )
         key = self._prefix.shared_key(where, call.sent) if self._turn == 1 else ""
         if key and (lives := self._prefix.warm_seconds(call, where)) > 0:
             self._forks.leader.began(key, lives)
@@ -178,11 +180,11 @@ class Fork:
             self._finish_call(call, where, played)
         return played
 
-    def _places(self) -> tuple[Place, ...]:
+    def _places(self) -> tuple[MarkerPlace, ...]:
         if not self._request.writes_cache:
             return self._prefix.shared_places()
         own = self._own.messages() if self._turn > 1 else []
-        return self._prefix.growing_places(own, self._left)
+        return self._prefix.growing_places(own, self._cached)
 
     async def _events(self, request: Request, key: str) -> AsyncGenerator[RoundEvent, None]:
         """Wait for a sibling that goes ahead, then pass on what happens."""
@@ -228,7 +230,9 @@ class Fork:
         if self._request.on_event is not None:
             self._request.on_event(event)
 
-    def _finish_call(self, call: SentCall, where: Sequence[Place], played: Played | None) -> None:
+    def _finish_call(
+        self, call: SentCall, where: Sequence[MarkerPlace], played: Played | None
+    ) -> None:
         """Pay for a call, compare it with the one it shares, and go on from there."""
         reply = played.reply if played else None
         if reply is None:
@@ -238,7 +242,7 @@ class Fork:
         self._pay(reply.model, reply.usage, reply.stop_reason)
         parent = self._forks.parent
         done = replace(call, usage=reply.usage)
-        broke = parent.monitor.answered_beside(
+        broke = parent.monitor.observe_fork_reply(
             done,
             parent.view.history,
             before=self._before,
@@ -250,7 +254,7 @@ class Fork:
         self._before = done
         if where:
             messages = joined(self._prefix.messages, self._own.messages())
-            self._left = CachedPrefix(place=where[-1], message=messages[where[-1].message])
+            self._cached = CachedPrefix(place=where[-1], message=messages[where[-1].message])
 
     def _pay(self, model: str, usage: Usage, stop_reason: str) -> None:
         """Record what a call cost, and count it."""
