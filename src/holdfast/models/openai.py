@@ -6,7 +6,7 @@ are put together to the same events as Claude's (`chat_stream`).
 
 import os
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from holdfast.messages import JsonObject
@@ -23,7 +23,7 @@ OPENAI_HOST = "api.openai.com"
 class OpenAIModel(SdkModel):
     PACKAGE, CLIENT, ASSEMBLY = "openai", "AsyncOpenAI", ChatAssembly
     REQUEST_ID = "x-request-id"
-    STREAMING = {"stream": True, "stream_options": {"include_usage": True}}
+    STREAMING: ClassVar[JsonObject] = {"stream": True, "stream_options": {"include_usage": True}}
 
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
