@@ -240,4 +240,4 @@ def _usage(rest: str) -> Usage:
         if name not in _USAGE_FIELDS:
             raise ValueError(f"usage has no {name!r}; it has {', '.join(_USAGE_FIELDS)}")
         counts[_USAGE_FIELDS[name]] = int(number)
-    return Usage(**counts)
+    return msgspec.convert(counts, Usage)
