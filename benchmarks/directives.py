@@ -20,7 +20,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from holdfast.log.entries import AnyEntry, Compacted
-from holdfast.messages import Text, ToolUse
+from holdfast.messages import Text, ToolResult, ToolUse
 from holdfast.stages.compact.digest import budget_for, digest
 from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, render_directives
 from holdfast.stages.facts.extract import gather
@@ -182,7 +182,7 @@ class Course:
             block = ToolUse(id=id, name=use[0], input=use[1])
             self.entries.append(self.scribe.replied(f"r{self.calls}", (block,)))
             output = "\n".join(f"line {i} of {name}" for i in range(self.rng.randint(5, 120)))
-            self.entries.append(self.scribe.ran(id, output))
+            self.entries.append(self.scribe.ran(ToolResult(tool_use_id=id, content=output)))
         self.calls += 1
         done = (Text(text=f"Done: step {self.calls} is finished and tested."),)
         self.entries.append(self.scribe.replied(f"r{self.calls}", done))

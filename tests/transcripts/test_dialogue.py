@@ -20,7 +20,10 @@ def test_the_same_id_twice_in_one_answer_takes_results_in_order():
     writer = TranscriptWriter()
     dialogue = Dialogue(writer)
     entries = list(dialogue.replied((use("a"), use("a"))))
-    results = [dialogue.ran("a", "1"), dialogue.ran("a", "2")]
+    results = [
+        dialogue.ran(ToolResult(tool_use_id="a", content="1")),
+        dialogue.ran(ToolResult(tool_use_id="a", content="2")),
+    ]
     assert ids(entries) == ["a", "a-2"]
     assert [(ran.tool_use_id, ran.content) for ran in results] == [("a", "1"), ("a-2", "2")]
 
@@ -32,7 +35,7 @@ def test_a_result_prefers_the_last_answer():
     list(dialogue.replied((use("a"),)))
     list(dialogue.said((Text(text="and?"),)))
     list(dialogue.replied((use("a"),)))
-    assert dialogue.ran("a", "x").tool_use_id == "a-2"
+    assert dialogue.ran(ToolResult(tool_use_id="a", content="x")).tool_use_id == "a-2"
     assert writer.account.repaired == {"missing result": 1, "repeated tool use id": 1}
 
 
@@ -48,8 +51,8 @@ def test_a_second_result_is_counted():
     writer = TranscriptWriter()
     dialogue = Dialogue(writer)
     list(dialogue.replied((use("a"),)))
-    dialogue.ran("a", "1")
-    dialogue.ran("a", "2")
+    dialogue.ran(ToolResult(tool_use_id="a", content="1"))
+    dialogue.ran(ToolResult(tool_use_id="a", content="2"))
     assert writer.account.repaired == {"second result": 1}
 
 
@@ -75,5 +78,5 @@ def test_what_waits_is_known():
     """Uses without a result are listed until one comes."""
     dialogue = Dialogue(TranscriptWriter())
     list(dialogue.replied((use("a"), use("b"))))
-    assert isinstance(dialogue.ran("a", ""), Ran)
+    assert isinstance(dialogue.ran(ToolResult(tool_use_id="a", content="")), Ran)
     assert dialogue.waiting() == ["b"]

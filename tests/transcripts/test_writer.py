@@ -17,7 +17,11 @@ def writer():
 def test_entries_are_numbered_from_one(writer):
     """As a log would number them."""
     assert writer.last == 0
-    assert [writer.said(()).n, writer.ran("a", "x").n, writer.replied("r", ()).n] == [1, 2, 3]
+    assert [
+        writer.said(()).n,
+        writer.ran(ToolResult(tool_use_id="a", content="x")).n,
+        writer.replied("r", ()).n,
+    ] == [1, 2, 3]
     assert writer.last == 3
 
 
@@ -33,7 +37,7 @@ def test_entries_carry_their_measure(writer):
     content = (Text(text="fix the bug"),)
     assert writer.said(content).measure == measure_content(content)
     assert writer.replied("r", content).measure == measure_content(content)
-    assert writer.ran("a", "ok").measure == measure_content("ok")
+    assert writer.ran(ToolResult(tool_use_id="a", content="ok")).measure == measure_content("ok")
 
 
 def test_blocks_that_cannot_stand_on_the_users_side_are_written_out(writer):
@@ -74,7 +78,7 @@ def test_blocks_that_cannot_stand_in_a_result_are_written_out(writer):
     """A result holds text, pictures and files, and what nobody knows."""
     strange = Opaque(raw={"type": "tomorrow"})
     inside = Opaque(raw={"type": "tool_use", "id": "a", "name": "b", "input": {}})
-    kept = writer.ran("a", (strange, inside)).content
+    kept = writer.ran(ToolResult(tool_use_id="a", content=(strange, inside))).content
     assert kept == (strange, Text(text='{"type":"tool_use","id":"a","name":"b","input":{}}'))
 
 

@@ -9,22 +9,20 @@ from collections.abc import AsyncIterator
 from typing import Any, cast
 
 from holdfast.errors import ConfigError
+from holdfast.messages import JsonObject
 from holdfast.models.anthropic import AnthropicModel
-from holdfast.models.connection import READ_SECONDS
+from holdfast.models.connection import READ_SECONDS, SdkModel
 from holdfast.models.openai import OpenAIModel
 from holdfast.models.protocol import Event, Model, Request, play
 from holdfast.models.responses import reply_from
 from holdfast.models.translate import translated
 
 
-class ThreadedAnthropic(AnthropicModel):
-    """The Messages API through a synchronous client."""
-
+class _ThreadedModel(SdkModel):
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        endpoint, kwargs = self._route(request, "create")
+        create, kwargs = self._route(request)
         with translated():
-            # with a time limit of its own the SDK does not insist on streaming
-            response = await asyncio.to_thread(endpoint, **kwargs, timeout=READ_SECONDS)
+            response = await asyncio.to_thread(create, **kwargs)
         for event in play(reply_from(response)):
             yield event
 
@@ -33,15 +31,14 @@ class ThreadedAnthropic(AnthropicModel):
         return None
 
 
-class ThreadedOpenAI(OpenAIModel):
-    """A chat endpoint through a synchronous client."""
+class ThreadedAnthropic(_ThreadedModel, AnthropicModel):
+    def _route(self, request: Request, method: str = "create") -> tuple[Any, JsonObject]:
+        """Set a time limit; without one the SDK insists on streaming."""
+        endpoint, kwargs = AnthropicModel._route(self, request, method)
+        return endpoint, kwargs | {"timeout": READ_SECONDS}
 
-    async def stream(self, request: Request) -> AsyncIterator[Event]:
-        create: Any = self._client.chat.completions.create
-        with translated():
-            response = await asyncio.to_thread(create, **self._convert(request))
-        for event in play(reply_from(response)):
-            yield event
+
+class ThreadedOpenAI(_ThreadedModel, OpenAIModel): ...
 
 
 def model_over(client: object, name: str) -> Model:

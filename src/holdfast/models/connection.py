@@ -1,20 +1,23 @@
-"""What models behind a provider's SDK share: the client, how long it waits, and its absence."""
+"""What models behind a provider's SDK share: the client, how a stream is read, and its absence."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from holdfast.errors import ConfigError, RequestRejected
+from holdfast.messages import JsonObject
+from holdfast.models.assemble import Assembly
 from holdfast.models.capabilities import capabilities
+from holdfast.models.chat_stream import ChatAssembly
+from holdfast.models.protocol import Event, Request
+from holdfast.models.translate import translated
 
 CONNECT_SECONDS = 5.0
 """A host that does not take the connection by then is down; the SDKs' own default."""
 READ_SECONDS = 600.0
 """The longest silence on the socket, the SDKs' default; `steady` usually gives up earlier."""
-DRAIN_SECONDS = 0.1
-"""How long to read on after the last event; a server may keep the response open."""
 NO_KEY = "none"
 """Sent to servers on this machine, which ask for a key and take any."""
 
@@ -23,6 +26,13 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 class SdkModel:
     """A model behind an SDK's client, whose own retries are off."""
+
+    PACKAGE: ClassVar[str]
+    CLIENT: ClassVar[str]
+    ASSEMBLY: ClassVar[type[Assembly | ChatAssembly]]
+    REQUEST_ID: ClassVar[str]
+    """The header that names a request."""
+    STREAMING: ClassVar[JsonObject] = {"stream": True}
 
     def __init__(
         self,
@@ -43,13 +53,44 @@ class SdkModel:
             else self._connect(base_url, api_key, timeout_seconds)
         )
 
-    def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
-        raise NotImplementedError
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        assembly: Assembly | ChatAssembly | None = None
+        with translated(lambda: assembly is not None and assembly.has_begun):
+            create, kwargs = self._route(request)
+            stream = await create(**kwargs, **self.STREAMING)
+            try:
+                headers = stream.response.headers
+                _check_is_stream(headers)
+                assembly = self.ASSEMBLY(headers.get(self.REQUEST_ID, ""))
+                async for raw in self._events(stream, assembly):
+                    for event in assembly.feed(raw):
+                        yield event
+                for event in assembly.end():
+                    yield event
+            finally:
+                await stream.close()
 
     async def close(self) -> None:
         """Close the connections, unless the client is the caller's."""
         if not self._is_shared:
             await self._client.close()
+
+    def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
+        sdk = load_extra(self.PACKAGE, extra=self.PACKAGE)
+        with translated():
+            return getattr(sdk, self.CLIENT)(
+                base_url=base_url,
+                api_key=api_key,
+                max_retries=0,
+                timeout=sdk.Timeout(timeout_seconds, connect=CONNECT_SECONDS),
+            )
+
+    def _route(self, request: Request) -> tuple[Any, JsonObject]:
+        """Return the SDK's method for a request, and what to call it with."""
+        raise NotImplementedError
+
+    def _events(self, stream: Any, assembly: Any) -> AsyncIterator[JsonObject]:
+        raise NotImplementedError
 
 
 def load_extra(module: str, *, extra: str) -> ModuleType:
@@ -68,7 +109,7 @@ def is_loopback(url: str | None) -> bool:
     return url is not None and urlsplit(url).hostname in _LOOPBACK
 
 
-def check_is_stream(headers: Mapping[str, str]) -> None:
+def _check_is_stream(headers: Mapping[str, str]) -> None:
     """Raise if a 200 is not a stream of events: then it came from some other server."""
     kind = headers.get("content-type", "text/event-stream")
     if not kind.startswith("text/event-stream"):

@@ -10,13 +10,13 @@ import secrets
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdfast.errors import ConfigError, ModelError
 from holdfast.models.anthropic import AnthropicModel
 from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.connection import load_extra
-from holdfast.models.protocol import Event, Model, Request
+from holdfast.models.protocol import Event, Request
 from holdfast.models.weights import find_weights, installed_path
 
 PREFIX = "local/"
@@ -127,9 +127,3 @@ def _abilities(
         "image_limit": 0,
     }
     return capabilities(name, declared | dict(overrides or {}))
-
-
-if TYPE_CHECKING:
-
-    def _conforms(model: LocalModel) -> Model:
-        return model

@@ -1,11 +1,28 @@
 """A model that gives the answers of a script: for tests, demos and examples.
 
+Answers are separated by `---` and consist of lines:
+
+    think: The file is probably short.
+    text: Let me look.
+    tool: Read {"path": "a.py"}
+    usage: input=1200 output=40 read=900 write=100
+    stop: tool_use
+    ---
+    error: 529 retry-after=2
+    ---
+    text: It defines one function,
+      and nothing calls it.
+
+An indented line continues the text above it; `#` begins a comment line. `block: {json}` is any
+other block, `error:` a status or one of `WORDS`.
+
 An error alone fails the request; after blocks it breaks the answer midway. Ids and usage that a
 script leaves out are made up the same way every time. `requests` keeps what was asked.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -20,14 +37,43 @@ from holdfast.errors import (
     RequestRejected,
     StreamBroken,
 )
-from holdfast.messages import Block, JsonObject, ToolUse, Usage, block_to_wire
+from holdfast.messages import (
+    Block,
+    Json,
+    JsonObject,
+    Text,
+    Thinking,
+    ToolUse,
+    Usage,
+    block_from_wire,
+    block_to_wire,
+)
 from holdfast.models.capabilities import capabilities
 from holdfast.models.protocol import Event, Reply, Request, play
-from holdfast.models.script import ScriptedAnswer, read_script
 from holdfast.models.translate import ProviderFault, explain
 
 CHARS_PER_TOKEN = 4
 """For answers whose script gives no usage; a made-up model needs no better estimate."""
+
+KEYWORDS = ("text", "think", "tool", "block", "usage", "stop", "error")
+
+WORDS = ("too-long", "refused", "broken", "stalled")
+"""Failures that are not a status. `too-long` may be followed by tokens needed and allowed."""
+
+_USAGE_FIELDS = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "read": "cache_read_tokens",
+    "write": "cache_write_tokens",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class ScriptedAnswer:
+    blocks: tuple[Block, ...] = ()
+    usage: Usage | None = None
+    stop_reason: str | None = None
+    error: str | None = None
 
 
 class ScriptedModel:
@@ -128,3 +174,70 @@ def _made_up_usage(request: Request, content: tuple[Block, ...]) -> Usage:
 
 def _estimate_tokens(value: JsonObject) -> int:
     return -(-len(msgspec.json.encode(value)) // CHARS_PER_TOKEN)
+
+
+def read_script(script: str) -> tuple[ScriptedAnswer, ...]:
+    """Read a script; a line that cannot be read raises `ConfigError` with its number."""
+    answers: list[ScriptedAnswer] = []
+    draft = ScriptedAnswer()
+    for number, line in _logical_lines(script):
+        if line == "---":
+            answers.append(draft)
+            draft = ScriptedAnswer()
+            continue
+        keyword, colon, rest = line.partition(":")
+        try:
+            if not colon or keyword not in KEYWORDS:
+                raise ValueError(f"{line!r} is none of {', '.join(KEYWORDS)}")
+            _apply(draft, keyword, rest.strip())
+        except (ValueError, msgspec.DecodeError) as error:
+            raise ConfigError(f"script line {number}: {error}") from error
+    return (*answers, draft) if draft != ScriptedAnswer() else tuple(answers)
+
+
+def _logical_lines(script: str) -> list[tuple[int, str]]:
+    """Number the lines, leave out blank ones and comments, join indented ones to the line above."""
+    lines: list[tuple[int, str]] = []
+    for number, line in enumerate(script.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line[0] in " \t" and lines:
+            first, text = lines[-1]
+            lines[-1] = (first, f"{text}\n{line.strip()}")
+        else:
+            lines.append((number, line.rstrip()))
+    return lines
+
+
+def _apply(draft: ScriptedAnswer, keyword: str, rest: str) -> None:
+    match keyword:
+        case "text":
+            draft.blocks += (Text(text=rest),)
+        case "think":
+            draft.blocks += (Thinking(thinking=rest, signature="scripted"),)
+        case "tool":
+            name, _, written = rest.partition(" ")
+            given = msgspec.json.decode(written or "{}", type=dict[str, Json])
+            draft.blocks += (ToolUse(id="", name=name, input=given),)
+        case "block":
+            draft.blocks += (block_from_wire(msgspec.json.decode(rest, type=dict[str, Json])),)
+        case "usage":
+            draft.usage = _usage(rest)
+        case "stop":
+            draft.stop_reason = rest
+        case "error":
+            word = rest.split()[0] if rest else ""
+            if not word.isdigit() and word not in WORDS:
+                listed = ", ".join(WORDS)
+                raise ValueError(f"error {rest!r} is neither a status nor one of {listed}")
+            draft.error = rest
+
+
+def _usage(rest: str) -> Usage:
+    counts = {}
+    for pair in rest.split():
+        name, _, number = pair.partition("=")
+        if name not in _USAGE_FIELDS:
+            raise ValueError(f"usage has no {name!r}; it has {', '.join(_USAGE_FIELDS)}")
+        counts[_USAGE_FIELDS[name]] = int(number)
+    return msgspec.convert(counts, Usage)

@@ -7,7 +7,7 @@ knows the model and the output limit.
 
 from collections.abc import Iterable, Iterator
 
-from holdfast.log.entries import AnyEntry, Framed, Section, Switched
+from holdfast.log.entries import AnyEntry, Framed, Section
 from holdfast.messages import Json, JsonObject, Text, message_to_wire
 from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import content_of
@@ -29,29 +29,34 @@ def sniff(first: bytes) -> bool:
 def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]:
     request, messages = message_list(lines, writer.account)
     dialogue = Dialogue(writer)
-    yield from _frame(request, writer, dialogue)
+    yield from dialogue.opened(request, _frame(request, writer.account))
     for number, message in messages:
-        yield from _message(message, number, writer.account, dialogue)
+        content = content_of(message.get("content"))
+        if message.get("role") == "assistant":
+            yield from dialogue.replied(
+                content,
+                model=str(message.get("model") or ""),
+                stop_reason=str(message.get("stop_reason") or ""),
+                usage=writer.account.usage(message.get("usage")),
+                origin=str(message.get("id") or ""),
+            )
+        else:
+            yield from dialogue.spoken(message, number, content, ("system",))
 
 
 def write(view: View) -> Iterator[bytes]:
     return document(_request(view), (message_to_wire(message) for message in view.messages()))
 
 
-def _frame(request: JsonObject, writer: TranscriptWriter, dialogue: Dialogue) -> Iterator[AnyEntry]:
-    if not request:
-        return
+def _frame(request: JsonObject, account: ImportAccount) -> Framed:
     betas = request.get("betas")
-    yield dialogue.framed(
-        _sections(request.get("system"), writer.account),
-        _tools(request.get("tools"), writer.account),
+    return Framed(
+        sections=_sections(request.get("system"), account),
+        tools=_tools(request.get("tools"), account),
         options={key: value for key, value in request.items() if key not in _FRAME},
         betas=tuple(str(beta) for beta in betas) if isinstance(betas, list) else (),
         max_output_tokens=count(request.get("max_tokens")),
     )
-    model = request.get("model")
-    if isinstance(model, str) and model:
-        yield writer.write(Switched(model=model))
 
 
 def _tools(raw: Json, account: ImportAccount) -> tuple[JsonObject, ...]:
@@ -69,30 +74,6 @@ def _sections(system: Json, account: ImportAccount) -> tuple[Section, ...]:
         else:
             account.repaired["system prompt that is not text"] += 1
     return tuple(sections)
-
-
-def _message(
-    message: JsonObject, number: int, account: ImportAccount, dialogue: Dialogue
-) -> Iterator[AnyEntry]:
-    content = content_of(message.get("content"))
-    origin = str(message.get("id") or "")
-    match message.get("role"):
-        case "assistant":
-            yield from dialogue.replied(
-                content,
-                model=str(message.get("model") or ""),
-                stop_reason=str(message.get("stop_reason") or ""),
-                usage=account.usage(message.get("usage")),
-                origin=origin,
-            )
-        case "user":
-            yield from dialogue.said(content, origin=origin)
-        case str(role):
-            if role != "system":
-                account.repaired[f"message of the role {role}"] += 1
-            yield from dialogue.said(content, origin=origin, hidden=True)
-        case _:
-            account.malformed.append((number, "a message without a role"))
 
 
 def _request(view: View) -> JsonObject:

@@ -6,16 +6,16 @@ what cannot be (a result without a tool use) is still in the log.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Unpack
 
 import msgspec
 
-from holdfast.log.entries import AnyEntry, Compacted, Framed, Ran, Section, SpokenContent
-from holdfast.messages import Block, Content, JsonObject, Text, ToolResult, ToolUse, is_blank
+from holdfast.log.entries import AnyEntry, Compacted, Framed, Ran, SpokenContent, Switched
+from holdfast.messages import Block, Content, JsonObject, ToolResult, ToolUse, is_blank
 from holdfast.messages.measure import measure_content
 from holdfast.messages.rules import typed_block
-from holdfast.transcripts.writer import OfAnswer, OfResult, TranscriptWriter
+from holdfast.transcripts.writer import OfAnswer, TranscriptWriter
 
 
 class Dialogue:
@@ -37,27 +37,26 @@ class Dialogue:
         self._first = 0
         """The first entry that brought a message."""
 
-    def framed(
-        self,
-        sections: tuple[Section, ...],
-        tools: tuple[JsonObject, ...] = (),
-        *,
-        options: JsonObject | None = None,
-        betas: tuple[str, ...] = (),
-        max_output_tokens: int = 0,
-        at: float = 0.0,
-    ) -> Framed:
-        texts = [section.text for section in sections]
-        texts += [msgspec.json.encode(tool).decode() for tool in tools]
-        frame = Framed(
-            sections=sections,
-            tools=tools,
-            options=options or {},
-            betas=betas,
-            max_output_tokens=max_output_tokens,
-            measure=measure_content([Text(text=text) for text in texts]),
-        )
-        return self._writer.write(frame, at)
+    def opened(self, request: JsonObject, frame: Framed) -> Iterator[AnyEntry]:
+        """Write what a request says beside its messages: the frame, and which model it asks."""
+        if request or frame.sections:
+            yield self._writer.framed(frame)
+        model = request.get("model")
+        if isinstance(model, str) and model:
+            yield self._writer.write(Switched(model=model))
+
+    def spoken(
+        self, message: JsonObject, number: int, content: Content, hidden_roles: Sequence[str]
+    ) -> Iterator[AnyEntry]:
+        """Write a message of whatever role as one on the user's side; all but the user's are hidden."""
+        role = message.get("role")
+        if not isinstance(role, str):
+            self._writer.account.malformed.append((number, "a message without a role"))
+            return
+        if role != "user" and role not in hidden_roles:
+            self._repaired[f"message of the role {role}"] += 1
+        origin = str(message.get("id") or "")
+        yield from self.said(content, origin=origin, hidden=role != "user")
 
     def said(
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
@@ -66,7 +65,7 @@ class Dialogue:
         rest = []
         for block in map(typed_block, content):
             if isinstance(block, ToolResult):
-                yield self._ran(block, at, origin)
+                yield self.ran(block, at=at, origin=origin)
             else:
                 rest.append(block)
         if self._is_empty(rest, is_all=len(rest) == len(content)):
@@ -85,14 +84,13 @@ class Dialogue:
         name = self._begin(answer)
         yield self._writer.replied(name, tuple(self._claimed(block) for block in content), **more)
 
-    def ran(
-        self, tool_use_id: str, content: str | Iterable[Block], **more: Unpack[OfResult]
-    ) -> Ran:
+    def ran(self, block: ToolResult, *, at: float = 0.0, origin: str = "") -> Ran:
         """Write a tool's result beside the use it answers."""
-        ours = self._asker(tool_use_id)
+        ours = self._asker(block.tool_use_id)
         self._answered.add(ours)
         self._answer = ""
-        return self._writer.ran(ours, content, **more)
+        block = msgspec.structs.replace(block, tool_use_id=ours)
+        return self._writer.ran(block, at=at, origin=origin)
 
     def compacted(
         self,
@@ -125,16 +123,6 @@ class Dialogue:
     def waiting(self) -> list[str]:
         """List the file's ids of the last answer's tool uses that have no result."""
         return [theirs for theirs, ours in self._waiting.items() for _ in ours]
-
-    def _ran(self, block: ToolResult, at: float, origin: str) -> Ran:
-        return self.ran(
-            block.tool_use_id,
-            block.content,
-            at=at,
-            is_error=block.is_error,
-            extra=block.extra,
-            origin=origin,
-        )
 
     def _is_empty(self, content: Sequence[Block], *, is_all: bool = True) -> bool:
         """Return whether nothing is left to write; count it if there never was anything."""

@@ -15,7 +15,7 @@ from itertools import chain
 
 import msgspec
 
-from holdfast.log.entries import AnyEntry, Framed, Section, Switched
+from holdfast.log.entries import AnyEntry, Framed, Section
 from holdfast.messages import (
     Block,
     Content,
@@ -37,6 +37,8 @@ from holdfast.messages import (
 )
 from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import (
+    IMAGE_URL_FIELDS,
+    TEXT_FIELDS,
     arguments_of,
     content_of,
     data_url,
@@ -48,6 +50,7 @@ from holdfast.transcripts.provider import provider_of
 from holdfast.transcripts.records import count, document, message_list
 from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View
+from holdfast.view.block_roles import speakable
 
 NAME = "openai"
 
@@ -56,8 +59,6 @@ NO_PICTURE = "(A picture or a file stood here. This format cannot hold it in thi
 
 SYSTEM_ROLES = ("system", "developer")
 
-TEXT_FIELDS = frozenset({"type", "text"})
-IMAGE_FIELDS = frozenset({"type", "image_url"})
 CALL_FIELDS = frozenset({"id", "type", "function"})
 RESULT_FIELDS = frozenset({"role", "content", "tool_call_id", "name", "id"})
 
@@ -71,65 +72,52 @@ def sniff(first: bytes) -> bool:
 
 def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]:
     request, messages = message_list(lines, writer.account)
-    reader = _Reader(writer)
+    sections: list[Section] = []
+    first = []
     for number, message in messages:
-        role = message.get("role")
-        if reader.is_opening and role in SYSTEM_ROLES:
-            reader.sections.append(Section(name=role, text=text_of(_parts(message.get("content")))))
-            continue
-        yield from reader.open(request)
+        if message.get("role") not in SYSTEM_ROLES:
+            first.append((number, message))
+            break
+        text = text_of(_parts(message.get("content")))
+        sections.append(Section(name=message["role"], text=text))
+    reader = _Reader(writer)
+    yield from reader.dialogue.opened(request, _frame(request, tuple(sections)))
+    for number, message in chain(first, messages):
         yield from reader.message(message, number)
-    yield from reader.open(request)
+
+
+def _frame(request: JsonObject, sections: tuple[Section, ...]) -> Framed:
+    limit = request.get("max_completion_tokens") or request.get("max_tokens")
+    tools = request.get("tools")
+    return Framed(
+        sections=sections,
+        tools=tuple(_tool(tool) for tool in tools) if isinstance(tools, list) else (),
+        options={key: value for key, value in request.items() if key not in _FRAME},
+        max_output_tokens=count(limit),
+    )
 
 
 class _Reader:
     """What must be remembered from one message to the next."""
 
     def __init__(self, writer: TranscriptWriter) -> None:
-        self.sections: list[Section] = []
-        self.is_opening = True
+        self.dialogue = Dialogue(writer)
         self._writer = writer
-        self._account = writer.account
-        self._dialogue = Dialogue(writer)
         self._function_call = ""
         """The id that was made up for the last call in the old style, which had none."""
 
-    def open(self, request: JsonObject) -> Iterator[AnyEntry]:
-        """Write the frame, once all that belongs to it has been read."""
-        if not self.is_opening:
-            return
-        self.is_opening = False
-        limit = request.get("max_completion_tokens") or request.get("max_tokens")
-        tools = request.get("tools")
-        if request or self.sections:
-            yield self._dialogue.framed(
-                tuple(self.sections),
-                tuple(_tool(tool) for tool in tools) if isinstance(tools, list) else (),
-                options={key: value for key, value in request.items() if key not in _FRAME},
-                max_output_tokens=count(limit),
-            )
-        model = request.get("model")
-        if isinstance(model, str) and model:
-            yield self._writer.write(Switched(model=model))
-
     def message(self, message: JsonObject, number: int) -> Iterator[AnyEntry]:
-        origin = str(message.get("id") or "")
         match message.get("role"):
             case "assistant":
-                yield from self._dialogue.replied(self._answer(message), origin=origin)
+                origin = str(message.get("id") or "")
+                yield from self.dialogue.replied(self._answer(message), origin=origin)
             case "tool":
-                yield self._result(message, str(message.get("tool_call_id") or ""), origin)
+                yield self._result(message, str(message.get("tool_call_id") or ""))
             case "function":
-                yield self._result(message, self._function_call, origin)
-            case "user":
-                yield from self._dialogue.said(_parts(message.get("content")), origin=origin)
-            case str(role):
-                if role not in SYSTEM_ROLES:
-                    self._account.repaired[f"message of the role {role}"] += 1
-                content = _parts(message.get("content"))
-                yield from self._dialogue.said(content, origin=origin, hidden=True)
+                yield self._result(message, self._function_call)
             case _:
-                self._account.malformed.append((number, "a message without a role"))
+                content = _parts(message.get("content"))
+                yield from self.dialogue.spoken(message, number, content, SYSTEM_ROLES)
 
     def _answer(self, message: JsonObject) -> Content:
         blocks: list[Block] = []
@@ -152,21 +140,21 @@ class _Reader:
                 return ToolUse(
                     id=str(raw.get("id") or ""),
                     name=name,
-                    input=arguments_of(text, self._account),
+                    input=arguments_of(text, self._writer.account),
                     extra=extra_of(raw, CALL_FIELDS),
                 )
             case {"custom": {"name": str(name), "input": str(text)}}:
                 return ToolUse(id=str(raw.get("id") or ""), name=name, input={"input": text})
         return block_from_wire(raw)
 
-    def _result(self, message: JsonObject, tool_use_id: str, origin: str) -> AnyEntry:
+    def _result(self, message: JsonObject, tool_use_id: str) -> AnyEntry:
         content = message.get("content")
-        return self._dialogue.ran(
-            tool_use_id,
-            content if isinstance(content, str) else _parts(content),
+        result = ToolResult(
+            tool_use_id=tool_use_id,
+            content=content if isinstance(content, str) else speakable(_parts(content)),
             extra=extra_of(message, RESULT_FIELDS),
-            origin=origin,
         )
+        return self.dialogue.ran(result, origin=str(message.get("id") or ""))
 
 
 def _parts(raw: Json) -> Content:
@@ -179,7 +167,7 @@ def _block(part: Json) -> Block:
             return Text(text=text, extra=extra_of(part, TEXT_FIELDS))
         case {"type": "image_url", "image_url": {"url": str(url)} as image}:
             inside = extra_of(image, frozenset({"url"})) or {}
-            extra = inside | (extra_of(part, IMAGE_FIELDS) or {})
+            extra = inside | (extra_of(part, IMAGE_URL_FIELDS) or {})
             return Image(source=source_of(url), extra=extra or None)
         case {"type": "file", "file": {"file_data": str(url), **rest}} if not rest:
             source = source_of(url)
@@ -292,7 +280,7 @@ def _image(url: str, extra: JsonObject) -> JsonObject:
     if isinstance(extra.get("detail"), str):
         image["detail"] = extra["detail"]
         extra = {key: value for key, value in extra.items() if key != "detail"}
-    return with_extra({"type": "image_url", "image_url": image}, extra, IMAGE_FIELDS)
+    return with_extra({"type": "image_url", "image_url": image}, extra, IMAGE_URL_FIELDS)
 
 
 def _call(block: ToolUse) -> JsonObject:

@@ -25,6 +25,9 @@ EXTRA = "extra"
 WRAPPED = "block"
 """The type of a part that is one of our blocks, whole, because the format has no shape for it."""
 
+TEXT_FIELDS = frozenset({"type", "text"})
+IMAGE_URL_FIELDS = frozenset({"type", "image_url"})
+
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 

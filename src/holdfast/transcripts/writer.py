@@ -5,14 +5,13 @@ so that a file of any size can be imported.
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from holdfast.log.entries import AnyEntry, Imported, Ran, Replied, Said
-from holdfast.messages import Block, Content, Json, JsonObject, Usage, usage_from_wire
+from holdfast.log.entries import AnyEntry, Framed, Imported, Ran, Replied, Said
+from holdfast.messages import Content, Json, Text, ToolResult, Usage, usage_from_wire
 from holdfast.messages.measure import measure_content
 from holdfast.view.block_roles import answerable, speakable
 
@@ -54,15 +53,6 @@ class OfAnswer(TypedDict, total=False):
     origin: str
 
 
-class OfResult(TypedDict, total=False):
-    """What else a transcript may know of a tool's result."""
-
-    at: float
-    is_error: bool
-    extra: JsonObject | None
-    origin: str
-
-
 class TranscriptWriter:
     """Makes numbered entries and keeps the account."""
 
@@ -94,12 +84,24 @@ class TranscriptWriter:
         )
         return self.write(entry)
 
-    def ran(
-        self, tool_use_id: str, content: str | Iterable[Block], **more: Unpack[OfResult]
-    ) -> Ran:
+    def ran(self, block: ToolResult, *, at: float = 0.0, origin: str = "") -> Ran:
+        content = block.content
         kept = content if isinstance(content, str) else speakable(content)
-        entry = Ran(tool_use_id=tool_use_id, content=kept, measure=measure_content(kept), **more)
-        return self.write(entry)
+        entry = Ran(
+            tool_use_id=block.tool_use_id,
+            content=kept,
+            is_error=block.is_error,
+            extra=block.extra,
+            measure=measure_content(kept),
+            origin=origin,
+        )
+        return self.write(entry, at)
+
+    def framed(self, frame: Framed, at: float = 0.0) -> Framed:
+        texts = [section.text for section in frame.sections]
+        texts += [msgspec.json.encode(tool).decode() for tool in frame.tools]
+        measure = measure_content([Text(text=text) for text in texts])
+        return self.write(msgspec.structs.replace(frame, measure=measure), at)
 
     def imported(self, format: str, source: str) -> Imported:
         """Close the account: the last entry of every import."""

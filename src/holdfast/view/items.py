@@ -272,10 +272,14 @@ def _answer(content: Content, hides_thinking: bool) -> tuple[Block, ...]:
     return tuple(kept)
 
 
+def unanswered(tool_use_id: str) -> ToolResult:
+    return ToolResult(tool_use_id=tool_use_id, content=NO_RESULT, is_error=True)
+
+
 def _with_results(use: ToolUse, results: dict[str, Result], projection: Projection) -> ToolResult:
     result = results.get(use.id)
     if result is None:
-        return ToolResult(tool_use_id=use.id, content=NO_RESULT, is_error=True)
+        return unanswered(use.id)
     return result.block(projection, use.name or "The tool")
 
 

@@ -1,7 +1,7 @@
 """Items in, facts out."""
 
 from holdfast.log.entries import Compacted
-from holdfast.messages import Opaque, RedactedThinking, Text, Thinking, ToolUse
+from holdfast.messages import Opaque, RedactedThinking, Text, Thinking, ToolResult, ToolUse
 from holdfast.stages.facts.extract import extract, gather, originals
 from holdfast.stages.facts.facts import (
     AnswerFact,
@@ -89,7 +89,7 @@ def compacted_log(by):
     entries += [
         scribe.said(text("second wish")),
         scribe.replied("r2", (use,)),
-        scribe.ran("t", "a"),
+        scribe.ran(ToolResult(tool_use_id="t", content="a")),
     ]
     return entries
 

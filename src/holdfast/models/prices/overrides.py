@@ -18,7 +18,6 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import asdict
 
 from holdfast.errors import ConfigError
 from holdfast.models.capabilities import canonical_name
@@ -32,7 +31,7 @@ Dollars = Annotated[float, Meta(ge=0)]
 
 
 class Stated(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Prices as the file has them, in dollars per million tokens."""
+    """Prices as the file has them; what has no price of its own costs what input costs."""
 
     input: Dollars
     output: Dollars
@@ -40,6 +39,17 @@ class Stated(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     write_5m: Dollars | None = None
     write_1h: Dollars | None = None
     tiers: tuple[Tier, ...] = ()
+
+    def prices(self) -> Prices:
+        write_5m = self.input if self.write_5m is None else self.write_5m
+        return Prices(
+            input=self.input,
+            write_5m=write_5m,
+            write_1h=write_5m if self.write_1h is None else self.write_1h,
+            read=self.input if self.read is None else self.read,
+            output=self.output,
+            tiers=self.tiers,
+        )
 
 
 def from_overrides(name: str) -> Prices | None:
@@ -63,4 +73,4 @@ def _read(path: str, changed: int) -> dict[str, Prices]:
         stated = msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, Stated])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}; mend or remove it") from error
-    return {canonical_name(model): Prices.of(**asdict(row)) for model, row in stated.items()}
+    return {canonical_name(model): row.prices() for model, row in stated.items()}

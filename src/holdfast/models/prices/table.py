@@ -21,12 +21,14 @@ def from_table(name: str, at: date) -> Prices | None:
     return TABLE.get(name)
 
 
-def _claude(input: float, read: float, output: float, *tiers: Tier) -> Prices:
-    """Writes always cost 1.25 and 2 times the input; reads have a price of their own."""
+def _listed(
+    input: float, read: float, output: float, *tiers: Tier, hour_ratio: float = 2.0
+) -> Prices:
+    """Writes cost 1.25 times the input; Claude's for an hour twice of it."""
     return Prices(
         input=input,
         write_5m=input * 1.25,
-        write_1h=input * 2,
+        write_1h=input * hour_ratio,
         read=read,
         output=output,
         tiers=tiers,
@@ -34,15 +36,7 @@ def _claude(input: float, read: float, output: float, *tiers: Tier) -> Prices:
 
 
 def _gpt(input: float, read: float, output: float) -> Prices:
-    """Writes cost 1.25 times the input whatever their lifetime."""
-    return Prices(
-        input=input,
-        write_5m=input * 1.25,
-        write_1h=input * 1.25,
-        read=read,
-        output=output,
-        tiers=(_GPT_LONG,),
-    )
+    return _listed(input, read, output, _GPT_LONG, hour_ratio=1.25)
 
 
 _HAIKU_LONG = Tier(above_prompt_tokens=100_000, prompt_multiplier=5.0, output_multiplier=5.0)
@@ -51,22 +45,22 @@ _PREMIUM = Tier(above_prompt_tokens=200_000, prompt_multiplier=2.0, output_multi
 _LONG_PREMIUM = {"claude-opus-4-6": _PREMIUM, "claude-sonnet-4-6": _PREMIUM}
 
 TABLE: dict[str, Prices] = {
-    "claude-fable-5-1": _claude(10.0, 0.25, 50.0),
-    "claude-mythos-5-1": _claude(10.0, 0.25, 50.0),
-    "claude-fable-5": _claude(10.0, 1.0, 50.0),
-    "claude-mythos-5": _claude(10.0, 1.0, 50.0),
-    "claude-opus-5-5": _claude(4.0, 0.20, 20.0),
-    "claude-opus-5": _claude(5.0, 0.50, 25.0),
-    "claude-opus-4-8": _claude(5.0, 0.50, 25.0),
-    "claude-opus-4-7": _claude(5.0, 0.50, 25.0),
-    "claude-opus-4-6": _claude(5.0, 0.50, 25.0),
-    "claude-opus-4-5": _claude(5.0, 0.50, 25.0),
-    "claude-sonnet-5-5": _claude(2.0, 0.10, 10.0),
-    "claude-sonnet-5": _claude(2.0, 0.20, 10.0),
-    "claude-sonnet-4-6": _claude(3.0, 0.30, 15.0),
-    "claude-sonnet-4-5": _claude(3.0, 0.30, 15.0, _PREMIUM),
-    "claude-haiku-5-5": _claude(0.10, 0.01, 0.50, _HAIKU_LONG),
-    "claude-haiku-4-5": _claude(1.0, 0.10, 5.0),
+    "claude-fable-5-1": _listed(10.0, 0.25, 50.0),
+    "claude-mythos-5-1": _listed(10.0, 0.25, 50.0),
+    "claude-fable-5": _listed(10.0, 1.0, 50.0),
+    "claude-mythos-5": _listed(10.0, 1.0, 50.0),
+    "claude-opus-5-5": _listed(4.0, 0.20, 20.0),
+    "claude-opus-5": _listed(5.0, 0.50, 25.0),
+    "claude-opus-4-8": _listed(5.0, 0.50, 25.0),
+    "claude-opus-4-7": _listed(5.0, 0.50, 25.0),
+    "claude-opus-4-6": _listed(5.0, 0.50, 25.0),
+    "claude-opus-4-5": _listed(5.0, 0.50, 25.0),
+    "claude-sonnet-5-5": _listed(2.0, 0.10, 10.0),
+    "claude-sonnet-5": _listed(2.0, 0.20, 10.0),
+    "claude-sonnet-4-6": _listed(3.0, 0.30, 15.0),
+    "claude-sonnet-4-5": _listed(3.0, 0.30, 15.0, _PREMIUM),
+    "claude-haiku-5-5": _listed(0.10, 0.01, 0.50, _HAIKU_LONG),
+    "claude-haiku-4-5": _listed(1.0, 0.10, 5.0),
     "gpt-6.1-sol": _gpt(2.0, 0.10, 10.0),
     "gpt-6-sol": _gpt(2.0, 0.20, 10.0),
     "gpt-6-luna": _gpt(0.10, 0.01, 0.50),

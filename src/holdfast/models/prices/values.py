@@ -35,28 +35,6 @@ class Prices:
     output: float
     tiers: tuple[Tier, ...] = ()
 
-    @classmethod
-    def of(
-        cls,
-        *,
-        input: float,
-        output: float,
-        read: float | None = None,
-        write_5m: float | None = None,
-        write_1h: float | None = None,
-        tiers: tuple[Tier, ...] = (),
-    ) -> "Prices":
-        """What has no price of its own costs what input costs."""
-        write_5m = input if write_5m is None else write_5m
-        return cls(
-            input=input,
-            write_5m=write_5m,
-            write_1h=write_5m if write_1h is None else write_1h,
-            read=input if read is None else read,
-            output=output,
-            tiers=tiers,
-        )
-
     def at_length(self, prompt_tokens: int) -> "Prices":
         """Return the prices for a prompt of this length."""
         for tier in sorted(self.tiers, key=lambda tier: -tier.above_prompt_tokens):

@@ -38,7 +38,7 @@ from holdfast.transcripts.claude_code.standing import Standing
 from holdfast.transcripts.records import count, decoded, records, seconds, spoken_lines
 from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view.block_roles import speakable
-from holdfast.view.items import NO_RESULT
+from holdfast.view.items import unanswered
 
 CLEARED = "This result was cleared to make room. Run the tool again if it is needed."
 """The format does not record what stood in for a cleared result; this does."""
@@ -222,14 +222,7 @@ class _Reader:
             self._mend("results without a tool use")
         if block.tool_use_id in self._waiting:
             self._waiting.remove(block.tool_use_id)
-        return self._writer.ran(
-            block.tool_use_id,
-            block.content,
-            at=_time(record),
-            is_error=block.is_error,
-            extra=block.extra,
-            origin=str(record.get("uuid") or ""),
-        )
+        return self._writer.ran(block, at=_time(record), origin=str(record.get("uuid") or ""))
 
     def _say(self, record: JsonObject, content: Content, *, hidden: bool = False) -> Said:
         entry = self._writer.said(
@@ -261,7 +254,7 @@ class _Reader:
             yield self._writer.write(Undone(target=n), at)
         if self._last_piece in left.messages:
             for id in self._waiting:  # an open round could not leave the view
-                yield self._writer.ran(id, NO_RESULT, at=at, is_error=True)
+                yield self._writer.ran(unanswered(id), at=at)
             self._waiting.clear()
         if left.messages:
             yield self._writer.write(Snipped(targets=tuple(left.messages), why=why), at)

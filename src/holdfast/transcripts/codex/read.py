@@ -11,23 +11,21 @@ the summary are taken, as the client does. Rollouts of the first versions are re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from holdfast.log.entries import AnyEntry, Said, Section, Snipped, Switched, Titled
+from holdfast.log.entries import AnyEntry, Framed, Said, Section, Snipped, Switched, Titled
 from holdfast.messages import Block, Content, Json, JsonObject, Opaque, Text, Usage, text_of
 from holdfast.transcripts.codex.items import (
     CONTEXT_ITEMS,
     OUTPUT_ITEMS,
-    RESULT_FIELDS,
     UNSENT_ITEMS,
     answer_of,
     result_of,
     said_in,
 )
 from holdfast.transcripts.dialogue import Dialogue
-from holdfast.transcripts.parts import extra_of
 from holdfast.transcripts.records import count, first_record, records, seconds
 from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view.block_roles import speakable
-from holdfast.view.items import NO_RESULT
+from holdfast.view.items import unanswered
 
 KEPT_USER_CHARS = 80_000
 """An old compaction keeps 20,000 tokens of user messages, counted as four characters each."""
@@ -124,7 +122,7 @@ class _Reader:
             tuple(held.content), at=held.at, model=self._model, usage=held.usage
         )
         for item, at in held.results:
-            yield self._ran(item, at)
+            yield self._dialogue.ran(result_of(item), at=at)
 
     def _framed(self, meta: JsonObject, at: float) -> Iterator[AnyEntry]:
         instructions = meta.get("base_instructions") or meta.get("instructions")
@@ -133,7 +131,8 @@ class _Reader:
             self._account.skipped["session_meta"] += 1
             return
         self._is_framed = True
-        yield self._dialogue.framed((Section(name="instructions", text=text),), at=at)
+        frame = Framed(sections=(Section(name="instructions", text=text),))
+        yield self._writer.framed(frame, at)
 
     def _switched(self, model: str, at: float) -> Iterator[AnyEntry]:
         yield from self.flush()
@@ -146,7 +145,7 @@ class _Reader:
             self._account.skipped[kind] += 1
         elif kind in OUTPUT_ITEMS:
             if self._round is None:
-                yield self._ran(item, at)
+                yield self._dialogue.ran(result_of(item), at=at)
             else:
                 self._round.results.append((item, at))
         elif _is_users(item):
@@ -168,16 +167,6 @@ class _Reader:
                 self._turns.append(entry.n)
                 self._asked = _newest([*self._asked, text_of(content)])
             yield entry
-
-    def _ran(self, item: JsonObject, at: float) -> AnyEntry:
-        content, is_error = result_of(item)
-        return self._dialogue.ran(
-            str(item.get("call_id") or ""),
-            content,
-            at=at,
-            is_error=is_error,
-            extra=extra_of(item, RESULT_FIELDS),
-        )
 
     def _event(self, event: JsonObject, at: float) -> Iterator[AnyEntry]:
         match event:
@@ -213,7 +202,7 @@ class _Reader:
         if not gone:
             return
         for waiting in self._dialogue.waiting():  # an open round could not leave the view
-            yield self._dialogue.ran(waiting, NO_RESULT, at=at, is_error=True)
+            yield self._dialogue.ran(unanswered(waiting), at=at)
         targets = tuple(range(gone[0], self._writer.last + 1))
         yield self._writer.write(Snipped(targets=targets, why="The user went back."), at)
 

@@ -1,12 +1,17 @@
-"""Read a session of the pi coding agent, entry by entry, into entries of ours.
+"""Sessions of the pi coding agent, read and written.
 
-Old sessions are a sequence of records and are streamed; newer ones are trees, of which the active
+Read: old sessions are a sequence of records and are streamed; newer ones are trees, of which the active
 branch is read. A compaction covers what lies before the entry it keeps first; an answer that failed
 or was stopped is not sent again by pi, so it is kept as `Failed`. What pi notes for itself (labels,
 thinking levels, results' details, costs) is not in the view. The wording around summaries and
 commands is ours, not pi's.
+
+Written: one branch, entries numbered from one, so the same view always gives the same file. Blocks
+pi has no shape for are wrapped whole. The system prompt and the tools are not part of a session;
+usage is written as zero, because a view does not hold it for each answer.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 from holdfast.log.entries import AnyEntry, Failed, Switched, Titled
@@ -17,35 +22,62 @@ from holdfast.messages import (
     Json,
     JsonObject,
     RedactedThinking,
+    ResultContent,
     Text,
     Thinking,
+    ToolResult,
     ToolUse,
     Usage,
 )
 from holdfast.transcripts.dialogue import Dialogue
-from holdfast.transcripts.parts import content_of, extra_of, unwrap
-from holdfast.transcripts.pi.branch import active_branch
+from holdfast.transcripts.parts import (
+    TEXT_FIELDS,
+    content_of,
+    extra_of,
+    unwrap,
+    with_extra,
+    wrap,
+)
+from holdfast.transcripts.pi_branch import active_branch
 from holdfast.transcripts.records import (
     Numbered,
     count,
     decoded,
     first_record,
+    line,
     objects,
+    possible,
     seconds,
     spoken_lines,
+    timestamp,
 )
 from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
+from holdfast.view import View
+from holdfast.view.block_roles import speakable
+
+NAME = "pi"
 
 TREE_VERSION = 2
 """Since this version entries have ids and parents."""
 
-TEXT_FIELDS = frozenset({"type", "text"})
 IMAGE_FIELDS = frozenset({"type", "data", "mimeType"})
 THINKING_FIELDS = frozenset({"type", "thinking", "thinkingSignature", "redacted"})
 CALL_FIELDS = frozenset({"type", "id", "name", "arguments", "partialJson"})
 RESULT_FIELDS = frozenset(
     {"role", "toolCallId", "toolName", "content", "details", "isError", "timestamp", "isText"}
 )
+
+VERSION = 3
+"""The version of the format that is written."""
+
+_NO_USAGE = {
+    "input": 0,
+    "output": 0,
+    "cacheRead": 0,
+    "cacheWrite": 0,
+    "totalTokens": 0,
+    "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0},
+}
 
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "toolUse": "tool_use"}
 _BROKEN_OFF = ("error", "aborted")
@@ -189,17 +221,16 @@ class _Reader:
         is_text = isinstance(message.get("content"), str) or message.get("isText") is True
         match content:
             case (Text(text=text, extra=None),) if is_text:
-                result: str | Content = text
+                shown: ResultContent = text
             case _:
-                result = content
-        return self._dialogue.ran(
-            str(message.get("toolCallId") or ""),
-            result,
-            at=at,
+                shown = speakable(content)
+        result = ToolResult(
+            tool_use_id=str(message.get("toolCallId") or ""),
+            content=shown,
             is_error=message.get("isError") is True,
             extra=extra_of(message, RESULT_FIELDS),
-            origin=origin,
         )
+        return self._dialogue.ran(result, at=at, origin=origin)
 
 
 def _content(raw: Json) -> Content:
@@ -252,3 +283,111 @@ def _usage(raw: Json) -> Usage | None:
         cache_read_tokens=cached,
         cache_write_tokens=written,
     )
+
+
+def write(view: View, *, session: str = "holdfast", directory: str = "") -> Iterator[bytes]:
+    writer = _Writer(view.history[-1].at if view.history else 0.0, view.model)
+    yield writer.header(session, directory)
+    if view.model:
+        yield writer.entry("model_change", {"provider": "", "modelId": view.model})
+    if view.title:
+        yield writer.entry("session_info", {"name": view.title})
+    for message in view.messages():
+        if message.role == "assistant":
+            yield writer.answer(message.content)
+        else:
+            yield from writer.said(message.content)
+
+
+class _Writer:
+    """Hands out ids by which entries are linked."""
+
+    def __init__(self, at: float, model: str) -> None:
+        self._at = possible(at)
+        self._model = model
+        self._parent: str | None = None
+        self._ids = itertools.count(1)
+        self._tools: dict[str, str] = {}
+
+    def header(self, session: str, directory: str) -> bytes:
+        header = {"type": "session", "version": VERSION, "id": session}
+        return line({**header, "timestamp": timestamp(self._at), "cwd": directory})
+
+    def entry(self, kind: str, fields: JsonObject) -> bytes:
+        id = f"{next(self._ids):08x}"
+        head = {"type": kind, "id": id, "parentId": self._parent, "timestamp": timestamp(self._at)}
+        self._parent = id
+        return line(head | fields)
+
+    def answer(self, content: Content) -> bytes:
+        uses = [block for block in content if isinstance(block, ToolUse)]
+        self._tools.update((use.id, use.name) for use in uses)
+        return self._message(
+            {
+                "role": "assistant",
+                "content": [_part(block) for block in content],
+                "api": "",
+                "provider": "",
+                "model": self._model,
+                "usage": _NO_USAGE,
+                "stopReason": "toolUse" if uses else "stop",
+            }
+        )
+
+    def said(self, content: Content) -> Iterator[bytes]:
+        """Write results, each by itself, then what was said with them."""
+        rest = []
+        for block in content:
+            if isinstance(block, ToolResult):
+                yield self._message(self._result(block))
+            else:
+                rest.append(_part(block))
+        if rest:
+            yield self._message({"role": "user", "content": rest})
+
+    def _result(self, block: ToolResult) -> JsonObject:
+        content = block.content
+        is_text = isinstance(content, str)
+        blocks = (Text(text=content),) if isinstance(content, str) else content
+        fields: JsonObject = {
+            "role": "toolResult",
+            "toolCallId": block.tool_use_id,
+            "toolName": self._tools.get(block.tool_use_id, ""),
+            "content": [_part(inner) for inner in blocks],
+            "isError": block.is_error,
+        }
+        return with_extra(
+            fields | ({"isText": True} if is_text else {}), block.extra, RESULT_FIELDS
+        )
+
+    def _message(self, message: JsonObject) -> bytes:
+        return self.entry("message", {"message": message | {"timestamp": round(self._at * 1000)}})
+
+
+def _part(block: Block) -> JsonObject:
+    match block:
+        case Text(text=text, extra=extra):
+            return with_extra({"type": "text", "text": text}, extra, TEXT_FIELDS)
+        case Thinking(thinking=text, signature=signature, extra=extra):
+            thought = {"type": "thinking", "thinking": text}
+            signed = thought | ({"thinkingSignature": signature} if signature else {})
+            return with_extra(signed, extra, THINKING_FIELDS)
+        case RedactedThinking(data=data, extra=extra):
+            hidden = {
+                "type": "thinking",
+                "thinking": "",
+                "thinkingSignature": data,
+                "redacted": True,
+            }
+            return with_extra(hidden, extra, THINKING_FIELDS)
+        case ToolUse(id=id, name=name, input=data, extra=extra):
+            call = {"type": "toolCall", "id": id, "name": name, "arguments": data}
+            return with_extra(call, extra, CALL_FIELDS)
+        case Image(source=source, extra=extra):
+            match source:
+                case {"type": "base64", "media_type": str(kind), "data": str(data), **rest} if (
+                    not rest
+                ):
+                    image = {"type": "image", "data": data, "mimeType": kind}
+                    return with_extra(image, extra, IMAGE_FIELDS)
+    return wrap(block)
