@@ -191,8 +191,8 @@ def test_an_idle_member_is_told_to_the_lead(team):
     done = Finish(state="completed", text="the tests\nwould not run")
     team.report_idle(order("ada", task="3"), done)
     letter = UnreadMail(team.box("lead")).letters()[0]
-    assert letter.mail.sender == "ada"
-    assert letter.mail.body == IdleNotice(
+    assert letter.value.sender == "ada"
+    assert letter.value.body == IdleNotice(
         reason="available", summary="the tests would not run", task="3"
     )
 

@@ -14,7 +14,7 @@ from typing import Annotated, Self
 
 from msgspec import Meta, Struct, structs
 
-from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger
+from holdfast.agent.subagents.ledger import SharedLedger
 from holdfast.agent.subagents.mail import SUMMARY_CHARS, IdleNotice, Mail
 from holdfast.agent.subagents.mailbox import Mailbox
 from holdfast.agent.subagents.names import LEAD, PATTERN, checked_name
@@ -150,6 +150,5 @@ class Teammates:
         self.tasks.release(name)
 
     def _catch_up(self) -> None:
-        for line in self._ledger.news() if self._ledger is not None else ():
-            if isinstance(line, LedgerLine):
-                self._members[line.value.name] = line.value
+        if self._ledger is not None:
+            self._members |= {member.name: member for member in self._ledger.values()}
