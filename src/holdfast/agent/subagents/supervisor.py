@@ -367,7 +367,7 @@ def _spawned(order: Order, call: str, team: str, reach: ToolReach) -> Spawned:
         is_background=order.is_background,
         is_fork=order.is_fork,
         worktree=str(tree.path) if tree else "",
-        branch=tree.branch if tree else "",
+        branch=tree.record.branch if tree else "",
         team=team if order.is_teammate else "",
         tools=reach.tools,
         mode=reach.mode or "",

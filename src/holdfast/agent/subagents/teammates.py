@@ -44,8 +44,6 @@ class Teammates:
     session: str
     tasks: TaskList
     """Shared by all agents of the session, teammates or not."""
-    at: Path | None = None
-    """Where teams are kept, if not in the home directory."""
     _ledger: SharedLedger[Member] | None = None
     _members: dict[str, Member] = field(default_factory=dict)
 
@@ -55,7 +53,7 @@ class Teammates:
 
     @property
     def directory(self) -> Path:
-        return (self.at or home()) / "teams" / checked_name(self.session, "a team")
+        return home() / "teams" / checked_name(self.session, "a team")
 
     @property
     def team(self) -> Self | None:
