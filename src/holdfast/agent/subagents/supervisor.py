@@ -18,8 +18,7 @@ from holdfast.agent.subagents import notices
 from holdfast.agent.subagents.catalogue import Definitions
 from holdfast.agent.subagents.definition import Definition
 from holdfast.agent.subagents.mail_socket import MailSocket
-from holdfast.agent.subagents.order import Finish, Order, ToolReach, Worker
-from holdfast.agent.subagents.recovery import read_back
+from holdfast.agent.subagents.order import Finish, Order, ToolReach, Worker, read_back
 from holdfast.agent.subagents.registry import AgentRegistry, Known, tells_of
 from holdfast.agent.subagents.running import RunningAgent
 from holdfast.agent.subagents.teammates import Teammates
