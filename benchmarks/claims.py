@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger
+from holdfast.agent.subagents.ledger import SharedLedger
 from holdfast.agent.subagents.tasks import Task, TaskChange, TaskList, Unchanged
 
 WORK_SECONDS = 100
@@ -61,7 +61,7 @@ def fill(path: Path, count: int, dice: random.Random) -> None:
 
 
 def history(path: Path) -> list[Task]:
-    return [line.value for line in SharedLedger(path, Task).news() if isinstance(line, LedgerLine)]
+    return SharedLedger(path, Task).values()
 
 
 def is_done(path: Path) -> bool:

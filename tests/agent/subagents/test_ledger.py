@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger, Unreadable
+from holdfast.agent.subagents.ledger import SharedLedger, read_cursor
 from holdfast.errors import StoreError
 from holdfast.settings.files import private_directory
 
@@ -29,7 +29,7 @@ def _put(ledger, *texts):
 
 
 def _texts(found):
-    return [line.value.text for line in found if isinstance(line, LedgerLine)]
+    return [line.value.text for line in found if line.value is not None]
 
 
 def test_what_is_appended_is_read_once_by_each_reader(tmp_path):
@@ -77,7 +77,7 @@ def test_a_line_that_is_no_value_is_told_and_passed(tmp_path):
     _put(ledger, "b")
     found = ledger.news()
     assert _texts(found) == ["a", "b"]
-    assert [isinstance(line, Unreadable) for line in found] == [
+    assert [bool(line.reason) for line in found] == [
         False,
         True,
         True,
@@ -85,6 +85,13 @@ def test_a_line_that_is_no_value_is_told_and_passed(tmp_path):
         True,
         False,
     ]
+
+
+@given(st.text(max_size=30))
+def test_a_cursor_is_read_or_it_is_none(text):
+    """Whatever stands in a log."""
+    found = read_cursor(text)
+    assert found is None or (found[0] and found[1] >= 0)
 
 
 def test_a_file_that_is_not_ours_is_left_alone(tmp_path):

@@ -7,11 +7,10 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from holdfast.agent.subagents.ledger import read_cursor
 from holdfast.agent.subagents.mail import Mail, Note
-from holdfast.agent.subagents.mailbox import Mailbox, UnreadMail, read_cursor
+from holdfast.agent.subagents.mailbox import Mailbox, UnreadMail
 from holdfast.errors import StoreError
 
 
@@ -40,7 +39,7 @@ def test_mail_waits_until_it_is_delivered(tmp_path):
     inbox.delivered(first)
     assert inbox.letters() == [second]
     cursors = dict([read_cursor(first.cursor)])
-    assert [letter.mail for letter in UnreadMail(box, cursors).letters()] == [_mail(2)]
+    assert [letter.value for letter in UnreadMail(box, cursors).letters()] == [_mail(2)]
 
 
 def test_a_mailbox_that_is_not_there_yet_is_empty(tmp_path):
@@ -48,7 +47,7 @@ def test_a_mailbox_that_is_not_there_yet_is_empty(tmp_path):
     inbox = UnreadMail(tmp_path / "ben.jsonl")
     assert inbox.letters() == []
     Mailbox(tmp_path / "ben.jsonl").send(_mail(1))
-    assert [letter.mail for letter in inbox.letters()] == [_mail(1)]
+    assert [letter.value for letter in inbox.letters()] == [_mail(1)]
 
 
 def test_the_cursor_of_another_mailbox_does_not_count(tmp_path):
@@ -59,7 +58,7 @@ def test_the_cursor_of_another_mailbox_does_not_count(tmp_path):
     box.unlink()
     Mailbox(box).send(_mail(9))
     found = UnreadMail(box, dict([read_cursor(cursor)])).letters()
-    assert [letter.mail for letter in found] == [_mail(9)]
+    assert [letter.value for letter in found] == [_mail(9)]
 
 
 def test_a_send_that_could_not_write_does_not_succeed(tmp_path):
@@ -94,17 +93,10 @@ def test_a_line_that_is_no_mail_is_a_letter_without_one(tmp_path):
         file.write(b'{"id":"x","sender":"user","to":"ben","body":{"type":"note","text":"ok"}}\n')
     Mailbox(box).send(_mail(2))
     letters = UnreadMail(box).letters()
-    assert [letter.mail for letter in letters] == [_mail(1), None, _mail(2)]
+    assert [letter.value for letter in letters] == [_mail(1), None, _mail(2)]
     assert "no agent may write as 'user'" in letters[1].reason
     after = UnreadMail(box, dict([read_cursor(letters[1].cursor)])).letters()
-    assert [letter.mail for letter in after] == [_mail(2)]
-
-
-@given(st.text(max_size=30))
-def test_a_cursor_is_read_or_it_is_none(text):
-    """Whatever stands in a log."""
-    found = read_cursor(text)
-    assert found is None or (found[0] and found[1] >= 0)
+    assert [letter.value for letter in after] == [_mail(2)]
 
 
 SENDER = """
@@ -134,6 +126,6 @@ def test_senders_killed_at_random_lose_and_double_nothing(tmp_path):
                 os.kill(child.pid, signal.SIGKILL)
                 child.wait()
     assert [start(name).wait() for name in ("ada", "cid")] == [0, 0]
-    mails = [letter.mail for letter in UnreadMail(box).letters()]
+    mails = [letter.value for letter in UnreadMail(box).letters()]
     for name in ("ada", "cid"):
         assert [int(m.body.text) for m in mails if m.sender == name] == list(range(150))

@@ -20,7 +20,7 @@ def _mailer(tmp_path, around, **more):
 
 
 def _mails(path):
-    return [letter.mail for letter in UnreadMail(path).letters()]
+    return [letter.value for letter in UnreadMail(path).letters()]
 
 
 async def test_a_running_agent_finds_it_in_its_mailbox(tmp_path):

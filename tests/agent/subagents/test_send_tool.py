@@ -46,7 +46,7 @@ def use(tmp_path, team):
 
 
 def _bodies(path):
-    return [letter.mail.body for letter in UnreadMail(path).letters()]
+    return [letter.value.body for letter in UnreadMail(path).letters()]
 
 
 async def test_plain_words_need_a_summary(use, tmp_path):

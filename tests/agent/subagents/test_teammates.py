@@ -33,9 +33,9 @@ def team(tmp_path):
     return made
 
 
-def again(team, session="s1", **more):
+def again(team, session="s1"):
     """The same session in another process."""
-    return Teammates(session=session, tasks=team.tasks, **more)
+    return Teammates(session=session, tasks=team.tasks)
 
 
 def _agreeing(messages):
@@ -191,8 +191,8 @@ def test_an_idle_member_is_told_to_the_lead(team):
     done = Finish(state="completed", text="the tests\nwould not run")
     team.report_idle(order("ada", task="3"), done)
     letter = UnreadMail(team.box("lead")).letters()[0]
-    assert letter.mail.sender == "ada"
-    assert letter.mail.body == IdleNotice(
+    assert letter.value.sender == "ada"
+    assert letter.value.body == IdleNotice(
         reason="available", summary="the tests would not run", task="3"
     )
 
@@ -209,9 +209,10 @@ def test_a_team_is_removed_once_it_is_empty(team):
 
 def test_a_link_in_the_place_of_a_team_is_no_team(team, tmp_path):
     """It would lead the mail elsewhere."""
-    elsewhere = again(team, "red", at=tmp_path)
+    elsewhere = again(team, "red")
     elsewhere.join(order("ada"))
-    (home() / "teams" / "red").symlink_to(elsewhere.directory)
+    elsewhere.directory.rename(tmp_path / "red")
+    elsewhere.directory.symlink_to(tmp_path / "red")
     assert again(team, "red").recover() is None
     with pytest.raises(ConfigError, match="is a link"):
         again(team, "red").join(order("ada"))

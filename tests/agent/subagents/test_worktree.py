@@ -49,7 +49,7 @@ def test_an_agent_gets_its_own_files_on_its_own_branch(repository):
     """The repository itself sees nothing of it."""
     tree = make_worktree(repository, "fix-1")
     assert (tree.path / "a.txt").read_text() == "one\n"
-    assert _git(tree.path, "branch", "--show-current") == tree.branch == "holdfast-fix-1"
+    assert _git(tree.path, "branch", "--show-current") == tree.record.branch == "holdfast-fix-1"
     assert _git(repository, "status", "--porcelain") == ""
     assert project_root(tree.path) == repository.resolve()
     finish(tree)
@@ -69,7 +69,8 @@ def test_changed_files_keep_it(repository):
         tree = make_worktree(repository, name)
         (tree.path / file).write_text("other\n")
         kept = finish(tree)
-        assert (kept.path, kept.branch, kept.why) == (tree.path, tree.branch, "files were changed")
+        assert (kept.path, kept.branch) == (tree.path, tree.record.branch)
+        assert kept.why == "files were changed"
         assert (tree.path / file).read_text() == "other\n"
 
 
@@ -114,7 +115,7 @@ def test_a_name_or_branch_that_is_taken_is_refused(repository):
     assert finish(tree) is None
 
 
-def test_the_repositorys_hooks_do_not_run_unless_trusted(repository):
+def test_the_repositorys_hooks_do_not_run(repository):
     """They came with the project: here a directory it tracks is named as the hooks' place."""
     hooks = repository / "hooks"
     hooks.mkdir()
@@ -126,8 +127,6 @@ def test_the_repositorys_hooks_do_not_run_unless_trusted(repository):
     tree = make_worktree(repository, "one")
     assert finish(tree) is None
     assert not (repository / "ran").exists()
-    finish(make_worktree(repository, "two", trusts_hooks=True))
-    assert (repository / "ran").exists()
 
 
 def test_the_repositorys_file_watcher_does_not_run(repository):

@@ -34,8 +34,8 @@ def _place(order: Order, root: Path, pad: Path) -> str:
     ]
     if order.tree is not None:
         lines.append(
-            f"It is a git worktree of your own, on the branch {order.tree.branch}. Paths you are "
-            f"given in {order.tree.repository} mean the same files here. Change nothing there. "
+            f"It is a git worktree of your own, on the branch {order.tree.record.branch}. Paths you are "
+            f"given in {order.tree.record.repository} mean the same files here. Change nothing there. "
             "Commit here what is to be kept."
         )
     return "\n".join(lines)

@@ -44,12 +44,12 @@ class Definitions:
         return next((one for one in self.known if one.name.casefold() == wanted), None)
 
 
-def load_definitions(project: Path | None, *, at: Path | None = None) -> Definitions:
+def load_definitions(project: Path | None) -> Definitions:
     found: dict[str, Definition] = {}
     taken: dict[str, str] = {}
     untrusted: list[SettingsSection] = []
     skipped: list[str] = []
-    for draft, reason in _drafts(project, at or home()):
+    for draft, reason in _drafts(project):
         if draft is None:
             skipped.append(reason)
             continue
@@ -57,7 +57,7 @@ def load_definitions(project: Path | None, *, at: Path | None = None) -> Definit
         name = definition.name.casefold()
         if definition.source != "project":
             taken[name] = definition.source
-        section = _section(draft, taken.get(name, ""), project, at)
+        section = _section(draft, taken.get(name, ""), project)
         if section is not None and not section.is_trusted:
             untrusted.append(section)
             if "replaces" in section.value:
@@ -81,9 +81,7 @@ def listing(definitions: Iterable[Definition]) -> str:
     return "\n".join(f"- {one.name}: {one.description}" for one in definitions)
 
 
-def _section(
-    draft: DefinitionDraft, taken_by: str, project: Path | None, at: Path | None
-) -> SettingsSection | None:
+def _section(draft: DefinitionDraft, taken_by: str, project: Path | None) -> SettingsSection | None:
     """Compare the demands of a project's definition with what the user trusted."""
     definition = draft.definition
     demands = dict(draft.demands)
@@ -92,16 +90,16 @@ def _section(
     if definition.source != "project" or not demands:
         return None
     assert definition.file is not None
-    return as_section("agents", definition.file, demands, project, at=at)
+    return as_section("agents", definition.file, demands, project)
 
 
-def _drafts(project: Path | None, base: Path) -> Iterator[tuple[DefinitionDraft | None, str]]:
+def _drafts(project: Path | None) -> Iterator[tuple[DefinitionDraft | None, str]]:
     with as_file(files("holdfast.agent.subagents") / "definitions") as ours:
         yield from _in(ours, ours, "built in")
-    yield from _in(base / "agents", base / "agents", "user")
-    for place in PROJECT_PLACES if project is not None else ():
-        assert project is not None
-        yield from _in(project / place, project, "project")
+    yield from _in(home() / "agents", home() / "agents", "user")
+    if project is not None:
+        for place in PROJECT_PLACES:
+            yield from _in(project / place, project, "project")
 
 
 def _in(

@@ -8,11 +8,12 @@ per round is bounded; the rest waits. A mail that cannot be read becomes a `Fail
 from collections.abc import Iterable
 from pathlib import Path
 
+from holdfast.agent.subagents.ledger import read_cursor
 from holdfast.agent.subagents.mail import render
-from holdfast.agent.subagents.mailbox import Letter, UnreadMail, read_cursor
+from holdfast.agent.subagents.mailbox import Letter, UnreadMail
 from holdfast.errors import StoreError
 from holdfast.log.entries import AnyEntry, Failed, Said
-from holdfast.messages import Text
+from holdfast.messages import Text, text_of
 from holdfast.turn.engine import Engine
 
 
@@ -56,7 +57,7 @@ class Delivery:
         room_chars = engine.settings.agents.mail_round_chars
         for inbox, letter in self._waiting(engine):
             entry = delivered_as(letter)
-            size_chars = _chars(entry)
+            size_chars = len(text_of(entry.content)) if isinstance(entry, Said) else 0
             if size_chars > room_chars < engine.settings.agents.mail_round_chars:
                 return  # the first mail may be of any length, further ones must fit
             engine.record(entry)
@@ -75,11 +76,11 @@ class Delivery:
 
 def delivered_as(letter: Letter) -> Said | Failed:
     """Make the entry that holds a mail and its cursor."""
-    if letter.mail is None:
+    if letter.value is None:
         return Failed(
             what="mail", error=f"a mail could not be read: {letter.reason}", detail=letter.cursor
         )
-    return Said(content=(Text(text=render(letter.mail)),), hidden=True, mail=letter.cursor)
+    return Said(content=(Text(text=render(letter.value)),), hidden=True, mail=letter.cursor)
 
 
 def cursors_in(history: Iterable[AnyEntry]) -> dict[str, int]:
@@ -87,20 +88,7 @@ def cursors_in(history: Iterable[AnyEntry]) -> dict[str, int]:
     cursors: dict[str, int] = {}
     for entry in history:
         match entry:
-            case Said(mail=str(mark)) if mark:
-                found = read_cursor(mark)
-            case Failed(what="mail", detail=str(mark)):
-                found = read_cursor(mark)
-            case _:
-                continue
-        if found is not None:
-            cursors[found[0]] = max(found[1], cursors.get(found[0], 0))
+            case Said(mail=mark) | Failed(what="mail", detail=mark):
+                if found := read_cursor(mark):
+                    cursors[found[0]] = max(found[1], cursors.get(found[0], 0))
     return cursors
-
-
-def _chars(entry: Said | Failed) -> int:
-    match entry:
-        case Said(content=(Text(text=text),)):
-            return len(text)
-        case _:
-            return 0

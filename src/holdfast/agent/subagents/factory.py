@@ -20,7 +20,6 @@ from holdfast.agent.subagents import scopes
 from holdfast.agent.subagents.agent_tool import agent_stop_tool, agent_tool
 from holdfast.agent.subagents.briefing import briefing
 from holdfast.agent.subagents.catalogue import Definitions
-from holdfast.agent.subagents.child_budget import ChildBudget
 from holdfast.agent.subagents.definition import Definition, mode_for, tools_for
 from holdfast.agent.subagents.delivery import Delivery
 from holdfast.agent.subagents.directory import AgentDirectory
@@ -33,7 +32,7 @@ from holdfast.agent.subagents.send_tool import send_tool
 from holdfast.agent.subagents.supervisor import Slots, Supervisor
 from holdfast.agent.subagents.task_tools import task_tools
 from holdfast.agent.subagents.teammates import Teammates
-from holdfast.agent.subagents.worker import AgentWorker, Borrowed
+from holdfast.agent.subagents.worker import AgentWorker, Borrowed, ChildBudget
 from holdfast.errors import HoldfastError
 from holdfast.hooks import Hooks
 from holdfast.log import Header, Log
@@ -192,7 +191,12 @@ class AgentFactory:
             tool_context=_tool_context(order, parent),
             gate=self._gate(order),
             hooks=Hooks(hooks=(*parent.hooks.hooks.hooks, *definition.hooks)),
-            budget=self._budget(order),
+            budget=ChildBudget(
+                limits=parent.budget.limits,
+                above=parent.budget,
+                engine=parent.engine,
+                source=order.source,
+            ),
             notices=Notices(lambda line: parent.notices.add(f"{order.called}: {line}")),
             mcp=mcp,
             equip=partial(self._equip, order=order, above=above, store=store),
@@ -251,12 +255,6 @@ class AgentFactory:
             except HoldfastError as error:
                 self.parent.notices.add(f"{definition.name}: {error}; {parents.name} answers")
         return Borrowed(parents)
-
-    def _budget(self, order: Order) -> ChildBudget:
-        parent = self.parent
-        return ChildBudget(
-            parent.budget.limits, above=lambda: (parent.budget, parent.engine), source=order.source
-        )
 
     def _gate(self, order: Order) -> Gate:
         """Allow what the parent's gate would at most; questions say who asks."""

@@ -169,7 +169,7 @@ def _cursors(log: Path) -> dict[str, int]:
 
 
 def _read(letters: list[Letter]) -> str:
-    return "\n\n".join(render(letter.mail) for letter in letters if letter.mail is not None)
+    return "\n\n".join(render(letter.value) for letter in letters if letter.value is not None)
 
 
 def _finished(reply: ForkReply) -> Finish:

@@ -1,9 +1,8 @@
 """A file of JSON lines that several processes append to under a lock and read as it grows.
 
 Who appends holds the lock and can first read what others wrote, so decisions rest on the current
-state. An unfinished line of a killed writer was never acknowledged; the next writer removes it. A
-line that cannot be decoded is returned as `Unreadable`. Mailboxes, task lists and teams are
-ledgers.
+state. An unfinished line of a killed writer was never acknowledged; the next writer removes it.
+Mailboxes, task lists and teams are ledgers.
 """
 
 import errno
@@ -12,7 +11,7 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,38 +44,44 @@ class Head(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerLine(Generic[T]):
-    """One value and the offset behind it."""
-
-    value: T
-    end: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
-    """A line that could not be decoded."""
-
-    reason: str
-    end: int
+    value: T | None
+    """None if it could not be decoded."""
+    cursor: str
+    """Says how far a reader is that has read this line; see `read_cursor`."""
+    reason: str = ""
+    """Why it could not be decoded."""
 
 
 Append: TypeAlias = Callable[[Sequence[T]], None]
 
 
 class SharedLedger(Generic[T]):
-    """A ledger, and how far this reader has read."""
+    """A ledger, and how far this reader has read; `after` has offsets to begin from, by id."""
 
-    def __init__(self, path: Path, kind: type[T], *, limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(
+        self,
+        path: Path,
+        kind: type[T],
+        *,
+        after: Mapping[str, int] | None = None,
+        limit_bytes: int = LIMIT_BYTES,
+    ) -> None:
         self.path = path
         self.id = ""
         """The id from the first line; known once something was read."""
-        self.place = 0
+        self._after = after or {}
+        self._place = 0
         """The offset behind the last line read."""
         self._limit_bytes = limit_bytes
         self._inode = 0
         self._decoder = msgspec.json.Decoder(kind)
         self._mine = threading.RLock()
 
-    def news(self) -> list[LedgerLine[T] | Unreadable]:
+    def values(self) -> list[T]:
+        """Return the new values, leaving out what cannot be decoded."""
+        return [line.value for line in self.news() if line.value is not None]
+
+    def news(self) -> list[LedgerLine[T]]:
         """Return the complete lines added since the last call."""
         with self._mine:
             try:
@@ -86,13 +91,9 @@ class SharedLedger(Generic[T]):
             try:
                 self._recognise(descriptor)
                 size = os.fstat(descriptor).st_size
-                return self._read(os.pread(descriptor, max(0, size - self.place), self.place))
+                return self._read(os.pread(descriptor, max(0, size - self._place), self._place))
             finally:
                 os.close(descriptor)
-
-    def go_to(self, place: int) -> None:
-        """Continue from an offset that an earlier reader had reached."""
-        self.place = place
 
     @contextmanager
     def locked(self) -> Iterator[Append[T]]:
@@ -146,31 +147,28 @@ class SharedLedger(Generic[T]):
                 return
         raise StoreError(f"{self.path} was removed or replaced meanwhile; reopen it")
 
-    def _read(self, content: bytes) -> list[LedgerLine[T] | Unreadable]:
-        found: list[LedgerLine[T] | Unreadable] = []
+    def _read(self, content: bytes) -> list[LedgerLine[T]]:
+        found: list[LedgerLine[T]] = []
         for line in content[: content.rfind(b"\n") + 1].splitlines(keepends=True):
-            is_first = self.place == 0
-            self.place += len(line)
+            is_first = self._place == 0
+            self._place += len(line)
             if is_first:
                 self.id = _head(line, self.path).ledger
-                continue
-            try:
-                found.append(LedgerLine(value=self._decoder.decode(line), end=self.place))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                found.append(Unreadable(reason=str(error), end=self.place))
+            elif self._place > self._after.get(self.id, 0):
+                found.append(self._decoded(line, f"{self.id}:{self._place}"))
         return found
 
-    def identify(self) -> str:
-        """Return the ledger's id without reading further."""
-        if not self.id:
-            with suppress(FileNotFoundError):
-                descriptor = _open(self.path, os.O_RDONLY)
-                try:
-                    first = os.pread(descriptor, CHUNK_BYTES, 0).partition(b"\n")
-                finally:
-                    os.close(descriptor)
-                self.id = _head(first[0], self.path).ledger if first[1] else ""
-        return self.id
+    def _decoded(self, line: bytes, cursor: str) -> LedgerLine[T]:
+        try:
+            return LedgerLine(value=self._decoder.decode(line), cursor=cursor)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return LedgerLine(value=None, cursor=cursor, reason=str(error))
+
+
+def read_cursor(text: str) -> tuple[str, int] | None:
+    """Return the ledger and offset of a cursor; None if the text is not one."""
+    ledger, _, place = text.rpartition(":")
+    return (ledger, int(place)) if ledger and place.isascii() and place.isdigit() else None
 
 
 def _head(line: bytes, path: Path) -> Head:

@@ -107,7 +107,7 @@ class Mailer:
             return
         team = self.team()
         letters = UnreadMail(team.box(me)).letters() if team is not None else ()
-        if not any(asks(letter.mail, body, sender=to) for letter in letters if letter.mail):
+        if not any(asks(letter.value, body, sender=to) for letter in letters if letter.value):
             raise Unsent(f"{to} has not asked that with the request_id {body.request_id!r}.")
 
     async def _follow(self, way: Route, me: str, body: MailBody, id: str) -> str:

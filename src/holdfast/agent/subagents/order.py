@@ -1,19 +1,26 @@
 """The interface between the supervisor and the agents it runs.
 
 An `Order` says which agent is wanted. The factory makes a `Worker` of it, which works until there is
-a `Finish`. The supervisor decides when a worker starts and stops.
+a `Finish`. The supervisor decides when a worker starts and stops. If a process is gone, `read_back`
+finds in an agent's log how it ended.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from holdfast.agent.subagents.definition import Definition
 from holdfast.agent.subagents.worktree import Worktree
-from holdfast.messages import Usage
+from holdfast.errors import HoldfastError
+from holdfast.log import load
+from holdfast.log.answers import usage_of
+from holdfast.log.entries import AnyEntry, Replied
+from holdfast.messages import Usage, text_of
 from holdfast.tools.permissions.decide import Mode, narrower
 from holdfast.turn.loop import End, LoopEvent, Stopped
+from holdfast.view import View, fold
+from holdfast.view.items import Round
 
 _STATES: dict[End, Literal["completed", "failed", "stopped"]] = {
     "completed": "completed",
@@ -25,6 +32,8 @@ _STATES: dict[End, Literal["completed", "failed", "stopped"]] = {
     "budget_spent": "stopped",
 }
 """How ends of a loop are reported; any other end is a failure."""
+_CUT_SHORT = frozenset({"", "aborted", "broken", "max_tokens"})
+"""Stop reasons of incomplete answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +120,42 @@ class Worker(Protocol):
     async def close(self) -> None: ...
 
 
-def finished(end: Stopped, last_text: str, usage: Usage | None) -> Finish:
-    """Convert the end of a loop to a `Finish`."""
+def finished(end: Stopped, history: Sequence[AnyEntry], *, since: int) -> Finish:
+    """Convert the end of a loop that began at entry `since` of a history."""
     reason = "" if end.reason == "completed" else end.reason.replace("_", " ")
     detail = f"{reason}: {end.detail}" if reason and end.detail else reason
     return Finish(
         state=_STATES.get(end.reason, "failed"),
-        text=end.text or last_text,
+        text=end.text or _last_text(history),
         detail=detail,
-        usage=usage,
+        usage=usage_of(history[since:]),
     )
+
+
+def read_back(log: Path, *, since: float) -> Finish:
+    """Return how an agent ended that was last started at `since`.
+
+    It completed if it gave its last answer since then, and was interrupted otherwise. The log is
+    only read here; resuming the agent repairs it.
+    """
+    try:
+        entries = load(log).entries
+    except HoldfastError as error:
+        return Finish(state="interrupted", detail=f"its log cannot be read: {error}")
+    new = [entry for entry in entries if entry.at >= since]
+    is_done = _is_complete(fold(entries)) and any(isinstance(entry, Replied) for entry in new)
+    return Finish(
+        state="completed" if is_done else "interrupted",
+        text=_last_text(entries),
+        usage=usage_of(new),
+    )
+
+
+def _is_complete(view: View) -> bool:
+    last = view.items[-1] if view.items else None
+    return isinstance(last, Round) and not last.tool_uses() and last.stop_reason not in _CUT_SHORT
+
+
+def _last_text(history: Sequence[AnyEntry]) -> str:
+    texts = (text_of(entry.content) for entry in reversed(history) if isinstance(entry, Replied))
+    return next((text for text in texts if text.strip()), "")

@@ -18,8 +18,7 @@ from holdfast.agent.subagents import notices
 from holdfast.agent.subagents.catalogue import Definitions
 from holdfast.agent.subagents.definition import Definition
 from holdfast.agent.subagents.mail_socket import MailSocket
-from holdfast.agent.subagents.order import Finish, Order, ToolReach, Worker
-from holdfast.agent.subagents.recovery import read_back
+from holdfast.agent.subagents.order import Finish, Order, ToolReach, Worker, read_back
 from holdfast.agent.subagents.registry import AgentRegistry, Known, tells_of
 from holdfast.agent.subagents.running import RunningAgent
 from holdfast.agent.subagents.teammates import Teammates
@@ -367,7 +366,7 @@ def _spawned(order: Order, call: str, team: str, reach: ToolReach) -> Spawned:
         is_background=order.is_background,
         is_fork=order.is_fork,
         worktree=str(tree.path) if tree else "",
-        branch=tree.branch if tree else "",
+        branch=tree.record.branch if tree else "",
         team=team if order.is_teammate else "",
         tools=reach.tools,
         mode=reach.mode or "",

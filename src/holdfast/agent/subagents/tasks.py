@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct, structs
 
-from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger
+from holdfast.agent.subagents.ledger import SharedLedger
 from holdfast.agent.subagents.names import PATTERN
 
 TASKS = 1_000
@@ -215,9 +215,7 @@ class TaskList:
         return new
 
     def _catch_up(self) -> None:
-        for line in self._ledger.news():
-            if isinstance(line, LedgerLine):
-                self._tasks[line.value.id] = line.value
+        self._tasks |= {task.id: task for task in self._ledger.values()}
 
 
 def _check_form(tasks: Sequence[Task]) -> None:

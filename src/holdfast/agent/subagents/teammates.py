@@ -14,7 +14,7 @@ from typing import Annotated, Self
 
 from msgspec import Meta, Struct, structs
 
-from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger
+from holdfast.agent.subagents.ledger import SharedLedger
 from holdfast.agent.subagents.mail import SUMMARY_CHARS, IdleNotice, Mail
 from holdfast.agent.subagents.mailbox import Mailbox
 from holdfast.agent.subagents.names import LEAD, PATTERN, checked_name
@@ -44,8 +44,6 @@ class Teammates:
     session: str
     tasks: TaskList
     """Shared by all agents of the session, teammates or not."""
-    at: Path | None = None
-    """Where teams are kept, if not in the home directory."""
     _ledger: SharedLedger[Member] | None = None
     _members: dict[str, Member] = field(default_factory=dict)
 
@@ -55,7 +53,7 @@ class Teammates:
 
     @property
     def directory(self) -> Path:
-        return (self.at or home()) / "teams" / checked_name(self.session, "a team")
+        return home() / "teams" / checked_name(self.session, "a team")
 
     @property
     def team(self) -> Self | None:
@@ -150,6 +148,5 @@ class Teammates:
         self.tasks.release(name)
 
     def _catch_up(self) -> None:
-        for line in self._ledger.news() if self._ledger is not None else ():
-            if isinstance(line, LedgerLine):
-                self._members[line.value.name] = line.value
+        if self._ledger is not None:
+            self._members |= {member.name: member for member in self._ledger.values()}

@@ -1,20 +1,26 @@
-"""A subagent with a session of its own, as its supervisor sees it.
+"""A subagent with a session of its own, as its supervisor sees it, and what its parent lends it.
 
 It works until nothing is left to do, including what it sent to the background. The model it
-borrows from its parent stays open when it closes.
+borrows stays open when it closes. It spends its parent's budget: each payment is made from that
+and recorded in the parent's log, so that limits hold for all agents together, and `cost` and
+resumed sessions know of every call, even of agents that were killed.
 """
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from holdfast.agent.agent import Agent
 from holdfast.agent.subagents.delivery import Delivery
 from holdfast.agent.subagents.order import Finish, Seen, ToolReach, finished
 from holdfast.agent.subagents.progress import ASK, taken
-from holdfast.agent.subagents.recovery import last_text
-from holdfast.log.answers import usage_of
+from holdfast.errors import StoreError
+from holdfast.log.entries import Forked
+from holdfast.log.spending import Budget, Spent
+from holdfast.messages import Usage
 from holdfast.models.capabilities import Capabilities
 from holdfast.models.protocol import Event, Model, Request
+from holdfast.turn.engine import Engine
 from holdfast.turn.fork import ForkRequest
 from holdfast.turn.loop import Stopped
 
@@ -40,8 +46,7 @@ class AgentWorker:
                 seen(event)
                 if isinstance(event, Stopped):
                     end = event
-        history = engine.view.history
-        return finished(end, last_text(engine.view), usage_of(history[began:]))
+        return finished(end, engine.view.history, since=began)
 
     def has_mail(self) -> bool:
         return self.mail.is_waiting(self.agent.engine)
@@ -88,3 +93,23 @@ class Borrowed:
 
     async def close(self) -> None:
         """Leave it open."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ChildBudget(Budget):
+    """A budget that draws on the parent's."""
+
+    above: Budget
+    engine: Engine
+    """The parent's."""
+    source: str
+
+    def pay(self, model: str, usage: Usage) -> Spent:
+        spent = self.above.pay(model, usage)
+        self.session = self.session + spent
+        with suppress(StoreError):  # a disk that takes no entry keeps no agent from working
+            self.engine.report(Forked(source=self.source, model=model, usage=usage))
+        return spent
+
+    def exhausted(self) -> str:
+        return self.above.exhausted()

@@ -3,14 +3,13 @@
 It is checked out from the repository's current commit. When the agent is done it is removed if
 nothing changed, and kept otherwise. Each is in the user's home directory, with a record that
 describes it and a lock held by its process: `sweep` finds what a killed process left, and removes
-it only if nothing is lost. Git runs without the repository's hooks unless they are trusted, and
-without its file watcher. Filters from the user's own git settings, such as LFS, still run.
+it only if nothing is lost. Git runs without the repository's hooks and file watcher. Filters from
+the user's own git settings, such as LFS, still run.
 """
 
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,8 +28,11 @@ BRANCH_PREFIX = "holdfast-"
 GIT_SECONDS = 120.0
 """Enough to check out a very large repository; longer means that git waits for input."""
 
-_NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
-_QUIET = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
+_QUIET = (
+    *("-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "safe.bareRepository=explicit"),
+)
 
 
 class WorktreeRecord(Struct, frozen=True, kw_only=True):
@@ -49,9 +51,7 @@ class Worktree:
     """A worktree that this process holds."""
 
     path: Path
-    branch: str
-    base: str
-    repository: Path
+    record: WorktreeRecord
     lock: int = field(repr=False)
 
 
@@ -62,14 +62,12 @@ class KeptWorktree:
     why: str
 
 
-def make_worktree(
-    directory: Path, name: str, *, at: Path | None = None, trusts_hooks: bool = False
-) -> Worktree:
+def make_worktree(directory: Path, name: str) -> Worktree:
     """Make a worktree of the repository that contains a directory, on a new branch."""
     checked_name(name, "a worktree")
     repository = _repository(directory)
     base = _git(repository, "rev-parse", "--verify", "HEAD^{commit}", why="it has no commit yet")
-    path = private_directory(_place(repository, at)) / name
+    path = private_directory(_place(repository)) / name
     branch = f"{BRANCH_PREFIX}{name}"
     lock = _lock(path)
     if lock is None or path.exists() or _record_file(path).exists():
@@ -81,22 +79,21 @@ def make_worktree(
         if _has_branch(repository, branch):
             raise StoreError(f"there is a branch {branch!r} already; choose another name")
         _write(path, record)
-        add = ("worktree", "add", "--no-track", "-b", branch, str(path), base)
-        _git(repository, *add, runs_hooks=trusts_hooks)
-        _write(path, msgspec.structs.replace(record, is_ready=True))
+        _git(repository, "worktree", "add", "--no-track", "-b", branch, str(path), base)
+        ready = msgspec.structs.replace(record, is_ready=True)
+        _write(path, ready)
     except BaseException:
         if _record_file(path).exists():
             _remove(path, record, force=True)
         _release(path, lock)
         raise
-    return Worktree(path=path, branch=branch, base=base, repository=repository, lock=lock)
+    return Worktree(path=path, record=ready, lock=lock)
 
 
 def reopen_worktree(path: Path) -> Worktree | None:
     """Reopen a kept worktree for a resumed agent; None if it is gone."""
-    try:
-        record = msgspec.json.decode(_record_file(path).read_bytes(), type=WorktreeRecord)
-    except (OSError, msgspec.DecodeError):
+    record = _read(path)
+    if record is None:
         return None
     lock = _lock(path)
     if lock is None:
@@ -104,35 +101,29 @@ def reopen_worktree(path: Path) -> Worktree | None:
     if not path.is_dir():
         _release(path, lock, forget=False)
         return None
-    return Worktree(
-        path=path,
-        branch=record.branch,
-        base=record.base,
-        repository=Path(record.repository),
-        lock=lock,
-    )
+    ready = msgspec.structs.replace(record, is_ready=True)  # it may hold work
+    return Worktree(path=path, record=ready, lock=lock)
 
 
 def finish(tree: Worktree) -> KeptWorktree | None:
     """Remove a worktree in which nothing changed, else keep it and return where it is."""
-    record = WorktreeRecord(
-        repository=str(tree.repository), branch=tree.branch, base=tree.base, is_ready=True
-    )
-    kept = _removed_or_kept(tree.path, record)
+    kept = _removed_or_kept(tree.path, tree.record)
     _release(tree.path, tree.lock, forget=kept is None)
     return kept
 
 
-def sweep(directory: Path, *, at: Path | None = None) -> list[KeptWorktree]:
+def sweep(directory: Path) -> list[KeptWorktree]:
     """Remove worktrees of dead processes; return those that were kept."""
-    if not _place(project_root(directory), at).is_dir():
+    if not _place(project_root(directory)).is_dir():
         return []
     repository = _repository(directory)
     kept: list[KeptWorktree] = []
-    for path, record in _leftovers(_place(repository, at)):
-        lock = _lock(path)
-        if lock is None:
-            continue  # in use
+    for file in sorted(_place(repository).glob("*.json")):
+        path = file.with_suffix("")
+        record = _read(path)
+        lock = _lock(path) if record else None
+        if record is None or lock is None:
+            continue  # not a worktree's, or in use
         found = _removed_or_kept(path, record)
         _release(path, lock, forget=found is None)
         kept += [found] if found else []
@@ -184,17 +175,8 @@ def _remove(path: Path, record: WorktreeRecord, *, force: bool) -> None:
         _git(repository, "update-ref", "-d", f"refs/heads/{record.branch}", record.base)
 
 
-def _leftovers(place: Path) -> Iterator[tuple[Path, WorktreeRecord]]:
-    for file in sorted(place.glob("*.json")):
-        try:
-            record = msgspec.json.decode(file.read_bytes(), type=WorktreeRecord)
-        except (OSError, msgspec.DecodeError):
-            continue  # foreign, or torn before anything was made
-        yield file.with_suffix(""), record
-
-
-def _place(repository: Path, at: Path | None) -> Path:
-    return (at or home()) / "worktrees" / slug(repository)
+def _place(repository: Path) -> Path:
+    return home() / "worktrees" / slug(repository)
 
 
 def _repository(directory: Path) -> Path:
@@ -214,12 +196,11 @@ def _has_branch(repository: Path, branch: str) -> bool:
     return False
 
 
-def _git(directory: Path, *words: str, why: str = "", runs_hooks: bool = False) -> str:
+def _git(directory: Path, *words: str, why: str = "") -> str:
     """Run git in a directory and return its output; raise if it fails."""
-    hooks = () if runs_hooks else _NO_HOOKS
     try:
         done = subprocess.run(
-            ["git", *_QUIET, *hooks, *words],
+            ["git", *_QUIET, *words],
             cwd=directory,
             env=_environment(),
             stdin=subprocess.DEVNULL,
@@ -246,6 +227,14 @@ def _record_file(path: Path) -> Path:
 
 def _write(path: Path, record: WorktreeRecord) -> None:
     write_private(_record_file(path), msgspec.json.encode(record), is_synced=False)
+
+
+def _read(path: Path) -> WorktreeRecord | None:
+    """Read the record of a worktree; None if it is missing, foreign or torn."""
+    try:
+        return msgspec.json.decode(_record_file(path).read_bytes(), type=WorktreeRecord)
+    except (OSError, msgspec.DecodeError):
+        return None
 
 
 def _lock(path: Path) -> int | None:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from holdfast.agent.subagents.recovery import read_back
+from holdfast.agent.subagents.order import read_back
 from holdfast.log import Header, Log
 from holdfast.log.entries import Replied, Said, Switched
 from holdfast.messages import Text, ToolUse, Usage
