@@ -40,8 +40,6 @@ class _Group(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """One command and when it is run."""
-
     event: str
     command: str
     arguments: tuple[str, ...] = ()

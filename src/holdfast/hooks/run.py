@@ -32,8 +32,6 @@ _MODE_NAMES = {mode: name for name, mode in MODES.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookContext:
-    """What every hook receives, and where it runs."""
-
     session: str
     transcript: Path
     cwd: Path
@@ -51,7 +49,6 @@ class Hooks:
     _spent: set[Hook] = field(default_factory=set)
 
     async def fire(self, event: str, fields: JsonObject, context: HookContext) -> HookVerdict:
-        """Run every matching hook at once and merge their answers."""
         picked = [h for h in chosen(self.hooks, event, fields) if h not in self._spent]
         self._spent.update(hook for hook in picked if hook.is_once)
         if not picked:

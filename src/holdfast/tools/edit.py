@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated
 
@@ -26,8 +27,6 @@ EDITED_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditTarget:
-    """A file about to be changed."""
-
     path: Path
     status: os.stat_result | None
     """None while there is no such file."""
@@ -111,7 +110,9 @@ async def edit(given: EditInput, tool_context: ToolContext) -> Outcome:
     spans = _spans(source.text, old, given)
     changed = source.replaced(spans, new)
     target.store(changed, tool_context)
-    return Outcome(content=_said(given, source, spans, new), note=_note(target, spans, old, new))
+    removed, added = (len(spans) * len(text.splitlines()) for text in (old, new))
+    note = f"edited {target.path.name}: −{removed} +{added} lines"
+    return Outcome(content=_said(given, source, spans, new), note=note)
 
 
 def _created(target: EditTarget, text: str, tool_context: ToolContext) -> Outcome:
@@ -123,29 +124,20 @@ def _created(target: EditTarget, text: str, tool_context: ToolContext) -> Outcom
 
 def _spans(text: str, old: str, given: EditInput) -> list[tuple[int, int]]:
     """Find the places to change; refuse if there is none, or more than one without replace_all."""
-    starts = _places(text, old)
-    if not starts:
+    ends = accumulate(len(part) + len(old) for part in text.split(old)[:-1])
+    spans = [(end - len(old), end) for end in ends]
+    if not spans:
         raise Refused(_not_found(text, old, given.file_path))
-    if len(starts) > 1 and not given.replace_all:
-        places = ", ".join(str(_line_at(text, start)) for start in starts[:LISTED_PLACES])
+    if len(spans) > 1 and not given.replace_all:
+        places = ", ".join(str(_line_at(text, start)) for start, _ in spans[:LISTED_PLACES])
         raise Refused(
-            f"old_string is in {given.file_path} {len(starts)} times (lines {places}). Give more "
+            f"old_string is in {given.file_path} {len(spans)} times (lines {places}). Give more "
             "of the text around the one you mean, or set replace_all."
         )
-    return [(start, start + len(old)) for start in starts]
-
-
-def _places(text: str, old: str) -> list[int]:
-    starts: list[int] = []
-    place = text.find(old)
-    while place >= 0:
-        starts.append(place)
-        place = text.find(old, place + len(old))
-    return starts
+    return spans
 
 
 def _not_found(text: str, old: str, path: str) -> str:
-    """Explain that a text is missing, with the nearest thing that is there."""
     said = f"old_string is not in {path}."
     if re.match(r" *\d+\t", old):
         return f"{said} Leave out the line numbers that Read puts before each line."
@@ -167,11 +159,6 @@ def _said(given: EditInput, source: SourceText, spans: list[tuple[int, int]], ne
     last = first + new.removesuffix("\n").count("\n")
     where = f"line {first}" if first == last else f"lines {first} to {last}"
     return f"Edited {given.file_path}: {where}."
-
-
-def _note(target: EditTarget, spans: list[tuple[int, int]], old: str, new: str) -> str:
-    removed, added = (len(spans) * len(text.splitlines()) for text in (old, new))
-    return f"edited {target.path.name}: −{removed} +{added} lines"
 
 
 def _line_at(text: str, place: int) -> int:

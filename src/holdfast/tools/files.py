@@ -20,8 +20,6 @@ HASHED_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """Identifies one state of a file."""
-
     size: int
     modified_ns: int
     inode: int
@@ -45,8 +43,6 @@ def stamp_of(status: os.stat_result, content: bytes | None) -> Stamp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenFile:
-    """A file as the agent last saw it."""
-
     path: Path
     stamp: Stamp
     ranges: tuple[range, ...] = ()

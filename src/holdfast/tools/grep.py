@@ -109,7 +109,6 @@ async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
 
 
 def _existing(path: str, tool_context: ToolContext) -> Path:
-    """Resolve where to search; refuse a path that does not exist."""
     top = tool_context.resolve(path) if path else tool_context.directory
     if not top.exists():
         raise Refused(f"{path} does not exist. The working directory is {tool_context.directory}.")
@@ -117,7 +116,6 @@ def _existing(path: str, tool_context: ToolContext) -> Path:
 
 
 def _path_filter(pattern: str) -> str:
-    """Translate a path pattern into an expression; refuse one that is malformed."""
     expression = glob_expression(pattern)
     try:
         re.compile(expression)

@@ -19,8 +19,6 @@ VERSION_CONTROL = frozenset({".bzr", ".git", ".hg", ".jj", ".sl", ".svn"})
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
-    """One line of a `.gitignore` file."""
-
     expression: re.Pattern[str]
     """For a path from the file's directory."""
     is_exception: bool
@@ -29,8 +27,6 @@ class IgnoreRule:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The rules of one file, and the directory they count from."""
-
     base: str
     """Absolute, with a slash at the end."""
     rules: tuple[IgnoreRule, ...]

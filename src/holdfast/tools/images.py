@@ -65,7 +65,6 @@ def size_of(content: bytes) -> tuple[int, int]:
 
 
 def _jpeg_size(content: bytes) -> tuple[int, int]:
-    """Walk the segments of a JPEG to the one that holds its size."""
     place = 2
     while place + 9 < len(content):
         marker = content[place + 1]

@@ -24,8 +24,6 @@ DRAIN_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessResult:
-    """How a program ended."""
-
     status: int
     """The exit status, negative for a signal."""
     stdout: bytes

@@ -29,8 +29,6 @@ _UNSOUND = re.compile("[\0\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of one run of a tool."""
-
     content: ResultContent
     """What the model reads."""
     is_error: bool = False

@@ -56,8 +56,6 @@ class FilePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """The content of a read, and what the agent now knows."""
-
     content: ResultContent
     seen: SeenFile
     note: str
@@ -94,7 +92,6 @@ def _read(
 
 
 def _status(path: Path, tool_context: ToolContext) -> os.stat_result:
-    """Stat a path; refuse what cannot be read."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -33,8 +33,6 @@ def is_restored_file(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
-    """A file that a tool read or wrote."""
-
     path: str
     """As the call named it."""
     at: float
@@ -47,8 +45,6 @@ class Touched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedSkill:
-    """A skill that was used, with the text it had."""
-
     name: str
     text: str
     tool_use_id: str

@@ -8,7 +8,7 @@ quickly.
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def main(arguments: list[str], write: Write) -> int:
         sys.stderr.write(str(error))
         return 2
     found = False
-    for path in _paths(query):
+    for path in (Path(query.path).name,) if query.is_file else walk(query.directory):
         if query.wanted and not wanted.fullmatch(path):
             continue
         found = _answer(query, pattern, path, found, write) or found
@@ -72,7 +72,8 @@ def compile_pattern(query: Query) -> re.Pattern[str]:
     """Compile a pattern, translating the few things that ripgrep writes differently."""
     pattern = query.pattern
     for theirs, ours in ((r"\<", r"\b(?=\w)"), (r"\>", r"\b(?<=\w)"), (r"\z", r"\Z")):
-        pattern = re.sub(rf"(?<!\\)((?:\\\\)*){re.escape(theirs)}", _with(ours), pattern)
+        written = r"\g<1>" + ours.replace("\\", r"\\")
+        pattern = re.sub(rf"(?<!\\)((?:\\\\)*){re.escape(theirs)}", written, pattern)
     for name, chars in (("alpha", "a-zA-Z"), ("digit", "0-9"), ("alnum", "a-zA-Z0-9")):
         pattern = pattern.replace(f"[:{name}:]", chars)
     pattern = pattern.replace("[:space:]", r"\s").replace("[:word:]", r"\w")
@@ -80,34 +81,19 @@ def compile_pattern(query: Query) -> re.Pattern[str]:
     return re.compile(pattern, flags | re.MULTILINE | (re.DOTALL if query.is_multiline else 0))
 
 
-def _with(ours: str) -> Callable[[re.Match[str]], str]:
-    return lambda match: match[1] + ours
-
-
-def _paths(query: Query) -> Iterator[str]:
-    return iter((Path(query.path).name,)) if query.is_file else walk(query.directory)
-
-
 def _answer(
     query: Query, pattern: re.Pattern[str] | None, path: str, is_later: bool, write: Write
 ) -> bool:
     """Print the matches of one file; return whether there were any."""
     name = path.encode("utf-8", "surrogateescape")
-    if pattern is None:
+    text = _text(query.file(path)) if pattern is not None else ""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    matched = matched_lines(text, lines, pattern, query) if pattern is not None else {}
+    if pattern is None or (matched and query.only_names):
         write(name + b"\0")
-        return True
-    text = _text(query.file(path))
-    lines = text.split("\n") if text else []
-    if lines and not lines[-1]:
-        lines.pop()
-    matched = matched_lines(text, lines, pattern, query)
-    if not matched:
-        return False
-    if query.only_names:
-        write(name + b"\0")
-        return True
-    _print(name, lines, matched, query, is_later, write)
-    return True
+    elif matched:
+        _print(name, lines, matched, query, is_later, write)
+    return pattern is None or bool(matched)
 
 
 def _text(file: Path) -> str:

@@ -41,8 +41,6 @@ sys.exit(scan.main(sys.argv[2:], sys.stdout.buffer.write))
 
 @dataclass(frozen=True, slots=True)
 class MatchedLine:
-    """One line of a file that matched, or that is context of one."""
-
     path: str
     number: int
     text: str

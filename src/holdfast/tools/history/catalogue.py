@@ -52,8 +52,6 @@ class RecordedCall:
 
 @dataclass(slots=True, kw_only=True)
 class Catalogue:
-    """The tables; `take` keeps them up to date."""
-
     calls: dict[str, RecordedCall] = field(default_factory=dict)
     """By tool use id; the newest, where an id was used twice."""
     results: dict[str, list[int]] = field(default_factory=dict)
@@ -86,7 +84,6 @@ class Catalogue:
                 known.append(n)
 
     def call_of(self, entry: AnyEntry | None) -> RecordedCall | None:
-        """Return the call that an entry is the result of."""
         return self.calls.get(entry.tool_use_id) if isinstance(entry, Ran) else None
 
     def touching(self, path: str) -> list[int]:

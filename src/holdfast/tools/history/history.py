@@ -46,8 +46,6 @@ _n = attrgetter("n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Whole:
-    """The text an id refers to, assembled."""
-
     key: tuple[int, ...]
     """The entries it is made of."""
     title: str
@@ -230,7 +228,6 @@ class History:
 
 
 def _check_span(entries: Entries, span: range) -> None:
-    """Refuse a span that is empty or backwards."""
     first, last = span.start, span.stop - 1
     if not span:
         raise NotInHistory(f"#{first}-#{last} ends before it begins; ask for #{last}-#{first}")

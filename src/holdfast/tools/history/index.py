@@ -82,7 +82,6 @@ class Index:
         return []
 
     def renew(self) -> None:
-        """Replace the index by an empty one."""
         self.close()
         if self._file is not None and not self._file.parent.is_symlink():
             with suppress(OSError):
@@ -237,7 +236,6 @@ class WordSearch:
 
 
 def _without_questions(entry: AnyEntry) -> AnyEntry:
-    """Leave out calls of the History tool itself."""
     if not isinstance(entry, Replied):
         return entry
     kept = tuple(b for b in entry.content if not (isinstance(b, ToolUse) and b.name == HISTORY))

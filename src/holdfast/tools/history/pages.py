@@ -20,8 +20,6 @@ class NoSuchRange(ValueError):
 
 
 class LineRange:
-    """A text and where its lines end."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         ends = [match.end() for match in re.finditer("\n", text)]

@@ -36,8 +36,6 @@ Media: TypeAlias = tuple[Image | Document, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """An entry's content as text."""
-
     n: int
     kind: RecordKind
     text: str

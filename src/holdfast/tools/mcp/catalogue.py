@@ -54,8 +54,6 @@ class ToolSearchInput(Input, frozen=True, kw_only=True):
 
 
 class McpTools:
-    """The servers of one session and what is known of their tools."""
-
     def __init__(self, servers: Iterable[McpServer], *, is_deferred: bool = True) -> None:
         self._links = {server.name: McpLink(server) for server in servers}
         self._tools: dict[str, Tool] = {}

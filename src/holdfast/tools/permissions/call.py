@@ -40,8 +40,6 @@ _UNSEEN = names(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandReach:
-    """Which files a command line names."""
-
     touched: tuple[Located, ...]
     """Words that may be paths; whether they are written depends on the command."""
     written: tuple[Located, ...]
@@ -143,8 +141,6 @@ def _option_value(word: Word) -> Iterator[Word]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellCall:
-    """What a command line would do, as far as it can be read."""
-
     text: str
     script: Script
     reach: CommandReach

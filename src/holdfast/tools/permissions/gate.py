@@ -119,9 +119,7 @@ class Gate:
 
 def combine(decision: Decision, hook: Decision | None) -> Decision:
     """Combine our decision with a hook's: a deny from either wins, then the hook's."""
-    if hook is None or decision.outcome == "deny":
-        return decision
-    return hook
+    return decision if hook is None or decision.outcome == "deny" else hook
 
 
 def suggest_rule(call: ToolCall) -> Rule | None:

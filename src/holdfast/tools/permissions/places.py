@@ -7,6 +7,7 @@ opens the file; a tool that must be certain looks again.
 import os
 import unicodedata
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -45,8 +46,6 @@ class Places:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """One path as written and as resolved."""
-
     text: str
     where: Where
     path: Path | None = None
@@ -86,13 +85,12 @@ def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple
         return (Located(text=text, where="unclear"),)
     start = base or places.cwd
     parts = Path(text).parts
-    fixed = Path(*_until_glob(parts)) if _until_glob(parts) else Path()
-    found = [locate(str(fixed), places, base=start)]
-    pattern = str(Path(*parts[len(_until_glob(parts)) :]))
-    if ".." in Path(pattern).parts:
+    fixed = list(takewhile(lambda part: not set(part) & set("*?["), parts))
+    found = [locate(str(Path(*fixed)), places, base=start)]
+    if ".." in parts[len(fixed) :]:
         return (Located(text=text, where="unclear"),)
     try:
-        for match in (start / fixed).glob(pattern):
+        for match in start.joinpath(*fixed).glob(str(Path(*parts[len(fixed) :]))):
             found.append(locate(str(match), places, base=start))
             if len(found) > MAX_MATCHES:
                 return (Located(text=text, where="unclear"),)
@@ -113,13 +111,6 @@ def looks_like_bare_repository(directory: Path, places: Places) -> bool:
         if (candidate / ".git").exists() or candidate in places.roots:
             return False
     return False
-
-
-def _until_glob(parts: tuple[str, ...]) -> tuple[str, ...]:
-    for index, part in enumerate(parts):
-        if any(char in part for char in "*?["):
-            return parts[:index]
-    return parts
 
 
 def _is_odd(text: str) -> bool:
@@ -152,12 +143,8 @@ def _is_below(path: Path, roots: tuple[Path, ...]) -> bool:
 
 def _is_protected(path: Path, places: Places) -> bool:
     """Check the names below the working directory; case may not matter to the disk."""
-    for root in places.roots:
-        if path.is_relative_to(root.resolve()):
-            parts = [part.casefold() for part in path.relative_to(root.resolve()).parts]
-            break
-    else:
-        parts = [part.casefold() for part in path.parts]
-    return bool(parts) and (
-        any(part in PROTECTED_NAMES for part in parts) or parts[-1] in PROTECTED_FILES
-    )
+    roots = (root.resolve() for root in places.roots)
+    root = next((root for root in roots if path.is_relative_to(root)), None)
+    below = path if root is None else path.relative_to(root)
+    parts = [part.casefold() for part in below.parts]
+    return not PROTECTED_NAMES.isdisjoint(parts) or not PROTECTED_FILES.isdisjoint(parts[-1:])

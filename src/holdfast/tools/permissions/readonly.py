@@ -27,8 +27,6 @@ _VERSIONED = names("python python3 node git gcc bash make")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Options:
-    """Which options a command may carry here."""
-
     flags: str = ""
     """Single letters without a value."""
     valued: str = ""
@@ -37,7 +35,6 @@ class _Options:
     """Whole names, without a value or with one after an equals sign."""
 
     def allow(self, word: str) -> bool:
-        """Return whether this dashed word consists of known options only."""
         if word in ("-", "--"):
             return True
         if word.startswith("--"):
@@ -173,18 +170,14 @@ def is_read_only_script(script: Script) -> bool:
 
 
 def is_read_only(command: Command) -> bool:
-    """Return whether one simple command is proved to change nothing."""
     if command.assignments or not command.words or not has_safe_redirects(command):
         return False
     if not all(word.is_literal for word in command.words) or command.words[0].is_quoted:
         return False
-    check = _CHECKS.get(command.name)
-    if check is not None:
+    if check := _CHECKS.get(command.name):
         return check(command)
-    if command.name in _FREE:
-        return True
     options = _GUARDED.get(command.name)
-    return options is not None and _within(command.words[1:], options)
+    return command.name in _FREE or (options is not None and _within(command.words[1:], options))
 
 
 def has_safe_redirects(command: Command) -> bool:
@@ -268,10 +261,9 @@ def _sed(command: Command) -> bool:
 def _uniq(command: Command) -> bool:
     """A second operand would be the output file, and a glob can become two."""
     words = command.words[1:]
-    has_glob = any(word.has_glob for word in words)
-    return (
-        _operands(words) <= 1 and not has_glob and _within(words, _options("cdDuiz", "", "count"))
-    )
+    if _operands(words) > 1 or any(word.has_glob for word in words):
+        return False
+    return _within(words, _options("cdDuiz", "", "count"))
 
 
 def _date(command: Command) -> bool:
@@ -290,10 +282,6 @@ def _test(command: Command) -> bool:
 def _command(command: Command) -> bool:
     words = command.words[1:]
     return len(words) > 1 and words[0].text == "-v" and _within(words[1:], _options())
-
-
-def _bare(command: Command) -> bool:
-    return len(command.words) == 1
 
 
 def _printf(command: Command) -> bool:
@@ -320,7 +308,7 @@ _CHECKS: dict[str, Callable[[Command], bool]] = {
     "test": _test,
     "[": _test,
     "command": _command,
-    "hostname": _bare,
+    "hostname": lambda command: len(command.words) == 1,
     "printf": _printf,
     "jq": _jq,
 }

@@ -37,8 +37,6 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One simple command: assignments before it, its words, its redirections."""
-
     words: tuple[Word, ...]
     assignments: tuple[str, ...] = ()
     redirects: tuple[Redirect, ...] = ()
