@@ -93,17 +93,16 @@ def _read(section: SettingsSection) -> Iterator[Hook | str]:
 
 
 def _groups(value: Json, section: SettingsSection, event: str) -> tuple[_Group, ...]:
+    where = f"{section.file}: hooks.{event}"
     try:
         groups = msgspec.convert(value, tuple[_Group, ...])
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{section.file}: hooks.{event}: {error}") from error
+        raise ConfigError(f"{where}: {error}") from error
     for group in groups:
         try:
             re.compile(group.matcher if not _is_plain(group.matcher) else "")
         except re.error as error:
-            raise ConfigError(
-                f"{section.file}: hooks.{event}: matcher {group.matcher!r}: {error}"
-            ) from error
+            raise ConfigError(f"{where}: matcher {group.matcher!r}: {error}") from error
     return groups
 
 

@@ -70,10 +70,8 @@ class ToolContext:
 
     def shown(self, path: Path) -> str:
         """Return a path relative to the working directory if it lies in it."""
-        return str(path.relative_to(self.directory)) if self.is_below(path) else str(path)
-
-    def is_below(self, path: Path) -> bool:
-        return path != self.directory and path.is_relative_to(self.directory)
+        is_below = path != self.directory and path.is_relative_to(self.directory)
+        return str(path.relative_to(self.directory) if is_below else path)
 
     def is_within(self, path: Path) -> bool:
         """Return whether a path, links followed, lies where the agent works."""

@@ -148,7 +148,7 @@ class Shells:
         """Continue a command in the background, under an id."""
         self._count += 1
         id = f"shell-{self._count}"
-        ending = asyncio.create_task(self._see_off(running), name=id)
+        ending = asyncio.create_task(self._wait_and_finish(running), name=id)
         self.background[id] = BackgroundCommand(
             id=id, command=command, running=running, ending=ending
         )
@@ -164,7 +164,7 @@ class Shells:
         await asyncio.gather(*(shell.ending for shell in self.background.values()))
         self._lifeline.close()
 
-    async def _see_off(self, running: RunningCommand) -> None:
+    async def _wait_and_finish(self, running: RunningCommand) -> None:
         await running.wait(None)
         await self.finish(running)
 

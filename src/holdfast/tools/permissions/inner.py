@@ -6,6 +6,7 @@ permission is given by the commands as written.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from holdfast.tools.permissions.script import Command, Script, names
 from holdfast.tools.permissions.shell import read_script
@@ -61,9 +62,7 @@ def _carried(command: Command) -> Iterator[Command]:
     carries = bool(words) and program(words[0].text) in _CARRIERS
     for index in range(1, len(words)):
         if carries or words[index - 1].text in _FIND_RUNS:
-            yield Command(
-                words=words[index:], redirects=command.redirects, reads_pipe=command.reads_pipe
-            )
+            yield replace(command, words=words[index:], assignments=())
 
 
 def _texts(command: Command) -> Iterator[str]:

@@ -34,7 +34,8 @@ class _Options:
     long: frozenset[str] = frozenset()
     """Whole names, without a value or with one after an equals sign."""
 
-    def allow(self, word: str) -> bool:
+    def __call__(self, word: str) -> bool:
+        """Return whether a dashed word consists of these options only."""
         if word in ("-", "--"):
             return True
         if word.startswith("--"):
@@ -200,16 +201,14 @@ def has_safe_redirects(command: Command) -> bool:
     return True
 
 
-def _within(words: tuple[Word, ...], options: _Options) -> bool:
+def _within(words: tuple[Word, ...], options: Callable[[str], bool]) -> bool:
     """Check every dashed word; a glob that could turn into an option counts as one."""
     return all(
-        options.allow(word.text) if word.text.startswith("-") else not _may_grow_dash(word)
+        options(word.text)
+        if word.text.startswith("-")
+        else not (word.has_glob and word.text[:1] in "*?[")
         for word in words
     )
-
-
-def _may_grow_dash(word: Word) -> bool:
-    return word.has_glob and word.text[:1] in "*?["
 
 
 def _operands(words: tuple[Word, ...]) -> int:
@@ -242,11 +241,8 @@ def _git_config(rest: tuple[Word, ...]) -> bool:
 
 
 def _find(command: Command) -> bool:
-    return all(
-        word.text in _FIND_TESTS or bool(_FIND_AMOUNT.fullmatch(word.text))
-        if word.text.startswith("-")
-        else not _may_grow_dash(word)
-        for word in command.words[1:]
+    return _within(
+        command.words[1:], lambda text: text in _FIND_TESTS or bool(_FIND_AMOUNT.fullmatch(text))
     )
 
 
