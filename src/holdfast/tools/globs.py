@@ -34,6 +34,12 @@ def path_expression(pattern: str) -> str:
     return written
 
 
+def anchored_expression(pattern: str) -> str:
+    """Anchor a pattern with a slash at the top; one without fits a name at any depth."""
+    anywhere = "" if "/" in pattern else "(?:.*/)?"
+    return anywhere + path_expression(pattern.removeprefix("/"))
+
+
 def _piece(pattern: str, place: int) -> tuple[str, int]:
     """Translate the piece at a place; return it and the place after it."""
     at_start = place == 0 or pattern[place - 1] == "/"
@@ -99,11 +105,5 @@ def expand_braces(pattern: str) -> list[str]:
 
 def glob_expression(pattern: str) -> str:
     """Translate a person's pattern into an expression for a whole relative path."""
-    choices = []
-    for choice in expand_braces(pattern):
-        from_top = choice.removeprefix("./")
-        if "/" in from_top:
-            choices.append(path_expression(from_top.removeprefix("/")))
-        else:
-            choices.append(f"(?:.*/)?{path_expression(from_top)}")
-    return "|".join(f"(?:{choice})" for choice in choices)
+    choices = (choice.removeprefix("./") for choice in expand_braces(pattern))
+    return "|".join(f"(?:{anchored_expression(choice)})" for choice in choices)

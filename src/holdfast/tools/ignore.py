@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.tools.globs import path_expression
+from holdfast.tools.globs import anchored_expression
 
 VERSION_CONTROL = frozenset({".bzr", ".git", ".hg", ".jj", ".sl", ".svn"})
 
@@ -53,9 +53,8 @@ def parse_rule(line: str) -> IgnoreRule | None:
     pattern = pattern.rstrip("/") if only_directories else pattern
     if not pattern:
         return None
-    anywhere = "" if "/" in pattern else "(?:.*/)?"
     try:
-        expression = re.compile(anywhere + path_expression(pattern.removeprefix("/")), re.DOTALL)
+        expression = re.compile(anchored_expression(pattern), re.DOTALL)
     except re.error:
         return None
     return IgnoreRule(expression, is_exception, only_directories)
@@ -110,8 +109,5 @@ def _walk(top: str, below: str, above: tuple[IgnoreRules, ...]) -> Iterator[str]
 
 def is_ignored(path: str, is_directory: bool, rules: tuple[IgnoreRules, ...]) -> bool:
     """Return whether a path is ignored by these rules, the strongest last."""
-    for file in reversed(rules):
-        verdict = file.verdict(path, is_directory)
-        if verdict is not None:
-            return verdict
-    return False
+    verdicts = (file.verdict(path, is_directory) for file in reversed(rules))
+    return next((verdict for verdict in verdicts if verdict is not None), False)

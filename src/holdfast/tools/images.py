@@ -23,10 +23,8 @@ _MAGIC = (
 
 def media_type_of(content: bytes) -> str:
     """Return the media type of a supported image, or ""."""
-    for magic, name in _MAGIC:
-        if content.startswith(magic):
-            return name
-    return "image/webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else ""
+    webp = "image/webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else ""
+    return next((name for magic, name in _MAGIC if content.startswith(magic)), webp)
 
 
 def image_block(content: bytes) -> Image:

@@ -138,7 +138,7 @@ def _below(text: str, project: Path) -> Path | None:
     return path if path.is_relative_to(project.resolve()) else None
 
 
-class _Wire(Struct, frozen=True, kw_only=True):
+class _PermissionsSection(Struct, frozen=True, kw_only=True):
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     mode: str = msgspec.field(default="", name="defaultMode")
@@ -162,7 +162,7 @@ def load_permissions(project: Path | None, *, at: Path | None = None) -> Permiss
     directories: list[Path] = []
     untrusted: list[SettingsSection] = []
     for section in read_sections("permissions", project, at=at):
-        wire = _read(section)
+        wire = _read_permissions(section)
         deny.extend(wire.deny)
         if not section.is_trusted:
             untrusted.extend([section] if wire.allow or wire.mode or wire.directories else [])
@@ -178,9 +178,9 @@ def load_permissions(project: Path | None, *, at: Path | None = None) -> Permiss
     )
 
 
-def _read(section: SettingsSection) -> _Wire:
+def _read_permissions(section: SettingsSection) -> _PermissionsSection:
     try:
-        return msgspec.convert(section.value, _Wire)
+        return msgspec.convert(section.value, _PermissionsSection)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{section.file}: permissions: {error}") from error
 
