@@ -16,7 +16,6 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 from holdfast.errors import ModelError, PromptTooLong, RequestRejected
@@ -218,12 +217,9 @@ class Session:
         """Make room where that is due, and return the arguments of the next call."""
         if self.engine.is_answered():
             raise RequestRejected("there is nothing to answer; call user() or tool_result() first")
-        able = capabilities(self.engine.model)
-        limit = self._max_tokens or min(
-            self.engine.settings.loop.output_tokens, able.max_output_tokens
-        )
+        limit = self._max_tokens or self.engine.output_limit()
         request = await self.engine.prepare(self.layers.stages, max_output_tokens=limit)
-        return worded_for(request, able)
+        return worded_for(request, capabilities(self.engine.model))
 
     async def settle(self, response: object) -> None:
         """Record an answer: the SDK's object, a dict, or a stream that has a final message."""
@@ -276,23 +272,13 @@ class Session:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -4,10 +4,9 @@
     for event in sync(agent.run("Fix the login bug")): ...
 
 There is one interface, and it is asynchronous; this runs any of it to its end. Each thread has a
-loop of its own, which stands still between calls: nothing goes on behind a program's back, and a
-session may be used like any other object of the thread. Where a loop is running already, as in a
-notebook, a second thread does the work and the caller waits, its own loop with it. Ctrl-C cancels
-what is waited for.
+loop of its own, which stands still between calls: nothing runs behind a program's back. Where a
+loop is running already, as in a notebook, a second thread does the work and the caller waits, its
+own loop with it. Ctrl-C cancels what is waited for.
 """
 
 import asyncio
@@ -46,7 +45,7 @@ class _Bridge:
             begun.append(task)
             return await work
 
-        waiting = self._beside.submit(lambda: _here().run(noted()))
+        waiting = self._beside.submit(lambda: _local.bridge.run(noted()))
         try:
             return waiting.result()
         except KeyboardInterrupt:
@@ -67,18 +66,15 @@ class _Bridge:
             self.close()
 
 
-_bridges = threading.local()
+class _Local(threading.local):
+    """Holds a bridge for each thread: its `__init__` runs once in every thread that uses it."""
+
+    def __init__(self) -> None:
+        self.bridge = _Bridge()
 
 
-def _here() -> _Bridge:
-    """Give this thread's bridge."""
-    if not hasattr(_bridges, "own"):
-        _bridges.own = _Bridge()
-    bridge: _Bridge = _bridges.own
-    return bridge
-
-
-atexit.register(lambda: _here().close())
+_local = _Local()
+atexit.register(lambda: _local.bridge.close())
 
 
 @overload
@@ -95,7 +91,7 @@ def sync(
             which ends it properly when it is dropped half-way.
     """
     if inspect.isawaitable(work):
-        return _here().run(_awaited(work))
+        return _local.bridge.run(_awaited(work))
     if not isinstance(work, AsyncIterator):
         raise TypeError(f"sync waits for what is awaited; a {type(work).__name__} is not")
     return _steps(work)
