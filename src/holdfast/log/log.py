@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -265,12 +264,7 @@ class Log:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _begin(self, line: bytes) -> None:
@@ -361,7 +355,6 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _store_error(path: Path, error: OSError) -> StoreError:
-    """Describe an `OSError` with what to do about it."""
     advice = {
         errno.ENOSPC: "free some space and try again; nothing written before is lost",
         errno.EDQUOT: "free some space and try again; nothing written before is lost",
