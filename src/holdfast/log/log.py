@@ -12,16 +12,16 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import msgspec
 from msgspec import Struct
 
-from holdfast.errors import LogLocked, NewerFormat, StoreError, TranscriptError
+from holdfast.errors import NewerFormat, StoreError, TranscriptError
 from holdfast.log.entries import AnyEntry, measured
 from holdfast.messages import Json
 from holdfast.settings.files import PRIVATE_FILE, private_directory, write_new
@@ -180,15 +180,16 @@ class Log:
     def create(cls, path: Path, header: Header) -> Self:
         """Create a log; an existing one is never overwritten."""
         path = path.resolve()
-        _private_directory(path.parent)
+        with _explained(path.parent):
+            private_directory(path.parent)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
         lock = _locked(path)
         try:
-            descriptor = os.open(
-                path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, PRIVATE_FILE
-            )
-        except OSError as error:
+            with _explained(path):
+                descriptor = os.open(path, flags, PRIVATE_FILE)
+        except StoreError:
             release_lock(lock)
-            raise _store_error(path, error) from error
+            raise
         log = cls(path, Loaded(header=header), descriptor, lock)
         try:
             log._begin(_encoder.encode(header) + b"\n")
@@ -204,12 +205,11 @@ class Log:
         load_header(path)  # says what is wrong before anything is put beside it
         lock = _locked(path)
         try:
-            loaded = load(path)
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
-        except BaseException as error:
+            with _explained(path):
+                loaded = load(path)
+                descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+        except BaseException:
             release_lock(lock)
-            if isinstance(error, OSError) and not isinstance(error, StoreError):
-                raise _store_error(path, error) from error
             raise
         log = cls(path, loaded, descriptor, lock)
         if not loaded.ends_with_newline:
@@ -237,10 +237,8 @@ class Log:
 
     def sync(self) -> None:
         """Force what was appended onto the disk."""
-        try:
+        with _explained(self.path):
             os.fsync(self._descriptor)
-        except OSError as error:
-            raise _store_error(self.path, error) from error
 
     def sync_soon(self) -> None:
         """Start forcing what was appended onto the disk, without waiting for it.
@@ -266,12 +264,7 @@ class Log:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _begin(self, line: bytes) -> None:
@@ -324,11 +317,10 @@ def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
             count += 1
             yield _encoder.encode(entry) + b"\n"
 
-    _private_directory(path.parent)
-    try:
+    with _explained(path.parent):
+        private_directory(path.parent)
+    with _explained(path):
         write_new(path, lines(), mode=PRIVATE_FILE)
-    except OSError as error:
-        raise error if isinstance(error, StoreError) else _store_error(path, error) from error
     return count
 
 
@@ -348,23 +340,21 @@ def branch_log(source: Path, path: Path, session: str, *, upto: int | None = Non
 
 
 def _locked(path: Path) -> int:
-    try:
+    with _explained(path.with_suffix(".lock")):
         return take_lock(path)
-    except LogLocked:
-        raise
-    except OSError as error:
-        raise _store_error(path.with_suffix(".lock"), error) from error
 
 
-def _private_directory(path: Path) -> None:
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
     try:
-        private_directory(path)
+        yield
+    except StoreError:
+        raise
     except OSError as error:
         raise _store_error(path, error) from error
 
 
 def _store_error(path: Path, error: OSError) -> StoreError:
-    """Describe an `OSError` with what to do about it."""
     advice = {
         errno.ENOSPC: "free some space and try again; nothing written before is lost",
         errno.EDQUOT: "free some space and try again; nothing written before is lost",

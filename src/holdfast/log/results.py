@@ -111,7 +111,6 @@ class Results:
             raise self._error(body.file.name, error) from error
 
     def read(self, name: str) -> ResultContent:
-        """Return a body as the content it was."""
         try:
             with self._open_body() as place, open(_open(name, place), "rb") as file:
                 body = file.read()
@@ -247,15 +246,15 @@ def _put(place: int, name: str, body: bytes, *, syncs: bool) -> None:
         os.unlink(name, dir_fd=place)
         descriptor = os.open(name, _CREATE_FLAGS, 0o600, dir_fd=place)
     try:
-        _write(descriptor, body)
-        if syncs:
-            os.fsync(descriptor)
+        with open(descriptor, "wb") as file:
+            file.write(body)
+            file.flush()
+            if syncs:
+                os.fsync(descriptor)
     except OSError:
         with suppress(OSError):
             os.unlink(name, dir_fd=place)
         raise
-    finally:
-        os.close(descriptor)
 
 
 def _holds(place: int, name: str, body: bytes) -> bool:
@@ -265,9 +264,3 @@ def _holds(place: int, name: str, body: bytes) -> bool:
     if not body.startswith(there):
         raise StoreError("exists already, with other content")
     return len(there) == len(body)
-
-
-def _write(descriptor: int, body: bytes) -> None:
-    left = memoryview(body)
-    while left:
-        left = left[os.write(descriptor, left) :]

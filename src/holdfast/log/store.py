@@ -131,7 +131,6 @@ class FileStore:
         return left
 
     def expired(self, retention_days: int, *, now: float | None = None) -> list[FoundSession]:
-        """List the sessions that retention would remove."""
         if retention_days <= 0:
             return []
         oldest = (now or time.time()) - retention_days * 86_400

@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.log.entries import AnyEntry, Said, Titled
 from holdfast.messages import text_of
+from holdfast.messages.cut import printable_line
 
 END_BYTES = 64 << 10
 """How much of each end of the log is looked at."""
@@ -26,21 +27,19 @@ _NOTED = re.compile(r"\A## Title\n(?:_[^\n]*_\n)?\s*(?:<!--[^\n]*-->\s*)?([^\n#<
 def title_of(path: Path) -> str:
     """Find a session's title in its notes, or near the ends of its log."""
     if noted := _noted(path.with_suffix("") / NOTES):
-        return _cut(noted)
+        return printable_line(noted, TITLE_CHARS)
     with path.open("rb") as file:
         head = file.readlines(END_BYTES)[1:]  # whole lines, however long the last one is
         file.seek(max(0, path.stat().st_size - END_BYTES))
         tail = file.read().split(b"\n")[1:]
     for line in (*reversed(tail), *reversed(head)):
         if isinstance(entry := _entry(line), Titled):
-            return _cut(entry.title)
+            return printable_line(entry.title, TITLE_CHARS)
     for line in head:
-        if (
-            isinstance(entry := _entry(line), Said)
-            and not entry.hidden
-            and text_of(entry.content).strip()
-        ):
-            return _cut(text_of(entry.content))
+        entry = _entry(line)
+        text = text_of(entry.content) if isinstance(entry, Said) and not entry.hidden else ""
+        if text.strip():
+            return printable_line(text, TITLE_CHARS)
     return "(nothing said yet)"
 
 
@@ -61,8 +60,3 @@ def _entry(line: bytes) -> AnyEntry | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return entry
-
-
-def _cut(text: str) -> str:
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1] + "…"

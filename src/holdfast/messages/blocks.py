@@ -190,7 +190,6 @@ def message_to_wire(message: Message) -> JsonObject:
 
 
 def text_of(content: Content | ResultContent) -> str:
-    """Join the texts in this content."""
     if isinstance(content, str):
         return content
     return "\n".join(block.text for block in content if isinstance(block, Text))

@@ -117,7 +117,6 @@ def counted(count: int, what: str) -> str:
 
 
 def byte_count(text: str) -> int:
-    """Count the bytes of a text in UTF-8."""
     return len(text.encode("utf-8", "replace"))
 
 

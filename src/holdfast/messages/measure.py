@@ -55,7 +55,6 @@ def _class_of(byte: int) -> int:
 
 
 def _class_of_lead(byte: int) -> int:
-    """Return the class of a character outside ASCII by its first byte."""
     if 0xE3 <= byte <= 0xED:  # kana, CJK, Hangul
         return WIDE[0]
     if 0xC3 <= byte <= 0xE1:  # Latin with accents, Greek, Cyrillic, Arabic, Indic scripts
@@ -141,10 +140,8 @@ def measure_text(text: str) -> Measure:
     classes = text.encode("utf-8", "surrogatepass").translate(_CLASSES)
     if len(classes) <= CHUNK_BYTES:
         return _count(classes, text.isascii())
-    total = NOTHING
-    for start in range(0, len(classes), CHUNK_BYTES):
-        total = total + _count(classes[start : start + CHUNK_BYTES], text.isascii())
-    return total
+    chunks = (classes[i : i + CHUNK_BYTES] for i in range(0, len(classes), CHUNK_BYTES))
+    return sum((_count(chunk, text.isascii()) for chunk in chunks), NOTHING)
 
 
 def _count(classes: bytes, is_ascii: bool) -> Measure:
@@ -192,10 +189,7 @@ def measure_content(content: Iterable[Block] | ResultContent) -> Measure:
     """Count blocks; a bare string is taken for a tool result."""
     if isinstance(content, str):
         return measure_result(content)
-    total = NOTHING
-    for block in content:
-        total = total + measure_block(block)
-    return total
+    return sum(map(measure_block, content), NOTHING)
 
 
 def measure_block(block: Block) -> Measure:

@@ -114,24 +114,17 @@ def _is_simulated(model: str) -> bool:
 
 def _guessed(name: str) -> Capabilities:
     """Describe a model that is not in the table by what its family has in common."""
-    family = _guess_family(name)
-    if family != "openai":
-        return replace(_UNKNOWN, model=name, family=family)
-    return replace(
-        _UNKNOWN,
-        model=name,
-        family=family,
-        cache_seconds=OLDER_GPT_CACHE_SECONDS,
-        default_effort=_GPT.default_effort,
-    )
-
-
-def _guess_family(name: str) -> Family:
     if name.startswith("claude"):
-        return "anthropic"
+        return replace(_UNKNOWN, model=name, family="anthropic")
     if re.match(r"(?:gpt|o\d)(?:-|$)", name):
-        return "openai"
-    return "unknown"
+        return replace(
+            _UNKNOWN,
+            model=name,
+            family="openai",
+            cache_seconds=OLDER_GPT_CACHE_SECONDS,
+            default_effort=_GPT.default_effort,
+        )
+    return replace(_UNKNOWN, model=name)
 
 
 def _declare_everything(found: Capabilities) -> Capabilities:

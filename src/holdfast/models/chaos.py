@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from holdfast.errors import StreamBroken
-from holdfast.models.capabilities import Capabilities
 from holdfast.models.protocol import Event, Finished, Model, Request, Started
 from holdfast.models.steady import closing
 from holdfast.models.translate import ProviderFault, explain
@@ -41,6 +40,7 @@ class ChaosModel:
     def __init__(
         self, inner: Model, *, seed: int, rate: float = RATE, kinds: tuple[Kind, ...] = KINDS
     ) -> None:
+        self.name, self.capabilities = inner.name, inner.capabilities
         self._inner = inner
         self._dice = random.Random(seed)
         self._rate = rate
@@ -48,14 +48,6 @@ class ChaosModel:
         self._kept: tuple[Request, list[Event]] | None = None
         """An answer that was spoilt: asking again must not cost another one."""
         self.injected: list[Kind] = []
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._inner.capabilities
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         kind, at = self._draw()

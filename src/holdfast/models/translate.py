@@ -118,7 +118,8 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
     if names & _NO_CREDENTIALS or type(error).__name__ == "OpenAIError":
         return AuthenticationFailed(f"no usable credentials: {error}; set the provider's key")
     if names & {"APIConnectionError", "RequestError"}:
-        return _unreachable(error, is_timeout=_is_timeout(names), has_begun=has_begun)
+        is_timeout = bool(names & {"APITimeoutError", "TimeoutException"})
+        return _unreachable(error, is_timeout=is_timeout, has_begun=has_begun)
     if "APIError" in names:
         return explain(_fault_of(error), has_begun=has_begun)
     return None
@@ -229,10 +230,6 @@ def _seconds_until(date: str, now: float) -> float | None:
         return max(0.0, parsedate_to_datetime(date).timestamp() - now)
     except ValueError:
         return None
-
-
-def _is_timeout(names: set[str]) -> bool:
-    return bool(names & {"APITimeoutError", "TimeoutException"})
 
 
 def _unreachable(error: BaseException, *, is_timeout: bool, has_begun: bool) -> ModelError:

@@ -4,12 +4,11 @@ Parts are estimated block by block; what the last usage reports beyond them is t
 log does not hold it.
 """
 
-from collections import Counter
 from dataclasses import dataclass
 
 from holdfast.log.entries import Compacted, Replied
-from holdfast.messages import Block, Document, Image, Text, ToolUse, is_thought
-from holdfast.messages.measure import Measure, measure_block, measure_json, measure_text
+from holdfast.messages import Document, Image, Text, ToolUse, is_thought
+from holdfast.messages.measure import NOTHING, Measure, measure_block, measure_json, measure_text
 from holdfast.view import View
 from holdfast.view.items import Round, Spoken
 from holdfast.view.tokens import Gauge
@@ -56,7 +55,6 @@ class Context:
 
 
 def describe(view: View, gauge: Gauge, window: Window) -> Context:
-    """Return what fills the window."""
     used, margin = gauge.size_tokens(view.total), gauge.margin_tokens(view.total)
     parts = _parts(view, gauge)
     rest = used - sum(part.tokens for part in parts)
@@ -95,13 +93,10 @@ def _rest_name(view: View, rest_tokens: int) -> str:
 
 class _Totals:
     def __init__(self) -> None:
-        self._found: dict[str, dict[str, Measure]] = {}
-        self._counts: Counter[tuple[str, str]] = Counter()
+        self._found: dict[str, dict[str, list[Measure]]] = {}
 
     def add(self, category: str, measure: Measure, name: str = "") -> None:
-        group = self._found.setdefault(category, {})
-        group[name] = group[name] + measure if name in group else measure
-        self._counts[category, name] += 1
+        self._found.setdefault(category, {}).setdefault(name, []).append(measure)
 
     def parts(self, gauge: Gauge) -> list[ContextPart]:
         return [self._part(category, gauge) for category in self._found]
@@ -110,10 +105,10 @@ class _Totals:
         inner = [
             ContextPart(
                 name=name,
-                tokens=round(gauge.calibration.weigh(measure)),
-                count=self._counts[category, name],
+                tokens=round(gauge.calibration.weigh(sum(measures, NOTHING))),
+                count=len(measures),
             )
-            for name, measure in self._found[category].items()
+            for name, measures in self._found[category].items()
         ]
         inner.sort(key=lambda part: part.tokens, reverse=True)
         return ContextPart(
@@ -146,7 +141,8 @@ def _parts(view: View, gauge: Gauge) -> list[ContextPart]:
 def _add_spoken(tally: _Totals, item: Spoken) -> None:
     category = "reminders" if item.hidden and item.kind == "said" else _SPOKEN[item.kind]
     for block in item.content:
-        tally.add(_medium(block) or category, measure_block(block))
+        is_medium = isinstance(block, Image | Document)
+        tally.add("images and documents" if is_medium else category, measure_block(block))
 
 
 def _add_round(tally: _Totals, item: Round) -> None:
@@ -169,7 +165,3 @@ def _add_round(tally: _Totals, item: Round) -> None:
         if instead is not None:
             category = "spilled results" if instead.how == "spilled" else "cleared results"
         tally.add(category, result.seen_measure, name)
-
-
-def _medium(block: Block) -> str:
-    return "images and documents" if isinstance(block, Image | Document) else ""

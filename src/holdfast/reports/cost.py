@@ -61,7 +61,7 @@ class TurnItem:
     """Its place among the turns, from 1, as `explain` counts them."""
     n: int
     said: str
-    item: CostItem
+    item: CostItem = field(default_factory=CostItem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,42 +75,30 @@ class Bill:
     """In order; turns without a call are left out."""
 
 
-@dataclass(slots=True)
-class _Turn:
-    number: int
-    n: int
-    said: str
-    items: list[CostItem] = field(default_factory=list)
-
-
 def bill(entries: Iterable[AnyEntry]) -> Bill:
     history = list(entries)
     answers = answers_of(history)
-    turns: list[_Turn] = []
-    paid: list[tuple[CostItem, str, _Turn]] = []
+    turns: list[TurnItem] = []
+    models: dict[str, CostItem] = {}
+    sources: dict[str, CostItem] = {}
     for at, entry in enumerate(history):
         if not turns or (isinstance(entry, Said) and not entry.hidden):
             said = text_of(entry.content) if isinstance(entry, Said) else ""
-            turns.append(_Turn(len(turns) + 1, entry.n, said))
+            turns.append(TurnItem(number=len(turns) + 1, n=entry.n, said=said))
         if at in answers:
-            paid.append((_priced(answers[at]), MAIN, turns[-1]))
+            item, source = _priced(answers[at]), MAIN
         elif isinstance(entry, Forked):
-            paid.append((_priced(entry), entry.source, turns[-1]))
-    models: dict[str, CostItem] = {}
-    sources: dict[str, CostItem] = {}
-    for item, source, turn in paid:
+            item, source = _priced(entry), entry.source
+        else:
+            continue
         _add(models, item)
         _add(sources, replace(item, name=source))
-        turn.items.append(item)
+        turns[-1] = replace(turns[-1], item=turns[-1].item + item)
     return Bill(
         total=sum(models.values(), CostItem()),
         models=_dearest_first(models),
         sources=_dearest_first(sources),
-        turns=tuple(
-            TurnItem(number=turn.number, n=turn.n, said=turn.said, item=sum(turn.items, CostItem()))
-            for turn in turns
-            if turn.items
-        ),
+        turns=tuple(turn for turn in turns if turn.item.calls),
     )
 
 

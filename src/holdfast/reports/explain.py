@@ -31,6 +31,7 @@ from holdfast.log.entries import (
 )
 from holdfast.log.spending import Spent, spent_on
 from holdfast.messages import ToolUse, text_of
+from holdfast.messages.cut import counted
 from holdfast.view import View
 from holdfast.view.gauge import Follower
 
@@ -97,26 +98,12 @@ class _Reader:
                 turn.calls.update(use.name for use in entry.content if isinstance(use, ToolUse))
             case Ran(is_error=True):
                 turn.errors += 1
-            case Forked(source=source):
+            case Forked():
                 self._spend(entry)
-                if not source.startswith("agent:"):  # an agent's calls are in its own log
-                    turn.acts.append(
-                        Act(n=entry.n, kind=kind_of(entry), text=describe_entry(entry))
-                    )
-            case Spawned() | Ended() | Noted():
-                turn.acts.append(Act(n=entry.n, kind=kind_of(entry), text=describe_entry(entry)))
-            case (
-                ViewChange() | Undone() | Redone() | Switched() | Failed() | CacheBroke() | Swept()
-            ):
-                saved = before - after if isinstance(entry, ViewChange | Undone | Redone) else 0
-                turn.acts.append(
-                    Act(
-                        n=entry.n,
-                        kind=kind_of(entry),
-                        text=describe_entry(entry),
-                        saved_tokens=saved,
-                    )
-                )
+        if _is_act(entry):
+            saved = before - after if isinstance(entry, ViewChange | Undone | Redone) else 0
+            text = describe_entry(entry)
+            turn.acts.append(Act(n=entry.n, kind=kind_of(entry), text=text, saved_tokens=saved))
 
     def pay(self, answer: UniqueAnswer) -> None:
         turn = self.turns[-1]
@@ -132,12 +119,15 @@ class _Reader:
         return self._follower.follow(self._view).size_tokens(self._view.total)
 
 
+def _is_act(entry: AnyEntry) -> bool:
+    if isinstance(entry, Forked):
+        return not entry.source.startswith("agent:")  # an agent's calls are in its own log
+    changes = ViewChange | Undone | Redone | Switched | CacheBroke
+    return isinstance(entry, changes | Failed | Swept | Spawned | Ended | Noted)
+
+
 def kind_of(entry: AnyEntry) -> str:
     return type(entry).__name__.lower()
-
-
-def counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def describe_entry(entry: AnyEntry) -> str:

@@ -12,9 +12,12 @@ from holdfast.settings.agent import (
     LoopSettings,
     PromptSettings,
 )
-from holdfast.settings.groups import Settings
-from holdfast.settings.log import HistorySettings, LogSettings
-from holdfast.settings.memory import DreamSettings, MemorySettings
+from holdfast.settings.memory import (
+    DreamSettings,
+    HistorySettings,
+    LogSettings,
+    MemorySettings,
+)
 from holdfast.settings.model import (
     BudgetSettings,
     CacheSettings,
@@ -22,7 +25,7 @@ from holdfast.settings.model import (
     ModelSettings,
     WindowSettings,
 )
-from holdfast.settings.reading import home, load_settings, show_settings
+from holdfast.settings.reading import Settings, home, load_settings, show_settings
 from holdfast.settings.stages import (
     ClearSettings,
     CollapseSettings,

@@ -1,4 +1,4 @@
-"""The agent: how it works by itself, what its prompt says, and the agents it starts."""
+"""The agent: how long it works by itself, what its prompt says, which instructions it reads, its agents."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,6 @@ from holdfast.settings.setting import setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
-    """How long an agent works by itself."""
-
     output_tokens: int = setting(
         8_000, "99 % of answers are under 5,000; asking for more reserves more", low=1
     )
@@ -30,8 +28,6 @@ class LoopSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSettings:
-    """What the system prompt says of its surroundings."""
-
     language: str = setting(
         "", "the language of answers, such as 'German'; '' is the user's", form=r"[\w ()-]{0,40}"
     )
@@ -52,8 +48,6 @@ class PromptSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionsSettings:
-    """Which instruction files are read."""
-
     on: bool = setting(True, "read AGENTS.md and CLAUDE.md files", personal=True)
     user_claude: bool = setting(
         True,
@@ -89,8 +83,6 @@ class InstructionsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentsSettings:
-    """How many agents work, how deep and how long."""
-
     on: bool = setting(True, "let the model start agents")
     at_once: int = setting(20, "more than this nobody can follow or pay for", low=1, high=1_000)
     depth: int = setting(

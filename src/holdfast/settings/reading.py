@@ -1,23 +1,69 @@
-"""Reading settings from files and the environment, and checking them."""
+"""All settings by group, read from files and the environment, and checked."""
 
 import dataclasses
 import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 from holdfast.errors import ConfigError
-from holdfast.settings.groups import Settings
+from holdfast.settings.agent import (
+    AgentsSettings,
+    InstructionsSettings,
+    LoopSettings,
+    PromptSettings,
+)
+from holdfast.settings.memory import (
+    DreamSettings,
+    HistorySettings,
+    LogSettings,
+    MemorySettings,
+)
+from holdfast.settings.model import (
+    BudgetSettings,
+    CacheSettings,
+    GaugeSettings,
+    ModelSettings,
+    WindowSettings,
+)
 from holdfast.settings.project import project_root
+from holdfast.settings.stages import (
+    ClearSettings,
+    CollapseSettings,
+    CompactSettings,
+    NotesSettings,
+    SpillSettings,
+)
 
 Value = bool | int | float | str
 
 ELSEWHERE = frozenset({"hooks", "permissions", "mcpServers"})
 """Tables of the same files that other modules read and check."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    model: ModelSettings = field(default_factory=ModelSettings)
+    window: WindowSettings = field(default_factory=WindowSettings)
+    gauge: GaugeSettings = field(default_factory=GaugeSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    loop: LoopSettings = field(default_factory=LoopSettings)
+    budget: BudgetSettings = field(default_factory=BudgetSettings)
+    prompt: PromptSettings = field(default_factory=PromptSettings)
+    instructions: InstructionsSettings = field(default_factory=InstructionsSettings)
+    cache: CacheSettings = field(default_factory=CacheSettings)
+    spill: SpillSettings = field(default_factory=SpillSettings)
+    clear: ClearSettings = field(default_factory=ClearSettings)
+    collapse: CollapseSettings = field(default_factory=CollapseSettings)
+    history: HistorySettings = field(default_factory=HistorySettings)
+    compact: CompactSettings = field(default_factory=CompactSettings)
+    notes: NotesSettings = field(default_factory=NotesSettings)
+    memory: MemorySettings = field(default_factory=MemorySettings)
+    dream: DreamSettings = field(default_factory=DreamSettings)
+    agents: AgentsSettings = field(default_factory=AgentsSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,11 +217,9 @@ def _checked(group: str, key: str, value: object, where: str) -> Value:
 def _build(values: Mapping[str, Value]) -> Settings:
     groups: dict[str, Any] = {}
     for group, kind in get_type_hints(Settings).items():
-        assert not isinstance(kind, UnionType) and not get_args(kind)
+        start = f"{group}."
         chosen = {
-            name.removeprefix(f"{group}."): value
-            for name, value in values.items()
-            if name.startswith(f"{group}.")
+            name.removeprefix(start): values[name] for name in values if name.startswith(start)
         }
         groups[group] = kind(**chosen)
     return Settings(**groups)

@@ -98,8 +98,6 @@ def _frame(request: JsonObject, sections: tuple[Section, ...]) -> Framed:
 
 
 class _Reader:
-    """What must be remembered from one message to the next."""
-
     def __init__(self, writer: TranscriptWriter) -> None:
         self.dialogue = Dialogue(writer)
         self._writer = writer

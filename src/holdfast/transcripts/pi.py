@@ -119,8 +119,6 @@ def _is_tree(header: Json) -> bool:
 
 
 class _Reader:
-    """What must be remembered from one entry to the next."""
-
     def __init__(self, writer: TranscriptWriter) -> None:
         self._writer = writer
         self._account = writer.account

@@ -88,7 +88,6 @@ def _message_depth(opening: bytes, fields: list[_Field]) -> int | None:
 
 
 def _is_openai(field: _Field, depth: int) -> bool:
-    """Return whether only OpenAI's format has this."""
     if depth == 3 and field == (3, b"type", b"function"):
         return True
     is_role = field.key == b"role" and field.value in _OPENAI_ROLES
@@ -103,7 +102,6 @@ def _hints_openai(field: _Field, depth: int) -> bool:
 
 
 def _is_anthropic(field: _Field, depth: int) -> bool:
-    """Return whether only Anthropic's format has this."""
     if field.depth == depth + 2 and field.key == b"type":
         return field.value in _ANTHROPIC_PARTS
     return field.key == b"input_schema" or (depth == 3 and field[:2] == (1, b"system"))

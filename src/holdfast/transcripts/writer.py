@@ -28,7 +28,6 @@ class ImportAccount:
     repaired: Counter[str] = field(default_factory=Counter)
 
     def count(self) -> None:
-        """Count a record that was read."""
         self.records += 1
 
     def usage(self, raw: Json) -> Usage | None:
@@ -54,8 +53,6 @@ class OfAnswer(TypedDict, total=False):
 
 
 class TranscriptWriter:
-    """Makes numbered entries and keeps the account."""
-
     def __init__(self) -> None:
         self.account = ImportAccount()
         self._n = 0
@@ -66,7 +63,6 @@ class TranscriptWriter:
         return self._n
 
     def write(self, entry: _AnyEntry, at: float = 0.0) -> _AnyEntry:
-        """Number and date an entry."""
         self._n += 1
         return msgspec.structs.replace(entry, n=self._n, at=at or entry.at)
 

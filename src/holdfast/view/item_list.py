@@ -5,7 +5,7 @@ it stands for, so it is found by bisection. The cost of a change depends on what
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from holdfast.log.entries import Cleared
 from holdfast.messages import Message
@@ -39,7 +39,6 @@ class ItemList:
         return item if isinstance(item, Round) else None
 
     def index(self, order: int) -> int | None:
-        """Find the item of this order."""
         i = bisect_left(self._orders, order)
         return i if i < len(self._orders) and self._orders[i] == order else None
 
@@ -100,7 +99,8 @@ class ItemList:
         return isinstance(item, Round) and any(r.tool_use_id in ids for r in item.results)
 
     def splice(self, lo: int, hi: int, items: Sequence[Item]) -> None:
-        self.measure = self.measure - _sum(self.items[lo:hi]) + _sum(items)
+        gone = sum((item.measure for item in self.items[lo:hi]), NOTHING)
+        self.measure = self.measure - gone + sum((item.measure for item in items), NOTHING)
         self.items[lo:hi] = items
         self._orders[lo:hi] = [item.order for item in items]
         self._forget(lo)
@@ -134,10 +134,3 @@ class ItemList:
         if count and len(self._messages[-1].content) > blocks:
             last = self._messages[-1]
             self._messages[-1] = Message(last.role, last.content[:blocks])
-
-
-def _sum(items: Iterable[Item]) -> Measure:
-    total = NOTHING
-    for item in items:
-        total = total + item.measure
-    return total

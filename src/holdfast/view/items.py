@@ -200,7 +200,6 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return [block for block in self.content if isinstance(block, ToolUse)]
 
     def missing(self) -> list[ToolUse]:
-        """List the tool uses that have no result yet."""
         have = {result.tool_use_id for result in self.results}
         return [use for use in self.tool_uses() if use.id not in have]
 
@@ -249,7 +248,6 @@ def shortened(late_result: Spoken, text: str, measure: Measure) -> Spoken:
 
 
 def wordless(content: ResultContent) -> tuple[Image | Document | Opaque, ...]:
-    """Return the blocks of a result that are no text."""
     if isinstance(content, str):
         return ()
     return tuple(block for block in content if not isinstance(block, Text))

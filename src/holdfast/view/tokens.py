@@ -153,7 +153,6 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return self.defaults == default_weights(self.model) and len(self.factors) == len(CLASSES)
 
     def weigh(self, measure: Measure) -> float:
-        """Estimate tokens with what was learnt."""
         return _dot(self._parts(measure), self.factors)
 
     def margin_tokens(self, measure: Measure) -> float:
@@ -203,7 +202,6 @@ class Calibration(Struct, frozen=True, kw_only=True):
         )
 
     def _parts(self, measure: Measure) -> Row:
-        """Give the tokens of each class by the defaults."""
         return tuple(map(mul, astuple(measure), astuple(self.defaults)))
 
     def _reach(self, parts: Row) -> Row:

@@ -37,7 +37,6 @@ class InForce:
 
 
 def in_force(entries: Iterable[AnyEntry]) -> InForce:
-    """Find which entries undo and redo have left in force."""
     shaped: dict[int, ViewChange] = {}
     frames: list[Framed] = []
     undone: set[int] = set()

@@ -156,7 +156,7 @@ class View:
         is_hidden = entry.hidden or entry.role == "system"
         if not is_hidden and not capabilities(self.model).keeps_thinking:
             self._end_turn()
-        self._speak(entry, entry.content, "said", hidden=is_hidden)
+        self._speak(entry, "said", hidden=is_hidden)
 
     def _end_turn(self) -> None:
         """Hide the thinking of the turn that ends: this model is not shown it again."""
@@ -170,21 +170,16 @@ class View:
                 self._list.put(i, structs.replace(item.without_thinking(), is_past=True))
 
     def _restored(self, entry: Restored) -> None:
-        self._speak(entry, entry.content, "restored", hidden=True)
+        self._speak(entry, "restored", hidden=True)
 
     def _speak(
-        self,
-        entry: Said | Restored,
-        content: SpokenContent,
-        kind: Literal["said", "restored"],
-        *,
-        hidden: bool,
+        self, entry: Said | Restored, kind: Literal["said", "restored"], *, hidden: bool
     ) -> None:
         self._list.append(
             Spoken(
                 id=entry.n,
                 order=entry.n,
-                content=content,
+                content=entry.content,
                 kind=kind,
                 hidden=hidden,
                 measure=entry.measure,

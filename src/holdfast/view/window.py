@@ -43,12 +43,10 @@ class Window:
         return self.auto_tokens if self.auto else self.effective_tokens
 
     def percent_left(self, used_tokens: float) -> int:
-        """Return how much of the base is free, as a whole percentage."""
         base = self.base_tokens
         return max(0, round((base - used_tokens) / base * 100)) if base > 0 else 0
 
     def level(self, used_tokens: float) -> Level:
-        """Return which line has been reached."""
         if used_tokens >= self.blocking_tokens:
             return "blocking"
         if self.auto and used_tokens >= self.auto_tokens:

@@ -1,8 +1,7 @@
 """The entries of a log: what happened, and what was decided, one frozen value each.
 
-Past participles, because an entry is written after the fact. `content` brings messages, `edits`
-change what of them the model sees and can be undone; `framed` records the frame and the calls,
-`bookkeeping` and `background` the rest. `n` is the entry's number in its log and the id of the
+Past participles, because an entry is written after the fact. `content` brings messages and the
+frame, `edits` change what of them the model sees and can be undone; `bookkeeping` is the rest. `n` is the entry's number in its log and the id of the
 message it brings. Entries carry their measure, so that loading a log never counts again.
 """
 
@@ -10,18 +9,36 @@ from typing import TypeAlias
 
 from msgspec import structs
 
-from holdfast.log.entries.background import (
+from holdfast.log.entries.bookkeeping import (
     Directed,
     Dreamt,
+    Dropped,
     Ended,
+    Failed,
     Forked,
+    Imported,
     Noted,
     Recalled,
     Remembered,
     Spawned,
+    Swept,
+    Titled,
 )
-from holdfast.log.entries.bookkeeping import Dropped, Failed, Imported, Swept, Titled
-from holdfast.log.entries.content import AnswerContent, Began, Ran, Replied, Said, SpokenContent
+from holdfast.log.entries.content import (
+    AnswerContent,
+    Asked,
+    Began,
+    CacheBroke,
+    Entry,
+    Framed,
+    Ran,
+    Replied,
+    Said,
+    Section,
+    Source,
+    SpokenContent,
+    Switched,
+)
 from holdfast.log.entries.edits import (
     Cleared,
     Collapsed,
@@ -35,8 +52,6 @@ from holdfast.log.entries.edits import (
     Undone,
     ViewChange,
 )
-from holdfast.log.entries.entry import Entry
-from holdfast.log.entries.framed import Asked, CacheBroke, Framed, Section, Source, Switched
 from holdfast.messages.measure import NOTHING, measure_content
 
 __all__ = [

@@ -1,11 +1,15 @@
-"""Bookkeeping: what went wrong, what the session is called, where it came from, what is gone."""
+"""Bookkeeping: failures, the title, where a log came from, what is gone; and what was done beside.
+
+Forks, notes, memories, dreams and agents do not change the view: what the model is to see of them
+is a hidden message.
+"""
 
 from typing import Literal
 
 from msgspec import field
 
-from holdfast.log.entries.entry import Entry
-from holdfast.messages import Json
+from holdfast.log.entries.content import Entry
+from holdfast.messages import Json, Usage
 
 
 class Failed(Entry, frozen=True, kw_only=True, tag="failed"):
@@ -52,3 +56,112 @@ class Dropped(Entry, frozen=True, kw_only=True, tag="dropped"):
     on: bool = True
     by: Literal["user", "tool"] = "user"
     why: str = ""
+
+
+class Forked(Entry, frozen=True, kw_only=True, tag="forked"):
+    """A call was made beside the conversation; its answer is not part of it.
+
+    By a fork on the conversation's prefix, or by an agent that has a prefix of its own.
+    """
+
+    source: str
+    """Who asked: compact, notes, memory, agent:<id> and so on."""
+    model: str = ""
+    usage: Usage
+    """What the call cost; of one that was not answered to its end, what is known of that."""
+    turn: int = 1
+    """Its place among the calls of one fork."""
+    stop_reason: str = ""
+    """The model's, or `aborted`, or `broken`."""
+    seconds: float = 0.0
+
+
+class Noted(Entry, frozen=True, kw_only=True, tag="noted"):
+    """The session's notes were brought up to date."""
+
+    cursor: int
+    """The last message the notes cover."""
+    by: Literal["engine", "model", "person"] = "engine"
+    tokens: int = 0
+    context_tokens: int = 0
+    sha256: str = ""
+    usage: Usage | None = None
+
+
+class Remembered(Entry, frozen=True, kw_only=True, tag="remembered"):
+    """Memories were written, or proposed to the user."""
+
+    cursor: int
+    """The last message that was looked at."""
+    names: tuple[str, ...] = ()
+    commit: str = ""
+    inbox: bool = False
+    by: Literal["agent", "extraction", "person"] = "extraction"
+    usage: Usage | None = None
+
+
+class Recalled(Entry, frozen=True, kw_only=True, tag="recalled"):
+    """Memories were shown to the model."""
+
+    names: tuple[str, ...]
+    said: int = 0
+    """The message that shows them."""
+    bytes: int = 0
+
+
+class Dreamt(Entry, frozen=True, kw_only=True, tag="dreamt"):
+    """Memories were consolidated."""
+
+    commit: str = ""
+    by: Literal["engine", "model"] = "engine"
+    merged: int = 0
+    marked: int = 0
+    removed: int = 0
+    why: str = ""
+    usage: Usage | None = None
+
+
+class Directed(Entry, frozen=True, kw_only=True, tag="directed"):
+    """The state of something the user asked for changed."""
+
+    message: int
+    """The user's message that holds the directive."""
+    state: Literal["open", "done", "cancelled", "replaced"]
+    rests_on: int = 0
+    """The message that says so; none for a command of the user's."""
+    by: Literal["user", "phrase", "model"] = "user"
+
+
+class Spawned(Entry, frozen=True, kw_only=True, tag="spawned"):
+    """An agent was started, or started again from its log."""
+
+    agent: str
+    """Its id; its log lies beside this one under that name."""
+    kind: str = "general"
+    name: str = ""
+    task: str = ""
+    tool_use_id: str = ""
+    is_background: bool = False
+    is_fork: bool = False
+    worktree: str = ""
+    branch: str = ""
+    team: str = ""
+    tools: tuple[str, ...] | None = None
+    """What it could use, by name; started again it gets no more. None is whatever its parent has."""
+    mode: Literal["", "ask", "accept_edits", "plan", "bypass"] = ""
+    """What it worked in; started again it works in no wider one. '' is in an older log."""
+
+
+class Ended(Entry, frozen=True, kw_only=True, tag="ended"):
+    """An agent ended; resumed, it may end again."""
+
+    agent: str
+    state: Literal["completed", "failed", "stopped", "interrupted"]
+    text: str = ""
+    """Its last answer, cut to what is shown."""
+    file: str = ""
+    is_delivered: bool = False
+    """The parent's model has been informed, or there is nothing to inform it of."""
+    by_user: bool = False
+    """The user stopped it: only the user starts it again."""
+    usage: Usage | None = None

@@ -2,8 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from holdfast.log.entries.content import SpokenContent
-from holdfast.log.entries.entry import Entry
+from holdfast.log.entries.content import Entry, SpokenContent
 from holdfast.messages import Usage
 from holdfast.messages.measure import NOTHING, Measure
 

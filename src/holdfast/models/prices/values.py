@@ -36,7 +36,6 @@ class Prices:
     tiers: tuple[Tier, ...] = ()
 
     def at_length(self, prompt_tokens: int) -> "Prices":
-        """Return the prices for a prompt of this length."""
         for tier in sorted(self.tiers, key=lambda tier: -tier.above_prompt_tokens):
             if prompt_tokens > tier.above_prompt_tokens:
                 return self._in(tier)

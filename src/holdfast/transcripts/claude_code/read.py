@@ -77,8 +77,6 @@ def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]
 
 
 class _Reader:
-    """What must be remembered from one record to the next."""
-
     def __init__(self, writer: TranscriptWriter) -> None:
         self._writer = writer
         self._place: dict[str, int] = {}

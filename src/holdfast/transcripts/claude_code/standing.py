@@ -27,8 +27,6 @@ class RewoundEntries(NamedTuple):
 
 
 class Standing:
-    """Messages in force, in order, and the compactions among them."""
-
     def __init__(self) -> None:
         self._shown: list[int] = []
         self._compactions: dict[int, list[int]] = {}

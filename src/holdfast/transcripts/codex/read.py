@@ -72,8 +72,6 @@ class _Round:
 
 
 class _Reader:
-    """What must be remembered from one record to the next."""
-
     def __init__(self, writer: TranscriptWriter) -> None:
         self._writer = writer
         self._account = writer.account
@@ -114,7 +112,6 @@ class _Reader:
                 self._account.malformed.append((number, "a record without a type"))
 
     def flush(self) -> Iterator[AnyEntry]:
-        """Write the round that was held."""
         held, self._round = self._round, None
         if held is None:
             return
