@@ -99,7 +99,7 @@ class RunningAgent:
             if self.order.tree is not None:
                 self.kept = await asyncio.to_thread(finish, self.order.tree)
             if self.order.is_teammate:
-                self.teammates.leave(self.order)
+                self.teammates.leave(self.order.called)
 
     def see(self, event: LoopEvent) -> None:
         match event:

@@ -189,7 +189,7 @@ class Supervisor:
                 await asyncio.to_thread(finish, order.tree)
             raise
         stop_request(self.engine.log.path, order.id).unlink(missing_ok=True)  # from an earlier run
-        self.engine.record(_spawned(one.order, call, self.teammates.name, one.worker.reach))
+        self.engine.record(_spawned(one.order, call, self.teammates.session, one.worker.reach))
         self.running[order.id] = one
         one.start(self._ended)
         if one.is_background:
@@ -214,7 +214,7 @@ class Supervisor:
             worker = await self.create(order, self)
         except BaseException:
             if order.is_teammate:
-                self.teammates.leave(order)
+                self.teammates.leave(order.called)
             raise
         return RunningAgent(
             order=order,
