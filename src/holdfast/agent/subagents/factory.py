@@ -139,8 +139,6 @@ def attach_subagents(parts: AgentParts, shared: SubagentContext, place: Place) -
 
 @dataclass(slots=True, kw_only=True)
 class AgentFactory:
-    """Makes the agents that one agent starts."""
-
     parent: AgentParts
     shared: SubagentContext
     _forks: Forks | None = None
@@ -212,7 +210,6 @@ class AgentFactory:
         above: Supervisor,
         store: MemoryStore | None,
     ) -> Equipment:
-        """Choose an agent's tools, and write the system prompt its definition asks for."""
         attached = attach_subagents(parts, self.shared, Place(order=order, above=above))
         memory = (memory_tool(Direct(store=store, by="agent")),) if store else ()
         own = (*attached.tools, *tools, *memory)
@@ -332,7 +329,6 @@ def _root(order: Order, parent: AgentParts) -> Path:
 
 
 def _tool_context(order: Order, parent: AgentParts) -> ToolContext:
-    """Make an agent's tool context: in its parent's directory or its worktree."""
     place = parent.tool_context
     return ToolContext(
         root=_root(order, parent),

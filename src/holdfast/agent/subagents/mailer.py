@@ -161,7 +161,8 @@ class Mailer:
             raise Unsent(f"{to} has not asked that with the request_id {body.request_id!r}.")
 
     async def _follow(self, way: Route, me: str, body: MailBody, id: str) -> str:
-        mail = Mail(id=id, sender=me, to=_addressee(way), body=body, at=time.time())
+        to = MAIN if isinstance(way, ToSession) else _name(way)
+        mail = Mail(id=id, sender=me, to=to, body=body, at=time.time())
         match way:
             case ToAgent(id=agent, must_resume=must_resume):
                 await asyncio.to_thread(Mailbox(agent_box(self.directory, agent)).send, mail)
@@ -189,15 +190,7 @@ class Mailer:
         return f"accepted by the session {session}"
 
 
-def _addressee(way: Route) -> str:
-    match way:
-        case ToAgent(id=id):
-            return id
-        case ToTeammate(name=name):
-            return name
-        case ToSession():
-            return MAIN
-
-
 def _name(way: Route) -> str:
-    return way.session if isinstance(way, ToSession) else _addressee(way)
+    match way:
+        case ToAgent(id=name) | ToTeammate(name=name) | ToSession(session=name):
+            return name

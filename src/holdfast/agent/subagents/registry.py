@@ -37,7 +37,6 @@ class Known:
 
     @property
     def is_unread(self) -> bool:
-        """Whether it has ended and that was not reported."""
         return self.ended is not None and not self.is_told
 
 
