@@ -1,4 +1,4 @@
-"""Orders for tests."""
+"""Orders for tests, and a mailer's way to agents that must not be used."""
 
 from pathlib import Path
 
@@ -18,3 +18,7 @@ def order(name, id="general-1", task=""):
         task=task,
         is_teammate=True,
     )
+
+
+async def not_resumed(agent):
+    raise AssertionError(f"{agent} was resumed")

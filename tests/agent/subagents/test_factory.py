@@ -259,4 +259,4 @@ async def test_progress_that_cannot_be_told_stops_nobody():
         raise ValueError("no line")
 
     agent = SimpleNamespace(engine=SimpleNamespace(ask=ask))
-    assert await AgentWorker(agent, None, lambda: None).progress() == ""
+    assert await AgentWorker(agent, None, None).progress() == ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.subagents.orders import order
+from agent.subagents.orders import not_resumed, order
 from holdfast.agent.subagents.mail import Note, ShutdownRequest
 from holdfast.agent.subagents.mail_socket import MailSocket
 from holdfast.agent.subagents.mailbox import Mailbox, UnreadMail
@@ -15,8 +15,9 @@ from holdfast.errors import ConfigError, SessionNotFound, StoreError
 NOTE = Note(text="hi", summary="a greeting")
 
 
-def _mailer(tmp_path, around, **more):
-    return Mailer(session="s1", directory=tmp_path / "s1", around=lambda: around, **more)
+def _mailer(tmp_path, around, resume=not_resumed, **more):
+    place = tmp_path / "s1"
+    return Mailer(session="s1", directory=place, around=lambda: around, resume=resume, **more)
 
 
 def _mails(path):
@@ -89,9 +90,13 @@ async def test_nothing_and_too_much_are_not_sent(tmp_path):
 
 async def test_a_stopped_agent_that_cannot_be_started_is_told(tmp_path):
     """The message does not count as sent."""
+
+    async def resume(agent):
+        raise StoreError(f"{agent} cannot be resumed: its definition is gone")
+
     around = Around(me="main", peers=(Peer(id="a1", state="stopped"),))
     with pytest.raises(Unsent, match="cannot be resumed"):
-        await _mailer(tmp_path, around).send("a1", NOTE)
+        await _mailer(tmp_path, around, resume=resume).send("a1", NOTE)
 
 
 async def test_another_session_takes_it_at_its_socket(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.subagents.orders import order
+from agent.subagents.orders import not_resumed, order
 from holdfast.agent.subagents.mail import (
     Note,
     PlanAnswer,
@@ -38,7 +38,11 @@ def use(tmp_path, team):
         others = tuple(member.name for member in team.members() if member.name != me)
         around = Around(me=me, peers=(Peer(id="a1"),), teammates=others, is_lead=me == "lead")
         mailer = Mailer(
-            session="s1", directory=tmp_path / "s1", around=lambda: around, team=lambda: team
+            session="s1",
+            directory=tmp_path / "s1",
+            around=lambda: around,
+            resume=not_resumed,
+            team=lambda: team,
         )
         return await send_tool(mailer).run(given, place)
 
@@ -124,7 +128,8 @@ async def test_a_refused_route_is_told(use):
 @pytest.mark.parametrize("mode", ["ask", "accept_edits", "plan"])
 async def test_writing_to_another_session_is_asked_about(tmp_path, mode):
     """Within the session it is not; a mail cannot carry more than its words."""
-    mailer = Mailer(session="s1", directory=tmp_path, around=lambda: Around(me="main"))
+    around = Around(me="main")
+    mailer = Mailer(session="s1", directory=tmp_path, around=lambda: around, resume=not_resumed)
     tool, places = send_tool(mailer), Places(roots=(tmp_path,), cwd=tmp_path)
     gate = Gate(rules=parse_rules(), mode=mode)
     given = {"message": "x", "summary": "s"}

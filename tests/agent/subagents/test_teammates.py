@@ -180,7 +180,7 @@ def test_who_leaves_gives_back_what_was_begun(team):
     """And has no mailbox to write to any more."""
     team.tasks.create("one", "lead")
     team.tasks.claim("ada")
-    team.leave(order("ada"))
+    team.leave("ada")
     assert team.tasks.tasks()["1"].owner == ""
     with pytest.raises(ConfigError, match="not in the team"):
         team.box("ada")
@@ -201,7 +201,7 @@ def test_a_team_is_removed_once_it_is_empty(team):
     """With its mail."""
     team.close()
     assert team.directory.is_dir()
-    team.leave(order("ada"))
+    team.leave("ada")
     team.close()
     assert not team.directory.exists() and team.team is None
     assert again(team).recover() is None

@@ -51,6 +51,7 @@ def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool
         isolation = given.isolation or ("" if order.is_fork else order.definition.isolation)
         return await supervisor.start(order, call, is_isolated=isolation == "worktree")
 
+    known = listing(supervisor.definitions.known)
     return make_tool(
         "Agent",
         AgentInput,
@@ -58,12 +59,8 @@ def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool
         kind="other",
         is_read_only=True,  # several may run in parallel; each has its own permission checks
         limit_chars=supervisor.limits.output_chars,
-        description=description or described(supervisor),
+        description=description or f"{prompt_text('Agent')}\n\nAgents:\n{known}",
     )
-
-
-def described(supervisor: Supervisor) -> str:
-    return f"{prompt_text('Agent')}\n\nAgents:\n{listing(supervisor.definitions.known)}"
 
 
 def agent_stop_tool(supervisor: Supervisor) -> Tool:
@@ -118,7 +115,6 @@ def ordered(given: AgentInput, supervisor: Supervisor, *, only_back: bool = Fals
 
 
 def _free_name(name: str, supervisor: Supervisor) -> str:
-    """Return a name if no reachable agent has it."""
     try:
         checked_name(name, "an agent")
     except ConfigError as error:
@@ -139,7 +135,6 @@ def call_just_begun(history: Sequence[AnyEntry]) -> str:
 
 
 def _check_fork(given: AgentInput, tool_context: ToolContext, only_back: bool) -> None:
-    """Refuse a fork of a fork, in a worktree, or by a coordinator."""
     check_may_fork(tool_context)
     if given.isolation == "worktree":
         raise Refused("A fork works in your directory; start another agent for a worktree.")

@@ -16,18 +16,17 @@ from pathlib import Path
 
 from holdfast.agent.notices import Notices
 from holdfast.agent.parts import AgentParts, Assemble, Blueprint, Equipment
-from holdfast.agent.subagents import scopes
 from holdfast.agent.subagents.agent_tool import agent_stop_tool, agent_tool
 from holdfast.agent.subagents.briefing import briefing
 from holdfast.agent.subagents.catalogue import Definitions
 from holdfast.agent.subagents.definition import Definition, mode_for, tools_for
 from holdfast.agent.subagents.delivery import Delivery
-from holdfast.agent.subagents.directory import AgentDirectory
 from holdfast.agent.subagents.fork_worker import ForkWorker
 from holdfast.agent.subagents.mail_socket import MailSocket
-from holdfast.agent.subagents.mailer import Mailer, agent_box
+from holdfast.agent.subagents.mailer import AgentDirectory, Mailer, agent_box
 from holdfast.agent.subagents.names import LEAD, MAIN
 from holdfast.agent.subagents.order import Order, ToolReach, Worker
+from holdfast.agent.subagents.scopes import open_scope
 from holdfast.agent.subagents.send_tool import send_tool
 from holdfast.agent.subagents.supervisor import Slots, Supervisor
 from holdfast.agent.subagents.task_tools import task_tools
@@ -36,9 +35,12 @@ from holdfast.agent.subagents.worker import AgentWorker, Borrowed, ChildBudget
 from holdfast.errors import HoldfastError
 from holdfast.hooks import Hooks
 from holdfast.log import Header, Log
+from holdfast.memory.branch import Direct
 from holdfast.memory.store import MemoryStore
+from holdfast.memory.tool import memory_tool
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
+from holdfast.request.prompt.sections import memory_text
 from holdfast.stages.spill.spill import Spill
 from holdfast.tools.context import ToolContext
 from holdfast.tools.mcp import McpTools
@@ -137,30 +139,25 @@ def attach_subagents(parts: AgentParts, shared: SubagentContext, place: Place) -
 
 @dataclass(slots=True, kw_only=True)
 class AgentFactory:
-    """Makes the agents that one agent starts."""
-
     parent: AgentParts
     shared: SubagentContext
     _forks: Forks | None = None
 
     async def create(self, order: Order, above: Supervisor) -> Worker:
         """Make the worker that an order asks for; `above` supervises it."""
-        if order.is_teammate:
-            self._open_team_box()
+        team = self.shared.teammates.team
+        if order.is_teammate and team is not None:
+            self.shared.mails[MAIN].also(team.box(LEAD))
         return await (self._fork(order) if order.is_fork else self._agent(order, above))
 
-    def _open_team_box(self) -> None:
-        team = self.shared.teammates.team
-        if team is not None:
-            self.shared.mails[MAIN].also(team.box(LEAD))
-
     async def _agent(self, order: Order, above: Supervisor) -> AgentWorker:
-        store = self._memory(order.definition)
-        close = store.close if store else _nothing
+        place, limits = self.parent.tool_context, self.parent.engine.settings.memory
+        store = open_scope(order.definition, place.root, place.home, limits)
         try:
             agent = await self.shared.assemble(await self._blueprint(order, above, store))
         except BaseException:
-            close()
+            if store is not None:
+                store.close()
             raise
         if order.prompt:
             agent.session.user(order.prompt)
@@ -168,7 +165,7 @@ class AgentFactory:
         team = self.shared.teammates.team
         if order.is_teammate and team is not None:
             mail.also(team.box(order.called))
-        return AgentWorker(agent, mail, close)
+        return AgentWorker(agent, mail, store)
 
     async def _blueprint(
         self, order: Order, above: Supervisor, store: MemoryStore | None
@@ -213,16 +210,16 @@ class AgentFactory:
         above: Supervisor,
         store: MemoryStore | None,
     ) -> Equipment:
-        """Choose an agent's tools, and write the system prompt its definition asks for."""
         attached = attach_subagents(parts, self.shared, Place(order=order, above=above))
-        own = (*attached.tools, *tools, *((scopes.tool_over(store),) if store else ()))
+        memory = (memory_tool(Direct(store=store, by="agent")),) if store else ()
+        own = (*attached.tools, *tools, *memory)
         wanted = order.definition.skills
         system = briefing(
             order,
             parts.tool_context.root,
             pad=self.parent.scratchpad,
             skills=[one for one in skills_at(parts.tool_context) if one.name in wanted],
-            memory=scopes.section_over(store) if store else "",
+            memory=memory_text(store.index()) if store else "",
         )
         return replace(attached, tools=_chosen(order, self.shared.base, own), system=system)
 
@@ -283,12 +280,6 @@ class AgentFactory:
             )
         return mcp if mcp.names else None
 
-    def _memory(self, definition: Definition) -> MemoryStore | None:
-        place = self.parent.tool_context
-        return scopes.open_scope(
-            definition, place.root, place.home, self.parent.engine.settings.memory
-        )
-
     async def _fork(self, order: Order) -> ForkWorker:
         parent = self.parent
         if self._forks is None:
@@ -338,7 +329,6 @@ def _root(order: Order, parent: AgentParts) -> Path:
 
 
 def _tool_context(order: Order, parent: AgentParts) -> ToolContext:
-    """Make an agent's tool context: in its parent's directory or its worktree."""
     place = parent.tool_context
     return ToolContext(
         root=_root(order, parent),
@@ -349,7 +339,3 @@ def _tool_context(order: Order, parent: AgentParts) -> ToolContext:
         more_roots=place.more_roots,
         variables=place.variables,
     )
-
-
-def _nothing() -> None:
-    """Do nothing on close."""

@@ -14,7 +14,7 @@ from typing import Literal
 
 from holdfast.agent.subagents.delivery import cursors_in
 from holdfast.agent.subagents.mail import render
-from holdfast.agent.subagents.mailbox import Letter, UnreadMail
+from holdfast.agent.subagents.mailbox import UnreadMail
 from holdfast.agent.subagents.order import Finish, Order, Seen, ToolReach
 from holdfast.errors import StoreError
 from holdfast.log import load
@@ -56,14 +56,15 @@ class ForkWorker:
         forks: Forks,
         permit: Permit,
         box: Path,
-        reach: ToolReach | None = None,
+        reach: ToolReach,
     ) -> None:
-        self.reach = reach or ToolReach()
+        self.reach = reach
         self._order = order
         self._engine = engine
         self._forks = forks
         self._permit = permit
-        self._inbox = UnreadMail(box, _cursors(order.log))
+        cursors = cursors_in(load(order.log).entries) if order.log.exists() else {}
+        self._inbox = UnreadMail(box, cursors)
         self._task: asyncio.Task[ForkReply] | None = None
         self._prefix: Prefix | None = None
         self._is_stopped = False
@@ -74,7 +75,8 @@ class ForkWorker:
         """Work on the task, or on waiting mail, behind the parent's prefix."""
         begins = not self._order.log.exists()
         letters = [] if begins else self._inbox.letters()
-        words = f"{DIRECTIVE}{self._order.prompt}" if begins else _read(letters) or GO_ON
+        mail = "\n\n".join(render(letter.value) for letter in letters if letter.value)
+        words = f"{DIRECTIVE}{self._order.prompt}" if begins else mail or GO_ON
         if self._is_stopped:
             return Finish(state="stopped", detail="it was stopped")
         assert self._prefix is not None, "it shares a prefix before it works"
@@ -162,14 +164,6 @@ def upto_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
     }
     last = max((entry.n for entry in answers if entry.response_id in starts), default=0)
     return [entry for entry in history if entry.n <= last]
-
-
-def _cursors(log: Path) -> dict[str, int]:
-    return cursors_in(load(log).entries) if log.exists() else {}
-
-
-def _read(letters: list[Letter]) -> str:
-    return "\n\n".join(render(letter.value) for letter in letters if letter.value is not None)
 
 
 def _finished(reply: ForkReply) -> Finish:

@@ -29,8 +29,6 @@ class _Body(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ty
 
 
 class Note(_Body, frozen=True, kw_only=True, tag="note"):
-    """Plain words."""
-
     text: Words
     summary: Summary = ""
 

@@ -1,8 +1,8 @@
-"""Sends messages along the routes that `route` decided on.
+"""Whom an agent can write to, and sending messages along the routes that `route` decided on.
 
 A message counts as sent only once it is on disk: in the mailbox of an agent of this session, of a
-teammate, or of another session that accepted it. Who can be reached, and how a stopped agent is
-resumed, is passed in as callables. What cannot be sent raises `Unsent` with the reason.
+teammate, or of another session that accepted it. What cannot be sent raises `Unsent` with the
+reason.
 """
 
 import asyncio
@@ -25,9 +25,11 @@ from holdfast.agent.subagents.mail import (
 )
 from holdfast.agent.subagents.mail_socket import hand_over
 from holdfast.agent.subagents.mailbox import Mailbox, UnreadMail
-from holdfast.agent.subagents.names import MAIN, is_name
+from holdfast.agent.subagents.names import LEAD, MAIN, is_name
+from holdfast.agent.subagents.registry import Known
 from holdfast.agent.subagents.route import (
     Around,
+    Peer,
     Refusal,
     Route,
     ToAgent,
@@ -35,6 +37,7 @@ from holdfast.agent.subagents.route import (
     ToTeammate,
     route,
 )
+from holdfast.agent.subagents.supervisor import Supervisor
 from holdfast.agent.subagents.teammates import Teammates
 from holdfast.errors import ConfigError, HoldfastError, SessionNotFound, StoreError
 from holdfast.log.store import FileStore
@@ -52,8 +55,55 @@ def agent_box(session_directory: Path, agent: str) -> Path:
     return private_directory(session_directory / "mail") / f"{agent}.jsonl"
 
 
-def session_directory(session: str) -> Path:
-    return FileStore().find(session).directory
+@dataclass(slots=True, kw_only=True)
+class AgentDirectory:
+    """Whom one agent can reach: the agents it started, those beside it, and the lead."""
+
+    id: str
+    """'' for the main agent."""
+    name: str
+    own: Supervisor
+    above: Supervisor | None
+    teammates: Teammates
+
+    @property
+    def me(self) -> str:
+        """The name that messages are signed with; the main agent is its team's lead."""
+        if self.id:
+            return self.name or self.id
+        return LEAD if self.teammates.team is not None else MAIN
+
+    def around(self) -> Around:
+        return Around(
+            me=self.me,
+            peers=tuple(self._peers()),
+            has_main=bool(self.id),
+            teammates=self.teammates.others(self.me),
+            is_lead=self.teammates.team is not None and not self.id,
+        )
+
+    def _peers(self) -> list[Peer]:
+        supervisors = [one for one in (self.above, self.own) if one is not None]
+        return [
+            _peer(one, supervisor)
+            for supervisor in supervisors
+            for one in supervisor.registry.known.values()
+            if one.id != self.id and not (one.spawned.team and one.id in supervisor.running)
+        ]
+
+    async def resume(self, id: str) -> None:
+        """Resume a stopped agent through the supervisor it belongs to."""
+        for supervisor in (self.own, self.above):
+            if supervisor is not None and id in supervisor.registry.known:
+                return await supervisor.resume(id)
+        raise StoreError(f"there is no agent {id!r} here")
+
+
+def _peer(one: Known, supervisor: Supervisor) -> Peer:
+    if one.id in supervisor.running:
+        return Peer(id=one.id, name=one.spawned.name)
+    by_user = one.ended is not None and one.ended.by_user
+    return Peer(id=one.id, name=one.spawned.name, state="stopped_by_user" if by_user else "stopped")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,13 +112,13 @@ class Mailer:
     directory: Path
     """The session's directory beside its log."""
     around: Callable[[], Around]
-    resume: Callable[[str], Awaitable[None]] | None = None
+    resume: Callable[[str], Awaitable[None]]
     """Resumes a stopped agent, which then finds its mail."""
     team: Callable[[], Teammates | None] = lambda: None
     """Returns its team, once there is one."""
     limit_chars: int = 32_000
     """The setting `agents.mail_chars`."""
-    find_session: Callable[[str], Path] = session_directory
+    find_session: Callable[[str], Path] = lambda session: FileStore().find(session).directory
 
     async def send(self, to: str, body: MailBody, *, id: str = "") -> str:
         """Send a message and return a line about the outcome; the same id is sent only once."""
@@ -111,14 +161,16 @@ class Mailer:
             raise Unsent(f"{to} has not asked that with the request_id {body.request_id!r}.")
 
     async def _follow(self, way: Route, me: str, body: MailBody, id: str) -> str:
-        mail = Mail(id=id, sender=me, to=_addressee(way), body=body, at=time.time())
+        to = MAIN if isinstance(way, ToSession) else _name(way)
+        mail = Mail(id=id, sender=me, to=to, body=body, at=time.time())
         match way:
             case ToAgent(id=agent, must_resume=must_resume):
                 await asyncio.to_thread(Mailbox(agent_box(self.directory, agent)).send, mail)
-                must_resume = must_resume or self._has_stopped(
-                    agent
-                )  # it may have stopped meanwhile
-                return await self._resumed(agent) if must_resume else f"queued for {agent}"
+                stopped = {one.id for one in self.around().peers if one.state == "stopped"}
+                if not must_resume and agent not in stopped:  # it may have stopped meanwhile
+                    return f"queued for {agent}"
+                await self.resume(agent)
+                return f"{agent} had stopped and was resumed"
             case ToTeammate(name=name):
                 team = self.team()
                 assert team is not None, "teammates are known from a team"
@@ -126,15 +178,6 @@ class Mailer:
                 return f"put into the mailbox of {name}"
             case ToSession(session=session):
                 return await self._to_session(session, mail)
-
-    def _has_stopped(self, agent: str) -> bool:
-        return any(one.id == agent and one.state == "stopped" for one in self.around().peers)
-
-    async def _resumed(self, agent: str) -> str:
-        if self.resume is None:
-            raise StoreError("it has stopped and cannot be resumed here")
-        await self.resume(agent)
-        return f"{agent} had stopped and was resumed"
 
     async def _to_session(self, session: str, mail: Mail) -> str:
         try:
@@ -147,15 +190,7 @@ class Mailer:
         return f"accepted by the session {session}"
 
 
-def _addressee(way: Route) -> str:
-    match way:
-        case ToAgent(id=id):
-            return id
-        case ToTeammate(name=name):
-            return name
-        case ToSession():
-            return MAIN
-
-
 def _name(way: Route) -> str:
-    return way.session if isinstance(way, ToSession) else _addressee(way)
+    match way:
+        case ToAgent(id=name) | ToTeammate(name=name) | ToSession(session=name):
+            return name

@@ -11,7 +11,6 @@ from holdfast.agent.subagents.order import Finish, Order
 from holdfast.agent.subagents.registry import Known
 from holdfast.agent.subagents.worktree import KeptWorktree
 from holdfast.log.entries import Ended
-from holdfast.messages import Usage
 
 NO_ANSWER = "(it ended without an answer)"
 
@@ -28,7 +27,8 @@ def receipt(order: Order, output: Path, why: str = "") -> str:
 def result(order: Order, finish: Finish, kept: KeptWorktree | None) -> str:
     """Write an agent's answer as the result of the call that started it."""
     said = finish.text.strip() or NO_ANSWER
-    return f"{said}\n\n[{_ending(order.id, order.kind, finish.state, finish.detail)}{place(kept)}]"
+    why = f" ({finish.detail})" if finish.detail else ""
+    return f"{said}\n\n[{order.id}, {order.kind}: {finish.state}{why}{_place(kept)}]"
 
 
 def running_file(order: Order, line: str) -> str:
@@ -43,7 +43,7 @@ def shown(finish: Finish, limit_chars: int, output: Path, kept: KeptWorktree | N
         more = len(text) - limit_chars
         text = f"{text[:limit_chars]}\n[{more:,} more characters are in {output}]"
     why = f"{finish.state}: {finish.detail}" if finish.detail else ""
-    ending = f"{why}{place(kept)}".removeprefix("; ")
+    ending = f"{why}{_place(kept)}".removeprefix("; ")
     return f"{text}\n[{ending}]" if ending else text
 
 
@@ -70,12 +70,7 @@ def line(one: Known, doing: str = "") -> str:
     return f"{one.id}{called} [{one.spawned.kind}] {one.state}{doing}{unread}: {task}"
 
 
-def _ending(id: str, kind: str, state: str, detail: str) -> str:
-    why = f" ({detail})" if detail else ""
-    return f"{id}, {kind}: {state}{why}"
-
-
-def place(kept: KeptWorktree | None) -> str:
+def _place(kept: KeptWorktree | None) -> str:
     """Say where an agent's work is, if its worktree was kept."""
     if kept is None:
         return ""
@@ -100,12 +95,8 @@ def _tale(ended: Ended) -> str:
 
 
 def _where(ended: Ended) -> str:
-    spent = f" It used {_tokens(ended.usage):,} tokens." if ended.usage else ""
+    spent = f" It used {ended.usage.total_tokens:,} tokens." if ended.usage else ""
     return f"{spent} All of it is in {ended.file}." if ended.file else spent
-
-
-def _tokens(usage: Usage) -> int:
-    return usage.prompt_tokens + usage.output_tokens
 
 
 def _fenced(line: str) -> str:

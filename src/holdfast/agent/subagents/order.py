@@ -101,9 +101,7 @@ Seen: TypeAlias = Callable[[LoopEvent], None]
 
 class Worker(Protocol):
     @property
-    def reach(self) -> ToolReach:
-        """The tools and mode it was given."""
-        ...
+    def reach(self) -> ToolReach: ...
 
     async def work(self, seen: Seen) -> Finish:
         """Work on its task, or on its mail, until done."""

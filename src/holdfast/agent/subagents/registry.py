@@ -37,7 +37,6 @@ class Known:
 
     @property
     def is_unread(self) -> bool:
-        """Whether it has ended and that was not reported."""
         return self.ended is not None and not self.is_told
 
 
@@ -71,21 +70,13 @@ class AgentRegistry:
                 known = replace(self.known[id], ended=entry, is_told=entry.is_delivered)
                 self.known[id] = known
             case Said(mail=mark) if mark.startswith(_TELLS):
-                self._told(mark.removeprefix(_TELLS))
+                for one in self.unreported():
+                    if one.ended is not None and tells_of(one.ended) == mark:
+                        self.known[one.id] = replace(one, is_told=True)
             case Ran(tool_use_id=call) if call in self._calls and not _is_repair(entry):
-                self._has_reply(self._calls[call])
-
-    def _told(self, number: str) -> None:
-        for one in self.known.values():
-            if one.ended is not None and str(one.ended.n) == number:
-                self.known[one.id] = replace(one, is_told=True)
-                return
-
-    def _has_reply(self, id: str) -> None:
-        """Note that the call has its result; before the end it was only a receipt."""
-        one = self.known[id]
-        if one.ended is not None:
-            self.known[id] = replace(one, is_told=True)
+                one = self.known[self._calls[call]]
+                if one.ended is not None:  # before the end the result is only a receipt
+                    self.known[one.id] = replace(one, is_told=True)
 
     def running(self) -> list[Known]:
         return [one for one in self.known.values() if one.ended is None]

@@ -83,7 +83,6 @@ class RunningAgent:
             await self._wait_for_mail(done)
 
     async def _wait_for_mail(self, done: Finish) -> None:
-        """Report to the lead that the teammate is idle, and wait for mail."""
         self.teammates.report_idle(self.order, done)
         self.is_idle = True
         self.on_news()
@@ -92,14 +91,13 @@ class RunningAgent:
         self.is_idle = False
 
     async def _clean_up(self) -> None:
-        """Close the worker, finish its worktree and leave the team."""
         try:
             await self.worker.close()
         finally:
             if self.order.tree is not None:
                 self.kept = await asyncio.to_thread(finish, self.order.tree)
             if self.order.is_teammate:
-                self.teammates.leave(self.order)
+                self.teammates.leave(self.order.called)
 
     def see(self, event: LoopEvent) -> None:
         match event:

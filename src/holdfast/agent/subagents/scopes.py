@@ -9,13 +9,9 @@ from pathlib import Path
 
 from holdfast.agent.subagents.definition import Definition
 from holdfast.errors import StoreError
-from holdfast.memory.branch import Direct
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.tool import memory_tool
-from holdfast.request.prompt.sections import memory_text
 from holdfast.settings import MemorySettings
 from holdfast.settings.project import project_root, slug
-from holdfast.tools.protocol import Tool
 
 
 def directory_for(definition: Definition, root: Path, home: Path) -> Path | None:
@@ -49,11 +45,3 @@ def open_scope(
     """Open the memory of a kind of agent; None if it has none or memory is off."""
     place = directory_for(definition, root, home)
     return MemoryStore(place, limits) if place is not None and limits.on else None
-
-
-def tool_over(store: MemoryStore) -> Tool:
-    return memory_tool(Direct(store=store, by="agent"))
-
-
-def section_over(store: MemoryStore) -> str:
-    return memory_text(store.index())

@@ -42,7 +42,9 @@ def send_tool(mailer: Mailer) -> Tool:
             said = await mailer.send(given.to, body)
         except Unsent as error:
             raise Refused(f"Not sent: {error}") from None
-        return Outcome(content=f"Sent: {said}.", note=f"to {given.to}: {_short(body)}")
+        kind = str(body.__struct_config__.tag).replace("_", " ")
+        about = body.summary if isinstance(body, Note) else kind
+        return Outcome(content=f"Sent: {said}.", note=f"to {given.to}: {about}")
 
     return make_tool(
         "SendMessage", SendMessageInput, send, kind="other", description=prompt_text("SendMessage")
@@ -81,11 +83,3 @@ def _answer(
         return msgspec.convert({"type": kind.__struct_config__.tag, **fields}, kind)
     except msgspec.ValidationError as error:
         raise Refused(f"Invalid answer: {error}.") from None
-
-
-def _short(body: MailBody) -> str:
-    match body:
-        case Note(summary=summary):
-            return summary
-        case _:
-            return str(body.__struct_config__.tag).replace("_", " ")

@@ -7,6 +7,7 @@ is cleaned up: worktrees without a worker, agents without a process, their team.
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 
 from holdfast.agent.parts import AgentParts, Assemble, Equipment
 from holdfast.agent.subagents.catalogue import Definitions, load_definitions
@@ -56,12 +57,11 @@ async def equip_main(
         shared,
         Place(only_back=only_back, mail_socket=_mail_socket(parts)),
     )
-    own = (*tools, *attached.tools)
     await _recover(parts, attached, shared)
-    return Equipment(
-        tools=_sorted(_coordinating(own) if only_back else own),
-        supervisor=attached.supervisor,
-        inbox=attached.inbox,
+    own = [t for t in (*tools, *attached.tools) if not only_back or t.name in COORDINATES]
+    return replace(
+        attached,
+        tools=tuple(sorted(own, key=lambda tool: tool.name)),
         system=system,
         sections=(Section(name="coordinator", text=prompt_text("coordinator")),)
         if only_back
@@ -100,16 +100,7 @@ def _shared(
     )
 
 
-def _sorted(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-    return tuple(sorted(tools, key=lambda tool: tool.name))
-
-
-def _coordinating(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-    return tuple(tool for tool in tools if tool.name in COORDINATES)
-
-
 def _mail_socket(parts: AgentParts) -> MailSocket | None:
-    """Make the mail socket if the settings allow it."""
     if not parts.engine.settings.agents.sessions_mail:
         return None
     directory = parts.engine.directory

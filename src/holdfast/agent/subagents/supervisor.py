@@ -113,7 +113,6 @@ class Supervisor:
         return found
 
     def check_may_start(self) -> None:
-        """Refuse an agent beyond the limits on number and depth."""
         if self.depth >= self.limits.depth:
             raise Refused(
                 f"Agents start agents {self.limits.depth} levels deep, and this is the last. "
@@ -177,7 +176,6 @@ class Supervisor:
         )
 
     async def _launched(self, order: Order, call: str, worktree: str) -> RunningAgent:
-        """Give an agent its place, make it, write its start down and let it live."""
         self.slots.take()
         try:
             if worktree:
@@ -189,7 +187,7 @@ class Supervisor:
                 await asyncio.to_thread(finish, order.tree)
             raise
         stop_request(self.engine.log.path, order.id).unlink(missing_ok=True)  # from an earlier run
-        self.engine.record(_spawned(one.order, call, self.teammates.name, one.worker.reach))
+        self.engine.record(_spawned(one.order, call, self.teammates.session, one.worker.reach))
         self.running[order.id] = one
         one.start(self._ended)
         if one.is_background:
@@ -214,7 +212,7 @@ class Supervisor:
             worker = await self.create(order, self)
         except BaseException:
             if order.is_teammate:
-                self.teammates.leave(order)
+                self.teammates.leave(order.called)
             raise
         return RunningAgent(
             order=order,
@@ -317,7 +315,6 @@ class Supervisor:
         return str(file)
 
     async def _look_after(self) -> None:
-        """Watch for stop requests from elsewhere, and report progress."""
         reported = time.monotonic()
         while self.running:
             await asyncio.sleep(LOOK_SECONDS)

@@ -80,21 +80,13 @@ def claimed(tasks: Tasks, id: str, owner: str) -> Task:
     """Return a task as claimed by its first claimant; it must be pending, free and unblocked."""
     task = _found(tasks, id)
     if task.status != "pending":
-        raise Unchanged(f"Task {id} is {task.status.replace('_', ' ')}{_of(task)}.")
+        owner = f" with {task.owner}" if task.owner else ""
+        raise Unchanged(f"Task {id} is {task.status.replace('_', ' ')}{owner}.")
     if task.owner and task.owner != owner:
         raise Unchanged(f"Task {id} belongs to {task.owner}.")
     if waiting := open_blockers(tasks, task):
         raise Unchanged(f"Task {id} waits for {', '.join(waiting)}.")
     return structs.replace(task, status="in_progress", owner=owner)
-
-
-def claimable(tasks: Tasks) -> list[str]:
-    """Return the tasks that can be claimed, oldest first."""
-    return [
-        task.id
-        for task in tasks.values()
-        if task.status == "pending" and not task.owner and not open_blockers(tasks, task)
-    ]
 
 
 def changed(tasks: Tasks, id: str, change: TaskChange, *, by: str, is_lead: bool) -> list[Task]:
@@ -132,10 +124,6 @@ def _found(tasks: Tasks, id: str) -> Task:
     if task is None or task.status == "deleted":
         raise Unchanged(f"There is no task {id}; see TaskList.")
     return task
-
-
-def _of(task: Task) -> str:
-    return f" with {task.owner}" if task.owner else ""
 
 
 def _joined(one: tuple[str, ...], other: Iterable[str]) -> tuple[str, ...]:
@@ -185,7 +173,9 @@ class TaskList:
         """Claim a task, by default the oldest that can be claimed, before another agent does."""
 
         def plan(tasks: Tasks) -> list[Task]:
-            chosen = id or next(iter(claimable(tasks)), "")
+            pending = (t for t in tasks.values() if t.status == "pending" and not t.owner)
+            free = (task.id for task in pending if not open_blockers(tasks, task))
+            chosen = id or next(free, "")
             if not chosen:
                 raise Unchanged("No task can be claimed now.")
             return [claimed(tasks, chosen, owner)]

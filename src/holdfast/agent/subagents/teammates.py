@@ -48,10 +48,6 @@ class Teammates:
     _members: dict[str, Member] = field(default_factory=dict)
 
     @property
-    def name(self) -> str:
-        return self.session
-
-    @property
     def directory(self) -> Path:
         return home() / "teams" / checked_name(self.session, "a team")
 
@@ -70,7 +66,7 @@ class Teammates:
 
     def box(self, name: str) -> Path:
         if not any(member.name == name for member in self.members()):
-            raise ConfigError(f"{name!r} is not in the team {self.name!r}")
+            raise ConfigError(f"{name!r} is not in the team {self.session!r}")
         return self.directory / "mail" / f"{name}.jsonl"
 
     def join(self, order: Order) -> None:
@@ -88,9 +84,6 @@ class Teammates:
                 if other.name.casefold() == new.name.casefold() and not is_returning:
                     raise ConfigError(f"{other.name!r} is in the team already; choose another name")
             append((structs.replace(new, at=time.time()),))
-
-    def leave(self, order: Order) -> None:
-        self._remove(order.called)
 
     def report_idle(self, order: Order, done: Finish) -> None:
         """Mail the lead that a teammate has nothing left to do."""
@@ -113,7 +106,7 @@ class Teammates:
             return None
         self._open_team()
         for name in self.others(LEAD):
-            self._remove(name)
+            self.leave(name)
         return self.team
 
     def close(self) -> None:
@@ -135,7 +128,7 @@ class Teammates:
                     append((lead,))
         return self._ledger
 
-    def _remove(self, name: str) -> None:
+    def leave(self, name: str) -> None:
         """Record that a member left, and release the tasks it had begun."""
         if self._ledger is None:
             return

@@ -6,7 +6,7 @@ and recorded in the parent's log, so that limits hold for all agents together, a
 resumed sessions know of every call, even of agents that were killed.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from holdfast.agent.subagents.progress import ASK, taken
 from holdfast.errors import StoreError
 from holdfast.log.entries import Forked
 from holdfast.log.spending import Budget, Spent
+from holdfast.memory.store import MemoryStore
 from holdfast.messages import Usage
 from holdfast.models.capabilities import Capabilities
 from holdfast.models.protocol import Event, Model, Request
@@ -29,8 +30,8 @@ from holdfast.turn.loop import Stopped
 class AgentWorker:
     agent: Agent
     mail: Delivery
-    on_close: Callable[[], None]
-    """Releases what was opened for it."""
+    memory: MemoryStore | None
+    """Its own, opened for it."""
     is_stopped: bool = False
 
     @property
@@ -68,7 +69,8 @@ class AgentWorker:
         try:
             await self.agent.close("agent")
         finally:
-            self.on_close()
+            if self.memory is not None:
+                self.memory.close()
 
 
 @dataclass(frozen=True, slots=True)
