@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream_offline import dream
+from holdfast.memory.dream import dream
 from holdfast.memory.memory import Memory
 from holdfast.memory.store import MemoryStore
 from holdfast.settings import DreamSettings

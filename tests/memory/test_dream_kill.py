@@ -5,7 +5,7 @@ import shutil
 import signal
 
 from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream_offline import dream_alone
+from holdfast.memory.dream import dream
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import Memory
 from holdfast.memory.store import MemoryStore
@@ -35,7 +35,8 @@ def dream_in(root, at, step=lambda point: None):
     """Dream with the lock, at a moment."""
     with MemoryStore(root, step=step) as store:
         lock = DreamLock(root, stale_seconds=60.0, clock=lambda: at)
-        return dream_alone(store, SETTINGS, lock, repository=root)
+        with lock.hold():
+            return dream(store, SETTINGS, repository=root)
 
 
 def state(root):

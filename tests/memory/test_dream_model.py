@@ -2,11 +2,10 @@
 
 import pytest
 
-from holdfast.memory.dream_model import Dreamer, NotDreamt, dream_with, observer
-from holdfast.memory.dream_offline import Steps
+from holdfast.memory.dream import Dreamer, NotDreamt, Steps, dream_with, observer
 from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.memory import Memory
-from holdfast.memory.permissions import memories_only
+from holdfast.memory.tool import memories_only
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.models.protocol import Finished, Reply
 from holdfast.settings import DreamSettings

@@ -8,12 +8,11 @@ from holdfast.errors import ModelUnavailable
 from holdfast.log.entries import Remembered
 from holdfast.memory.commits import MemoryChange
 from holdfast.memory.errors import MemoryConflict
-from holdfast.memory.extract import Extraction, NotExtracted, extracted_up_to
-from holdfast.memory.extraction_cursor import NewMessages
+from holdfast.memory.extract import Extraction, NewMessages, NotExtracted, extracted_up_to
 from holdfast.memory.inbox import Inbox
 from holdfast.memory.memory import Memory
-from holdfast.memory.permissions import memories_only
 from holdfast.memory.store import MemoryStore
+from holdfast.memory.tool import memories_only
 from holdfast.settings import MemorySettings
 from holdfast.tools.context import ToolContext
 from holdfast.turn.round import let_pass

@@ -9,10 +9,9 @@ import pytest
 
 from holdfast.log import outbox
 from holdfast.log.entries import Remembered
-from holdfast.memory.extract import Extraction
-from holdfast.memory.extraction_cursor import NewMessages
-from holdfast.memory.permissions import memories_only
+from holdfast.memory.extract import Extraction, NewMessages
 from holdfast.memory.store import MemoryStore
+from holdfast.memory.tool import memories_only
 from holdfast.tools.context import ToolContext
 from holdfast.turn.round import let_pass
 from memory.forks import PREFIX, ScriptedFork, creating

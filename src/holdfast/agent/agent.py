@@ -16,7 +16,7 @@ from holdfast.agent.toolkit import Toolkit
 from holdfast.errors import ConfigError
 from holdfast.log.entries import Compacted
 from holdfast.log.spending import Budget
-from holdfast.memory.dream_offline import DreamReport
+from holdfast.memory.dream import DreamReport
 from holdfast.memory.jobs import MemoryJobs
 from holdfast.messages import JsonObject
 from holdfast.models.protocol import Model

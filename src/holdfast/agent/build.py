@@ -24,7 +24,7 @@ from holdfast.log.entries import Failed, Ran, Replied
 from holdfast.log.spending import Budget, spent_in
 from holdfast.log.store import FileStore, Store
 from holdfast.memory.jobs import MemoryJobs
-from holdfast.memory.permissions import MEMORY
+from holdfast.memory.tool import MEMORY
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
 from holdfast.request.frame import Framer

@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.cli.agent_options import offline_api, open_offline, running_agent
 from holdfast.log.entries import AnyEntry, Recalled, Remembered
 from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream_offline import dream
+from holdfast.memory.dream import dream
 from holdfast.memory.memory import Memory
 from holdfast.memory.paths import memory_directory
 from holdfast.memory.store import MemoryStore

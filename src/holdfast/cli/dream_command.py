@@ -9,7 +9,7 @@ from holdfast.cli import options
 from holdfast.cli.agent_options import running_agent
 from holdfast.cli.memory_command import memory_store
 from holdfast.cli.output import harmless, json_out
-from holdfast.memory.dream_offline import DreamReport, dream, dream_alone
+from holdfast.memory.dream import DreamReport, dream
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.paths import team_directory
 from holdfast.models import open_model
@@ -47,7 +47,8 @@ def _without_model(settings: Settings, *, is_trial: bool) -> DreamReport:
         if is_trial:
             return dream(store, settings.dream, repository=repository, is_trial=True)
         lock = DreamLock(store.root, stale_seconds=settings.dream.stale_minutes * 60)
-        return dream_alone(store, settings.dream, lock, repository=repository, is_by_hand=True)
+        with lock.hold(is_by_hand=True):
+            return dream(store, settings.dream, repository=repository)
 
 
 async def _with_model(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from holdfast.memory.database import Database
+from holdfast.memory.commits import Database
 from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.files import markdown_below, remove, sha
 from holdfast.memory.paths import INDEX, checked_place

@@ -1,12 +1,13 @@
 """When a session dreams, and how: in the background, one process at a time, with a model or not.
 
-The schedule is checked when the session is at rest. A model dreams on the conversation's prefix if
+The conditions are checked when the session is at rest, the cheapest first. A model dreams on the conversation's prefix if
 no consent is needed and the session read no untrusted text; if that fails, the failure is recorded
 and the dream is done without a model. A stopped dream changes nothing.
 """
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,15 +17,13 @@ from typing import ClassVar
 
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import Dreamt, Failed
-from holdfast.memory.dream_model import Dreamer, dream_with
-from holdfast.memory.dream_offline import DreamReport, Steps, dream
+from holdfast.memory.dream import Dreamer, DreamReport, Steps, dream, dream_with
 from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.inbox import must_ask
-from holdfast.memory.lazy_store import LazyStore
 from holdfast.memory.lock import DreamBusy, DreamLock, LockState
-from holdfast.memory.permissions import memories_only
-from holdfast.memory.schedule import last_scan, note_scan, sessions_touched, time_to_dream
 from holdfast.memory.store import MemoryStore
+from holdfast.memory.tool import memories_only
+from holdfast.settings import DreamSettings
 from holdfast.turn.background import Job
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork, Permit, Prefix
@@ -37,6 +36,72 @@ ASKED_FIRST = (
 )
 
 
+SCANNED = ".dream-scan"
+"""Its mtime is when sessions were last counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DreamVerdict:
+    is_open: bool
+    reason: str
+    touched: int = 0
+    """How many sessions changed since the last dream, if they were counted."""
+
+
+def time_to_dream(
+    settings: DreamSettings,
+    *,
+    now: float,
+    held: LockState,
+    scanned: float,
+    count_sessions: Callable[[float], int],
+) -> DreamVerdict:
+    """Check all conditions, cheapest first; `count_sessions` counts those changed since a time."""
+    if not settings.on:
+        return _closed("dreaming is off (dream.on)")
+    hours = (now - held.last) / 3_600
+    if hours < settings.after_hours:
+        return _closed(f"the last dream was {hours:.1f} hours ago (dream.after_hours)")
+    minutes = (now - scanned) / 60
+    if minutes < settings.scan_minutes:
+        return _closed(f"sessions were counted {minutes:.0f} minutes ago (dream.scan_minutes)")
+    touched = count_sessions(held.last)
+    if touched < settings.sessions:
+        return _closed(f"{touched} sessions changed since the last dream (dream.sessions)")
+    if not held.is_stale(now, settings.stale_minutes * 60):
+        return _closed(f"process {held.pid} is dreaming")
+    reason = f"{touched} sessions changed since the last dream"
+    return DreamVerdict(is_open=True, reason=reason, touched=touched)
+
+
+def last_scan(directory: Path) -> float:
+    """Return when sessions were last counted; 0 if never."""
+    try:
+        return (directory / SCANNED).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def note_scan(directory: Path, at: float | None = None) -> None:
+    path = directory / SCANNED
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    moment = time.time() if at is None else at
+    os.utime(path, (moment, moment))
+
+
+def sessions_touched(directory: Path, since: float, *, current: str = "") -> int:
+    """Count the logs of a project written since a time, except the current session's."""
+    return sum(
+        1
+        for path in directory.glob("*.jsonl")
+        if path.stem != current and path.stat().st_mtime > since
+    )
+
+
+def _closed(reason: str) -> DreamVerdict:
+    return DreamVerdict(is_open=False, reason=reason)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DreamJobs:
     """The dreams of one session."""
@@ -44,7 +109,9 @@ class DreamJobs:
     NAME: ClassVar = DREAM
 
     engine: Engine
-    store: LazyStore
+    place: Path
+    """The directory of the store."""
+    open: Callable[[], MemoryStore]
     repository: Path
     ask: AskFork | None
     unasked: Callable[[tuple[Path, ...]], Permit]
@@ -56,26 +123,20 @@ class DreamJobs:
 
     def offer(self, engine: Engine) -> None:
         """Begin a dream if it is time."""
-        settings, place = engine.settings.dream, self.store.place
+        settings, place = engine.settings.dream, self.place
         if not settings.on or not place.is_dir() or self.job.is_busy:
             return
         held = self._lock().look()
-        touched: list[int] = []
 
         def count(since: float) -> int:
             note_scan(place, self.clock())
-            touched.append(
-                sessions_touched(
-                    engine.log.path.parent, since, current=self.engine.log.header.session
-                )
-            )
-            return touched[0]
+            return self._touched(since)
 
         verdict = time_to_dream(
             settings, now=self.clock(), held=held, scanned=last_scan(place), count_sessions=count
         )
         if verdict.is_open:
-            self.job.begin(partial(self._if_free, held, touched[0], engine.prefix()))
+            self.job.begin(partial(self._if_free, held, verdict.touched, engine.prefix()))
 
     async def stop(self) -> None:
         """Stop a dream under way, which leaves nothing."""
@@ -110,14 +171,17 @@ class DreamJobs:
         if not is_trial and must_ask(self.engine.settings.memory, is_outside=False):
             raise MemoryRefused(ASKED_FIRST)
         last = self._lock().look().last
-        logs = self.engine.log.path.parent
-        touched = sessions_touched(logs, last, current=self.engine.log.header.session)
+        touched = self._touched(last)
         if is_trial:
             return await self._by_model(last, touched, self._steps(), is_trial=True)
         with self._lock().hold(is_by_hand=True):
             report = await self._by_model(last, touched, self._steps())
         self.engine.report(_dreamt(report))
         return report
+
+    def _touched(self, since: float) -> int:
+        log = self.engine.log
+        return sessions_touched(log.path.parent, since, current=log.header.session)
 
     def _steps(self) -> Steps:
         """Begin to record the last steps, for display."""
@@ -146,7 +210,7 @@ class DreamJobs:
         permit = memories_only(self.unasked((logs,)))
         return await dream_with(
             Dreamer(ask=self.ask, permit=permit, logs=logs, prefix=prefix),
-            self.store.store(),
+            self.open(),
             engine.settings.dream,
             repository=self.repository,
             since=since,
@@ -158,12 +222,12 @@ class DreamJobs:
     def _by_engine(self, steps: Steps) -> DreamReport:
         """Dream without a model, in a thread with its own connection."""
         settings = self.engine.settings
-        with MemoryStore(self.store.place, settings.memory, clock=self.clock) as store:
+        with MemoryStore(self.place, settings.memory, clock=self.clock) as store:
             return dream(store, settings.dream, repository=self.repository, steps=steps)
 
     def _lock(self) -> DreamLock:
         stale_seconds = self.engine.settings.dream.stale_minutes * 60
-        return DreamLock(self.store.place, stale_seconds=stale_seconds, clock=self.clock)
+        return DreamLock(self.place, stale_seconds=stale_seconds, clock=self.clock)
 
 
 def _dreamt(report: DreamReport) -> Dreamt:

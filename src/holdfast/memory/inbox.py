@@ -1,20 +1,28 @@
-"""The inbox: memories that wait for the user's consent.
+"""Consent: what a session writes is committed at once, or waits in the inbox for the user.
 
-With `memory.consent = "ask"` every new memory comes here; without it, those of a session that read
+With `memory.consent = "ask"` every new memory waits; without it, those of a session that read
 untrusted text. Accepted proposals become commits; declined ones stay on record, so that they are
-not proposed again.
+not proposed again. A removal cannot wait, so where consent is needed only the user removes memories.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange, diff
-from holdfast.memory.errors import NoSuchMemory
+from holdfast.memory.errors import MemoryRefused, NoSuchMemory
 from holdfast.memory.files import sha
 from holdfast.memory.memory import parse
+from holdfast.memory.provenance import Provenance
 from holdfast.memory.store import MemoryStore, refuse_secret
 from holdfast.settings import MemorySettings
+
+WAITS = "Nothing is changed yet: the change waits for the user's consent (`holdfast memory inbox`)."
+NO_REMOVAL = (
+    "only the user may remove or rename memories here; tell them which, `holdfast memory forget`"
+    " does it"
+)
+
 
 ProposalState: TypeAlias = Literal["waiting", "accepted", "declined", "replaced"]
 
@@ -137,3 +145,65 @@ def _essence(file: str, text: str) -> tuple[str, ...]:
     """Return what a memory says, without dates and evidence."""
     memory = parse(file, text)
     return memory.name, memory.description, memory.type, memory.body.strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsentedMemories:
+    open: Callable[[], MemoryStore]
+    """Returns the store, created on first use."""
+    by: CommitAuthor
+    provenance: Callable[[], Provenance]
+    is_outside: Callable[[], bool]
+    """Whether the session read untrusted text."""
+
+    def versions(self) -> dict[str, str]:
+        return self.open().versions()
+
+    def version(self, file: str) -> str:
+        return self.open().version(file)
+
+    def read(self, file: str) -> str:
+        return self.open().read(file)
+
+    def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
+        kept = keep(
+            self.open(),
+            changes,
+            by=self.by,
+            why=why,
+            provenance=self.provenance(),
+            is_outside=self.is_outside(),
+        )
+        return WAITS if kept.is_asked else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptMemory:
+    commit: int = 0
+    """0 if nothing was committed."""
+    names: tuple[str, ...] = ()
+    is_asked: bool = False
+    """The changes wait in the inbox."""
+
+
+def keep(
+    store: MemoryStore,
+    changes: Sequence[MemoryChange],
+    *,
+    by: CommitAuthor,
+    why: str,
+    provenance: Provenance,
+    is_outside: bool,
+) -> KeptMemory:
+    """Commit changes with their provenance, or propose them to the user."""
+    traced = [provenance.on(change) for change in changes]
+    if not must_ask(store.limits, is_outside=is_outside):
+        done = store.commit(traced, by=by, why=why)
+        names = tuple(change.file for change in traced) if done else ()
+        return KeptMemory(commit=done.id if done else 0, names=names)
+    if any(change.text is None for change in traced):
+        raise MemoryRefused(NO_REMOVAL)
+    asked = Inbox(store).propose(
+        traced, by=by, why=why, session=provenance.session, is_outside=is_outside
+    )
+    return KeptMemory(names=tuple(one.file for one in asked), is_asked=True)

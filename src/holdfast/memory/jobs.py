@@ -14,18 +14,18 @@ from typing import TypeAlias
 
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry, Failed, Recalled, Remembered
-from holdfast.memory.consent import ConsentedMemories
 from holdfast.memory.dream_jobs import DreamJobs
-from holdfast.memory.extract import Extraction
-from holdfast.memory.extraction_cursor import ExtractionCursor
-from holdfast.memory.lazy_store import LazyStore
+from holdfast.memory.extract import Extraction, ExtractionCursor
+from holdfast.memory.inbox import ConsentedMemories
 from holdfast.memory.paths import TEAM, memory_directory, team_directory
-from holdfast.memory.permissions import memories_only
 from holdfast.memory.provenance import Provenance
 from holdfast.memory.recall import Recall, RecallStage, Recollection, choose_with
-from holdfast.memory.tool import memory_tool
+from holdfast.memory.store import MemoryStore
+from holdfast.memory.team import TeamMemories
+from holdfast.memory.tool import memories_only, memory_tool
 from holdfast.memory.untrusted_input import UntrustedInput, outside_below
 from holdfast.request.prompt.sections import memory_text
+from holdfast.settings import MemorySettings
 from holdfast.tools.protocol import Tool
 from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine
@@ -39,6 +39,48 @@ TROUBLE = (HoldfastError, OSError, sqlite3.Error)
 
 Unasked: TypeAlias = Callable[[tuple[Path, ...]], Permit]
 """Makes a permit for background work that may read these places besides the session's."""
+
+
+class LazyStore:
+    """The private store, created on first use, and the team's memories if `memory.team` is on.
+
+    A session that neither reads nor writes a memory creates no files.
+    """
+
+    def __init__(self, place: Path, team: Path, limits: MemorySettings) -> None:
+        self.place = place
+        self._limits = limits
+        self._store: MemoryStore | None = None
+        self.team = TeamMemories(team, limits) if limits.team != "off" else None
+
+    @property
+    def exists(self) -> bool:
+        return self._store is not None or self.place.is_dir()
+
+    @property
+    def has_any(self) -> bool:
+        """Whether there may be something to recall."""
+        return self.exists or (self.team is not None and self.team.root.is_dir())
+
+    def store(self) -> MemoryStore:
+        """Return the store, with edits made by hand adopted."""
+        if self._store is None:
+            self._store = MemoryStore(self.place, self._limits)
+            self._store.adopt()
+        return self._store
+
+    def index(self) -> str:
+        own = self.store().index().strip() if self.exists else ""
+        shared = self.team.index().strip() if self.team is not None and self.has_any else ""
+        if not shared:
+            return own
+        lead = f"The team's, in the repository under `{TEAM.as_posix()}/` (read them with Read):"
+        return f"{own}\n\n{lead}\n\n{shared}".strip()
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,7 +117,8 @@ class MemoryJobs:
         self.stage.skip(self.engine.view.history)
         self.dreams = DreamJobs(
             engine=self.engine,
-            store=self.store,
+            place=place,
+            open=self.store.store,
             repository=self._repository,
             ask=self.ask,
             unasked=self.unasked,

@@ -49,16 +49,23 @@ def sources_of(memory: Memory, repository: Path) -> dict[str, str]:
     return dict([(path, found) for path, found in hashes.items() if found][:SOURCES])
 
 
-def source_hash(repository: Path, path: str) -> str:
-    """Hash a file of the repository; '' if it is missing, outside of it or too large."""
+def in_repository(repository: Path, path: str) -> Path | None:
+    """Return a file of the repository; None if it is missing or outside of it."""
     try:
         place = (repository / path).resolve()
-        if not place.is_relative_to(repository.resolve()) or not place.is_file():
-            return ""
-        if place.stat().st_size > SOURCE_BYTES:
+        return place if place.is_relative_to(repository.resolve()) and place.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def source_hash(repository: Path, path: str) -> str:
+    """Hash a file of the repository; '' if there is none or it is too large."""
+    place = in_repository(repository, path)
+    try:
+        if place is None or place.stat().st_size > SOURCE_BYTES:
             return ""
         return hashlib.sha256(place.read_bytes()).hexdigest()[:HASH_CHARS]
-    except (OSError, ValueError):
+    except OSError:
         return ""
 
 

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from holdfast.memory.database import Database
+from holdfast.memory.commits import Database
 
 QUERY_WORDS = 16
 """The rarest words of a question decide; a pasted page would match everything."""

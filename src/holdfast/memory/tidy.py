@@ -1,4 +1,4 @@
-"""Which memories can be put in order without a model: a pure plan that touches nothing.
+"""Which memories can be put in order without a model: a plan that changes nothing itself.
 
 Only what is safe is planned. A memory is removed when another says all of it. A contradicted one
 stays and is marked with the memory that contradicts it. Dead links become plain text, and sources
@@ -8,11 +8,13 @@ that changed are named in the front matter.
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from holdfast.memory.contradiction import contradicts, read_statement
 from holdfast.memory.memory import Memory
+from holdfast.memory.provenance import changed_sources, in_repository
 from holdfast.memory.similarity import candidate_pairs, covers
 from holdfast.settings import DreamSettings
 from holdfast.tools.front_matter import FieldValue
@@ -45,22 +47,17 @@ def most_removed(memories: int, settings: DreamSettings) -> int:
 def plan_tidying(
     memories: Sequence[Memory],
     settings: DreamSettings,
+    repository: Path,
     *,
-    changed: Callable[[Memory], Sequence[str]],
-    exists: Callable[[str], bool],
-    leave: frozenset[str] = frozenset(),
+    leave: frozenset[str],
 ) -> TidyPlan:
-    """Decide what to merge, mark, unlink and doubt.
-
-    `changed` returns the sources of a memory that changed, `exists` whether a linked file is in
-    the repository. Files in `leave` are neither merged nor marked.
-    """
+    """Decide what to merge, mark, unlink and doubt; `leave` is neither merged nor marked."""
     plan = TidyPlan(memories={memory.file: memory for memory in memories})
     _merge_duplicates(plan, settings, leave)
     _mark_superseded(plan, leave)
     for file, memory in plan.memories.items():
-        relinked = _with_live_marks(_with_live_links(memory, plan, exists), plan)
-        plan.memories[file] = _with_stale_sources(relinked, plan, changed)
+        relinked = _with_live_marks(_with_live_links(memory, plan, repository), plan)
+        plan.memories[file] = _with_stale_sources(relinked, plan, repository)
     return plan
 
 
@@ -123,7 +120,7 @@ def _is_older(old: Memory, new: Memory) -> bool:
     return old.type == new.type and old.modified < new.modified
 
 
-def _with_live_links(memory: Memory, plan: TidyPlan, exists: Callable[[str], bool]) -> Memory:
+def _with_live_links(memory: Memory, plan: TidyPlan, repository: Path) -> Memory:
     """Redirect links to merged memories; turn dead links into text."""
 
     def follow(link: re.Match[str]) -> str:
@@ -133,7 +130,7 @@ def _with_live_links(memory: Memory, plan: TidyPlan, exists: Callable[[str], boo
             kept = _replacement(target, plan)
             # The anchor belonged to the other page, so the link leads to the page as a whole.
             return f"[{text}]({posixpath.relpath(kept, posixpath.dirname(memory.file) or '.')})"
-        if target or exists(written) or "://" in written:
+        if target or in_repository(repository, written) or "://" in written:
             return link[0]
         return f"{text} ({written}{anchor} is gone)"
 
@@ -163,25 +160,22 @@ def _replacement(file: str, plan: TidyPlan) -> str:
     return file
 
 
-def _with_stale_sources(
-    memory: Memory, plan: TidyPlan, changed: Callable[[Memory], Sequence[str]]
-) -> Memory:
-    files = list(changed(memory)) if memory.sources else []
+def _with_stale_sources(memory: Memory, plan: TidyPlan, repository: Path) -> Memory:
+    files = list(changed_sources(memory, repository))
     if files != memory.more.get(STALE, []):
         plan.stale.append(memory.file)
     more: dict[str, FieldValue] = {key: value for key, value in memory.more.items() if key != STALE}
     return replace(memory, more={**more, STALE: files} if files else more)
 
 
-def dangling_links(
-    memory: Memory, files: frozenset[str], exists: Callable[[str], bool]
-) -> list[str]:
+def dangling_links(memory: Memory, files: frozenset[str], repository: Path) -> list[str]:
     """Return the links of a memory that lead neither to a memory nor into the repository."""
     links = (link[2] for link in _LINK.finditer(memory.body))
     return [
         link
         for link in links
-        if not _target(memory.file, link, files) and not exists(link) and "://" not in link
+        if not (_target(memory.file, link, files) or in_repository(repository, link))
+        and "://" not in link
     ]
 
 

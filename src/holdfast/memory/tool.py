@@ -1,4 +1,4 @@
-"""The `memory` tool: the six commands that models know, rooted at the store.
+"""The `memory` tool: the six commands that models know, and forks that may use nothing else.
 
 Paths begin with `/memories` and mean files of the store, never files on disk. The tool works on
 any `Pages`: the store, where each change is a commit, or a branch that is merged later.
@@ -16,10 +16,25 @@ from holdfast.memory.commits import MemoryChange
 from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.memory import parse
 from holdfast.memory.paths import checked_name
+from holdfast.messages import JsonObject, ToolUse
 from holdfast.tools.context import ToolContext
+from holdfast.tools.permissions import is_read_only_command
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from holdfast.turn.fork import Permit
+from holdfast.turn.round import Allowed, Denied
 
+MEMORY = "memory"
 ROOT = "/memories"
+
+
+READERS = {"Read": "read", "Grep": "search", "Glob": "search"}
+"""The tools that read, each with the kind it must have."""
+SHELL = "Bash"
+REFUSAL = (
+    "Not possible here. You may read (Read, Grep, Glob, commands that change nothing) and change"
+    " memories with the memory tool; nothing else."
+)
+WRITES = "Not possible here: this command is not known to change nothing. Use a simpler one."
 
 
 class MemoryInput(Input, frozen=True, kw_only=True):
@@ -53,7 +68,7 @@ def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
         return Outcome(content=said, note=said.partition("\n")[0])
 
     return make_tool(
-        "memory",
+        MEMORY,
         MemoryInput,
         run,
         kind="other",
@@ -169,3 +184,42 @@ def _below(path: str) -> str:
 
 def _file(path: str) -> str:
     return checked_name(_below(path))
+
+
+def memories_only(judge: Permit) -> Permit:
+    """Make the permit of a fork that works on memories: it may read, and use the memory tool.
+
+    `judge` decides which reads the session itself allows. A shell command must provably change
+    nothing, before and after hooks. Everything else is denied by name, whatever a server claims.
+    """
+
+    async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
+        if use.name != tool.name or not _is_usable(tool):
+            return Denied(reason=REFUSAL)
+        if tool.name == MEMORY:
+            return Allowed(input=use.input)
+        if not _is_harmless(tool, use.input):
+            return Denied(reason=WRITES)
+        verdict = await judge(use, tool)
+        if isinstance(verdict, Denied):
+            return Denied(reason=verdict.reason)  # without ending the fork
+        if not _is_harmless(tool, verdict.input):  # a hook may have changed the input
+            return Denied(reason=WRITES)
+        return verdict
+
+    return permit
+
+
+def _is_usable(tool: Tool) -> bool:
+    if tool.name == SHELL:
+        return tool.kind == "shell" and tool.command_input == "command"
+    return tool.name == MEMORY or READERS.get(tool.name) == tool.kind
+
+
+def _is_harmless(tool: Tool, given: JsonObject) -> bool:
+    """Return whether a shell call provably changes nothing and ends before the fork does."""
+    if tool.name != SHELL:
+        return True
+    command = given.get("command")
+    is_awaited = given.get("run_in_background") in (None, False)
+    return is_awaited and isinstance(command, str) and is_read_only_command(command)

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from holdfast.memory.dream_jobs import last_scan, note_scan, sessions_touched, time_to_dream
 from holdfast.memory.lock import LockState
-from holdfast.memory.schedule import last_scan, note_scan, sessions_touched, time_to_dream
 from holdfast.settings import DreamSettings
 
 NOW = 1_790_000_000.0

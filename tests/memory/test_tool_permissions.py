@@ -3,8 +3,7 @@
 import pytest
 
 from holdfast.memory.branch import Branch
-from holdfast.memory.permissions import memories_only
-from holdfast.memory.tool import memory_tool
+from holdfast.memory.tool import memories_only, memory_tool
 from holdfast.messages import ToolUse
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, make_tool

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.memory.commits import MemoryChange
-from holdfast.memory.lazy_store import LazyStore
+from holdfast.memory.jobs import LazyStore
 from holdfast.memory.memory import Memory
 from holdfast.settings import MemorySettings
 

@@ -1,28 +1,42 @@
-"""Dreaming without a model: memories are put in order on a branch, which is merged whole or not.
+"""Dreaming: memories are put in order on a branch, which is merged whole or not.
 
-Duplicates are merged, contradicted memories marked, dead links unlinked, changed sources noted and
-the index rebuilt by use, all as one commit that `undo` reverts. A model's dream (`dream_model`)
-works on the same kind of branch, ends with the same tidying and passes the same checks: index
-within limits, no dead links, a reason for each removal, a bounded number of removals, and no
-evidence lost.
+Without a model, duplicates are merged, contradicted memories marked, dead links unlinked, changed
+sources noted and the index rebuilt by use. With one, a fork first reorganises the memories on the
+branch; if it fails, is stopped or runs out of turns, nothing is left. Either becomes one commit that
+`undo` reverts, after the same checks: index within limits, no dead links, a reason for each removal,
+a bounded number of removals, and no evidence lost.
 """
 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 
+from holdfast.errors import HoldfastError
 from holdfast.memory.branch import Branch
 from holdfast.memory.commits import Commit
 from holdfast.memory.index import IndexLine, loaded, make_index
-from holdfast.memory.lock import DreamLock
-from holdfast.memory.memory import parse
-from holdfast.memory.provenance import changed_sources
+from holdfast.memory.memory import parse, stamp
+from holdfast.memory.paths import INDEX
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tidy import TidyPlan, dangling_links, most_removed, plan_tidying
-from holdfast.messages import Usage
+from holdfast.memory.tool import MEMORY, memory_tool
+from holdfast.messages import ToolUse, Usage, text_of
+from holdfast.models.protocol import Finished
 from holdfast.settings import DreamSettings
+from holdfast.turn.fork import AskFork, ForkRequest, Permit, Prefix
+from holdfast.turn.round import RoundEvent, ToolBegan
+
+SOURCE = "dream"
+STEP_CHARS = 160
+"""One line per step; the diff has the details."""
+
+
+class NotDreamt(HoldfastError):
+    """A model's dream was not completed; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,60 +97,121 @@ def dream(
 ) -> DreamReport:
     """Put memories in order as one commit; a trial only reports what it would do."""
     steps = steps or Steps(most=settings.steps_shown)
-    branch = Branch(store)
-    report = tidy(branch, settings, repository=repository, steps=steps)
-    return concluded(branch, report, settings, repository, steps, is_trial=is_trial)
+    return finish(Branch(store), settings, repository=repository, steps=steps, is_trial=is_trial)
 
 
-def dream_alone(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dreamer:
+    ask: AskFork
+    permit: Permit
+    logs: Path
+    """The directory of the project's session logs."""
+    prefix: Prefix | None = None
+    """The prefix to fork from; None is the conversation as it is now."""
+
+
+async def dream_with(
+    dreamer: Dreamer,
     store: MemoryStore,
     settings: DreamSettings,
-    lock: DreamLock,
     *,
     repository: Path,
+    since: float = 0.0,
+    touched: int = 0,
     steps: Steps | None = None,
-    is_by_hand: bool = False,
+    is_trial: bool = False,
 ) -> DreamReport:
-    """Dream while holding the lock; a failure restores the lock's time."""
-    with lock.hold(is_by_hand=is_by_hand):
-        return dream(store, settings, repository=repository, steps=steps)
+    """Let a model put memories in order, then do the same as `dream`."""
+    steps = steps or Steps(most=settings.steps_shown)
+    branch = Branch(store)
+    reply = await dreamer.ask(
+        ForkRequest(
+            say=dream_prompt(branch, settings, dreamer.logs, since=since, touched=touched),
+            source=SOURCE,
+            turns=settings.turns,
+            permit=dreamer.permit,
+            instead={MEMORY: memory_tool(branch, store.clock)},
+            writes_cache=True,
+            on_event=observer(steps),
+            prefix=dreamer.prefix,
+        )
+    )
+    if reply.reason != "completed":
+        raise NotDreamt(f"nothing was changed: the dream ended as {reply.reason}")
+    return finish(
+        *(branch, settings),
+        repository=repository,
+        steps=steps,
+        usage=reply.usage,
+        is_trial=is_trial,
+    )
 
 
-def tidy(branch: Branch, settings: DreamSettings, *, repository: Path, steps: Steps) -> DreamReport:
-    """Make all changes on a branch that are safe without a model."""
+def dream_prompt(
+    branch: Branch, settings: DreamSettings, logs: Path, *, since: float, touched: int
+) -> str:
+    text = (files("holdfast.memory") / "prompts" / "dream.md").read_text(encoding="utf-8")
+    return Template(text).substitute(
+        today=stamp(branch.store.clock())[:10],
+        since=stamp(since)[:10] if since else "the beginning",
+        touched=touched,
+        logs=logs,
+        most=most_removed(len(branch.base), settings),
+        index=branch.read(INDEX).strip() or "It is empty.",
+    )
+
+
+def observer(steps: Steps) -> Callable[[RoundEvent], None]:
+    """Make a callback that adds a step for each answer and each tool call of a fork."""
+
+    def observe(event: RoundEvent) -> None:
+        match event:
+            case ToolBegan(use=use):
+                is_writing = use.name == MEMORY and use.input.get("command") != "view"
+                phase = "updating" if is_writing or steps.phase == "updating" else "gathering"
+                steps.add(phase, _brief(use))
+            case Finished(reply=reply) if said := " ".join(text_of(reply.content).split()):
+                steps.add(steps.phase, said[:STEP_CHARS])
+            case _:
+                pass
+
+    return observe
+
+
+def _brief(use: ToolUse) -> str:
+    given = " ".join(str(value) for value in use.input.values())
+    return f"{use.name} {' '.join(given.split())}"[:STEP_CHARS]
+
+
+def finish(
+    branch: Branch,
+    settings: DreamSettings,
+    *,
+    repository: Path,
+    steps: Steps,
+    usage: Usage | None = None,
+    is_trial: bool = False,
+) -> DreamReport:
+    """Tidy a branch, on which a model may have worked, and merge it if it passes the checks."""
+    by_model = branch.changes()
     memories = branch.memories()
     steps.add("orient", f"{len(memories)} memories")
-    plan = plan_tidying(
-        memories,
-        settings,
-        changed=lambda one: changed_sources(one, repository),
-        exists=in_repository(repository),
-        leave=branch.store.history.vetoed("dream"),
-    )
+    plan = plan_tidying(memories, settings, repository, leave=branch.store.history.vetoed("dream"))
     steps.add("consolidate", f"{len(plan.gone)} to merge, {len(plan.superseded)} to mark")
     _apply(plan, branch, steps)
-    return DreamReport(
+    merged = {change.file: "" for change in by_model if change.text is None}
+    report = DreamReport(
         commit=None,
-        merged={file: kept for file, (kept, _) in plan.gone.items()},
+        merged=merged | {file: kept for file, (kept, _) in plan.gone.items()},
         superseded=dict(plan.superseded),
         unlinked=tuple(plan.unlinked),
         unmarked=tuple(plan.unmarked),
         stale=tuple(plan.stale),
         diff=branch.diff(),
+        rewritten=sum(change.text is not None for change in by_model),
+        usage=usage,
     )
-
-
-def concluded(
-    branch: Branch,
-    report: DreamReport,
-    settings: DreamSettings,
-    repository: Path,
-    steps: Steps,
-    *,
-    is_trial: bool,
-) -> DreamReport:
-    """Merge a branch as one commit if it passes the checks; a trial only reports on them."""
-    check = partial(wrong_with, settings=settings, exists=in_repository(repository))
+    check = partial(wrong_with, settings=settings, repository=repository)
     if is_trial:
         return replace(report, wrong=tuple(check(branch)))
     commit = branch.merge(by="dream", why=f"a dream: {report.line}", check=check)
@@ -144,19 +219,6 @@ def concluded(
         _carry_uses(branch.store, report.merged)
     steps.add("index", "the index was rebuilt" if commit else "nothing changed")
     return replace(report, commit=commit)
-
-
-def in_repository(repository: Path) -> Callable[[str], bool]:
-    """Make a predicate: whether a link leads to a file of the repository."""
-
-    def exists(file: str) -> bool:
-        try:
-            place = (repository / file).resolve()
-            return place.is_relative_to(repository.resolve()) and place.is_file()
-        except (OSError, ValueError):
-            return False
-
-    return exists
 
 
 def _apply(plan: TidyPlan, branch: Branch, steps: Steps) -> None:
@@ -175,9 +237,7 @@ def _carry_uses(store: MemoryStore, merged: dict[str, str]) -> None:
     store.count_uses({kept: uses.get(gone, 0) for gone, kept in merged.items() if kept})
 
 
-def wrong_with(
-    branch: Branch, settings: DreamSettings, *, exists: Callable[[str], bool]
-) -> list[str]:
+def wrong_with(branch: Branch, settings: DreamSettings, repository: Path) -> list[str]:
     """List the reasons why a branch may not be merged."""
     memories = branch.memories()
     files = frozenset(memory.file for memory in memories)
@@ -189,7 +249,7 @@ def wrong_with(
     for memory in memories:
         wrong += [
             f"{memory.file} links to {link}, which does not exist"
-            for link in dangling_links(memory, files, exists)
+            for link in dangling_links(memory, files, repository)
         ]
         if memory.superseded_by and memory.superseded_by not in files:
             wrong.append(

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.errors import ConfigError
-from holdfast.memory.consent import WAITS, ConsentedMemories
-from holdfast.memory.inbox import Inbox
+from holdfast.memory.inbox import WAITS, ConsentedMemories, Inbox
 from holdfast.memory.provenance import Provenance
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tool import memory_tool

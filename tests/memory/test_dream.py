@@ -8,15 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.memory.branch import Branch
 from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream_offline import (
-    Steps,
-    concluded,
-    dream,
-    dream_alone,
-    in_repository,
-    tidy,
-    wrong_with,
-)
+from holdfast.memory.dream import Steps, dream, finish, wrong_with
 from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import Memory
@@ -180,9 +172,7 @@ def test_a_trial_says_what_would_forbid_it(store, write, repository):
     branch = Branch(store)
     branch.remove("a.md", "old")
     branch.remove("b.md", "old")
-    steps = Steps(most=3)
-    report = tidy(branch, none, repository=repository, steps=steps)
-    trial = concluded(branch, report, none, repository, steps, is_trial=True)
+    trial = finish(branch, none, repository=repository, steps=Steps(most=3), is_trial=True)
     assert trial.wrong == ("2 of 2 memories are removed, more than 1 (dream.removed_share)",)
 
 
@@ -235,10 +225,11 @@ def test_a_dream_that_fails_puts_the_lock_back(store, write, repository, clock):
     """And the store is as it was."""
     write(memory("a.md", "See", body="[x](../../../b.md)\n"))
     lock = DreamLock(store.root, stale_seconds=60.0, clock=clock)
-    with pytest.raises(RuntimeError):
-        dream_alone(store, SETTINGS, lock, repository=repository, steps=_Exploding(most=3))
+    with pytest.raises(RuntimeError), lock.hold():
+        dream(store, SETTINGS, repository=repository, steps=_Exploding(most=3))
     assert lock.look().last == 0.0
-    assert dream_alone(store, SETTINGS, lock, repository=repository).commit
+    with lock.hold():
+        assert dream(store, SETTINGS, repository=repository).commit
     assert lock.look().last == clock.at
 
 
@@ -251,7 +242,7 @@ class _Exploding(Steps):
 
 def check(branch, settings=SETTINGS):
     """What is wrong with a branch."""
-    return wrong_with(branch, settings, exists=in_repository(branch.store.root))
+    return wrong_with(branch, settings, branch.store.root)
 
 
 def test_the_check_finds_dangling_links(store, write):

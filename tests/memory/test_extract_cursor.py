@@ -1,7 +1,7 @@
 """What was not looked through yet: behind the cursor, up to a message, each entry once."""
 
 from holdfast.log.entries import Ran, Remembered, Replied, Said
-from holdfast.memory.extraction_cursor import ExtractionCursor
+from holdfast.memory.extract import ExtractionCursor
 from holdfast.messages import Text, ToolUse
 
 
