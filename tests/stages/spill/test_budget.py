@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from holdfast.errors import ConfigError
 from holdfast.log.entries import Ran
 from holdfast.settings import SpillSettings, load_settings
-from holdfast.stages.spill.budget import Budgets, Weighed, overrides, plan_message
-from holdfast.stages.spill.pending_results import Arrived
+from holdfast.stages.spill.budget import Arrived, Budgets, Weighed, overrides, plan_message
 
 
 def budgets(declared=None, window_tokens=200_000, **fields):

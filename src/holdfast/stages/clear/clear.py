@@ -13,7 +13,6 @@ from holdfast.models.capabilities import capabilities
 from holdfast.request.edits import deleted_tokens, takes_edits
 from holdfast.request.lifetime import seconds_of
 from holdfast.request.server_side import OPTION
-from holdfast.stages.clear.call_stats import EDITS_FAILED, CallStats
 from holdfast.stages.clear.candidates import Batch, Candidates, weight
 from holdfast.stages.clear.placeholder import LONGEST_WEIGHT, PlaceholderLines
 from holdfast.stages.clear.policy import (
@@ -23,7 +22,7 @@ from holdfast.stages.clear.policy import (
     plan_served,
     server_clears,
 )
-from holdfast.stages.clear.snapshot import Snapshot, take_snapshot
+from holdfast.stages.clear.snapshot import EDITS_FAILED, CallStats, Snapshot, take_snapshot
 from holdfast.stages.prefix_lock import drops_thinking, may_move
 from holdfast.tools.describe import HISTORY, Describe, describing, description_of
 from holdfast.turn.engine import Engine

@@ -6,10 +6,13 @@ One update runs at a time; a newer one replaces the queued one. Failures become 
 """
 
 import asyncio
+import os
+import stat
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -18,21 +21,82 @@ from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Failed, Noted, Replied
 from holdfast.log.secrets import masked
 from holdfast.messages import ToolUse, Usage
-from holdfast.settings import home
+from holdfast.settings import NotesSettings, home
 from holdfast.settings.files import Overtaken
 from holdfast.stages.notes.account import SessionAccount
 from holdfast.stages.notes.asking import ask_for_update, template
-from holdfast.stages.notes.due import NotesProgress, is_due
 from holdfast.stages.notes.engine_lines import engine_sections
 from holdfast.stages.notes.file import NotesFile, NotesOnDisk
 from holdfast.stages.notes.keeping import last_whole
-from holdfast.stages.notes.only import TOOLS, only
 from holdfast.stages.notes.page import NotesPage, merged
+from holdfast.tools.protocol import Tool
 from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine
-from holdfast.turn.fork import AskFork, ForkReply, ForkRequest, Prefix
+from holdfast.turn.fork import AskFork, ForkReply, ForkRequest, Permit, Prefix
+from holdfast.turn.round import Allowed, Denied
 from holdfast.view.items import Round
 from holdfast.view.tokens import estimated_tokens
+from holdfast.view.window import scaled
+
+TOOLS = ("Edit", "Write")
+PATH = "file_path"
+
+
+def only(file: Path) -> Permit:
+    refusal = f"Only Edit and Write on {file} are possible here. Change that file, or stop."
+
+    async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
+        given = use.input.get(PATH)
+        is_meant = (
+            use.name == tool.name
+            and tool.name in TOOLS
+            and tool.kind == "write"
+            and isinstance(given, str)
+            and _names(given, file)
+        )
+        if not is_meant:
+            return Denied(reason=refusal)
+        if not is_plain(file):
+            return Denied(reason=f"{file} is not the file it was. Stop here.")
+        return Allowed(input={**use.input, PATH: str(file)})
+
+    return permit
+
+
+def _names(path: str, file: Path) -> bool:
+    return Path(path).is_absolute() and os.path.normpath(path) == str(file)
+
+
+def is_plain(file: Path) -> bool:
+    """True if a path leads, without links, to a file that has no other name."""
+    try:
+        found = file.lstat()
+        return (
+            stat.S_ISREG(found.st_mode)
+            and found.st_nlink == 1
+            and file.parent.resolve() / file.name == file.resolve()
+        )
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotesProgress:
+    used_tokens: int
+    before_tokens: int | None
+    """How full the context was then; None if notes were never updated."""
+    calls: int
+    is_at_rest: bool
+
+
+def is_due(progress: NotesProgress, settings: NotesSettings, window_tokens: int) -> bool:
+    if progress.before_tokens is None:
+        return progress.used_tokens >= scaled(settings.first_tokens, window_tokens)
+    grown = progress.used_tokens - progress.before_tokens
+    if grown < scaled(settings.growth_tokens, window_tokens):
+        return False
+    return progress.calls >= settings.tool_calls or progress.is_at_rest
+
 
 SOURCE = "notes"
 WHAT = "notes"

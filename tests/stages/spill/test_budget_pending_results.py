@@ -5,7 +5,7 @@ from msgspec import structs
 
 from holdfast.log.entries import Asked, Ran, Replied, Said, Spilled, Undone
 from holdfast.messages import Text, ToolUse
-from holdfast.stages.spill.pending_results import arrived_in, exit_status_in, last_round, unsent
+from holdfast.stages.spill.budget import arrived_in, exit_status_in, last_round, unsent
 from holdfast.view import fold
 
 

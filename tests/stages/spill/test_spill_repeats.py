@@ -2,7 +2,7 @@
 
 from holdfast.log.entries import Ran, Replied
 from holdfast.messages import Image, Text, ToolUse
-from holdfast.stages.spill.repeats import Repeats, key_of
+from holdfast.stages.spill.spill import Repeats, key_of
 from holdfast.view import View
 
 PICTURE = Image(source={})

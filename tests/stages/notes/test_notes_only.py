@@ -5,7 +5,7 @@ import os
 import pytest
 
 from holdfast.messages import ToolUse
-from holdfast.stages.notes.only import only
+from holdfast.stages.notes.notes import only
 from holdfast.tools.bash import BASH
 from holdfast.tools.edit import EDIT, WRITE
 from holdfast.tools.read import READ

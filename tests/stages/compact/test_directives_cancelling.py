@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.stages.compact.cancelling import (
+from holdfast.stages.compact.directives import (
     Cancelling,
     cancellings,
     clauses,

@@ -2,7 +2,7 @@
 
 from holdfast.log.entries import Asked, Compacted, Failed, Forked, Framed, Replied, Switched
 from holdfast.messages import Text, Usage
-from holdfast.stages.clear.call_stats import CallStats
+from holdfast.stages.clear.snapshot import CallStats
 
 
 def counted(*entries):
