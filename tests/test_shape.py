@@ -74,26 +74,22 @@ def test_no_packages_import_each_other():
     assert shape.cycles() == []
 
 
-@pytest.mark.xfail(strict=False, reason="the folders are still being tidied")
 def test_the_source_stays_small():
     """Lines are a cost; the simulator is not counted."""
     assert shape.src_lines() <= 49_000
 
 
-@pytest.mark.xfail(strict=False, reason="construction is still being rewritten")
 def test_nothing_is_assigned_from_outside():
     """What an object needs it gets when it is built."""
     outside, _ = shape.assignments()
     assert list(map(str, outside)) == []
 
 
-@pytest.mark.xfail(strict=False, reason="the folders are still being tidied")
 def test_no_retired_name_is_left():
     """Words that were given up do not come back."""
     assert list(map(str, shape.retired_names())) == []
 
 
-@pytest.mark.xfail(strict=False, reason="the folders are still being tidied")
 def test_every_public_class_has_a_name_of_its_own():
     """One meaning for each."""
     assert shape.double_names() == {}

@@ -29,7 +29,7 @@ def sniff(first: bytes) -> bool:
 def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]:
     request, messages = message_list(lines, writer.account)
     dialogue = Dialogue(writer)
-    yield from dialogue.opened(request, _frame(request, writer.account))
+    yield from dialogue.begin(request, _frame(request, writer.account))
     for number, message in messages:
         content = content_of(message.get("content"))
         if message.get("role") == "assistant":

@@ -37,7 +37,7 @@ class Dialogue:
         self._first = 0
         """The first entry that brought a message."""
 
-    def opened(self, request: JsonObject, frame: Framed) -> Iterator[AnyEntry]:
+    def begin(self, request: JsonObject, frame: Framed) -> Iterator[AnyEntry]:
         """Write what a request says beside its messages: the frame, and which model it asks."""
         if request or frame.sections:
             yield self._writer.framed(frame)

@@ -81,7 +81,7 @@ def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]
         text = text_of(_parts(message.get("content")))
         sections.append(Section(name=message["role"], text=text))
     reader = _Reader(writer)
-    yield from reader.dialogue.opened(request, _frame(request, tuple(sections)))
+    yield from reader.dialogue.begin(request, _frame(request, tuple(sections)))
     for number, message in chain(first, messages):
         yield from reader.message(message, number)
 
