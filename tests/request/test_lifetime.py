@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.log.entries import Framed, Section
 from holdfast.models.capabilities import capabilities
-from holdfast.request.build import DIAGNOSIS, GLOBAL_SCOPE, build
+from holdfast.request.build import DIAGNOSIS, GLOBAL_SCOPE, Caching, build
 from holdfast.request.lifetime import betas_for, lifetime_for
 from holdfast.session import Session
 from holdfast.settings import CacheSettings, Settings
@@ -71,9 +71,11 @@ def test_the_scope_for_everybody_is_asked_for_where_it_exists():
         betas=(GLOBAL_SCOPE,),
     )
     said = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
-    here = build(frame, said, model="simulated/claude-sonnet-5-5", max_output_tokens=10)
+    here = build(
+        frame, said, model="simulated/claude-sonnet-5-5", max_output_tokens=10, caching=Caching()
+    )
     assert here.kwargs["system"][0]["cache_control"]["scope"] == "global"
-    there = build(frame, said, model="claude-sonnet-5-5", max_output_tokens=10)
+    there = build(frame, said, model="claude-sonnet-5-5", max_output_tokens=10, caching=Caching())
     assert "scope" not in there.kwargs["system"][0]["cache_control"]
     assert there.betas == ()
 
@@ -84,7 +86,9 @@ def test_what_an_organisation_shares_is_marked_without_a_scope():
     sections = tuple(Section(name=str(i), text="x", scope=s) for i, s in enumerate(scopes))
     frame = Framed(sections=sections, betas=(GLOBAL_SCOPE,))
     said = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
-    request = build(frame, said, model="simulated/claude-sonnet-5-5", max_output_tokens=10)
+    request = build(
+        frame, said, model="simulated/claude-sonnet-5-5", max_output_tokens=10, caching=Caching()
+    )
     controls = [block.get("cache_control") for block in request.kwargs["system"]]
     plain = {"type": "ephemeral"}
     assert controls == [None, plain | {"scope": "global"}, plain, None, plain]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from holdfast.log.entries import Framed
-from holdfast.request.build import build
+from holdfast.request.build import Caching, build
 from holdfast.request.edits import BETA as EDITS_BETA
 from holdfast.request.server_side import (
     BETA,
@@ -82,9 +82,9 @@ def test_a_model_that_knows_neither_is_sent_neither():
     frame = declared(Framed(), "simulated/claude-opus-5", ON, WINDOW)
     assert set(frame.betas) == {BETA, EDITS_BETA}
     messages = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
-    sent = build(frame, messages, model="my-own-model", max_output_tokens=5)
+    sent = build(frame, messages, model="my-own-model", max_output_tokens=5, caching=Caching())
     assert sent.betas == () and "context_management" not in sent.kwargs
-    kept = build(frame, messages, model=MODEL, max_output_tokens=5)
+    kept = build(frame, messages, model=MODEL, max_output_tokens=5, caching=Caching())
     assert kept.betas == (BETA,) and "context_management" in kept.kwargs
 
 

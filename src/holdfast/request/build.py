@@ -13,7 +13,7 @@ from holdfast.messages import JsonObject, Message, message_to_wire
 from holdfast.models.capabilities import Capabilities, capabilities
 from holdfast.models.protocol import Request
 from holdfast.request.edits import PlacedEdits, with_edits
-from holdfast.request.markers import SLOTS, MarkerPlace, common_prefix, last_place, marked
+from holdfast.request.markers import SLOTS, MarkerPlace, common_prefix, marked
 from holdfast.request.server_side import sendable
 
 DIAGNOSIS = "cache-diagnosis-2026-04-07"
@@ -80,13 +80,10 @@ def build(
     *,
     model: str,
     max_output_tokens: int,
-    caching: Caching | None = None,
+    caching: Caching,
 ) -> Request:
-    """Build a request; `messages` include the frame's own. By default the last one is marked."""
+    """Build a request; `messages` include the frame's own."""
     able = capabilities(model)
-    if caching is None:
-        last = last_place(messages) if frame.cached else None
-        caching = Caching(places=(last,) if last else ())
     kwargs: JsonObject = {"model": model, "max_tokens": max_output_tokens}
     if frame.sections:
         kwargs["system"] = _system(frame, able)
@@ -116,10 +113,12 @@ def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
     blocks: list[JsonObject] = [
         {"type": "text", "text": section.text} for section in frame.sections
     ]
+    # The user's MCP tools precede the system prompt, so with them it cannot be shared.
+    has_own_tools = any(str(tool.get("name", "")).startswith("mcp__") for tool in frame.tools)
+    can_share = able.global_scope and GLOBAL_SCOPE in frame.betas and not has_own_tools
     for i in _marked_sections(frame.sections) if frame.cached else ():
-        is_global = able.global_scope and frame.sections[i].scope == "global"
-        shared = is_global and GLOBAL_SCOPE in frame.betas and not _has_own_tools(frame)
-        scope = {"scope": "global"} if shared else {}
+        is_shared = can_share and frame.sections[i].scope == "global"
+        scope = {"scope": "global"} if is_shared else {}
         blocks[i] = blocks[i] | {"cache_control": marker(frame) | scope}
     return blocks
 
@@ -132,8 +131,3 @@ def _marked_sections(sections: Sequence[Section]) -> list[int]:
     ends = {section.scope: i for i, section in enumerate(sections)}
     shared = {ends[scope] for scope in ("global", "organisation") if scope in ends}
     return sorted({*shared, len(sections) - 1}) if sections else []
-
-
-def _has_own_tools(frame: Framed) -> bool:
-    """Return whether the user's MCP tools precede the system prompt, so that it cannot be shared."""
-    return any(str(tool.get("name", "")).startswith("mcp__") for tool in frame.tools)

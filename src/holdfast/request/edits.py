@@ -63,8 +63,9 @@ def with_edits(message: JsonObject, ids: Sequence[str]) -> JsonObject:
         return message
     if ids:
         results = [i for i, block in enumerate(content) if block.get("type") == "tool_result"]
+        deletions = [{"type": "delete", "cache_reference": id} for id in ids]
         place = results[-1] + 1 if results else 0
-        content.insert(place, _deletion(ids))
+        content.insert(place, {"type": "cache_edits", "edits": deletions})
     return message | {"content": content}
 
 
@@ -72,10 +73,3 @@ def _referenced(block: JsonObject) -> JsonObject:
     if block.get("type") != "tool_result":
         return block
     return block | {"cache_reference": block["tool_use_id"]}
-
-
-def _deletion(ids: Sequence[str]) -> JsonObject:
-    return {
-        "type": "cache_edits",
-        "edits": [{"type": "delete", "cache_reference": id} for id in ids],
-    }

@@ -9,10 +9,10 @@ from holdfast.errors import PrefixMoved
 from holdfast.log.entries import Framed, Section
 from holdfast.messages import Message, Text
 from holdfast.models.protocol import Request
-from holdfast.request.build import Wire, build, first_messages
+from holdfast.request.build import Caching, Wire, build, first_messages
 from holdfast.request.cache.fingerprint import Chain, Fingerprint, fingerprint, grown
 from holdfast.request.cache.moves import first_moved
-from holdfast.request.markers import MarkerPlace, marked
+from holdfast.request.markers import MarkerPlace, last_place, marked
 
 MARK = {"type": "ephemeral"}
 
@@ -47,7 +47,8 @@ def test_a_chain_taken_turn_by_turn_is_the_one_taken_at_once(histories):
         views.append(views[-1][:kept] + fresh)
         frame = Framed(instructions="be kind")
         messages = first_messages(frame) + wire.messages(views[-1])
-        request = build(frame, messages, model="m", max_output_tokens=1)
+        caching = Caching(places=(last_place(messages),))
+        request = build(frame, messages, model="m", max_output_tokens=1, caching=caching)
         last = fingerprint(request, last)
         alone = fingerprint(
             Request(kwargs=msgspec.json.decode(msgspec.json.encode(request.kwargs)))
@@ -117,7 +118,7 @@ def test_a_first_message_that_is_made_anew_is_compared_by_its_words():
 def test_sections_are_called_by_their_names():
     """Names come from the frame; where they do not fit, blocks are numbered."""
     frame = Framed(sections=(Section(name="rules", text="a"), Section(name="rules", text="b")))
-    request = build(frame, [], model="m", max_output_tokens=1)
+    request = build(frame, [], model="m", max_output_tokens=1, caching=Caching())
     assert list(fingerprint(request, names=["rules", "rules"]).sections) == ["rules", "rules (2)"]
     assert list(fingerprint(request, names=["one"]).sections) == ["block 1", "block 2"]
 

@@ -80,10 +80,8 @@ def undeclared(before: Fingerprint, after: Fingerprint, expected: Collection[str
     """
     if before.model != after.model and "switched" in expected:
         return None
-    for move in moves(before, after):
-        if move.what != "marker" and not _announcing(move.what) & set(expected):
-            return move
-    return None
+    found = (move for move in moves(before, after) if move.what != "marker")
+    return next((move for move in found if not _announcing(move.what) & set(expected)), None)
 
 
 def readable_tokens(usage: Usage) -> int:
@@ -217,13 +215,10 @@ def _type(block: Json) -> str:
 
 
 def _has_image(messages: Collection[JsonObject]) -> bool:
-    for message in messages:
-        for block in blocks_of(message):
-            content = block.get("content") if _type(block) == "tool_result" else None
-            inner = content if isinstance(content, list) else []
-            if any(_type(part) == "image" for part in [block, *inner]):
-                return True
-    return False
+    blocks = [block for message in messages for block in blocks_of(message)]
+    results = (block.get("content") for block in blocks if _type(block) == "tool_result")
+    shown = (part for content in results if isinstance(content, list) for part in content)
+    return any(_type(block) == "image" for block in chain(blocks, shown))
 
 
 def _marker_distance(before: Fingerprint, after: Fingerprint) -> int:

@@ -1,10 +1,8 @@
 """Every call of a session by its usage, and why the cold ones were cold.
 
-Works on any history, ours or imported. Each call is reported once, in order: tokens read, written
-and neither, its cost, and its cost with an ideal cache and with none. A call is cold if it read
-less than half of what the previous one had cached. Its cause is the one recorded at the time if
-the log has it, else what `miss_causes` infers. Forks' calls are listed under their source; for
-them only recorded causes are reported.
+Works on any history, ours or imported. A call is cold if it read less than half of what the
+previous one had cached. Its cause is the one recorded at the time if the log has it, else what
+`miss_causes` infers. Forks' calls are listed under their source, with recorded causes only.
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,9 +50,9 @@ class CallReport:
     bare_usd: float
     """Its cost without a cache."""
     is_priced: bool
-    seconds_since: float | None
-    """Since the previous call, or a fork's that read the same; None if the log does not say."""
     lifetime: str
+    seconds_since: float | None = None
+    """Since the previous call, or a fork's that read the same; None if the log does not say."""
     is_cold: bool = False
     cause: str = ""
     detail: str = ""
@@ -260,7 +258,6 @@ def _priced(n: int, answer: UniqueAnswer | Forked, start: float, lifetime: str) 
         ideal_usd=paid.total if paid else 0.0,
         bare_usd=bare.total if bare else 0.0,
         is_priced=paid is not None,
-        seconds_since=None,
         lifetime=lifetime,
     )
 

@@ -94,7 +94,6 @@ def _idle(before: LoggedCall, seconds: float | None) -> CacheBroke | None:
 
 
 def _asked(before: Asked | None, after: Asked | None) -> CacheBroke | None:
-    """Compare the logged hashes of both requests."""
     if before is None or after is None:
         return None
     for cause, old, new in (

@@ -28,14 +28,17 @@ def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> PriorCache |
     if asked is None or not asked.markers:
         return None
     at = next(i for i in range(len(view.history) - 1, -1, -1) if view.history[i] is asked)
-    then: Sequence[JsonObject] = messages[: asked.chain_length]
+    then = list(messages[: asked.chain_length])
     if any(_may_move(entry, view.model) for entry in view.history[at:]):
-        then = _as_sent(fold(view.history[:at]))
+        past = fold(view.history[:at])
+        then = first_messages(past.frame or Framed())
+        then += Wire().messages(past.messages(), placed(past))
     place = last_place(then[: asked.markers[-1] + 1])
     if place is None:
         return None
-    cached = CachedPrefix(place=place, message=then[place.message])
-    return PriorCache(cached, _unchanged(then, messages))
+    pairs = enumerate(zip(then, messages, strict=False))
+    unmoved = next((i for i, (one, other) in pairs if one != other), len(then))
+    return PriorCache(CachedPrefix(place=place, message=then[place.message]), unmoved)
 
 
 def _may_move(entry: AnyEntry, model: str) -> bool:
@@ -43,15 +46,3 @@ def _may_move(entry: AnyEntry, model: str) -> bool:
     if isinstance(entry, Said):  # ends a turn, whose thinking some models are not shown again
         return not capabilities(model).keeps_thinking
     return isinstance(entry, ViewChange | Undone | Redone | Framed | Switched)
-
-
-def _as_sent(view: View) -> list[JsonObject]:
-    sent = Wire().messages(view.messages(), placed(view))
-    return [*first_messages(view.frame or Framed()), *sent]
-
-
-def _unchanged(then: Sequence[JsonObject], now: Sequence[JsonObject]) -> int:
-    pairs = zip(then, now, strict=False)
-    return next(
-        (i for i, (one, other) in enumerate(pairs) if not (one is other or one == other)), len(then)
-    )

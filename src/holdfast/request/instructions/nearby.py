@@ -63,12 +63,8 @@ class Nearby:
                 touched=path,
             )
             known.update(part.path for part in gathered.parts)
-            gathered = replace(gathered, notices=self._unreported(gathered.notices))
-            if gathered.parts or gathered.notices:
-                found.append((path, gathered))
+            notices = tuple(line for line in gathered.notices if line not in self._reported)
+            self._reported.update(notices)
+            if gathered.parts or notices:
+                found.append((path, replace(gathered, notices=notices)))
         return found
-
-    def _unreported(self, notices: tuple[str, ...]) -> tuple[str, ...]:
-        fresh = tuple(notice for notice in notices if notice not in self._reported)
-        self._reported.update(fresh)
-        return fresh

@@ -123,7 +123,9 @@ def near(ground: Ground, touched: Path) -> Iterator[InstructionCandidate]:
     for rule in _users_rules(ground):
         yield replace(rule, only_for_paths=True)
     for place in reversed([place for place in touched.parents if place.is_relative_to(root)]):
-        if place != root and _is_left_out(place):
+        if place != root and (
+            place.name in VERSION_CONTROL or is_ignored(str(place), True, rules_above(place))
+        ):
             return
         is_old = ground.directory.is_relative_to(place)
         for candidate in _in_directory(place, ground):
@@ -159,22 +161,15 @@ def _in_directory(place: Path, ground: Ground) -> Iterator[InstructionCandidate]
     listed = [InstructionCandidate(path=place / name) for name in SHARED]
     for name in RULES:
         directory = place / name
-        if leads_to := _way_out(directory, place, ground):
-            listed.append(InstructionCandidate(path=directory, refused=_REFUSED.format(leads_to)))
+        real = real_path(directory)
+        if real and not ground.is_inside(real) and not real.is_relative_to(place):
+            listed.append(InstructionCandidate(path=directory, refused=_REFUSED.format(real)))
         else:
             listed += _rules(directory, place, "project")
     listed += [InstructionCandidate(path=place / name, kind="local") for name in LOCAL]
     for candidate in listed:
         if not ground.is_users(candidate.path) and not ground.is_excluded(candidate.path):
             yield candidate
-
-
-def _way_out(directory: Path, place: Path, ground: Ground) -> Path | None:
-    """Return where a directory of rules really lies if a link leads out of the project."""
-    real = real_path(directory)
-    if real is None or ground.is_inside(real) or real.is_relative_to(place):
-        return None
-    return real
 
 
 def real_path(path: Path) -> Path | None:
@@ -213,10 +208,6 @@ def _pages(directory: Path) -> Iterator[Path]:
     for where, below, names in os.walk(directory):
         below.sort()
         yield from (Path(where, name) for name in sorted(names) if name.endswith(".md"))
-
-
-def _is_left_out(place: Path) -> bool:
-    return place.name in VERSION_CONTROL or is_ignored(str(place), True, rules_above(place))
 
 
 def _top(directory: Path) -> Path:

@@ -142,11 +142,9 @@ def _guidance(tools: tuple[str, ...]) -> str:
 def _state(repository: Repository | None) -> str:
     if repository is None:
         return ""
-    lines = [f"branch: {repository.branch}"]
-    lines += [f"main branch: {repository.main}"] if repository.main else []
-    lines += [f"status:\n{repository.status}"] if repository.status else []
-    lines += [f"recent commits:\n{repository.commits}"] if repository.commits else []
-    return "\n".join(lines)
+    found = {"branch: ": repository.branch, "main branch: ": repository.main}
+    found |= {"status:\n": repository.status, "recent commits:\n": repository.commits}
+    return "\n".join(f"{label}{text}" for label, text in found.items() if text)
 
 
 def _filled(name: str, **values: str) -> str:
