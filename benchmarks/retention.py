@@ -32,9 +32,10 @@ from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry, Compacted, Directed
 from holdfast.messages import Block, Text, Thinking, ToolResult, ToolUse, text_of
 from holdfast.models import Model, open_model
-from holdfast.session.scratch_session import Manners, on_paper, tried
+from holdfast.session.scratch_session import on_paper, tried
 from holdfast.settings import Settings
 from holdfast.stages.compact.compact import CompactRequest
+from holdfast.stages.compact.compose import Manner
 from holdfast.stages.compact.digest import budget_for, digest
 from holdfast.stages.compact.digest.context import LIMITS
 from holdfast.stages.compact.directives import keep_ledger
@@ -158,7 +159,7 @@ def by_digest(segment: Segment, size_tokens: int | None, count: Count) -> str:
 async def by_model(segment: Segment, name: str, client: Model) -> tuple[str, bool]:
     """Have a model write the summary, as in a session, and say whether it did."""
     with on_paper(segment.history, Settings(), client=client, model=name) as session:
-        draft = await tried(session, CompactRequest(trigger="manual"), Manners())
+        draft = await tried(session, CompactRequest(trigger="manual"), Manner())
         return draft.composed.text, draft.by == "model"
 
 

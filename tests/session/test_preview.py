@@ -6,9 +6,10 @@ from holdfast.log.entries import Ran, Replied, Said, measured
 from holdfast.messages import Image, Text, Thinking, ToolUse
 from holdfast.session import Session
 from holdfast.session.preview import natural_seams, preview
-from holdfast.session.scratch_session import Manners, on_paper, tried
+from holdfast.session.scratch_session import on_paper, tried
 from holdfast.settings import Settings
 from holdfast.stages.compact.compact import CompactRequest
+from holdfast.stages.compact.compose import Manner
 from holdfast.view import fold
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
@@ -32,7 +33,7 @@ def turns(*starts: float):
 
 
 async def shown(paper: Session):
-    return preview(paper, await tried(paper, MANUAL, Manners()))
+    return preview(paper, await tried(paper, MANUAL, Manner()))
 
 
 async def test_what_goes_is_counted_and_what_stays_too():
@@ -42,7 +43,7 @@ async def test_what_goes_is_counted_and_what_stays_too():
     assert (told.covered, told.kept, told.first, told.last) == (9, 0, 1, 12)
     assert (told.gone.said, told.gone.verbatim, told.gone.answers) == (3, 3, 6)
     assert (told.gone.results, told.gone.thoughts) == ({"Read": 3}, 3)
-    assert told.is_smaller
+    assert told.after_tokens < told.before_tokens
     assert told.by == "digest"
 
 

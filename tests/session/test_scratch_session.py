@@ -9,9 +9,10 @@ from holdfast.log.entries import Compacted, Forked, Ran, Replied, Said, measured
 from holdfast.log.store import FileStore
 from holdfast.messages import Text, ToolUse, Usage, text_of
 from holdfast.session import Session
-from holdfast.session.scratch_session import Manners, carry_over, edited, on_paper, take, tried
+from holdfast.session.scratch_session import carry_over, edited, on_paper, take, tried
 from holdfast.settings import Settings, home
 from holdfast.stages.compact.compact import CompactRequest
+from holdfast.stages.compact.compose import Manner
 from holdfast.stages.compact.draft import NotShorter
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
@@ -33,7 +34,7 @@ async def test_paper_leaves_nothing_behind(tmp_path, monkeypatch):
     """Neither in the place for temporary files nor at home."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with on_paper(history(), Settings()) as paper:
-        await take(paper, await tried(paper, MANUAL, Manners()), MANUAL)
+        await take(paper, await tried(paper, MANUAL, Manner()), MANUAL)
         assert list(tmp_path.iterdir())
     assert list(tmp_path.iterdir()) == []
     assert list(home().rglob("*")) == []
@@ -43,8 +44,8 @@ async def test_a_draft_points_at_the_original_and_never_at_the_paper():
     """Or at nothing, where there is nothing to point at."""
     with on_paper(history(), Settings()) as paper:
         log = str(paper.engine.log.path)
-        pointed = await tried(paper, MANUAL, Manners(log="/their/session.jsonl"))
-        bare = await tried(paper, MANUAL, Manners())
+        pointed = await tried(paper, MANUAL, Manner(log="/their/session.jsonl"))
+        bare = await tried(paper, MANUAL, Manner())
     assert "/their/session.jsonl" in pointed.composed.text
     assert log not in pointed.composed.text + bare.composed.text
 
@@ -53,14 +54,14 @@ async def test_a_draft_changes_nothing_until_it_is_taken():
     """It can be left."""
     with on_paper(history(), Settings()) as paper:
         before = paper.view.messages()
-        await tried(paper, MANUAL, Manners())
+        await tried(paper, MANUAL, Manner())
         assert paper.view.messages() == before
 
 
 async def test_a_persons_words_are_taken_as_such():
     """The entry says whose they are."""
     with on_paper(history(), Settings()) as paper:
-        draft = edited(await tried(paper, MANUAL, Manners()), "My words.")
+        draft = edited(await tried(paper, MANUAL, Manner()), "My words.")
         entry = await take(paper, draft, MANUAL)
         assert (entry.by, text_of(entry.summary)) == ("person", "My words.")
         assert text_of(paper.view.items[0].content) == "My words."
@@ -69,7 +70,7 @@ async def test_a_persons_words_are_taken_as_such():
 async def test_the_figures_of_a_changed_summary_are_its_own():
     """Names that were edited out did not survive, and nobody else is said to have written it."""
     with on_paper(history(), Settings()) as paper:
-        draft = await tried(paper, MANUAL, Manners())
+        draft = await tried(paper, MANUAL, Manner())
         mine = edited(draft, "My words.")
         entry = await take(paper, mine, MANUAL)
     assert draft.composed.survival.share == 1.0
@@ -81,14 +82,14 @@ async def test_the_figures_of_a_changed_summary_are_its_own():
 async def test_words_that_were_left_as_they_are_are_nobody_elses():
     """Opening an editor changes nothing."""
     with on_paper(history(), Settings()) as paper:
-        draft = await tried(paper, MANUAL, Manners())
+        draft = await tried(paper, MANUAL, Manner())
         assert edited(draft, draft.composed.text) is draft
 
 
 async def test_a_changed_summary_that_is_longer_is_refused():
     """Nothing is recorded."""
     with on_paper(history(), Settings()) as paper:
-        draft = edited(await tried(paper, MANUAL, Manners()), BODY * 3)
+        draft = edited(await tried(paper, MANUAL, Manner()), BODY * 3)
         with pytest.raises(NotShorter, match="nothing was changed"):
             await take(paper, draft, MANUAL)
         assert not any(isinstance(entry, Compacted) for entry in paper.view.history)
@@ -102,7 +103,7 @@ async def test_what_a_draft_on_paper_cost_is_known_where_it_is_taken(tmp_path):
         on_paper(history(), Settings()) as paper,
         Session.over(FileStore().open("s1"), Settings()) as session,
     ):
-        draft = await tried(paper, MANUAL, Manners())
+        draft = await tried(paper, MANUAL, Manner())
         paper.engine.record(Forked(source="compact", model="m", usage=usage))
         entry = await take(session, carry_over(paper, session, draft), MANUAL)
         kinds = [type(each) for each in session.view.history[-2:]]

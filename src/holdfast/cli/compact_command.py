@@ -25,9 +25,10 @@ from holdfast.messages import Usage
 from holdfast.models import Model, open_model
 from holdfast.session import Session
 from holdfast.session.preview import Preview, Seam, natural_seams, preview
-from holdfast.session.scratch_session import Manners, carry_over, edited, on_paper, take, tried
+from holdfast.session.scratch_session import carry_over, edited, on_paper, take, tried
 from holdfast.settings import Settings, home, load_settings
 from holdfast.stages.compact.compact import CompactRequest
+from holdfast.stages.compact.compose import Manner
 from holdfast.stages.compact.draft import spent_in
 from holdfast.stages.compact.hooks import CompactionHooks
 from holdfast.stages.compact.restore import Restoring
@@ -197,7 +198,7 @@ async def _draft_and_apply(
     arguments: CompactArguments, paper: Session, session: Session | None
 ) -> CompactDone:
     began = time.monotonic()
-    draft = await tried(paper, arguments.request, _manners(arguments))
+    draft = await tried(paper, arguments.request, _manner(arguments))
     shown, seams = preview(paper, draft), tuple(natural_seams(paper.view))
     if arguments.is_preview:
         spent = spent_in(paper.view.history[draft.since :])
@@ -226,14 +227,14 @@ async def _open_model(name: str, base_url: str) -> AsyncIterator[Model | None]:
             await model.close()
 
 
-def _manners(arguments: CompactArguments) -> Manners:
+def _manner(arguments: CompactArguments) -> Manner:
     """Make the summary point at the session's log, or at the original file."""
     if not arguments.is_session:
-        return Manners(log=printable(Path(arguments.name).resolve()))
+        return Manner(log=printable(Path(arguments.name).resolve()))
     frame = arguments.target.view.frame
     tools = {tool.get("name") for tool in frame.tools} if frame else set()
     log = FileStore().find(arguments.target.name).path
-    return Manners(log=printable(log), has_history=HISTORY in tools)
+    return Manner(log=printable(log), has_history=HISTORY in tools)
 
 
 def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> CompactionHooks:

@@ -1,9 +1,5 @@
 """A session: what a program holds that has a loop of its own."""
 
-from holdfast.session.session import (
-    Session,
-)
+from holdfast.session.session import Session
 
-__all__ = [
-    "Session",
-]
+__all__ = ["Session"]

@@ -17,9 +17,10 @@ from holdfast.errors import ConfigError
 from holdfast.log.entries import Compacted
 from holdfast.messages import Json, JsonObject, Usage
 from holdfast.session import Session
-from holdfast.session.scratch_session import Manners, on_paper, take, tried
+from holdfast.session.scratch_session import on_paper, take, tried
 from holdfast.settings import Settings
 from holdfast.stages.compact.compact import CompactRequest, NothingToCompact
+from holdfast.stages.compact.compose import Manner
 from holdfast.stages.compact.draft import NotShorter
 from holdfast.transcripts.formats import named, read_lines
 from holdfast.transcripts.provider import provider_of
@@ -109,7 +110,7 @@ async def _compacted(paper: Session, keep: int, focus: str, *, by_model: bool) -
     if request is None:
         return None
     try:
-        return await take(paper, await tried(paper, request, Manners()), request)
+        return await take(paper, await tried(paper, request, Manner()), request)
     except (NothingToCompact, NotShorter):
         return None
 

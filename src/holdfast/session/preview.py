@@ -76,10 +76,6 @@ class Preview:
     price: Price | None
     summary: str
 
-    @property
-    def is_smaller(self) -> bool:
-        return self.after_tokens < self.before_tokens
-
 
 def preview(session: Session, draft: CompactionDraft) -> Preview:
     """Describe what a draft would do to a session."""
@@ -114,7 +110,7 @@ def unseen_tokens(session: Session) -> int:
 
 
 def _gone(items: Sequence[Item], summary: str) -> Gone:
-    asked = [item for item in items if isinstance(item, Spoken) and item.is_asked()]
+    asked = [item for item in items if _is_asked(item)]
     rounds = [item for item in items if isinstance(item, Round)]
     results = Counter(use.name for item in rounds for use in item.tool_uses())
     blocks = [block for item in items for block in item.content]
@@ -184,13 +180,13 @@ def natural_seams(view: View, most: int = SEAMS) -> list[Seam]:
     found = [
         _seam(view.items, i, at)
         for i in range(2, end)
-        if _begins(view.items[i]) and isinstance(view.items[i - 1], Round)
+        if _is_asked(view.items[i]) and isinstance(view.items[i - 1], Round)
     ]
     ranked = sorted(found, key=lambda seam: (-seam.pause_seconds, abs(seam.covers - end / 2)))
     return sorted(ranked[:most], key=lambda seam: seam.start)
 
 
-def _begins(item: Item) -> bool:
+def _is_asked(item: Item) -> bool:
     return isinstance(item, Spoken) and item.is_asked()
 
 

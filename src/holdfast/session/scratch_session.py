@@ -8,7 +8,7 @@ records a draft in the session it belongs to.
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from msgspec import structs
@@ -53,15 +53,6 @@ def on_paper(
             session.close()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manners:
-    """How a tried-out summary speaks of where everything lies."""
-
-    log: str = ""
-    """The session or the transcript it stands for; nothing where there is none to point at."""
-    has_history: bool = False
-
-
 def edited(draft: CompactionDraft, text: str) -> CompactionDraft:
     """Put a person's words in the place of a summary, and see which names survive in them."""
     if text == draft.composed.text:
@@ -76,17 +67,12 @@ def edited(draft: CompactionDraft, text: str) -> CompactionDraft:
     return replace(draft, composed=composed, made=replace(draft.made, block=None), is_edited=True)
 
 
-async def tried(session: Session, request: CompactRequest, manners: Manners) -> CompactionDraft:
-    """Draft a compaction and let it point at the original rather than at the paper."""
+async def tried(session: Session, request: CompactRequest, manner: Manner) -> CompactionDraft:
+    """Draft a compaction that points at the original, as `manner` says, not at the paper."""
     stage = session.layers.compact
     draft = await stage.draft(session.engine, request)
-    manner = Manner(
-        log=manners.log,
-        has_history=manners.has_history,
-        is_auto=False,
-        masked=stage.hooks.masked,
-    )
-    return replace(draft, composed=compose(draft.material, draft.made.written, manner))
+    manual = replace(manner, is_auto=False, masked=stage.hooks.masked)
+    return replace(draft, composed=compose(draft.material, draft.made.written, manual))
 
 
 async def take(

@@ -46,7 +46,7 @@ class _Bridge:
             begun.append(task)
             return await work
 
-        waiting = self._beside.submit(lambda: _here().run(noted()))
+        waiting = self._beside.submit(lambda: _local.bridge.run(noted()))
         try:
             return waiting.result()
         except KeyboardInterrupt:
@@ -67,18 +67,15 @@ class _Bridge:
             self.close()
 
 
-_bridges = threading.local()
+class _Local(threading.local):
+    """Holds a bridge for each thread: its `__init__` runs once in every thread that uses it."""
+
+    def __init__(self) -> None:
+        self.bridge = _Bridge()
 
 
-def _here() -> _Bridge:
-    """Give this thread's bridge."""
-    if not hasattr(_bridges, "own"):
-        _bridges.own = _Bridge()
-    bridge: _Bridge = _bridges.own
-    return bridge
-
-
-atexit.register(lambda: _here().close())
+_local = _Local()
+atexit.register(lambda: _local.bridge.close())
 
 
 @overload
@@ -95,7 +92,7 @@ def sync(
             which ends it properly when it is dropped half-way.
     """
     if inspect.isawaitable(work):
-        return _here().run(_awaited(work))
+        return _local.bridge.run(_awaited(work))
     if not isinstance(work, AsyncIterator):
         raise TypeError(f"sync waits for what is awaited; a {type(work).__name__} is not")
     return _steps(work)

@@ -7,14 +7,14 @@ who runs the tools is decided elsewhere.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 from holdfast.log import Log, outbox
-from holdfast.log.entries import AnyEntry, Failed, Framed, Ran, Said, Snipped, Switched
+from holdfast.log.entries import AnyEntry, Failed, Framed, Ran, Said, Switched
 from holdfast.log.results import Results, headed, is_over
 from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
 from holdfast.messages.measure import Measure
@@ -142,14 +142,8 @@ class Engine:
         is_error: bool = False,
         seconds: float = 0.0,
     ) -> AnyEntry:
-        return self.record(
-            Ran(
-                tool_use_id=tool_use_id,
-                content=content,
-                is_error=is_error,
-                seconds=seconds,
-            )
-        )
+        ran = Ran(tool_use_id=tool_use_id, content=content, is_error=is_error, seconds=seconds)
+        return self.record(ran)
 
     def repair(self) -> list[ToolUse]:
         """Answer the tool uses that a dead process left open, without running any again."""
@@ -183,10 +177,6 @@ class Engine:
         """Let another model answer from here on; return how full its window is then."""
         self.record(Switched(model=model, reason=reason))
         return self.fullness()
-
-    def retract(self, numbers: Sequence[int], why: str) -> None:
-        """Take messages out of the view, with the reason."""
-        self.record(Snipped(targets=tuple(numbers), why=why))
 
     async def prepare(
         self, stages: Iterable[Stage] = (), *, max_output_tokens: int, source: str = "main"

@@ -13,13 +13,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from holdfast.errors import (
-    ContextOverflow,
-    ModelError,
-    ModelUnavailable,
-    PromptTooLong,
-)
-from holdfast.log.entries import Failed
+from holdfast.errors import ContextOverflow, ModelError, ModelUnavailable, PromptTooLong
+from holdfast.log.entries import Failed, Snipped
 from holdfast.log.spending import Budget
 from holdfast.messages import is_blank, is_thought, text_of
 from holdfast.models.protocol import Finished, Model, Reply
@@ -96,12 +91,10 @@ class StopVerdict:
 
 
 async def never_recovers(error: ModelError) -> bool:
-    """Have no way to make room."""
     return False
 
 
 async def no_stop_hooks(text: str, is_active: bool) -> StopVerdict:
-    """Let the loop stop."""
     return StopVerdict()
 
 
@@ -119,6 +112,10 @@ class LoopState:
     deltas: tuple[int, ...] = ()
     """Output tokens of the last answers, for the token budget."""
     continuations: int = 0
+
+
+Step: TypeAlias = Stopped | tuple[LoopState, Continued]
+"""What follows a pass: the end, or the next one's state and why there is one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,11 +173,8 @@ class Loop:
             if self.abort.is_set():
                 yield Stopped(reason="aborted_tools" if has_tools else "aborted_streaming")
                 return
-            step = (
-                await self._after_failure(state, failure)
-                if failure
-                else await self._after(state, played)
-            )
+            after = self._after_failure(state, failure) if failure else self._after(state, played)
+            step = await after
             if isinstance(step, Stopped):
                 yield step
                 return
@@ -230,9 +224,7 @@ class Loop:
                         self.engine.finish_turn(self.after_turn)
                 yield event
 
-    async def _after(
-        self, state: LoopState, played: Played | None
-    ) -> "Stopped | tuple[LoopState, Continued]":
+    async def _after(self, state: LoopState, played: Played | None) -> Step:
         assert played is not None, "a round ends with Played"
         if played.error is not None:
             self.engine.record(Failed(what="stream", error=str(played.error)))
@@ -250,16 +242,14 @@ class Loop:
         if reply.stop_reason == "model_context_window_exceeded":
             return await self._after_failure(state, PromptTooLong("the answer filled the window"))
         if reply.stop_reason == "pause_turn" and state.recoveries < self.settings.output_recoveries:
-            return replace(state, recoveries=state.recoveries + 1), Continued(
-                reason="output_resumed"
-            )
+            return self._resumed(state)
         if reply.stop_reason == "max_tokens":
             return self._cut_off(state, played)
         if not any(not is_thought(block) and not is_blank(block) for block in reply.content):
             return self._empty(state)
         return await self._at_rest(state, reply)
 
-    def _next_turn(self, state: LoopState) -> tuple[LoopState, Continued]:
+    def _next_turn(self, state: LoopState) -> Step:
         fresh = replace(
             state,
             turn=state.turn + 1,
@@ -269,7 +259,13 @@ class Loop:
         )
         return fresh, Continued(reason="next_turn")
 
-    def _cut_off(self, state: LoopState, played: Played) -> "Stopped | tuple[LoopState, Continued]":
+    def _resumed(self, state: LoopState, words: str = "") -> Step:
+        """Let the model go on, with these words if there are any; each turn allows a few times."""
+        if words:
+            self.engine.say(words, hidden=True)
+        return replace(state, recoveries=state.recoveries + 1), Continued(reason="output_resumed")
+
+    def _cut_off(self, state: LoopState, played: Played) -> Step:
         """Ask again with more room, then let the model go on where it was cut, then give up."""
         able = self.models.current().capabilities
         most = min(self.settings.escalated_output_tokens, able.max_output_tokens)
@@ -277,30 +273,21 @@ class Loop:
             why = (
                 f"the answer was cut off at {state.max_output_tokens:,} tokens and asked for again"
             )
-            self.engine.retract(played.entries, why)
-            return replace(state, max_output_tokens=most), Continued(
-                reason="output_escalated", detail=why
-            )
+            self.engine.record(Snipped(targets=played.entries, why=why))
+            escalated = replace(state, max_output_tokens=most)
+            return escalated, Continued(reason="output_escalated", detail=why)
         if state.recoveries < self.settings.output_recoveries:
-            self.engine.say(GO_ON, hidden=True)
-            return replace(state, recoveries=state.recoveries + 1), Continued(
-                reason="output_resumed"
-            )
+            return self._resumed(state, GO_ON)
         detail = "the answer was cut off at the output limit"
         return Stopped(reason="cut_off", text=_text(played.reply), detail=detail)
 
-    def _empty(self, state: LoopState) -> "Stopped | tuple[LoopState, Continued]":
+    def _empty(self, state: LoopState) -> Step:
         """Ask for an answer where none came; some models end their turn without a word."""
         if state.recoveries < self.settings.output_recoveries:
-            self.engine.say(EMPTY, hidden=True)
-            return replace(state, recoveries=state.recoveries + 1), Continued(
-                reason="output_resumed"
-            )
+            return self._resumed(state, EMPTY)
         return Stopped(reason="empty", detail="the model gave no answer, although asked again")
 
-    async def _at_rest(
-        self, state: LoopState, reply: Reply
-    ) -> "Stopped | tuple[LoopState, Continued]":
+    async def _at_rest(self, state: LoopState, reply: Reply) -> Step:
         """Nothing more to run: ask the stop hooks, then the token budget, then stop."""
         verdict = await self.on_stop(text_of(reply.content), state.stop_blocks > 0)
         if verdict.prevents:
@@ -327,9 +314,7 @@ class Loop:
         is_fading = state.continuations >= 3 and all(delta < 500 for delta in state.deltas[-2:])
         return not is_fading and state.continuations < self.settings.budget_continuations
 
-    async def _after_failure(
-        self, state: LoopState, error: ModelError
-    ) -> "Stopped | tuple[LoopState, Continued]":
+    async def _after_failure(self, state: LoopState, error: ModelError) -> Step:
         """Recover from an error if that can be done, and only then say nothing about it."""
         self.engine.record(Failed(what="model", error=str(error)))
         if isinstance(error, PromptTooLong):
@@ -338,9 +323,7 @@ class Loop:
             return self._fall_back(state, fallback, error)
         return Stopped(reason="model_error", detail=str(error))
 
-    async def _after_overflow(
-        self, state: LoopState, error: PromptTooLong
-    ) -> "Stopped | tuple[LoopState, Continued]":
+    async def _after_overflow(self, state: LoopState, error: PromptTooLong) -> Step:
         """Make room, once for each turn, and ask again."""
         try:
             is_tried = state.overflow_tried
@@ -358,9 +341,7 @@ class Loop:
         self.engine.record(Failed(what="compact", error=str(overflow)))
         return Stopped(reason="context_overflow", detail=str(overflow))
 
-    def _fall_back(
-        self, state: LoopState, fallback: Model, error: ModelError
-    ) -> tuple[LoopState, Continued]:
+    def _fall_back(self, state: LoopState, fallback: Model, error: ModelError) -> Step:
         self.engine.switch(fallback.name, f"fallback: {error}")
         detail = f"{fallback.name} answers from here on: {error}"
         fresh = replace(state, max_output_tokens=self._output_limit())
