@@ -1,10 +1,8 @@
 """Compacting a list of messages: one call, for programs that want nothing else.
 
-Takes messages as one would send them to Anthropic or to a chat endpoint, and returns a shorter
-list in the same style with a small report. Without a client the summary is a digest, made without
-a network. System messages stay in front; what the user said last and was not answered stays, and
-so do the last few messages on request. A list that a summary would not make shorter is returned as
-it is; one with a message that cannot be read is refused.
+Without a client the summary is a digest, made without a network. System messages stay in front;
+what the user said last and was not answered stays, and so do the last few messages on request. A
+list that a summary would not make shorter is returned as it is.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,9 +31,7 @@ ROLES: dict[Style, frozenset[str]] = {
     "anthropic": frozenset({"user", "assistant", "system"}),
     "openai": frozenset({"user", "assistant", "tool", "function"}) | SYSTEM,
 }
-"""Who may speak; a message of anybody else's would be lost without a word."""
-
-
+"""Who may speak; any other message would be lost silently."""
 WANTED = "give a list of objects with role and content"
 
 
@@ -138,7 +134,8 @@ def _written(paper: Session, style: Style, *, like: list[JsonObject]) -> list[Js
     """Write what is to be sent instead, without the system messages; strings where there were."""
     request = msgspec.json.decode(b"".join(named(style).write(paper.view)))
     found = [message for message in request["messages"] if not _is_system(message)]
-    return [_flat(message) for message in found] if _has_only_strings(like) else found
+    has_only_strings = all(isinstance(message.get("content"), str) for message in like)
+    return [_flat(message) for message in found] if has_only_strings else found
 
 
 def _request(messages: list[JsonObject], style: Style) -> bytes:
@@ -208,10 +205,6 @@ def _dumped(value: object) -> Json:
         raise TypeError(f"a {type(value).__name__} in a message")
     dumped: Json = dump(mode="json", exclude_none=True)
     return dumped
-
-
-def _has_only_strings(messages: list[JsonObject]) -> bool:
-    return all(isinstance(message.get("content"), str) for message in messages)
 
 
 def _flat(message: JsonObject) -> JsonObject:

@@ -55,8 +55,6 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What a draft would do."""
-
     covered: int
     """Messages that the summary stands for,"""
     first: int
@@ -78,7 +76,6 @@ class Preview:
 
 
 def preview(session: Session, draft: CompactionDraft) -> Preview:
-    """Describe what a draft would do to a session."""
     view, segment = session.view, draft.material.segment
     covered = [item for item in segment.items if not view.is_pinned(item)]
     before = session.fullness().used_tokens

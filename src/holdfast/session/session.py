@@ -217,12 +217,9 @@ class Session:
         """Make room where that is due, and return the arguments of the next call."""
         if self.engine.is_answered():
             raise RequestRejected("there is nothing to answer; call user() or tool_result() first")
-        able = capabilities(self.engine.model)
-        limit = self._max_tokens or min(
-            self.engine.settings.loop.output_tokens, able.max_output_tokens
-        )
+        limit = self._max_tokens or self.engine.output_limit()
         request = await self.engine.prepare(self.layers.stages, max_output_tokens=limit)
-        return worded_for(request, able)
+        return worded_for(request, capabilities(self.engine.model))
 
     async def settle(self, response: object) -> None:
         """Record an answer: the SDK's object, a dict, or a stream that has a final message."""

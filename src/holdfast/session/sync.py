@@ -4,10 +4,9 @@
     for event in sync(agent.run("Fix the login bug")): ...
 
 There is one interface, and it is asynchronous; this runs any of it to its end. Each thread has a
-loop of its own, which stands still between calls: nothing goes on behind a program's back, and a
-session may be used like any other object of the thread. Where a loop is running already, as in a
-notebook, a second thread does the work and the caller waits, its own loop with it. Ctrl-C cancels
-what is waited for.
+loop of its own, which stands still between calls: nothing runs behind a program's back. Where a
+loop is running already, as in a notebook, a second thread does the work and the caller waits, its
+own loop with it. Ctrl-C cancels what is waited for.
 """
 
 import asyncio

@@ -64,18 +64,15 @@ class Job:
 
     async def drain(self, seconds: float) -> bool:
         """Wait for the work to finish, then stop it; return whether it finished in time."""
-        if self._doing is None:
-            return True
-        await asyncio.wait({self._doing}, timeout=seconds)
-        is_done = self._doing.done()
+        await self.wait(seconds)
+        is_done = not self.is_busy
         await self.stop()
         return is_done
 
     async def stop(self) -> None:
         """Cancel the work in progress, wait for its end, and drop the queue."""
-        self._next = None
+        self.cancel()
         if self._doing is not None and not self._doing.done():
-            self._doing.cancel()
             await asyncio.wait({self._doing})
 
     async def _work(self, work: Work) -> None:
@@ -90,16 +87,11 @@ class Job:
 
 @dataclass(slots=True)
 class Background:
-    """All jobs of one session."""
-
     on_failure: OnFailure = _ignore
     jobs: dict[str, Job] = field(default_factory=dict)
 
     def job(self, name: str) -> Job:
-        """Return the job of this name, made on first use."""
-        if name not in self.jobs:
-            self.jobs[name] = Job(name, self.on_failure)
-        return self.jobs[name]
+        return self.jobs.setdefault(name, Job(name, self.on_failure))
 
     def lines(self) -> list[str]:
         """List the busy jobs, each with its last steps."""

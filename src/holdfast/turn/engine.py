@@ -135,15 +135,9 @@ class Engine:
         return self.record(Said(content=speakable(blocks), hidden=hidden))
 
     def take_result(
-        self,
-        tool_use_id: str,
-        content: ResultContent,
-        *,
-        is_error: bool = False,
-        seconds: float = 0.0,
+        self, tool_use_id: str, content: ResultContent, *, is_error: bool = False
     ) -> AnyEntry:
-        ran = Ran(tool_use_id=tool_use_id, content=content, is_error=is_error, seconds=seconds)
-        return self.record(ran)
+        return self.record(Ran(tool_use_id=tool_use_id, content=content, is_error=is_error))
 
     def repair(self) -> list[ToolUse]:
         """Answer the tool uses that a dead process left open, without running any again."""
@@ -172,6 +166,11 @@ class Engine:
     def size_tokens(self, total: Measure) -> int:
         """Estimate how full the context would be if the view weighed this."""
         return self._follower.follow(self.view).size_tokens(total)
+
+    def output_limit(self) -> int:
+        """Return how many tokens an answer may have unless the caller says otherwise."""
+        most = capabilities(self.model).max_output_tokens
+        return min(self.settings.loop.output_tokens, most)
 
     def switch(self, model: str, reason: str) -> Fullness:
         """Let another model answer from here on; return how full its window is then."""
@@ -229,13 +228,11 @@ class Engine:
         """Give what a fork shares: the conversation as it would be sent now."""
         messages, unmoved = self._messages()
         last = self.view.open_round()
-        loop, able = self.settings.loop, capabilities(self.model)
         return Prefix(
             frame=self.frame,
             messages=tuple(messages),
             model=self.model,
-            max_output_tokens=self._max_output_tokens
-            or min(loop.output_tokens, able.max_output_tokens),
+            max_output_tokens=self._max_output_tokens or self.output_limit(),
             cached_to=self._markers.cached_in(messages, unmoved),
             before=self.monitor.last(self._asked_as),
             is_whole=last is None or bool(last.stop_reason),
@@ -255,8 +252,7 @@ class Engine:
     def finish_turn(
         self, after_turn: Iterable[AfterTurn] = (), diagnostics: JsonObject | None = None
     ) -> None:
-        """Observe the answer if that was not done yet, make the turn durable, and let
-        background work begin."""
+        """Observe the answer unless that was done, make the turn durable, begin background work."""
         self.observe_usage(diagnostics)
         self.log.sync_soon()
         self.take_reports()

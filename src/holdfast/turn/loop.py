@@ -186,7 +186,7 @@ class Loop:
         return min(self.settings.output_tokens, able.max_output_tokens)
 
     def _refusal(self, state: LoopState) -> Stopped | None:
-        """Say why the next call must not be made, if it must not."""
+        """Return why the next call must not be made; None if it may."""
         if self.abort.is_set():
             return Stopped(reason="aborted_streaming")
         if self.settings.max_turns and state.turn > self.settings.max_turns:
@@ -241,12 +241,13 @@ class Loop:
             )
         if reply.stop_reason == "model_context_window_exceeded":
             return await self._after_failure(state, PromptTooLong("the answer filled the window"))
-        if reply.stop_reason == "pause_turn" and state.recoveries < self.settings.output_recoveries:
-            return self._resumed(state)
+        if reply.stop_reason == "pause_turn" and (resumed := self._resumed(state)):
+            return resumed
         if reply.stop_reason == "max_tokens":
             return self._cut_off(state, played)
         if not any(not is_thought(block) and not is_blank(block) for block in reply.content):
-            return self._empty(state)
+            detail = "the model gave no answer, although asked again"
+            return self._resumed(state, EMPTY) or Stopped(reason="empty", detail=detail)
         return await self._at_rest(state, reply)
 
     def _next_turn(self, state: LoopState) -> Step:
@@ -259,8 +260,10 @@ class Loop:
         )
         return fresh, Continued(reason="next_turn")
 
-    def _resumed(self, state: LoopState, words: str = "") -> Step:
-        """Let the model go on, with these words if there are any; each turn allows a few times."""
+    def _resumed(self, state: LoopState, words: str = "") -> Step | None:
+        """Let the model go on, with these words if any; None once it did so often enough."""
+        if state.recoveries >= self.settings.output_recoveries:
+            return None
         if words:
             self.engine.say(words, hidden=True)
         return replace(state, recoveries=state.recoveries + 1), Continued(reason="output_resumed")
@@ -276,16 +279,10 @@ class Loop:
             self.engine.record(Snipped(targets=played.entries, why=why))
             escalated = replace(state, max_output_tokens=most)
             return escalated, Continued(reason="output_escalated", detail=why)
-        if state.recoveries < self.settings.output_recoveries:
-            return self._resumed(state, GO_ON)
         detail = "the answer was cut off at the output limit"
-        return Stopped(reason="cut_off", text=_text(played.reply), detail=detail)
-
-    def _empty(self, state: LoopState) -> Step:
-        """Ask for an answer where none came; some models end their turn without a word."""
-        if state.recoveries < self.settings.output_recoveries:
-            return self._resumed(state, EMPTY)
-        return Stopped(reason="empty", detail="the model gave no answer, although asked again")
+        return self._resumed(state, GO_ON) or Stopped(
+            reason="cut_off", text=_text(played.reply), detail=detail
+        )
 
     async def _at_rest(self, state: LoopState, reply: Reply) -> Step:
         """Nothing more to run: ask the stop hooks, then the token budget, then stop."""

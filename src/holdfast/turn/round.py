@@ -1,23 +1,15 @@
 """One round: a call of the model and the tools it asks for.
 
-The answer is written down as it comes: up to each tool call before that tool may begin, the
-rest when the answer ends, so that a killed process never leaves a tool that ran and a log that
-does not know it. Tools start as soon as their call is complete: those that change nothing side
-by side, any other alone, in the order of the calls. Who may run is the gate's to decide.
+`AnswerWriter` writes the answer up to each tool call before that tool may begin. Tools start as
+soon as their call is complete: those that change nothing side by side, any other alone, in the
+order of the calls. The gate decides which may run.
 """
 
 import asyncio
 import functools
 import time
 from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Mapping,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -58,12 +50,10 @@ After: TypeAlias = Callable[[ToolUse, Outcome, float], Awaitable[Outcome]]
 
 
 async def let_pass(use: ToolUse, tool: Tool) -> Allowed | Denied:
-    """Let every tool run as it was called."""
     return Allowed(input=use.input)
 
 
 async def as_is(use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
-    """Leave an outcome as it is."""
     return outcome
 
 

@@ -5,7 +5,7 @@ on it, the frame that was made anew for it included. The change stays in the log
 entry, too. Both act on what is named by its number, or on the newest there is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from holdfast.errors import NotInHistory
 from holdfast.log.entries import Cleared, Collapsed, Compacted, Redone, Snipped, Undone, ViewChange
@@ -17,11 +17,11 @@ UNDOABLE = (Cleared, Collapsed, Compacted, Snipped)
 
 def undo(engine: Engine, n: int = 0) -> str:
     """Undo a change, by default the newest that took history out of the view; describe it."""
-    in_force = engine.view.in_force
-    found = _find(engine, n) if n else next(_newest(engine, is_dead=False), None)
+    dead = engine.view.in_force.dead
+    found = _find(engine, n) if n else _newest(engine, lambda n: n not in dead)
     if found is None:
         raise NotInHistory("there is no change of the view to undo")
-    if found.n in in_force.dead:
+    if found.n in dead:
         raise NotInHistory(f"#{found.n} is already undone; `/redo {found.n}` re-applies it")
     if _is_elsewhere(found):
         raise NotInHistory(
@@ -33,7 +33,7 @@ def undo(engine: Engine, n: int = 0) -> str:
 
 def redo(engine: Engine, n: int = 0) -> str:
     """Re-apply an undone change, by default the newest; describe it."""
-    found = _find(engine, n) if n else next(_newest(engine, is_dead=True), None)
+    found = _find(engine, n) if n else _newest(engine, _undone(engine).__contains__)
     if found is None or found.n not in engine.view.in_force.dead:
         raise NotInHistory("there is no undone change to re-apply")
     engine.record(Redone(target=found.n))
@@ -44,13 +44,9 @@ def redo(engine: Engine, n: int = 0) -> str:
     return f"#{found.n} is re-applied: {found.why or 'the view is as after it'}"
 
 
-def _newest(engine: Engine, *, is_dead: bool) -> Iterator[ViewChange]:
-    undone = _undone(engine) if is_dead else frozenset()
-    for entry in reversed(engine.view.history):
-        if not isinstance(entry, UNDOABLE) or _is_elsewhere(entry):
-            continue
-        if entry.n in undone if is_dead else entry.n not in engine.view.in_force.dead:
-            yield entry
+def _newest(engine: Engine, is_wanted: Callable[[int], bool]) -> ViewChange | None:
+    changes = (entry for entry in reversed(engine.view.history) if isinstance(entry, UNDOABLE))
+    return next((one for one in changes if is_wanted(one.n) and not _is_elsewhere(one)), None)
 
 
 def _is_elsewhere(entry: ViewChange) -> bool:
@@ -58,7 +54,7 @@ def _is_elsewhere(entry: ViewChange) -> bool:
     return isinstance(entry, Cleared) and entry.how == "server"
 
 
-def _undone(engine: Engine) -> frozenset[int]:
+def _undone(engine: Engine) -> set[int]:
     """Return what was undone by name, not along with something else."""
     undone: set[int] = set()
     for entry in engine.view.history:
@@ -67,7 +63,7 @@ def _undone(engine: Engine) -> frozenset[int]:
                 undone.add(target)
             case Redone(target=target):
                 undone.discard(target)
-    return frozenset(undone)
+    return undone
 
 
 def _find(engine: Engine, n: int) -> ViewChange:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from holdfast.errors import RequestRejected
-from holdfast.messages import Content, Text, ToolUse, Usage
+from holdfast.messages import Content, Text, ToolUse, Usage, is_blank
 from holdfast.models.retry import Retries
 from holdfast.tools.context import ToolContext
 from holdfast.tools.files import SeenFile
@@ -34,8 +34,6 @@ async def deny_all(use: ToolUse, tool: Tool) -> Allowed | Denied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkRequest:
-    """What a fork is to do."""
-
     say: str | Content
     """Its own words, on the user's side, behind everything its parent has."""
     source: str
@@ -89,12 +87,10 @@ def check_says_something(request: ForkRequest) -> None:
 
     One whose frame asks the provider to compact needs none.
     """
-    said = request.say
     if request.prefix is not None and "compaction" in request.prefix.frame.options:
         return
-    texts = [said] if isinstance(said, str) else [b.text for b in said if isinstance(b, Text)]
-    is_more = not isinstance(said, str) and len(texts) < len(said)
-    if not is_more and not any(text.strip() for text in texts):
+    said = (Text(text=request.say),) if isinstance(request.say, str) else request.say
+    if all(map(is_blank, said)):
         raise RequestRejected("a fork needs something to say; pass `say`")
 
 

@@ -1,10 +1,9 @@
 """What a fork shares with its parent, and how its own messages are put behind that. Pure.
 
 A prefix is the parent's next request without the parent's next words: frame, model, limit and
-messages, the very values the parent sends, never changed. What was decided about them (spilled,
-cleared, summarised) is in their bytes, so a fork takes over all decisions by taking the values.
-Where markers stand is chosen here: a fork that leaves nothing behind marks only the place up to
-which its parent's last answered call can be read.
+messages, the very values the parent sends. What was decided about them (spilled, cleared,
+summarised) is in their bytes. A fork that caches nothing itself marks only the place up to which
+its parent's last answered call can be read.
 """
 
 from collections.abc import Sequence

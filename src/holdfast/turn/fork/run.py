@@ -14,14 +14,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import structs
+
 from holdfast.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreError
 from holdfast.log import Header, Log
-from holdfast.log.entries import AnyEntry, Forked, Said, Switched
+from holdfast.log.entries import AnyEntry, Forked, Ran, Said, Switched, measured
 from holdfast.log.spending import Budget
-from holdfast.messages import Text, Usage, text_of
+from holdfast.messages import JsonObject, Text, Usage, text_of
 from holdfast.models.protocol import Model, Reply, Request, Restarted, Started
 from holdfast.models.retry import RETRIES, Retries, stream_with_retries
 from holdfast.models.steady import PATIENCE, Patience
+from holdfast.request.build import Wire
 from holdfast.request.cache.monitor import CacheMonitor, SentCall, keep_diff
 from holdfast.request.cache.prefix_leader import PrefixLeader
 from holdfast.request.markers import CachedPrefix, MarkerPlace
@@ -33,12 +36,13 @@ from holdfast.turn.fork.asking import (
     check_may_fork,
     check_says_something,
 )
-from holdfast.turn.fork.own import Own
 from holdfast.turn.fork.prefix import Prefix, joined
 from holdfast.turn.fork.tools import bounded
 from holdfast.turn.round import Played, RoundEvent, Toolbox, play
-from holdfast.view import View
+from holdfast.view import View, fold
 from holdfast.view.block_roles import speakable
+
+INTERRUPTED = "The tool was interrupted: the fork ended while it ran. It was not run again."
 
 
 class Parent(Protocol):
@@ -115,41 +119,77 @@ class Forks:
         return Log.create(path, header)
 
 
+class Own:
+    """What a fork says and does itself: entries folded to a view of its own, logged if one is kept."""
+
+    def __init__(self, log: Log | None) -> None:
+        self._log = log
+        self._view = View()
+        self._wire = Wire()
+        if log is not None and log.entries:
+            self._go_on(log)
+
+    def _go_on(self, log: Log) -> None:
+        """Continue a log; tools that were left open count as interrupted."""
+        self._view = fold(log.entries)
+        log.entries.clear()
+        last = self._view.open_round()
+        for use in last.missing() if last else ():
+            self.record(Ran(tool_use_id=use.id, content=INTERRUPTED, is_error=True))
+
+    def record(self, entry: AnyEntry) -> AnyEntry:
+        if self._log is None:
+            written = structs.replace(measured(entry), n=len(self._view.history) + 1)
+        else:
+            written = self._log.append(entry)
+            self._log.entries.clear()
+        self._view.apply(written)
+        return written
+
+    def messages(self) -> list[JsonObject]:
+        return self._wire.messages(self._view.messages())
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+
+
+@dataclass(slots=True, eq=False)
 class Fork:
     """One fork, from its first call to its last."""
 
-    def __init__(
-        self, forks: Forks, prefix: Prefix, request: ForkRequest, toolbox: Toolbox, own: Own
-    ) -> None:
-        self._forks = forks
-        self._prefix = prefix
-        self._request = request
-        self._toolbox = toolbox
-        self._own = own
-        self._began = time.monotonic()
-        self._calls: list[Usage] = []
-        self._turn = 0
-        self._before = prefix.before
-        """The call whose prefix the next one shares."""
-        self._cached: CachedPrefix | None = None
-        """What a fork that writes has cached itself."""
-        self._open: Started | None = None
-        """The attempt that is being answered and not paid yet."""
-        self._called = 0.0
-        """When that attempt went out."""
-        self._reply: Reply | None = None
+    forks: Forks
+    prefix: Prefix
+    request: ForkRequest
+    toolbox: Toolbox
+    own: Own
+    _began: float = field(default_factory=time.monotonic)
+    _calls: list[Usage] = field(default_factory=list)
+    _turn: int = 0
+    _before: SentCall | None = field(init=False)
+    """The call whose prefix the next one shares."""
+    _cached: CachedPrefix | None = None
+    """What a fork that writes has cached itself."""
+    _open: Started | None = None
+    """The attempt that is being answered and not paid yet."""
+    _called: float = 0.0
+    """When that attempt was sent."""
+    _reply: Reply | None = None
+
+    def __post_init__(self) -> None:
+        self._before = self.prefix.before
 
     async def run(self) -> ForkReply:
         """Speak, and play rounds until there is a reason to stop."""
-        say = self._request.say
+        say = self.request.say
         words = (Text(text=say),) if isinstance(say, str) else say
-        reason = f"forked for {self._request.source}"
-        self._own.record(Switched(model=self._prefix.model, reason=reason))
-        self._own.record(Said(content=speakable(words), mail=self._request.mail))
-        while self._turn < self._request.turns:
-            if self._forks.abort.is_set():
+        reason = f"forked for {self.request.source}"
+        self.own.record(Switched(model=self.prefix.model, reason=reason))
+        self.own.record(Said(content=speakable(words), mail=self.request.mail))
+        while self._turn < self.request.turns:
+            if self.forks.abort.is_set():
                 return self._replied("aborted")
-            self._forks.check_may_spend()
+            self.forks.check_may_spend()
             self._turn += 1
             end = self._ending(await self._play())
             if end is not None:
@@ -159,17 +199,17 @@ class Fork:
     async def _play(self) -> Played | None:
         """Make one call and run its tools; None if that was aborted."""
         where = self._places()
-        request = self._prefix.forked(self._own.messages(), where)
-        parent = self._forks.parent
-        names = [section.name for section in self._prefix.frame.sections]
+        request = self.prefix.forked(self.own.messages(), where)
+        parent = self.forks.parent
+        names = [section.name for section in self.prefix.frame.sections]
         call = parent.monitor.sending_fork(
             request, parent.view.history, before=self._before, names=names
         )
-        key = self._prefix.shared_key(where, call.sent) if self._turn == 1 else ""
-        if key and (lives := self._prefix.warm_seconds(call, where)) > 0:
-            self._forks.leader.began(key, lives)
+        key = self.prefix.shared_key(where, call.sent) if self._turn == 1 else ""
+        if key and (lives := self.prefix.warm_seconds(call, where)) > 0:
+            self.forks.leader.began(key, lives)
         played: Played | None = None
-        events = until(self._forks.abort, self._events(request, key))
+        events = until(self.forks.abort, self._events(request, key))
         try:
             async with aclosing(events):
                 async for event in events:
@@ -181,14 +221,14 @@ class Fork:
         return played
 
     def _places(self) -> tuple[MarkerPlace, ...]:
-        if not self._request.writes_cache:
-            return self._prefix.shared_places()
-        own = self._own.messages() if self._turn > 1 else []
-        return self._prefix.growing_places(own, self._cached)
+        if not self.request.writes_cache:
+            return self.prefix.shared_places()
+        own = self.own.messages() if self._turn > 1 else []
+        return self.prefix.growing_places(own, self._cached)
 
     async def _events(self, request: Request, key: str) -> AsyncGenerator[RoundEvent, None]:
         """Wait for a sibling that goes ahead, then pass on what happens."""
-        forks = self._forks
+        forks = self.forks
         ahead = await forks.leader.wait(key) if key else None
         self._called = time.monotonic()
         answer = stream_with_retries(
@@ -199,10 +239,10 @@ class Fork:
             sleep=forks.sleep,
         )
         try:
-            async with aclosing(play(answer, self._toolbox, self._own.record)) as events:
+            async with aclosing(play(answer, self.toolbox, self.own.record)) as events:
                 async for event in events:
                     if isinstance(event, Started) and key:
-                        forks.leader.began(key, self._prefix.lives_seconds)
+                        forks.leader.began(key, self.prefix.lives_seconds)
                     if isinstance(event, Restarted) and ahead is not None:
                         forks.leader.gave_up(key, ahead)
                     yield event
@@ -212,7 +252,7 @@ class Fork:
 
     def _retries(self) -> Retries:
         """Try as often as the conversation does, or less often if the request says so."""
-        own, wanted = self._forks.retries, self._request.retries
+        own, wanted = self.forks.retries, self.request.retries
         if wanted is None:
             return own
         return replace(
@@ -227,8 +267,8 @@ class Fork:
         if isinstance(event, Restarted):
             self._pay_unfinished("broken")
             self._called = time.monotonic()
-        if self._request.on_event is not None:
-            self._request.on_event(event)
+        if self.request.on_event is not None:
+            self.request.on_event(event)
 
     def _finish_call(
         self, call: SentCall, where: Sequence[MarkerPlace], played: Played | None
@@ -240,31 +280,30 @@ class Fork:
             return
         self._reply = reply
         self._pay(reply.model, reply.usage, reply.stop_reason)
-        parent = self._forks.parent
+        parent = self.forks.parent
         done = replace(call, usage=reply.usage)
         broke = parent.monitor.observe_fork_reply(
             done,
             parent.view.history,
             before=self._before,
-            source=self._request.source,
+            source=self.request.source,
             diagnostics=reply.diagnostics,
         )
         if broke is not None:
             parent.record(keep_diff(broke, parent.log.path.with_suffix("")))
         self._before = done
         if where:
-            messages = joined(self._prefix.messages, self._own.messages())
+            messages = joined(self.prefix.messages, self.own.messages())
             self._cached = CachedPrefix(place=where[-1], message=messages[where[-1].message])
 
     def _pay(self, model: str, usage: Usage, stop_reason: str) -> None:
-        """Record what a call cost, and count it."""
         self._open = None
         self._calls.append(usage)
-        if self._forks.budget is not None:
-            self._forks.budget.pay(model, usage)
-        self._forks.parent.report(
+        if self.forks.budget is not None:
+            self.forks.budget.pay(model, usage)
+        self.forks.parent.report(
             Forked(
-                source=self._request.source,
+                source=self.request.source,
                 model=model,
                 usage=usage,
                 turn=self._turn,
@@ -282,12 +321,12 @@ class Fork:
             self._pay(started.model, started.usage or Usage(), stop_reason)
 
     def _ending(self, played: Played | None) -> ForkEnd | None:
-        """Say why to stop after a round, or nothing to go on."""
+        """Return why to stop after a round, or None to go on."""
         if played is None:
             return "aborted"
         if played.ends_turn:
             return "denied"
-        if played.error is not None and self._turn == self._request.turns:
+        if played.error is not None and self._turn == self.request.turns:
             raise played.error
         reply = played.reply
         if played.results or reply is None or reply.stop_reason == "pause_turn":
