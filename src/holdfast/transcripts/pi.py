@@ -107,15 +107,12 @@ def _entries(lines: Iterable[bytes], account: ImportAccount) -> Numbered:
     if first is None:
         return
     yield from objects([first], account)
-    if _is_tree(decoded(first[1])):
+    header = decoded(first[1])
+    version = header.get("version") if isinstance(header, dict) else None
+    if isinstance(version, int) and version >= TREE_VERSION:
         yield from active_branch(numbered, account)
     else:
         yield from objects(numbered, account)
-
-
-def _is_tree(header: Json) -> bool:
-    version = header.get("version") if isinstance(header, dict) else None
-    return isinstance(version, int) and version >= TREE_VERSION
 
 
 class _Reader:
