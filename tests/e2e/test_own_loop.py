@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.messages.rules import violations
-from holdfast.models.responses import reply_from
+from holdfast.models.clients import reply_from
 from holdfast.session import Session
 from holdfast.simulator import running
 from holdfast.simulator.brains.scripted import ScriptedBrain

@@ -6,10 +6,8 @@ waits, checks and tries again. Importing this imports no SDK.
 
 from holdfast.models.protocol import (
     BlockFinished,
-    Event,
     Finished,
     Model,
-    Pulse,
     Reply,
     Request,
     Restarted,
@@ -24,11 +22,9 @@ from holdfast.models.steady import Patience
 
 __all__ = [
     "BlockFinished",
-    "Event",
     "Finished",
     "Model",
     "Patience",
-    "Pulse",
     "Reply",
     "Request",
     "Restarted",

@@ -14,6 +14,7 @@ from holdfast.errors import StreamBroken
 from holdfast.messages import (
     INVALID_INPUT,
     Block,
+    Content,
     Json,
     JsonObject,
     block_from_wire,
@@ -67,6 +68,29 @@ def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
     return parsed if isinstance(parsed, dict) else {INVALID_INPUT: text}
 
 
+def ended_early(request_id: str, *, has_begun: bool) -> StreamBroken:
+    when = "midway" if has_begun else "before the answer began"
+    return StreamBroken(f"the stream ended {when}; send the request again", request_id=request_id)
+
+
+def reply_of(
+    message: JsonObject, content: Content, usage: JsonObject, request_id: str = ""
+) -> Reply:
+    """Return a finished message as a reply; what is not known of it is kept as it came."""
+    return Reply(
+        response_id=str(message.get("id") or ""),
+        model=str(message.get("model") or ""),
+        content=content,
+        stop_reason=str(message.get("stop_reason") or ""),
+        stop_sequence=message.get("stop_sequence"),
+        usage=usage_from_wire(usage),
+        diagnostics=message.get("diagnostics"),
+        context_management=message.get("context_management"),
+        request_id=request_id,
+        extra={key: value for key, value in message.items() if key not in _REPLY_FIELDS},
+    )
+
+
 class Assembly:
     """The state of one answer while it streams in."""
 
@@ -106,10 +130,7 @@ class Assembly:
         if self._has_finished:
             return ()
         if not self._message.get("stop_reason") or self._open:
-            when = "midway" if self.has_begun else "before the answer began"
-            raise StreamBroken(
-                f"the stream ended {when}; send the request again", request_id=self.request_id
-            )
+            raise ended_early(self.request_id, has_begun=self.has_begun)
         self._has_finished = True
         return (Finished(reply=self._reply()),)
 
@@ -174,18 +195,7 @@ class Assembly:
         message = self._message
         whole = (block_from_wire(raw) for raw in message.get("content") or ())
         streamed = (self._done[index] for index in sorted(self._done))
-        return Reply(
-            response_id=str(message.get("id") or ""),
-            model=str(message.get("model") or ""),
-            content=(*whole, *streamed),
-            stop_reason=str(message["stop_reason"]),
-            stop_sequence=message.get("stop_sequence"),
-            usage=usage_from_wire(self._usage),
-            diagnostics=message.get("diagnostics"),
-            context_management=message.get("context_management"),
-            request_id=self.request_id,
-            extra={key: value for key, value in message.items() if key not in _REPLY_FIELDS},
-        )
+        return reply_of(message, (*whole, *streamed), self._usage, self.request_id)
 
     def _contradiction(self, what: str) -> StreamBroken:
         return StreamBroken(

@@ -75,9 +75,10 @@ def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> C
     """Look up what a model can do; `overrides` replaces single fields by name."""
     name = canonical_name(model)
     found = _TABLE.get(name) or _guessed(name)
-    if _is_long(model):
+    spelt = model.strip().lower()
+    if spelt.endswith("[1m]"):
         found = replace(found, window_tokens=max(found.window_tokens, LONG_WINDOW_TOKENS))
-    if _is_simulated(model):
+    if spelt.startswith("simulated/") or spelt == "simulator":
         found = _declare_everything(found)
     return _override(found, overrides) if overrides else found
 
@@ -101,15 +102,6 @@ def canonical_name(model: str) -> str:
     if name.startswith("claude-"):
         name = name.replace(".", "-")
     return _ALIASES.get(name, name)
-
-
-def _is_long(model: str) -> bool:
-    return model.strip().lower().endswith("[1m]")
-
-
-def _is_simulated(model: str) -> bool:
-    lowered = model.strip().lower()
-    return lowered.startswith("simulated/") or lowered == "simulator"
 
 
 def _guessed(name: str) -> Capabilities:

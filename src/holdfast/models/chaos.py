@@ -109,9 +109,6 @@ async def _spoil(kind: Kind, whole: list[Event], at: int) -> AsyncIterator[Event
             for event in (whole[at], *whole[at:]):
                 yield event
         case "empty":
-            yield _emptied(whole[-1])
-
-
-def _emptied(event: Event) -> Event:
-    assert isinstance(event, Finished)
-    return Finished(reply=replace(event.reply, content=(), stop_reason="end_turn"))
+            last = whole[-1]
+            assert isinstance(last, Finished)
+            yield Finished(reply=replace(last.reply, content=(), stop_reason="end_turn"))

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from holdfast.errors import StreamBroken
 from holdfast.messages import Block, Content, JsonObject, Text, Thinking, ToolUse, Usage
-from holdfast.models.assemble import parse_input
+from holdfast.models.assemble import ended_early, parse_input
 from holdfast.models.protocol import (
     BlockFinished,
     Event,
@@ -70,15 +69,11 @@ class ChatAssembly:
         self._reason = ""
         self._has_refused = False
         self._usage = Usage()
-        self._has_begun = False
-
-    @property
-    def has_begun(self) -> bool:
-        return self._has_begun
+        self.has_begun = False
 
     def feed(self, chunk: JsonObject) -> Sequence[Event]:
         """Take one chunk and return the events it completes."""
-        events: list[Event] = [] if self._has_begun else [self._start(chunk)]
+        events: list[Event] = [] if self.has_begun else [self._start(chunk)]
         if chunk.get("usage"):
             self._usage = usage_from_chat(chunk["usage"])
         for choice in chunk.get("choices") or ():
@@ -92,17 +87,14 @@ class ChatAssembly:
     def end(self) -> Sequence[Event]:
         """Finish the answer; raise if the endpoint did not say why it stopped."""
         if not self._reason:
-            when = "midway" if self._has_begun else "before the answer began"
-            raise StreamBroken(
-                f"the stream ended {when}; send the request again", request_id=self.request_id
-            )
+            raise ended_early(self.request_id, has_begun=self.has_begun)
         events = [*self._hush()]
         for number, call in enumerate(self._calls):
             events += self._add(call.finish(f"call_{self._id}_{number}"))
         return (*events, Finished(reply=self._reply(tuple(self._content))))
 
     def _start(self, chunk: JsonObject) -> Event:
-        self._has_begun = True
+        self.has_begun = True
         self._id = str(chunk.get("id") or "")
         self._model = str(chunk.get("model") or "")
         return Started(response_id=self._id, model=self._model)

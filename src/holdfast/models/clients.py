@@ -1,20 +1,21 @@
-"""A caller's own client of a provider's SDK, wrapped as a model.
+"""A caller's own client of a provider's SDK as a model, and its finished answers as replies.
 
 An asynchronous client streams as any model does. A synchronous one is called in a thread and its
 answer yielded when it is whole; an aborted call runs to its end there.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, cast
 
-from holdfast.errors import ConfigError
-from holdfast.messages import JsonObject
+from holdfast.errors import ConfigError, RequestRejected
+from holdfast.messages import Json, JsonObject, Text, ToolUse, content_from_wire
 from holdfast.models.anthropic import AnthropicModel
+from holdfast.models.assemble import parse_input, reply_of
+from holdfast.models.chat_stream import STOP_REASONS, usage_from_chat
 from holdfast.models.connection import READ_SECONDS, SdkModel
 from holdfast.models.openai import OpenAIModel
-from holdfast.models.protocol import Event, Model, Request, play
-from holdfast.models.responses import reply_from
+from holdfast.models.protocol import Event, Model, Reply, Request, play
 from holdfast.models.translate import translated
 
 
@@ -58,4 +59,46 @@ def model_over(client: object, name: str) -> Model:
     raise ConfigError(
         f"client is a {type(client).__name__}; give a client of anthropic's or openai's SDK, "
         "or a model from holdfast.models.open_model"
+    )
+
+
+def reply_from(response: object) -> Reply:
+    """Read a finished answer: an SDK's object, a dict, or a reply."""
+    if isinstance(response, Reply):
+        return response
+    raw = _plain(response)
+    if isinstance(raw.get("choices"), list):
+        return _from_chat(raw)
+    if raw.get("role") != "assistant" or "content" not in raw:
+        raise RequestRejected(
+            f"settle was given {type(response).__name__}, not an answer; hand in what "
+            "messages.create or chat.completions.create returned"
+        )
+    return reply_of(raw, content_from_wire(raw["content"]), raw.get("usage") or {})
+
+
+def _plain(response: object) -> JsonObject:
+    dump = getattr(response, "model_dump", None)
+    value: Json = dump(mode="json", exclude_unset=True) if dump else response
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _from_chat(raw: JsonObject) -> Reply:
+    choice = raw["choices"][0]
+    reason = str(choice.get("finish_reason"))
+    message = choice["message"]
+    content: list[Text | ToolUse] = []
+    if message.get("content"):
+        content.append(Text(text=message["content"]))
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        content.append(
+            ToolUse(id=call["id"], name=function["name"], input=parse_input(function["arguments"]))
+        )
+    return Reply(
+        response_id=str(raw.get("id") or ""),
+        model=str(raw.get("model") or ""),
+        content=tuple(content),
+        stop_reason=STOP_REASONS.get(reason, reason),
+        usage=usage_from_chat(raw.get("usage") or {}),
     )

@@ -106,15 +106,12 @@ class Model(Protocol):
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
         """Yield the answer as it comes; failures are `ModelError`s."""
-        ...
 
     async def count(self, request: Request) -> int | None:
         """Ask the provider how many tokens the prompt has; None where it cannot say."""
-        ...
 
     async def close(self) -> None:
         """Release connections and memory."""
-        ...
 
 
 async def collect(events: AsyncIterable[Event]) -> Reply:

@@ -21,17 +21,6 @@ from holdfast.models.capabilities import canonical_name
 from holdfast.models.connection import READ_SECONDS
 from holdfast.models.protocol import Model
 
-KNOWN_PREFIXES = (
-    "claude-",
-    "anthropic/",
-    "simulated/",
-    "gpt-",
-    "openai/",
-    "local/",
-    "scripted:",
-    "chaos:",
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
@@ -133,3 +122,5 @@ _BY_PREFIX: dict[str, Opener] = {
     "scripted:": _open_scripted,
     "chaos:": _open_chaos,
 }
+
+KNOWN_PREFIXES = ("claude-", "gpt-", *_BY_PREFIX)

@@ -74,7 +74,9 @@ async def stream_with_retries(
         try:
             async with closing(events):
                 async for event in events:
-                    handed_on_tool = handed_on_tool or _is_tool_call(event)
+                    match event:
+                        case BlockFinished(block=ToolUse()):
+                            handed_on_tool = True
                     yield event
             return
         except ModelError as error:
@@ -84,7 +86,3 @@ async def stream_with_retries(
             restarted = Restarted(attempt=attempt, wait_seconds=wait, error=error)
         yield restarted
         await sleep(restarted.wait_seconds)
-
-
-def _is_tool_call(event: Event) -> bool:
-    return isinstance(event, BlockFinished) and isinstance(event.block, ToolUse)

@@ -31,7 +31,6 @@ import msgspec
 
 from holdfast.errors import (
     ConfigError,
-    ModelError,
     ModelRefused,
     PromptTooLong,
     RequestRejected,
@@ -138,13 +137,9 @@ async def _fail(error: str, *, has_begun: bool = False) -> None:
                 allowed_tokens=allowed,
                 status=400,
             )
-    raise _status_error(int(word), rest, has_begun=has_begun)
-
-
-def _status_error(status: int, rest: list[str], *, has_begun: bool) -> ModelError:
     headers = dict(pair.split("=", 1) for pair in rest if "=" in pair)
-    fault = ProviderFault(status=status, message=f"scripted {status}", headers=headers)
-    return explain(fault, has_begun=has_begun)
+    fault = ProviderFault(status=int(word), message=f"scripted {word}", headers=headers)
+    raise explain(fault, has_begun=has_begun)
 
 
 def _reply(answer: ScriptedAnswer, request: Request, turn: int, name: str) -> Reply:
@@ -163,13 +158,12 @@ def _reply(answer: ScriptedAnswer, request: Request, turn: int, name: str) -> Re
         model=name,
         content=content,
         stop_reason=answer.stop_reason or ("tool_use" if calls_tool else "end_turn"),
-        usage=answer.usage or _made_up_usage(request, content),
+        usage=answer.usage
+        or Usage(
+            input_tokens=_estimate_tokens(request.kwargs),
+            output_tokens=sum(_estimate_tokens(block_to_wire(block)) for block in content),
+        ),
     )
-
-
-def _made_up_usage(request: Request, content: tuple[Block, ...]) -> Usage:
-    written = sum(_estimate_tokens(block_to_wire(block)) for block in content)
-    return Usage(input_tokens=_estimate_tokens(request.kwargs), output_tokens=written)
 
 
 def _estimate_tokens(value: JsonObject) -> int:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from holdfast.errors import ModelError, ModelUnavailable, StreamBroken
-from holdfast.messages import Block, Content
+from holdfast.messages import Block
 from holdfast.models.protocol import BlockFinished, Event, Finished, Started
 
 
@@ -87,12 +87,10 @@ class _SoFar:
             case BlockFinished(index=index, block=block):
                 return self._takes_block(index, block)
             case Finished(reply=reply):
-                if self._blocks and self._content() != reply.content:
+                seen = tuple(self._blocks[index] for index in sorted(self._blocks))
+                if seen and seen != reply.content:
                     raise StreamBroken("the answer differs from its own blocks; send it again")
         return True
-
-    def _content(self) -> Content:
-        return tuple(self._blocks[index] for index in sorted(self._blocks))
 
     def _takes_start(self, event: Started) -> bool:
         if self._started is None:

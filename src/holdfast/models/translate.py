@@ -156,7 +156,8 @@ def _meaning(fault: ProviderFault) -> ModelError:
     said = fault.message or fault.kind or f"status {status}"
     if too_long := _too_long(fault, status, said):
         return too_long
-    if fault.code in _TRANSIENT_CODES or (_may_pass(status) and fault.code not in _ACCOUNT_CODES):
+    may_pass = status is None or status in {408, 409, 429} or status >= 500
+    if fault.code in _TRANSIENT_CODES or (may_pass and fault.code not in _ACCOUNT_CODES):
         return ModelUnavailable(
             f"{_problem(status)}: {said}; try again later",
             retry_after_seconds=retry_after_seconds(fault.headers),
@@ -165,10 +166,6 @@ def _meaning(fault: ProviderFault) -> ModelError:
         )
     kind, text = _verdict(fault, status, said)
     return kind(text, status=status, request_id=fault.request_id)
-
-
-def _may_pass(status: int | None) -> bool:
-    return status is None or status in {408, 409, 429} or status >= 500
 
 
 def _verdict(fault: ProviderFault, status: int | None, said: str) -> tuple[type[ModelError], str]:

@@ -4,7 +4,10 @@ Parts are estimated block by block; what the last usage reports beyond them is t
 log does not hold it.
 """
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from holdfast.log.entries import Compacted, Replied
 from holdfast.messages import Document, Image, Text, ToolUse, is_thought
@@ -91,77 +94,71 @@ def _rest_name(view: View, rest_tokens: int) -> str:
     return UNDERESTIMATED if has_frame else UNSEEN_FRAME
 
 
-class _Totals:
-    def __init__(self) -> None:
-        self._found: dict[str, dict[str, list[Measure]]] = {}
+_Tally: TypeAlias = defaultdict[str, defaultdict[str, list[Measure]]]
+"""The measures found, by category and name."""
 
-    def add(self, category: str, measure: Measure, name: str = "") -> None:
-        self._found.setdefault(category, {}).setdefault(name, []).append(measure)
 
-    def parts(self, gauge: Gauge) -> list[ContextPart]:
-        return [self._part(category, gauge) for category in self._found]
-
-    def _part(self, category: str, gauge: Gauge) -> ContextPart:
-        inner = [
-            ContextPart(
-                name=name,
-                tokens=round(gauge.calibration.weigh(sum(measures, NOTHING))),
-                count=len(measures),
-            )
-            for name, measures in self._found[category].items()
-        ]
-        inner.sort(key=lambda part: part.tokens, reverse=True)
-        return ContextPart(
-            name=category,
-            tokens=sum(part.tokens for part in inner),
-            count=sum(part.count for part in inner),
-            parts=tuple(inner) if inner[0].name else (),
+def _part(category: str, found: Mapping[str, list[Measure]], gauge: Gauge) -> ContextPart:
+    inner = [
+        ContextPart(
+            name=name,
+            tokens=round(gauge.calibration.weigh(sum(measures, NOTHING))),
+            count=len(measures),
         )
+        for name, measures in found.items()
+    ]
+    inner.sort(key=lambda part: part.tokens, reverse=True)
+    return ContextPart(
+        name=category,
+        tokens=sum(part.tokens for part in inner),
+        count=sum(part.count for part in inner),
+        parts=tuple(inner) if inner[0].name else (),
+    )
 
 
 def _parts(view: View, gauge: Gauge) -> list[ContextPart]:
-    tally = _Totals()
+    tally: _Tally = defaultdict(lambda: defaultdict(list))
     if view.frame is not None:
         for section in view.frame.sections:
-            tally.add("system prompt", measure_text(section.text), section.name)
+            tally["system prompt"][section.name].append(measure_text(section.text))
         for tool in view.frame.tools:
-            tally.add("tools", measure_json(tool), str(tool.get("name")))
+            tally["tools"][str(tool.get("name"))].append(measure_json(tool))
         for source in view.frame.sources:
-            tally.add("instructions", source.measure, source.file)
+            tally["instructions"][source.file].append(source.measure)
         if view.frame.instructions and not view.frame.sources:
-            tally.add("instructions", measure_text(view.frame.instructions))
+            tally["instructions"][""].append(measure_text(view.frame.instructions))
     for item in view.items:
         if isinstance(item, Spoken):
             _add_spoken(tally, item)
         else:
             _add_round(tally, item)
-    return sorted(tally.parts(gauge), key=lambda part: part.tokens, reverse=True)
+    parts = [_part(category, found, gauge) for category, found in tally.items()]
+    return sorted(parts, key=lambda part: part.tokens, reverse=True)
 
 
-def _add_spoken(tally: _Totals, item: Spoken) -> None:
+def _add_spoken(tally: _Tally, item: Spoken) -> None:
     category = "reminders" if item.hidden and item.kind == "said" else _SPOKEN[item.kind]
     for block in item.content:
         is_medium = isinstance(block, Image | Document)
-        tally.add("images and documents" if is_medium else category, measure_block(block))
+        tally["images and documents" if is_medium else category][""].append(measure_block(block))
 
 
-def _add_round(tally: _Totals, item: Round) -> None:
+def _add_round(tally: _Tally, item: Round) -> None:
     tools: dict[str, str] = {}
     for block in item.content:
         if isinstance(block, ToolUse):
             tools[block.id] = block.name
-            tally.add("tool calls", measure_block(block), block.name)
+            tally["tool calls"][block.name].append(measure_block(block))
         elif is_thought(block):
             if not item.hides_thinking("seen"):
-                tally.add("thinking", measure_block(block))
+                tally["thinking"][""].append(measure_block(block))
         else:
-            tally.add(
-                "answers" if isinstance(block, Text) else "other blocks", measure_block(block)
-            )
+            category = "answers" if isinstance(block, Text) else "other blocks"
+            tally[category][""].append(measure_block(block))
     for result in item.results:
         name = tools.get(result.tool_use_id, "?")
         instead = result.placeholder("seen")
         category = "tool results"
         if instead is not None:
             category = "spilled results" if instead.how == "spilled" else "cleared results"
-        tally.add(category, result.seen_measure, name)
+        tally[category][name].append(result.seen_measure)

@@ -135,10 +135,13 @@ def describe_entry(entry: AnyEntry) -> str:
     match entry:
         case Forked():
             return _describe_fork(entry)
-        case Spawned() | Ended():
-            return _describe_agent(entry)
-        case Noted():
-            return _describe_notes(entry)
+        case Ended(agent=agent, state=state, by_user=by_user):
+            return f"the agent {agent} {state}" + (", by the user" if by_user else "")
+        case Spawned(agent=agent, kind=kind, task=task):
+            where = " in the background" if entry.is_background else ""
+            return f"the agent {agent} ({kind}) was started{where}: {task}"
+        case Noted(cursor=n, by=by, tokens=tokens):
+            return f"up to message {n}, by {_NOTED_BY[by]}: about {tokens:,} tokens"
         case Cleared(why=why) if why:
             return why  # it says itself how many
         case ViewChange():
@@ -182,18 +185,6 @@ def _describe_other(entry: AnyEntry) -> str:
         case Failed(what=what, error=error):
             return f"{what}: {' '.join(error.split())[:200]}"
     return ""
-
-
-def _describe_agent(entry: Spawned | Ended) -> str:
-    if isinstance(entry, Ended):
-        by = ", by the user" if entry.by_user else ""
-        return f"the agent {entry.agent} {entry.state}{by}"
-    where = " in the background" if entry.is_background else ""
-    return f"the agent {entry.agent} ({entry.kind}) was started{where}: {entry.task}"
-
-
-def _describe_notes(entry: Noted) -> str:
-    return f"up to message {entry.cursor}, by {_NOTED_BY[entry.by]}: about {entry.tokens:,} tokens"
 
 
 def _describe_fork(entry: Forked) -> str:

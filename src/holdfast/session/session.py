@@ -32,9 +32,8 @@ from holdfast.messages import (
 )
 from holdfast.models.capabilities import capabilities
 from holdfast.models.chat import worded_for
-from holdfast.models.clients import model_over
+from holdfast.models.clients import model_over, reply_from
 from holdfast.models.protocol import Request
-from holdfast.models.responses import reply_from
 from holdfast.models.retry import RETRIES, wait_seconds
 from holdfast.models.translate import translate
 from holdfast.request.frame import frame

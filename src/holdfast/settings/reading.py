@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -39,6 +40,8 @@ from holdfast.settings.stages import (
 )
 
 Value = bool | int | float | str
+Name = tuple[str, str]
+"""A setting's group and key."""
 
 ELSEWHERE = frozenset({"hooks", "permissions", "mcpServers"})
 """Tables of the same files that other modules read and check."""
@@ -88,28 +91,27 @@ def home() -> Path:
 
 def load_settings(project: Path | None = None) -> Settings:
     """Read the settings that apply in a directory."""
-    return _build({name: value for name, (value, _) in _sources(project).items()})
+    return _build(_sources(project))
 
 
 def show_settings(project: Path | None = None) -> list[ShownSetting]:
     """List every setting with its value and where that comes from."""
     found = _sources(project)
-    settings = _build({name: value for name, (value, _) in found.items()})
+    settings = _build(found)
     return [
         ShownSetting(
-            name=f"{group}.{spec.name}",
-            value=getattr(getattr(settings, group), spec.name),
+            name=f"{group}.{key}",
+            value=getattr(getattr(settings, group), key),
             default=spec.default,
-            source=found.get(f"{group}.{spec.name}", (None, "default"))[1],
+            source=found.get((group, key), (None, "default"))[1],
             why=spec.why,
         )
-        for group, spec in _specs()
+        for (group, key), spec in _specs().items()
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Spec:
-    name: str
     default: Value
     why: str
     low: float | None
@@ -120,21 +122,22 @@ class _Spec:
     """Only the user may set it: in a cloned repository it could do harm."""
 
 
-def _specs() -> Iterator[tuple[str, _Spec]]:
-    defaults = Settings()
-    for group in dataclasses.fields(Settings):
-        for spec in dataclasses.fields(getattr(defaults, group.name)):
-            default = getattr(getattr(defaults, group.name), spec.name)
-            yield group.name, _Spec(name=spec.name, default=default, **spec.metadata)
+@cache
+def _specs() -> dict[Name, _Spec]:
+    return {
+        (group, spec.name): _Spec(**spec.metadata)
+        for group, kind in get_type_hints(Settings).items()
+        for spec in dataclasses.fields(kind)
+    }
 
 
-def _sources(project: Path | None) -> dict[str, tuple[Value, str]]:
+def _sources(project: Path | None) -> dict[Name, tuple[Value, str]]:
     """Gather the values that are set, each with where it was set last."""
     files = [home() / "settings.toml"]
     if project is not None:
         places = dict.fromkeys((project_root(project), project.resolve()))
         files += [place / ".holdfast" / "settings.toml" for place in places]
-    found: dict[str, tuple[Value, str]] = {}
+    found: dict[Name, tuple[Value, str]] = {}
     for file in files:
         if file.is_file():
             values = dict(_read_toml(file))
@@ -144,38 +147,36 @@ def _sources(project: Path | None) -> dict[str, tuple[Value, str]]:
     return found | dict(_environment(os.environ))
 
 
-def _check_projects(file: Path, values: Mapping[str, Value]) -> None:
-    for group, spec in _specs():
-        if spec.personal and f"{group}.{spec.name}" in values:
+def _check_projects(file: Path, values: Mapping[Name, Value]) -> None:
+    for name, spec in _specs().items():
+        if spec.personal and name in values:
             raise ConfigError(
-                f"{file}: {group}.{spec.name} is for the user alone; set it in {home() / 'settings.toml'}"
+                f"{file}: {'.'.join(name)} is for the user alone; set it in {home() / 'settings.toml'}"
             )
 
 
-def _read_toml(file: Path) -> Iterator[tuple[str, Value]]:
+def _read_toml(file: Path) -> Iterator[tuple[Name, Value]]:
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise ConfigError(f"{file}: cannot be read as TOML: {error}; mend or remove it") from error
-    known = dict(_specs())
+    known = get_type_hints(Settings)
     for group, table in tables.items():
         if group in ELSEWHERE:
             continue
         if group not in known or not isinstance(table, dict):
             raise ConfigError(f"{file}: no group [{group}]; there are {', '.join(known)}")
         for key, value in table.items():
-            yield f"{group}.{key}", _checked(group, key, value, str(file))
+            yield (group, key), _checked((group, key), value, str(file))
 
 
-def _environment(variables: Mapping[str, str]) -> Iterator[tuple[str, tuple[Value, str]]]:
-    defaults = {f"{group}.{spec.name}": spec.default for group, spec in _specs()}
-    for group in dict(_specs()):
+def _environment(variables: Mapping[str, str]) -> Iterator[tuple[Name, tuple[Value, str]]]:
+    for group in get_type_hints(Settings):
         prefix = f"HOLDFAST_{group}_".upper()
         for variable in sorted(name for name in variables if name.startswith(prefix)):
-            key = variable.removeprefix(prefix).lower()
-            like = defaults.get(f"{group}.{key}", "")
-            value = _checked(group, key, _parsed(variables[variable], like), variable)
-            yield f"{group}.{key}", (value, variable)
+            name = (group, variable.removeprefix(prefix).lower())
+            like = _specs()[name].default if name in _specs() else ""
+            yield name, (_checked(name, _parsed(variables[variable], like), variable), variable)
 
 
 def _parsed(text: str, like: Value) -> Value:
@@ -190,11 +191,12 @@ def _parsed(text: str, like: Value) -> Value:
     return text
 
 
-def _checked(group: str, key: str, value: object, where: str) -> Value:
-    specs = {spec.name: spec for name, spec in _specs() if name == group}
-    if key not in specs:
-        raise ConfigError(f"{where}: no setting {group}.{key}; there are {', '.join(specs)}")
-    spec = specs[key]
+def _checked(name: Name, value: object, where: str) -> Value:
+    group, key = name
+    if name not in _specs():
+        keys = ", ".join(other for owner, other in _specs() if owner == group)
+        raise ConfigError(f"{where}: no setting {group}.{key}; there are {keys}")
+    spec = _specs()[name]
     wanted = type(spec.default)
     if wanted is float and type(value) is int:
         value = float(value)
@@ -214,12 +216,9 @@ def _checked(group: str, key: str, value: object, where: str) -> Value:
     return value
 
 
-def _build(values: Mapping[str, Value]) -> Settings:
-    groups: dict[str, Any] = {}
-    for group, kind in get_type_hints(Settings).items():
-        start = f"{group}."
-        chosen = {
-            name.removeprefix(start): values[name] for name in values if name.startswith(start)
-        }
-        groups[group] = kind(**chosen)
+def _build(found: Mapping[Name, tuple[Value, str]]) -> Settings:
+    groups: dict[str, Any] = {
+        group: kind(**{key: value for (owner, key), (value, _) in found.items() if owner == group})
+        for group, kind in get_type_hints(Settings).items()
+    }
     return Settings(**groups)

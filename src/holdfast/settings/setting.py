@@ -15,4 +15,4 @@ def setting(
 ) -> Any:
     """Make a dataclass field; `holdfast config` prints `why`, and `personal` keeps projects off it."""
     limits = {"low": low, "high": high, "form": form, "personal": personal}
-    return field(default=default, metadata={"why": why, **limits})
+    return field(default=default, metadata={"default": default, "why": why, **limits})

@@ -15,6 +15,7 @@ from holdfast.log.entries import AnyEntry, Compacted, Framed, Ran, SpokenContent
 from holdfast.messages import Block, Content, JsonObject, ToolResult, ToolUse, is_blank
 from holdfast.messages.measure import measure_content
 from holdfast.messages.rules import typed_block
+from holdfast.transcripts.parts import parted
 from holdfast.transcripts.writer import OfAnswer, TranscriptWriter
 
 
@@ -62,13 +63,9 @@ class Dialogue:
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
     ) -> Iterator[AnyEntry]:
         """Write what came on the user's side, the results in it first."""
-        rest = []
-        for block in map(typed_block, content):
-            if isinstance(block, ToolResult):
-                yield self.ran(block, at=at, origin=origin)
-            else:
-                rest.append(block)
-        if self._is_empty(rest, is_all=len(rest) == len(content)):
+        results, rest = parted(map(typed_block, content))
+        yield from (self.ran(block, at=at, origin=origin) for block in results)
+        if self._is_empty(rest, is_all=not results):
             return
         self._answer = ""
         self._first = self._first or self._writer.last + 1

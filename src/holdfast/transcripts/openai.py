@@ -43,6 +43,7 @@ from holdfast.transcripts.parts import (
     content_of,
     data_url,
     extra_of,
+    parted,
     source_of,
     with_extra,
 )
@@ -205,12 +206,8 @@ class _Writer:
         if message.role == "assistant":
             yield self._answer(message.content)
             return
-        rest = []
-        for block in message.content:
-            if isinstance(block, ToolResult):
-                yield self._result(block)
-            else:
-                rest.append(block)
+        results, rest = parted(message.content)
+        yield from map(self._result, results)
         if rest:
             yield {"role": "user", "content": self._content(rest)}
 

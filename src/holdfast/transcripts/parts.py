@@ -5,7 +5,7 @@ block it has no shape for is wrapped whole. Reading undoes both. Pictures and fi
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from holdfast.messages import (
     CLIENT_MARKS,
@@ -13,6 +13,7 @@ from holdfast.messages import (
     Content,
     Json,
     JsonObject,
+    ToolResult,
     block_from_wire,
     block_to_wire,
 )
@@ -68,6 +69,13 @@ def content_of(raw: Json, block_of: Callable[[Json], Block] = block_from_wire) -
     if raw is None:
         return ()
     return tuple(block_of(part) for part in (raw if isinstance(raw, list) else [raw]))
+
+
+def parted(content: Iterable[Block]) -> tuple[list[ToolResult], list[Block]]:
+    """Part results from the rest: every format writes them first, or as messages of their own."""
+    blocks = list(content)
+    results = [block for block in blocks if isinstance(block, ToolResult)]
+    return results, [block for block in blocks if not isinstance(block, ToolResult)]
 
 
 def data_url(source: JsonObject) -> str | None:

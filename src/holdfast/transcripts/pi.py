@@ -34,6 +34,7 @@ from holdfast.transcripts.parts import (
     TEXT_FIELDS,
     content_of,
     extra_of,
+    parted,
     unwrap,
     with_extra,
     wrap,
@@ -107,15 +108,12 @@ def _entries(lines: Iterable[bytes], account: ImportAccount) -> Numbered:
     if first is None:
         return
     yield from objects([first], account)
-    if _is_tree(decoded(first[1])):
+    header = decoded(first[1])
+    version = header.get("version") if isinstance(header, dict) else None
+    if isinstance(version, int) and version >= TREE_VERSION:
         yield from active_branch(numbered, account)
     else:
         yield from objects(numbered, account)
-
-
-def _is_tree(header: Json) -> bool:
-    version = header.get("version") if isinstance(header, dict) else None
-    return isinstance(version, int) and version >= TREE_VERSION
 
 
 class _Reader:
@@ -334,14 +332,10 @@ class _Writer:
 
     def said(self, content: Content) -> Iterator[bytes]:
         """Write results, each by itself, then what was said with them."""
-        rest = []
-        for block in content:
-            if isinstance(block, ToolResult):
-                yield self._message(self._result(block))
-            else:
-                rest.append(_part(block))
+        results, rest = parted(content)
+        yield from (self._message(self._result(block)) for block in results)
         if rest:
-            yield self._message({"role": "user", "content": rest})
+            yield self._message({"role": "user", "content": [_part(block) for block in rest]})
 
     def _result(self, block: ToolResult) -> JsonObject:
         content = block.content

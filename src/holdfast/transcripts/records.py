@@ -206,10 +206,9 @@ def _document(
 ) -> MessageList:
     for number, _ in rest:
         account.malformed.append((number, "stands after the end of the document"))
-    if isinstance(value, list):
-        return MessageList({}, _members(value, account))
-    request = {key: field for key, field in value.items() if key != "messages"}
-    return MessageList(request, _members(value["messages"], account))
+    request = {"messages": value} if isinstance(value, list) else dict(value)
+    messages = request.pop("messages")
+    return MessageList(request, _members(messages, account))
 
 
 def _members(values: list[Json], account: ImportAccount) -> Numbered:

@@ -35,6 +35,7 @@ from holdfast.messages import (
 )
 from holdfast.messages.measure import measure_content
 from holdfast.transcripts.claude_code.standing import Standing
+from holdfast.transcripts.parts import parted
 from holdfast.transcripts.records import count, decoded, records, seconds, spoken_lines
 from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view.block_roles import speakable
@@ -206,14 +207,13 @@ class _Reader:
         if record.get("isVisibleInTranscriptOnly"):
             self._skip("transcript-only")
             return
-        results = [block for block in content if isinstance(block, ToolResult)]
+        results, rest = parted(content)
         if not results:
             yield from self._go_back(record)
         for block in results:
             yield self._ran(block, record)
-        rest = tuple(block for block in content if not isinstance(block, ToolResult))
         if rest:
-            yield self._say(record, rest, hidden=hidden)
+            yield self._say(record, tuple(rest), hidden=hidden)
 
     def _ran(self, block: ToolResult, record: JsonObject) -> Ran:
         if block.tool_use_id not in self._uses:

@@ -1,11 +1,13 @@
-"""Read a Codex rollout, record by record, into entries.
+"""Rollouts of the Codex command line, read and written.
 
-The conversation is in the response items; events repeat it for the screen and are counted, except
+Read: the conversation is in the response items; events repeat it for the screen and are counted, except
 for usage, rollbacks and titles. An answer comes in several items and its usage before, between or
 after them, so one round is held until the next begins. A rollback becomes `Snipped`. A compaction
 becomes `Compacted`: the messages that replace history up to the model's first word are its
 summary, the rest is read again; where a file does not record them, the newest user messages and
 the summary are taken, as the client does. Rollouts of the first versions are read too.
+
+Written: the system prompt goes into the first record; tools and usage are left out.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,19 +15,23 @@ from dataclasses import dataclass, field
 
 from holdfast.log.entries import AnyEntry, Framed, Said, Section, Snipped, Switched, Titled
 from holdfast.messages import Block, Content, Json, JsonObject, Opaque, Text, Usage, text_of
-from holdfast.transcripts.codex.items import (
+from holdfast.transcripts.codex_items import (
     CONTEXT_ITEMS,
     OUTPUT_ITEMS,
     UNSENT_ITEMS,
     answer_of,
+    items_of,
     result_of,
     said_in,
 )
 from holdfast.transcripts.dialogue import Dialogue
-from holdfast.transcripts.records import count, first_record, records, seconds
+from holdfast.transcripts.records import count, first_record, line, records, seconds, timestamp
 from holdfast.transcripts.writer import TranscriptWriter
+from holdfast.view import View
 from holdfast.view.block_roles import speakable
 from holdfast.view.items import unanswered
+
+NAME = "codex"
 
 KEPT_USER_CHARS = 80_000
 """An old compaction keeps 20,000 tokens of user messages, counted as four characters each."""
@@ -158,7 +164,8 @@ class _Reader:
 
     def _said(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
         content = _spoken(item)
-        is_asked = item.get("role") == "user" and not _is_context(content)
+        is_context = text_of(content).startswith(_CONTEXT_OPENINGS)
+        is_asked = item.get("role") == "user" and not is_context
         for entry in self._dialogue.said(content, at=at, hidden=not is_asked):
             if is_asked and isinstance(entry, Said):
                 self._turns.append(entry.n)
@@ -238,10 +245,6 @@ def _spoken(item: JsonObject) -> Content:
     return said_in(item.get("content")) if item.get("type") == "message" else (Opaque(raw=item),)
 
 
-def _is_context(content: Content) -> bool:
-    return text_of(content).startswith(_CONTEXT_OPENINGS)
-
-
 def _usage(raw: JsonObject) -> Usage | None:
     """Read token counts; Codex counts what was cached as part of the input."""
     names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
@@ -256,3 +259,36 @@ def _usage(raw: JsonObject) -> Usage | None:
         cache_write_tokens=written,
         extra={"reasoning_output_tokens": thought} if thought else None,
     )
+
+
+def write(view: View, *, session: str = "holdfast", directory: str = "") -> Iterator[bytes]:
+    at = timestamp(view.history[-1].at if view.history else 0.0)
+    yield _record(at, "session_meta", _meta(view, session, directory, at))
+    if view.model:
+        yield _record(at, "turn_context", {"cwd": directory, "model": view.model})
+    if view.title:
+        title = {"type": "thread_name_updated", "thread_id": session, "thread_name": view.title}
+        yield _record(at, "event_msg", title)
+    for message in view.messages():
+        for item in items_of(message.role, message.content):
+            yield _record(at, "response_item", item)
+
+
+def _meta(view: View, session: str, directory: str, at: str) -> JsonObject:
+    meta: JsonObject = {
+        "id": session,
+        "timestamp": at,
+        "cwd": directory,
+        "originator": "holdfast",
+        "cli_version": "",
+        "source": "unknown",
+    }
+    if view.frame is not None:
+        texts = [section.text for section in view.frame.sections]
+        texts += [view.frame.instructions] if view.frame.instructions else []
+        meta["base_instructions"] = {"text": "\n\n".join(texts)}
+    return meta
+
+
+def _record(at: str, kind: str, payload: JsonObject) -> bytes:
+    return line({"timestamp": at, "type": kind, "payload": payload})
