@@ -1,17 +1,33 @@
 """`holdfast cost`: what was spent on what, and what resuming an idle session would cost."""
 
 import time
+from collections.abc import Iterator, Sequence
 
 import click
 
 from holdfast.cli import options
 from holdfast.cli.output import ago, one_line, report, tokens
-from holdfast.cli.resume_cost import idle
 from holdfast.cli.target import open_target
+from holdfast.log.entries import AnyEntry
 from holdfast.log.spending import Spent
 from holdfast.reports.cost import Bill, CostItem, bill, spent_by_day
-from holdfast.request.cache.advice import Option, ResumeAdvice
-from holdfast.settings import home, load_settings
+from holdfast.request.cache.advice import (
+    FRAME_TOKENS,
+    SUMMARY_TOKENS,
+    Option,
+    ResumeAdvice,
+    cold_resume_advice,
+)
+from holdfast.request.cache.calls import CallReport, explain_calls, last_of_conversation
+from holdfast.request.cache.cost_model import expect
+from holdfast.request.lifetime import Lifetime, seconds_of
+from holdfast.settings import ClearSettings, home, load_settings
+from holdfast.stages.clear.candidates import Candidates, weight
+from holdfast.stages.clear.placeholder import LONGEST_WEIGHT
+from holdfast.stages.clear.snapshot import STAND_IN_WEIGHT
+from holdfast.tools.describe import describing
+from holdfast.view import View
+from holdfast.view.gauge import replay
 
 TOP_TURNS = 5
 """The most expensive turns are worth a look."""
@@ -35,11 +51,14 @@ def command(target: str, as_json: bool) -> None:
     opened = open_target(target)
     history = opened.view.history
     found, days = bill(history), spent_by_day(home() / "spent")
-    idle_time = idle(history, time.time(), load_settings().clear)
-    advice = idle_time.advice if idle_time else None
-    lines = _lines(opened.name, found, days)
-    if idle_time and advice and advice.is_cold:
-        lines += _advice_lines(idle_time.since, advice)
+    calls = explain_calls(history)
+    last = last_of_conversation(calls)
+    since = max(last.at, last.renewed) if last else 0.0  # when its cache was last read or written
+    idle_seconds = max(0.0, time.time() - since)
+    advice = _advice(history, len(calls), last, idle_seconds) if last and since else None
+    lines = list(_lines(opened.name, found, days))
+    if advice and advice.is_cold:
+        lines += _advice_lines(since, advice)
     report(
         as_json,
         {
@@ -47,7 +66,7 @@ def command(target: str, as_json: bool) -> None:
             "bill": found,
             "usd": found.total.cost.total,
             "days": days,
-            "idle_seconds": idle_time.seconds if idle_time else None,
+            "idle_seconds": idle_seconds if since else None,
             "resume": advice,
             "cheapest": advice.cheapest if advice else None,
         },
@@ -55,43 +74,32 @@ def command(target: str, as_json: bool) -> None:
     )
 
 
-def _lines(name: str, found: Bill, days: dict[str, Spent]) -> list[str]:
+def _lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
     total = found.total
-    shown = [f"{name}: ${total.cost.total:.4f} for {total.calls:,} calls"]
+    yield f"{name}: ${total.cost.total:.4f} for {total.calls:,} calls"
     if total.unpriced_calls:
-        shown.append(f"{total.unpriced_calls:,} calls of models without a price are not included")
+        yield f"{total.unpriced_calls:,} calls of models without a price are not included"
     if total.unfinished_calls:
-        shown.append(
-            f"{total.unfinished_calls:,} answers were recorded before they were complete: their output is a lower bound"
-        )
+        yield f"{total.unfinished_calls:,} answers were recorded before they were complete: their output is a lower bound"
     if total.bare_usd > 0:
         saved = total.bare_usd - total.cost.total
-        shown.append(
-            f"without a cache ${total.bare_usd:.4f}; the cache saved ${saved:.4f} ({saved / total.bare_usd:.0%})"
-        )
+        yield f"without a cache ${total.bare_usd:.4f}; the cache saved ${saved:.4f} ({saved / total.bare_usd:.0%})"
     for model in found.models:
-        shown += ["", f"{model.name}   {model.calls:,} calls   ${model.cost.total:.4f}"]
-        shown += _kinds(model)
+        yield f"\n{model.name}   {model.calls:,} calls   ${model.cost.total:.4f}"
+        yield from _kinds(model)
     if len(found.sources) > 1:
-        shown += ["", "by source"]
+        yield "\nby source"
         for source in found.sources:
-            shown.append(
-                f"  {source.name:<24} {source.calls:>6,} calls  ${source.cost.total:>9.4f}"
-            )
-    turns = sorted(found.turns, key=lambda turn: -turn.item.cost.total)[:TOP_TURNS]
-    shown += ["", "most expensive turns"] if turns else []
-    for turn in turns:
+            yield f"  {source.name:<24} {source.calls:>6,} calls  ${source.cost.total:>9.4f}"
+    if found.turns:
+        yield "\nmost expensive turns"
+    for turn in sorted(found.turns, key=lambda turn: -turn.item.cost.total)[:TOP_TURNS]:
         said = one_line(turn.said, SAID_CHARS) or "(before the first message)"
-        shown.append(
-            f"  {turn.number:>4}  ${turn.item.cost.total:>8.4f}  {turn.item.calls:>4} calls  {said}"
-        )
+        yield f"  {turn.number:>4}  ${turn.item.cost.total:>8.4f}  {turn.item.calls:>4} calls  {said}"
     if days:
-        shown += ["", "all sessions, by day"]
-        for day, spent in list(days.items())[-SHOWN_DAYS:]:
-            shown.append(
-                f"  {day}  ${spent.usd:>8.4f}  {tokens(spent.tokens):>8}  {spent.answers:,} answers"
-            )
-    return shown
+        yield "\nall sessions, by day"
+    for day, spent in list(days.items())[-SHOWN_DAYS:]:
+        yield f"  {day}  ${spent.usd:>8.4f}  {tokens(spent.tokens):>8}  {spent.answers:,} answers"
 
 
 def _kinds(item: CostItem) -> list[str]:
@@ -112,12 +120,43 @@ def _advice_lines(since: float, advice: ResumeAdvice) -> list[str]:
             f" ${option.per_call_usd:.4f} for each after"
         )
 
-    word = {"send_all": "send all", "clear_first": "clear first", "compact_first": "compact first"}
     return [
         "",
         f"the last call was {ago(since)}: the cache is cold. Resuming:",
         line("send all", advice.send_all),
         line("clear first", advice.clear_first),
         line("compact first", advice.compact_first),
-        f"  cheapest over the expected calls: {word[advice.cheapest]}",
+        f"  cheapest over the expected calls: {advice.cheapest.replace('_', ' ')}",
     ]
+
+
+def _advice(
+    history: Sequence[AnyEntry], calls: int, last: CallReport, idle_seconds: float
+) -> ResumeAdvice | None:
+    """Return None for a model without a known price."""
+    view, gauge = replay(history)
+    used, total = gauge.size_tokens(view.total), weight(view.total)
+    scale = used / total if total > 0 else 1.0
+    known = round(weight(view.frame.measure) * scale) if view.frame else FRAME_TOKENS
+    frame = min(known, used)
+    lifetime: Lifetime = "1h" if last.lifetime == "1h" else "5m"
+    return cold_resume_advice(
+        used,
+        min(round(_freed_weight(view, load_settings().clear) * scale), used - frame),
+        SUMMARY_TOKENS,
+        view.model or last.model,
+        idle_seconds,
+        lifetime,
+        frame_tokens=frame,
+        lives_seconds=seconds_of(last.lifetime),
+        forecast=expect(calls=calls, grown_tokens=used - frame, lifetime=lifetime),
+    )
+
+
+def _freed_weight(view: View, settings: ClearSettings) -> float:
+    """Estimate what clearing would take out of a cold prompt."""
+    smallest = max(settings.smallest_tokens, LONGEST_WEIGHT)
+    candidates = Candidates(describing(settings.also), smallest=smallest)
+    candidates.follow(view)
+    batch = candidates.batch(settings.keep_results)
+    return max(0.0, batch.weight - STAND_IN_WEIGHT * len(batch))

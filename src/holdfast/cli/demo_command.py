@@ -3,7 +3,9 @@
 A small repository with bugs, the simulator on loopback, the official SDK, a small window, and the
 digest brain working through tasks with real tools until results are cleared and history is
 compacted: once on request, by a model; then from the notes, without a call. Every figure of the
-report is computed from the log of that run.
+report is computed from the log of that run. Then two sessions on the same repository show memory:
+what the first learns the second recalls; a duplicate is added, a dream without a model merges the
+two, and an undo restores both.
 """
 
 import asyncio
@@ -13,16 +15,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from holdfast.agent.agent import Agent
 from holdfast.cli import options
-from holdfast.cli.agent_options import offline_api, open_offline, running_agent
-from holdfast.cli.demo_memory import memory_demo, memory_lines
+from holdfast.cli.agent_options import offline_model, running_agent
 from holdfast.cli.demo_project import (
     COMPACT_AFTER,
     FOCUS,
@@ -40,16 +41,30 @@ from holdfast.log.entries import (
     Compacted,
     Forked,
     Noted,
+    Recalled,
+    Remembered,
     Replied,
     Restored,
     Spilled,
 )
 from holdfast.log.spending import spent_in
+from holdfast.memory.commits import MemoryChange
+from holdfast.memory.dream import dream
+from holdfast.memory.memory import Memory
+from holdfast.memory.paths import memory_directory
+from holdfast.memory.store import MemoryStore
 from holdfast.messages import JsonObject, text_of
 from holdfast.messages.rules import violations
+from holdfast.models import Model
 from holdfast.reports.cost import bill
+from holdfast.settings import Settings, home
 from holdfast.turn.loop import Stopped
 from holdfast.view import View
+
+LEARNT = "Remember that releases go out on Tuesday nights, after the backup has finished."
+DIFF_LINES = 4
+"""Shown of a diff; `holdfast memory diff` shows all of it."""
+ASKED = "When do releases go out, and what has to be finished before the backup?"
 
 
 @click.command(epilog="Example: holdfast demo")
@@ -59,22 +74,14 @@ def command(as_json: bool) -> None:
 
     Needs no key and no network.
     """
-    with _repository() as project, offline_api(shlex.join(TEST_WORDS)) as url:
+    with tempfile.TemporaryDirectory() as place, offline_model(shlex.join(TEST_WORDS)) as model:
+        project = write_project(Path(place))
         before = _tests(project)
-        found = asyncio.run(_work(url, project, quiet=as_json))
+        found = asyncio.run(_work(model, project, quiet=as_json))
         found |= {"tests_before": before, "tests_after": _tests(project)}
         found["memory"] = asyncio.run(memory_demo(project))
     report(as_json, found, _lines(found))
     sys.exit(0 if found["tests_after"] == "passed" else 1)
-
-
-@contextmanager
-def _repository() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as name:
-        project = Path(name) / "shop"
-        write_project(project)
-        subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-        yield project
 
 
 def _tests(project: Path) -> str:
@@ -82,17 +89,17 @@ def _tests(project: Path) -> str:
     return "passed" if done.returncode == 0 else "failed"
 
 
-async def _work(url: str, project: Path, *, quiet: bool) -> JsonObject:
+async def _work(model: Model, project: Path, *, quiet: bool) -> JsonObject:
     """Give the agent each task, with one compaction by request; sum up what the log says."""
     began = time.perf_counter()
     ends: list[str] = []
-    async with running_agent(
-        open_offline(url), demo_settings(), directory=project, mode="bypass"
-    ) as agent:
+    async with running_agent(model, demo_settings(), directory=project, mode="bypass") as agent:
         for task in TASKS:
             ends.append(await _do(agent, task, quiet=quiet))
             if task == COMPACT_AFTER:
-                await _compact(agent, quiet=quiet)
+                if not quiet:
+                    click.secho(f"\n> /compact {FOCUS}", bold=True)
+                await agent.compact(FOCUS)
         return _figures(agent, ends) | {"seconds": round(time.perf_counter() - began, 1)}
 
 
@@ -107,12 +114,6 @@ async def _do(agent: Agent, task: str, *, quiet: bool) -> str:
         if not quiet:
             show(event)
     return end
-
-
-async def _compact(agent: Agent, *, quiet: bool) -> None:
-    if not quiet:
-        click.secho(f"\n> /compact {FOCUS}", bold=True)
-    await agent.compact(FOCUS)
 
 
 def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
@@ -138,7 +139,6 @@ def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
 
 
 def _layers(agent: Agent, history: Sequence[AnyEntry]) -> JsonObject:
-    """Sum up what each layer did, from the entries it left."""
     compacted = [entry for entry in history if isinstance(entry, Compacted)]
     return {
         "spilled_bytes": [
@@ -179,7 +179,6 @@ def _verbatim(view: View) -> int:
 
 
 def _notes(history: Sequence[AnyEntry]) -> JsonObject:
-    """Sum up how the notes grew, and which compactions used them."""
     made = [e for e in history if isinstance(e, Compacted) and "from the notes" in e.why]
     sizes = [entry.tokens for entry in history if isinstance(entry, Noted)]
     return {
@@ -224,3 +223,58 @@ def _layer_lines(layers: JsonObject) -> list[str]:
     kept = layers["tasks_still_verbatim"]
     lines.append(f"survived   {kept} of {len(TASKS)} tasks are still word for word in the view")
     return lines
+
+
+async def memory_demo(project: Path) -> JsonObject:
+    settings = Settings()
+    learning = replace(settings, memory=replace(settings.memory, extract="always"))
+    first = await _session(learning, project, LEARNT)
+    learnt = [name for entry in first if isinstance(entry, Remembered) for name in entry.names]
+    second = await _session(settings, project, ASKED)
+    shown = [name for entry in second if isinstance(entry, Recalled) for name in entry.names]
+    return {"learnt": learnt, "recalled": shown} | _dreamt(project, settings)
+
+
+async def _session(settings: Settings, project: Path, prompt: str) -> list[AnyEntry]:
+    with offline_model() as model:
+        async with running_agent(
+            model, settings, directory=project, mode="bypass", listener=None
+        ) as agent:
+            async for _ in agent.run(prompt):
+                pass
+    return agent.session.view.history
+
+
+def _dreamt(project: Path, settings: Settings) -> JsonObject:
+    """Add a duplicate of the first memory, dream, and undo the dream."""
+    place = memory_directory(home(), project)
+    with MemoryStore(place, settings.memory) as store:
+        first = store.memories()[0]
+        again = Memory(file="releases-again.md", name="Releases", description=first.description)
+        again = replace(again, type=first.type, body=first.body, modified=first.modified)
+        change = MemoryChange(file=again.file, text=again.text, expected="")
+        store.commit([change], by="person", why="noted twice")
+        before = {file: store.read(file) for file in store.versions()}
+        done = dream(store, settings.dream, repository=project)
+        dreamt = list(store.versions())
+        store.undo()
+        after = {file: store.read(file) for file in store.versions()}
+    return {
+        "memories": len(before),
+        "after_dream": len(dreamt),
+        "dream": done.line,
+        "diff": done.diff,
+        "undo_is_exact": after == before,
+    }
+
+
+def memory_lines(found: JsonObject) -> list[str]:
+    changed = [line for line in found["diff"].splitlines() if line[:1] in "+-"]
+    undone = "every byte restored" if found["undo_is_exact"] else "NOT ALL RESTORED"
+    return [
+        f"learnt     {', '.join(found['learnt']) or 'nothing'}, in the background of a session",
+        f"recalled   {', '.join(found['recalled']) or 'nothing'}, in the next one",
+        f"dreamt     {found['memories']} memories became {found['after_dream']}: {found['dream']}",
+        *(f"           {line}" for line in changed[:DIFF_LINES]),
+        f"undone     {undone}",
+    ]

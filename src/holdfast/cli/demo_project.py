@@ -5,6 +5,7 @@ cleared, then history is compacted while tasks are still open.
 """
 
 import random
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,22 +23,7 @@ TABLE_ROWS = 160
 """Printed by the tests: more than one result may hold in a window this small."""
 TEST_WORDS = (sys.executable, "-m", "unittest")
 
-_WORDS = [
-    "anchor",
-    "beam",
-    "cleat",
-    "davit",
-    "fender",
-    "halyard",
-    "keel",
-    "ladder",
-    "mast",
-    "oar",
-    "pulley",
-    "rudder",
-    "sail",
-]
-
+WARES = "anchor beam cleat davit fender halyard keel ladder mast oar pulley rudder sail"
 CODE = {
     "shop/__init__.py": "",
     "shop/cart.py": (
@@ -79,14 +65,17 @@ def _files() -> Iterator[tuple[str, str]]:
 
 def _orders(title: str, count: int) -> str:
     dice = random.Random(title)
-    lines = (f"- order {n:03d}: {' '.join(dice.choices(_WORDS, k=9))}" for n in range(count))
+    lines = (f"- order {n:03d}: {' '.join(dice.choices(WARES.split(), k=9))}" for n in range(count))
     return "\n".join((f"# Orders of {title}", *lines, ""))
 
 
-def write_project(project: Path) -> None:
+def write_project(place: Path) -> Path:
+    project = place / "shop"
     for path, content in _files():
         (project / path).parent.mkdir(parents=True, exist_ok=True)
         (project / path).write_text(content, encoding="utf-8")
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    return project
 
 
 def demo_settings() -> Settings:
