@@ -40,7 +40,6 @@ from holdfast.tools.permissions import (
     AskUser,
     Gate,
     Mode,
-    SettingsSection,
     load_permissions,
     trusted,
 )
@@ -81,7 +80,12 @@ async def build_agent(
     permissions, hooks = load_permissions(directory), load_hooks(directory)
     servers = load_servers(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
-    notices = Notices(kept=map(_not_trusted, untrusted))
+    notices = Notices(
+        kept=(
+            f"{section.file} is not trusted yet and not used; `holdfast trust` shows it"
+            for section in untrusted
+        )
+    )
     spill = Spill()
     log = store.open(resume) if resume else store.create(directory=directory)
     engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
@@ -107,10 +111,6 @@ async def build_agent(
     )
 
 
-def _not_trusted(section: SettingsSection) -> str:
-    return f"{section.file} is not trusted yet and not used; `holdfast trust` shows it"
-
-
 async def assemble(plan: Blueprint) -> Agent:
     """Build an agent, give a new session its frame, and run SessionStart hooks."""
     try:
@@ -128,7 +128,7 @@ async def _assembled(plan: Blueprint) -> Agent:
     memory = _memory(plan, parts, ask, background) if plan.has_memory else None
     tools = (*plan.tools, history_over(engine), *((memory.tool(),) if memory else ()))
     equipment = await plan.equip(parts, tools)
-    toolkit = Toolkit(equipment.tools, engine=engine, known=parts.known, mcp=plan.mcp)
+    toolkit = Toolkit(tools=equipment.tools, engine=engine, known=parts.known, mcp=plan.mcp)
     framing = _framing(parts, toolkit, equipment, memory)
     layers = _layers(plan, parts, framing, equipment, ask, background)
     stages = (
@@ -171,7 +171,7 @@ def _parts(plan: Blueprint) -> AgentParts:
     """Build what stands around every tool call, and the forks of the conversation."""
     engine, context, settings = plan.engine, plan.tool_context, plan.engine.settings
     hooks = HookEvents(
-        plan.hooks,
+        hooks=plan.hooks,
         engine=engine,
         tool_context=context,
         gate=plan.gate,
@@ -239,13 +239,7 @@ def _framing(
         more=equipment.sections,
         volatile=(servers_section(parts.mcp),) if parts.mcp else (),
     )
-    return Framing(
-        framer=framer,
-        toolkit=toolkit,
-        nearby=parts.nearby,
-        hooks=parts.hooks,
-        notices=parts.notices,
-    )
+    return Framing(framer=framer, toolkit=toolkit, parts=parts)
 
 
 def _layers(
@@ -257,19 +251,11 @@ def _layers(
     background: Background,
 ) -> Layers:
     context, supervisor = parts.tool_context, equipment.supervisor
-    hooks = compaction_hooks(
-        parts.engine,
-        hooks=parts.hooks,
-        framing=framing,
-        guard=parts.guard,
-        tool_context=context,
-        notices=parts.notices,
-        agents=supervisor.lines if supervisor else tuple,
-    )
+    agents = supervisor.lines if supervisor else tuple
     return build_layers(
         plan.spill,
         ask=ask,
-        hooks=hooks,
+        hooks=compaction_hooks(parts, framing, agents),
         background=background,
         describe=framing.toolkit.described,
         on_cleared=lambda path: context.files.disarm(context.resolve(path)),

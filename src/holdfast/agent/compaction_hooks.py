@@ -8,34 +8,27 @@ is restored, so that an undo takes it back with the rest.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from holdfast.agent.framing import Framing
-from holdfast.agent.hook_events import HookEvents
-from holdfast.agent.notices import Notices
-from holdfast.agent.tool_guard import ToolGuard
+from holdfast.agent.parts import AgentParts
 from holdfast.log.entries import Compacted, Framed, SpokenContent
 from holdfast.messages import JsonObject, Text, text_of
 from holdfast.stages.compact.hooks import Before, CompactionHooks, Trigger
 from holdfast.stages.compact.restore import Restoring
-from holdfast.tools.context import ToolContext
 from holdfast.tools.read import READ
-from holdfast.turn.engine import Engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCompactionHooks:
     """One agent's part in its compactions."""
 
-    engine: Engine
-    hooks: HookEvents
+    parts: AgentParts
     framing: Framing
     restoring: Restoring
 
     async def before(self, trigger: Trigger, focus: str) -> Before:
-        """Ask PreCompact hooks."""
         fields: JsonObject = {"trigger": _shown(trigger), "custom_instructions": focus}
-        verdict = await self.hooks.ask("PreCompact", fields)
+        verdict = await self.parts.hooks.ask("PreCompact", fields)
         blocked = verdict.reason if verdict.is_blocked else ""
         if verdict.should_stop:
             blocked = verdict.stop_reason or "a hook ended it"
@@ -43,11 +36,11 @@ class AgentCompactionHooks:
 
     async def greet(self) -> SpokenContent:
         """Let SessionStart hooks speak to a session that begins anew."""
-        verdict = await self.hooks.ask("SessionStart", {"source": "compact"})
+        verdict = await self.parts.hooks.ask("SessionStart", {"source": "compact"})
         return tuple(Text(text=said) for said in verdict.context)
 
     async def renew(self) -> Framed:
-        return await self.framing.renew(self.engine)
+        return await self.framing.renew(self.parts.engine)
 
     async def after(self, entry: Compacted) -> None:
         """Let the tools know which files the model still sees, and run PostCompact hooks."""
@@ -56,34 +49,24 @@ class AgentCompactionHooks:
             "trigger": _shown(entry.trigger),
             "compact_summary": text_of(entry.summary),
         }
-        await self.hooks.ask("PostCompact", fields)
+        await self.parts.hooks.ask("PostCompact", fields)
 
 
 def compaction_hooks(
-    engine: Engine,
-    *,
-    hooks: HookEvents,
-    framing: Framing,
-    guard: ToolGuard,
-    tool_context: ToolContext,
-    notices: Notices,
-    agents: Callable[[], Iterable[str]],
+    parts: AgentParts, framing: Framing, agents: Callable[[], Iterable[str]]
 ) -> CompactionHooks:
     """Build an agent's part in its compactions; `agents` lists those that run or wait to be read."""
-
-    def may_read(path: Path) -> bool:
-        return guard.may_read(READ, path)
-
+    engine, notices = parts.engine, parts.notices
     restoring = Restoring(
-        tool_context=tool_context,
+        tool_context=parts.tool_context,
         view=lambda: engine.view,
         settings=engine.settings.compact,
         window_tokens=lambda: engine.fullness().window.limit_tokens,
-        may_read=may_read,
+        may_read=lambda path: parts.guard.may_read(READ, path),
         agents=agents,
     )
     restoring.resume()
-    part = AgentCompactionHooks(engine=engine, hooks=hooks, framing=framing, restoring=restoring)
+    part = AgentCompactionHooks(parts=parts, framing=framing, restoring=restoring)
     return CompactionHooks(
         before=part.before,
         restore=restoring,

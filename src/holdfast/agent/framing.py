@@ -8,20 +8,12 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.agent.hook_events import HookEvents
-from holdfast.agent.notices import Notices
+from holdfast.agent.parts import AgentParts
 from holdfast.agent.toolkit import Toolkit
 from holdfast.log.entries import Framed, Said
 from holdfast.messages import Text
 from holdfast.request.frame import Framer, MadeFrame, make_frame, reframed
-from holdfast.request.instructions import (
-    Gathered,
-    LoadReason,
-    Nearby,
-    loaded_fields,
-    said,
-    sources,
-)
+from holdfast.request.instructions import Gathered, LoadReason, loaded_fields, said, sources
 from holdfast.request.prompt.sections import Volatile, servers_text, updated
 from holdfast.tools.mcp import McpTools
 from holdfast.turn.engine import Engine
@@ -33,9 +25,7 @@ class Framing:
 
     framer: Framer
     toolkit: Toolkit
-    nearby: Nearby
-    hooks: HookEvents
-    notices: Notices
+    parts: AgentParts
 
     async def make(self) -> MadeFrame:
         return await make_frame(self.framer, Framed(tools=self.toolkit.definitions()))
@@ -55,8 +45,9 @@ class Framing:
 
     async def bring_nearby(self, engine: Engine) -> None:
         """A stage: say the instructions that lie near what was touched since the last call."""
-        self.nearby.follow(engine.view.history)
-        for touched, found in await asyncio.to_thread(self.nearby.due):
+        nearby = self.parts.nearby
+        nearby.follow(engine.view.history)
+        for touched, found in await asyncio.to_thread(nearby.due):
             if found.parts:
                 text = Text(text=said(found.parts, "nested"))
                 engine.record(Said(content=(text,), hidden=True, sources=sources(found.parts)))
@@ -66,9 +57,10 @@ class Framing:
         self, found: Gathered, reason: LoadReason, touched: Path | None = None
     ) -> None:
         """Let the user and the hooks know which instructions were read."""
-        self.notices.extend(found.notices)
+        self.parts.notices.extend(found.notices)
         for part in found.parts:
-            await self.hooks.fire("InstructionsLoaded", loaded_fields(part, reason, touched))
+            fields = loaded_fields(part, reason, touched)
+            await self.parts.hooks.fire("InstructionsLoaded", fields)
 
 
 def servers_section(mcp: McpTools) -> Volatile:

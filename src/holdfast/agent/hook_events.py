@@ -5,6 +5,7 @@ before its next call.
 """
 
 import asyncio
+from dataclasses import dataclass, field
 
 from holdfast.agent.notices import Notices
 from holdfast.hooks import HookContext, Hooks, HookVerdict
@@ -15,33 +16,24 @@ from holdfast.turn.abort import unless
 from holdfast.turn.engine import Engine
 
 
+@dataclass(slots=True, kw_only=True)
 class HookEvents:
     """Fires the hooks of one agent."""
 
-    def __init__(
-        self,
-        hooks: Hooks,
-        *,
-        engine: Engine,
-        tool_context: ToolContext,
-        gate: Gate,
-        notices: Notices,
-        abort: asyncio.Event,
-    ) -> None:
-        self.hooks = hooks
-        self._engine = engine
-        self._tool_context = tool_context
-        self._gate = gate
-        self._notices = notices
-        self._abort = abort
-        self._asides: list[str] = []
-        """What hooks want the model to know, said before the next call."""
+    hooks: Hooks
+    engine: Engine
+    tool_context: ToolContext
+    gate: Gate
+    notices: Notices
+    abort: asyncio.Event
+    _asides: list[str] = field(default_factory=list)
+    """What hooks want the model to know, said before the next call."""
 
     async def ask(self, event: str, fields: JsonObject) -> HookVerdict:
         """Run an event's hooks; an abort ends them, and their verdict is then empty."""
-        said = await unless(self._abort, self.hooks.fire(event, fields, self._context()))
+        said = await unless(self.abort, self.hooks.fire(event, fields, self._context()))
         verdict = said or HookVerdict()
-        self._notices.extend((*verdict.messages, *verdict.errors))
+        self.notices.extend((*verdict.messages, *verdict.errors))
         return verdict
 
     async def fire(self, event: str, fields: JsonObject) -> HookVerdict:
@@ -62,10 +54,10 @@ class HookEvents:
 
     def _context(self) -> HookContext:
         return HookContext(
-            session=self._engine.log.header.session,
-            transcript=self._engine.log.path,
-            cwd=self._tool_context.directory,
-            mode=self._gate.mode,
-            scratch=self._tool_context.scratch,
-            project=self._tool_context.root,
+            session=self.engine.log.header.session,
+            transcript=self.engine.log.path,
+            cwd=self.tool_context.directory,
+            mode=self.gate.mode,
+            scratch=self.tool_context.scratch,
+            project=self.tool_context.root,
         )

@@ -5,7 +5,7 @@ for background work, which may do only what needs no question.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.agent.hook_events import HookEvents
@@ -20,27 +20,18 @@ from holdfast.turn.fork import Permit
 from holdfast.turn.round import Allowed, Denied
 
 
+@dataclass(slots=True, kw_only=True)
 class ToolGuard:
     """Decides which calls of one agent may run, and lets hooks see their results."""
 
-    def __init__(
-        self,
-        *,
-        gate: Gate,
-        hooks: HookEvents,
-        engine: Engine,
-        tool_context: ToolContext,
-        nearby: Nearby,
-        known: Mapping[str, Tool],
-    ) -> None:
-        self.gate = gate
-        self._hooks = hooks
-        self._engine = engine
-        self._tool_context = tool_context
-        self._nearby = nearby
-        self._known = known
-        self._mode_before: Mode | None = None
-        """The user's mode while a plan is being made."""
+    gate: Gate
+    hooks: HookEvents
+    engine: Engine
+    tool_context: ToolContext
+    nearby: Nearby
+    known: Mapping[str, Tool]
+    _mode_before: Mode | None = None
+    """The user's mode while a plan is being made."""
 
     async def check(self, use: ToolUse, tool: Tool) -> Allowed | Denied:
         """Decide on one of the agent's own calls, asking the user where need be."""
@@ -49,7 +40,7 @@ class ToolGuard:
 
     async def check_at(self, gate: Gate, use: ToolUse, tool: Tool) -> Allowed | Denied:
         """Decide on a call by this gate, which may be narrower than the agent's own."""
-        verdict = await self._hooks.fire("PreToolUse", _fields(use))
+        verdict = await self.hooks.fire("PreToolUse", _fields(use))
         if verdict.should_stop:
             return Denied(reason=verdict.stop_reason or "a hook ended the turn", ends_turn=True)
         given = use.input if verdict.updated_input is None else verdict.updated_input
@@ -67,7 +58,7 @@ class ToolGuard:
         """
 
         async def check(use: ToolUse, tool: Tool) -> Allowed | Denied:
-            verdict = await self._hooks.ask("PreToolUse", _fields(use))
+            verdict = await self.hooks.ask("PreToolUse", _fields(use))
             if verdict.should_stop:
                 return Denied(reason=verdict.stop_reason or "a hook says no")
             given = use.input if verdict.updated_input is None else verdict.updated_input
@@ -82,7 +73,7 @@ class ToolGuard:
 
     def may_read(self, tool: Tool, path: Path) -> bool:
         """Whether a file could be read just now without asking anyone."""
-        places = Places(roots=self._tool_context.roots, cwd=self._tool_context.directory)
+        places = Places(roots=self.tool_context.roots, cwd=self.tool_context.directory)
         return self.gate.judge(tool, {"file_path": str(path)}, places).outcome == "allow"
 
     async def after(self, use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
@@ -92,7 +83,7 @@ class ToolGuard:
             "tool_response": text_of(outcome.content),
             "duration_ms": round(seconds * 1_000),
         }
-        verdict = await self._hooks.fire("PostToolUse", fields)
+        verdict = await self.hooks.fire("PostToolUse", fields)
         content = outcome.content
         if isinstance(verdict.updated_output, str):
             content = verdict.updated_output
@@ -102,8 +93,8 @@ class ToolGuard:
 
     def places(self, readable: tuple[Path, ...] = ()) -> Places:
         """Where the tools may work just now; planning adds the plan's file."""
-        context, plan = self._tool_context, self._tool_context.plan
-        results = self._engine.results.readable(self._engine.view.history)
+        context, plan = self.tool_context, self.tool_context.plan
+        results = self.engine.results.readable(self.engine.view.history)
         return Places(
             roots=context.roots,
             cwd=context.directory,
@@ -113,7 +104,7 @@ class ToolGuard:
 
     def _follow_plan(self) -> None:
         """Keep to reading while a plan is being made, and return to the user's mode after."""
-        is_planning = self._tool_context.plan.is_on
+        is_planning = self.tool_context.plan.is_on
         if is_planning and self.gate.mode != "plan":
             self._mode_before = self.gate.switch_mode("plan")
         elif not is_planning and self._mode_before is not None:
@@ -122,13 +113,13 @@ class ToolGuard:
 
     def _touch(self, use: ToolUse, outcome: Outcome) -> None:
         """Note which file was read or written: instructions may lie near it."""
-        tool = self._known.get(use.name)
+        tool = self.known.get(use.name)
         if tool is None or outcome.is_error or tool.kind not in ("read", "write"):
             return
         for name in tool.path_inputs:
             path = use.input.get(name)
             if isinstance(path, str) and path:
-                self._nearby.touch(self._tool_context.resolve(path))
+                self.nearby.touch(self.tool_context.resolve(path))
 
 
 def _fields(use: ToolUse) -> JsonObject:

@@ -1,5 +1,6 @@
 """The tools of one agent: its own, and those of MCP servers that were loaded since."""
 
+from dataclasses import dataclass
 from functools import partial
 
 from holdfast.messages import JsonObject
@@ -12,22 +13,15 @@ from holdfast.tools.protocol import Tool
 from holdfast.turn.engine import Engine
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Toolkit:
     """Lists tools as requests do, and knows each by name."""
 
-    def __init__(
-        self,
-        tools: tuple[Tool, ...],
-        *,
-        engine: Engine,
-        known: dict[str, Tool],
-        mcp: McpTools | None = None,
-    ) -> None:
-        """Hold an agent's tools; `known`, every tool that may be called, grows as MCP loads."""
-        self.tools = tools
-        self.mcp = mcp
-        self._engine = engine
-        self._known = known
+    tools: tuple[Tool, ...]
+    engine: Engine
+    known: dict[str, Tool]
+    """Every tool that may be called; grows as MCP tools are loaded."""
+    mcp: McpTools | None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -39,13 +33,13 @@ class Toolkit:
         tools = self.tools
         if self.mcp is not None:
             tools = (*tools, self.mcp.search_tool, *self.mcp.loaded)
-        self._known.update((tool.name, tool) for tool in tools)
-        self._engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)
+        self.known.update((tool.name, tool) for tool in tools)
+        self.engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)
         return tuple(tool.definition() for tool in tools)
 
     def described(self, name: str) -> Described:
         """Describe a tool: one of ours by what it declares, any other by its name."""
-        tool = self._known.get(name)
+        tool = self.known.get(name)
         return declared_by(tool) if tool else description_of(name)
 
 
