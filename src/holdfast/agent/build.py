@@ -40,6 +40,7 @@ from holdfast.tools.permissions import (
     AskUser,
     Gate,
     Mode,
+    SettingsSection,
     load_permissions,
     trusted,
 )
@@ -80,12 +81,7 @@ async def build_agent(
     permissions, hooks = load_permissions(directory), load_hooks(directory)
     servers = load_servers(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
-    notices = Notices(
-        kept=(
-            f"{section.file} is not trusted yet and not used; `holdfast trust` shows it"
-            for section in untrusted
-        )
-    )
+    notices = Notices(kept=map(_not_trusted, untrusted))
     spill = Spill()
     log = store.open(resume) if resume else store.create(directory=directory)
     engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
@@ -109,6 +105,10 @@ async def build_agent(
             has_memory=settings.memory.on and all(tool.name != MEMORY for tool in tools),
         )
     )
+
+
+def _not_trusted(section: SettingsSection) -> str:
+    return f"{section.file} is not trusted yet and not used; `holdfast trust` shows it"
 
 
 async def assemble(plan: Blueprint) -> Agent:
