@@ -5,15 +5,15 @@ is next opened. A file that is neither what was last written nor what should be 
 by hand: it is reported and never overwritten.
 """
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from holdfast.memory.commits import Database
+from holdfast.memory.commits import Database, sha
 from holdfast.memory.errors import MemoryRefused
-from holdfast.memory.files import markdown_below, remove, sha
 from holdfast.memory.paths import INDEX, checked_place
 from holdfast.settings.files import sweep, write_private
 
@@ -99,7 +99,7 @@ class Checkout:
     def _put(self, file: str, want: str, *, is_synced: bool) -> None:
         place = self._place(file)
         if not want:
-            remove(place, self.root)
+            _remove(place, self.root)
             self._sql.all("DELETE FROM on_disk WHERE file = ?", file)
             return
         text: str = self._sql.one("SELECT text FROM texts WHERE sha = ?", want)[0]
@@ -126,3 +126,31 @@ class Checkout:
         except (MemoryRefused, UnicodeDecodeError, OSError) as error:
             self.problems[file] = str(error)
             return None
+
+
+def _remove(path: Path, root: Path) -> None:
+    """Remove a file, and directories below the root that become empty."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    for parent in path.parents:
+        if parent == root or not parent.is_relative_to(root):
+            return
+        try:
+            parent.rmdir()
+        except OSError:
+            return
+
+
+def markdown_below(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the Markdown files below a directory by relative name, without links and hidden ones."""
+    places = [root]
+    while places:
+        with contextlib.suppress(FileNotFoundError), os.scandir(places.pop()) as found:
+            for one in found:
+                if one.name.startswith(".") or one.is_symlink():
+                    continue
+                if one.is_dir():
+                    places.append(Path(one.path))
+                elif one.name.endswith(".md") and one.is_file(follow_symlinks=False):
+                    name = Path(one.path).relative_to(root).as_posix()
+                    yield name, one.stat(follow_symlinks=False)

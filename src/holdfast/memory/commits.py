@@ -7,6 +7,7 @@ it are written from here and survive its loss.
 """
 
 import difflib
+import hashlib
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -254,3 +255,8 @@ def diff(file: str, before: str, after: str) -> str:
         n=2,
     )
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def sha(text: str) -> str:
+    """Return the version of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()

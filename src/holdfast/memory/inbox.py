@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange, diff
+from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange, diff, sha
 from holdfast.memory.errors import MemoryRefused, NoSuchMemory
-from holdfast.memory.files import sha
 from holdfast.memory.memory import parse
 from holdfast.memory.provenance import Provenance
 from holdfast.memory.store import MemoryStore, refuse_secret

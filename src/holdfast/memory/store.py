@@ -13,9 +13,8 @@ from typing import Self
 
 from holdfast.log.secrets import find_secrets
 from holdfast.memory.checkout import Checkout, CheckoutStep, Drift, no_step
-from holdfast.memory.commits import Commit, CommitAuthor, CommitHistory, Database, MemoryChange
+from holdfast.memory.commits import Commit, CommitAuthor, CommitHistory, Database, MemoryChange, sha
 from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
-from holdfast.memory.files import sha
 from holdfast.memory.index import IndexLine, links_in, loaded, make_index
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX, checked_place

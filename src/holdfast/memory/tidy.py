@@ -12,10 +12,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from holdfast.memory.contradiction import contradicts, read_statement
+from holdfast.memory.compare import candidate_pairs, contradicts, covers, read_statement
 from holdfast.memory.memory import Memory
 from holdfast.memory.provenance import changed_sources, in_repository
-from holdfast.memory.similarity import candidate_pairs, covers
 from holdfast.settings import DreamSettings
 from holdfast.tools.front_matter import FieldValue
 
