@@ -8,7 +8,6 @@ by hand: it is reported and never overwritten.
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -26,14 +25,6 @@ SYNCED_EACH = 64
 
 def no_step(_point: str) -> None:
     """Do nothing; see `CheckoutStep`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
-    """A file that is not what the store wrote; its text is None if it was removed."""
-
-    file: str
-    text: str | None
 
 
 class Checkout:
@@ -65,13 +56,13 @@ class Checkout:
         sweep(self.root)
         self.bring_up()
 
-    def drift(self) -> list[Drift]:
-        """Return the edits made by hand since the files were written."""
+    def drift(self) -> dict[str, str | None]:
+        """Return the texts of files edited by hand since they were written; None if removed."""
         known = {
             file: (have, size, mtime)
             for file, have, size, mtime in self._sql.all("SELECT * FROM on_disk")
         }
-        found: list[Drift] = []
+        found: dict[str, str | None] = {}
         self.problems.clear()
         for file, status in markdown_below(self.root):
             have, size, mtime = known.pop(file, ("", -1, -1))
@@ -79,8 +70,8 @@ class Checkout:
                 continue
             text = self._text_of(file)
             if text is not None and sha(text) != have:
-                found.append(Drift(file=file, text=text))
-        return found + [Drift(file=file, text=None) for file in known]
+                found[file] = text
+        return found | dict.fromkeys(known)
 
     def _behind(self) -> list[tuple[str, str, str]]:
         """Return files whose version on disk is not the current one, as (file, have, want)."""

@@ -199,6 +199,11 @@ class CommitHistory:
             raise NoSuchMemory(f"there is no commit {id}; `holdfast memory log` lists them")
         return self._commit(rows[0])
 
+    def version(self, file: str) -> str:
+        """Return the current version of a file; '' if there is none."""
+        rows = self._sql.all("SELECT sha FROM current WHERE file = ?", file)
+        return rows[0][0] if rows else ""
+
     def text(self, version: str) -> str:
         """Return the text of any version that ever existed; '' if there is none."""
         rows = self._sql.all("SELECT text FROM texts WHERE sha = ?", version)

@@ -9,7 +9,7 @@ a bounded number of removals, and no evidence lost.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -73,14 +73,10 @@ class DreamReport:
         return summary or "nothing to put in order"
 
 
-@dataclass(slots=True, kw_only=True)
 class Steps:
-    most: int
-    phase: str = "starting"
-    done: deque[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.done = deque(maxlen=self.most)
+    def __init__(self, *, most: int) -> None:
+        self.phase = "starting"
+        self.done: deque[str] = deque(maxlen=most)
 
     def add(self, phase: str, step: str) -> None:
         self.phase = phase

@@ -19,7 +19,7 @@ from holdfast.log.entries import AnyEntry, Ran, Remembered, Replied, Said
 from holdfast.memory.branch import Branch
 from holdfast.memory.checkout import CheckoutStep, no_step
 from holdfast.memory.errors import MemoryConflict
-from holdfast.memory.inbox import KeptMemory, keep, must_ask
+from holdfast.memory.inbox import ConsentedMemories, KeptMemory, must_ask
 from holdfast.memory.index import IndexLine
 from holdfast.memory.memory import stamp
 from holdfast.memory.provenance import Provenance
@@ -182,17 +182,14 @@ class Extraction:
         is_outside = self.is_outside()
         if must_ask(store.limits, is_outside=is_outside):  # only the user removes memories then
             changes = [change for change in changes if change.text is not None]
-        kept = keep(
-            store,
-            changes,
+        origin = Provenance(session=self.session, message=new.asked, repository=self.repository)
+        memories = ConsentedMemories(
+            open=self.open,
             by="extraction",
-            why=reason_for(self.session, new.cursor),
-            provenance=Provenance(
-                session=self.session, message=new.asked, repository=self.repository
-            ),
-            is_outside=is_outside,
+            provenance=lambda: origin,
+            is_outside=lambda: is_outside,
         )
-        return kept, reply.usage
+        return memories.keep(changes, why=reason_for(self.session, new.cursor)), reply.usage
 
 
 def extract_prompt(new: NewMessages, known: Sequence[IndexLine]) -> str:

@@ -101,9 +101,7 @@ class TeamMemories:
         place.parent.mkdir(parents=True, exist_ok=True)
         unfinished = place.with_name(f".{place.name}.unfinished")
         unfinished.unlink(missing_ok=True)
-        with unfinished.open(
-            "x", encoding="utf-8"
-        ) as file:  # created exclusively: no link is followed
+        with unfinished.open("x", encoding="utf-8") as file:  # "x" follows no link
             file.write(text)
         unfinished.replace(place)
 
