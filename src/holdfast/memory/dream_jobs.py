@@ -43,7 +43,7 @@ SCANNED = ".dream-scan"
 """Its mtime is when sessions were last counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DreamVerdict:
     reason: str = ""
     """Why not; '' if it is time."""
@@ -63,22 +63,18 @@ def time_to_dream(
 ) -> DreamVerdict:
     """Check all conditions, cheapest first; `count_sessions` counts those changed since a time."""
     if not settings.on:
-        return DreamVerdict(reason="dreaming is off (dream.on)")
+        return DreamVerdict("dreaming is off (dream.on)")
     hours = (now - held.last) / 3_600
     if hours < settings.after_hours:
-        return DreamVerdict(reason=f"the last dream was {hours:.1f} hours ago (dream.after_hours)")
+        return DreamVerdict(f"the last dream was {hours:.1f} hours ago (dream.after_hours)")
     minutes = (now - scanned) / 60
     if minutes < settings.scan_minutes:
-        return DreamVerdict(
-            reason=f"sessions were counted {minutes:.0f} minutes ago (dream.scan_minutes)"
-        )
+        return DreamVerdict(f"sessions were counted {minutes:.0f} minutes ago (dream.scan_minutes)")
     touched = count_sessions(held.last)
     if touched < settings.sessions:
-        return DreamVerdict(
-            reason=f"{touched} sessions changed since the last dream (dream.sessions)"
-        )
+        return DreamVerdict(f"{touched} sessions changed since the last dream (dream.sessions)")
     if not held.is_stale(now, settings.stale_minutes * 60):
-        return DreamVerdict(reason=f"process {held.pid} is dreaming")
+        return DreamVerdict(f"process {held.pid} is dreaming")
     return DreamVerdict()
 
 
@@ -197,12 +193,17 @@ class DreamJobs:
         logs = engine.log.path.parent
         permit = memories_only(self.unasked((logs,)))
         return await dream_with(
-            Dreamer(ask=self.ask, permit=permit, logs=logs, prefix=prefix),
+            Dreamer(
+                ask=self.ask,
+                permit=permit,
+                logs=logs,
+                since=since,
+                touched=self._touched(since),
+                prefix=prefix,
+            ),
             self.open(),
             engine.settings.dream,
             repository=self.repository,
-            since=since,
-            touched=self._touched(since),
             steps=steps,
             is_trial=is_trial,
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Self, TypeAlias
+from typing import Self
 
 from holdfast.errors import HoldfastError
 from holdfast.log.cursor import LogCursor
@@ -33,9 +33,6 @@ TRIES = 2
 """Another process may change the same memory meanwhile; a second look resolves that."""
 ENOUGH = ("completed", "max_turns")
 """Ends of a fork after which every memory it wrote is complete."""
-
-Leave: TypeAlias = Callable[[AnyEntry], object]
-"""Hands a report to the session's log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +125,8 @@ class Extraction:
     ask: AskFork
     permit: Permit
     is_outside: Callable[[], bool]
-    leave: Leave
+    leave: Callable[[AnyEntry], object]
+    """Hands a report to the session's log."""
     tell: Callable[[str], None]
     step: CheckoutStep = no_step
 

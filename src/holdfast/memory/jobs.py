@@ -158,8 +158,8 @@ class MemoryJobs:
             repository=self._repository,
             team=self.store.team,
             choose=choose_with(self.ask, model) if self.ask is not None and model else None,
-            shown_before=(name for entry in shown for name in entry.names),
-            bytes_before=sum(entry.bytes for entry in shown),
+            shown={name for entry in shown for name in entry.names},
+            shown_bytes=sum(entry.bytes for entry in shown),
             clock=self.clock,
         )
 
