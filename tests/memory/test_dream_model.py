@@ -18,12 +18,12 @@ from memory.forks import ScriptedFork, creating
 def dreaming(store, tmp_path):
     """Let a fork with these calls dream."""
 
-    def make(*calls, reason="completed", **options):
+    def make(*calls, reason="completed", is_trial=False, **more):
         place = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
         fork = ScriptedFork(place, list(calls), reason=reason)
-        dreamer = Dreamer(ask=fork, permit=memories_only(let_pass), logs=tmp_path / "logs")
+        dreamer = Dreamer(ask=fork, permit=memories_only(let_pass), logs=tmp_path / "logs", **more)
         settings = DreamSettings()
-        return fork, dream_with(dreamer, store, settings, repository=tmp_path, **options)
+        return fork, dream_with(dreamer, store, settings, repository=tmp_path, is_trial=is_trial)
 
     return make
 

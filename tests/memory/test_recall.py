@@ -70,7 +70,7 @@ async def test_changed_sources_are_named(write, recall, tmp_path):
 async def test_nothing_is_shown_twice(write, recall):
     """Nor what the log says was shown before."""
     write(memory("a.md", "staging database one"), memory("b.md", "staging database two"))
-    session = recall(shown_before=["b.md"])
+    session = recall(shown={"b.md"})
     assert (await session.recall("staging database")).names == ("a.md",)
     assert await session.recall("staging database") is None
 
@@ -93,14 +93,14 @@ async def test_a_session_has_a_budget(tmp_path, clock):
     """Then recall rests; smaller ones may still fit."""
     limits = MemorySettings(recall_session_bytes=3_000)
     with MemoryStore(tmp_path / "memory", limits, clock=clock) as store:
-        recall = Recall(store, repository=tmp_path, clock=clock, bytes_before=1_000)
+        recall = Recall(store, repository=tmp_path, clock=clock, shown_bytes=1_000)
         branch = Branch(store)
         branch.put(memory("big.md", "staging database", "x" * 2_500))
         branch.put(memory("small.md", "staging", "database"))
         branch.merge(by="agent", why="x")
         found = await recall.recall("staging database")
         assert found.names == ("small.md",)
-        spent = Recall(store, repository=tmp_path, bytes_before=3_000)
+        spent = Recall(store, repository=tmp_path, shown_bytes=3_000)
         assert await spent.recall("staging database") is None
 
 

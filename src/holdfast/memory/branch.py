@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange, diff
+from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange, diff, sha
 from holdfast.memory.errors import MemoryRefused, NoSuchMemory
-from holdfast.memory.files import sha
 from holdfast.memory.index import IndexLine, make_index
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX

@@ -5,15 +5,14 @@ is next opened. A file that is neither what was last written nor what should be 
 by hand: it is reported and never overwritten.
 """
 
+import contextlib
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
-from holdfast.memory.commits import Database
+from holdfast.memory.commits import Database, sha
 from holdfast.memory.errors import MemoryRefused
-from holdfast.memory.files import markdown_below, remove, sha
 from holdfast.memory.paths import INDEX, checked_place
 from holdfast.settings.files import sweep, write_private
 
@@ -26,14 +25,6 @@ SYNCED_EACH = 64
 
 def no_step(_point: str) -> None:
     """Do nothing; see `CheckoutStep`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
-    """A file that is not what the store wrote; its text is None if it was removed."""
-
-    file: str
-    text: str | None
 
 
 class Checkout:
@@ -65,13 +56,13 @@ class Checkout:
         sweep(self.root)
         self.bring_up()
 
-    def drift(self) -> list[Drift]:
-        """Return the edits made by hand since the files were written."""
+    def drift(self) -> dict[str, str | None]:
+        """Return the texts of files edited by hand since they were written; None if removed."""
         known = {
             file: (have, size, mtime)
             for file, have, size, mtime in self._sql.all("SELECT * FROM on_disk")
         }
-        found: list[Drift] = []
+        found: dict[str, str | None] = {}
         self.problems.clear()
         for file, status in markdown_below(self.root):
             have, size, mtime = known.pop(file, ("", -1, -1))
@@ -79,8 +70,8 @@ class Checkout:
                 continue
             text = self._text_of(file)
             if text is not None and sha(text) != have:
-                found.append(Drift(file=file, text=text))
-        return found + [Drift(file=file, text=None) for file in known]
+                found[file] = text
+        return found | dict.fromkeys(known)
 
     def _behind(self) -> list[tuple[str, str, str]]:
         """Return files whose version on disk is not the current one, as (file, have, want)."""
@@ -99,7 +90,7 @@ class Checkout:
     def _put(self, file: str, want: str, *, is_synced: bool) -> None:
         place = self._place(file)
         if not want:
-            remove(place, self.root)
+            _remove(place, self.root)
             self._sql.all("DELETE FROM on_disk WHERE file = ?", file)
             return
         text: str = self._sql.one("SELECT text FROM texts WHERE sha = ?", want)[0]
@@ -126,3 +117,31 @@ class Checkout:
         except (MemoryRefused, UnicodeDecodeError, OSError) as error:
             self.problems[file] = str(error)
             return None
+
+
+def _remove(path: Path, root: Path) -> None:
+    """Remove a file, and directories below the root that become empty."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    for parent in path.parents:
+        if parent == root or not parent.is_relative_to(root):
+            return
+        try:
+            parent.rmdir()
+        except OSError:
+            return
+
+
+def markdown_below(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the Markdown files below a directory by relative name, without links and hidden ones."""
+    places = [root]
+    while places:
+        with contextlib.suppress(FileNotFoundError), os.scandir(places.pop()) as found:
+            for one in found:
+                if one.name.startswith(".") or one.is_symlink():
+                    continue
+                if one.is_dir():
+                    places.append(Path(one.path))
+                elif one.name.endswith(".md") and one.is_file(follow_symlinks=False):
+                    name = Path(one.path).relative_to(root).as_posix()
+                    yield name, one.stat(follow_symlinks=False)

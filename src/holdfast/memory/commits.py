@@ -7,6 +7,7 @@ it are written from here and survive its loss.
 """
 
 import difflib
+import hashlib
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -198,6 +199,11 @@ class CommitHistory:
             raise NoSuchMemory(f"there is no commit {id}; `holdfast memory log` lists them")
         return self._commit(rows[0])
 
+    def version(self, file: str) -> str:
+        """Return the current version of a file; '' if there is none."""
+        rows = self._sql.all("SELECT sha FROM current WHERE file = ?", file)
+        return rows[0][0] if rows else ""
+
     def text(self, version: str) -> str:
         """Return the text of any version that ever existed; '' if there is none."""
         rows = self._sql.all("SELECT text FROM texts WHERE sha = ?", version)
@@ -254,3 +260,8 @@ def diff(file: str, before: str, after: str) -> str:
         n=2,
     )
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def sha(text: str) -> str:
+    """Return the version of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()

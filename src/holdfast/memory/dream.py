@@ -9,7 +9,7 @@ a bounded number of removals, and no evidence lost.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -73,14 +73,10 @@ class DreamReport:
         return summary or "nothing to put in order"
 
 
-@dataclass(slots=True, kw_only=True)
 class Steps:
-    most: int
-    phase: str = "starting"
-    done: deque[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.done = deque(maxlen=self.most)
+    def __init__(self, *, most: int) -> None:
+        self.phase = "starting"
+        self.done: deque[str] = deque(maxlen=most)
 
     def add(self, phase: str, step: str) -> None:
         self.phase = phase
@@ -106,6 +102,10 @@ class Dreamer:
     permit: Permit
     logs: Path
     """The directory of the project's session logs."""
+    since: float = 0.0
+    """When the last dream was; 0 if never."""
+    touched: int = 0
+    """How many sessions changed since."""
     prefix: Prefix | None = None
     """The prefix to fork from; None is the conversation as it is now."""
 
@@ -116,8 +116,6 @@ async def dream_with(
     settings: DreamSettings,
     *,
     repository: Path,
-    since: float = 0.0,
-    touched: int = 0,
     steps: Steps | None = None,
     is_trial: bool = False,
 ) -> DreamReport:
@@ -126,7 +124,7 @@ async def dream_with(
     branch = Branch(store)
     reply = await dreamer.ask(
         ForkRequest(
-            say=dream_prompt(branch, settings, dreamer.logs, since=since, touched=touched),
+            say=dream_prompt(branch, settings, dreamer),
             source=SOURCE,
             turns=settings.turns,
             permit=dreamer.permit,
@@ -147,15 +145,13 @@ async def dream_with(
     )
 
 
-def dream_prompt(
-    branch: Branch, settings: DreamSettings, logs: Path, *, since: float, touched: int
-) -> str:
+def dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> str:
     text = (files("holdfast.memory") / "prompts" / "dream.md").read_text(encoding="utf-8")
     return Template(text).substitute(
         today=stamp(branch.store.clock())[:10],
-        since=stamp(since)[:10] if since else "the beginning",
-        touched=touched,
-        logs=logs,
+        since=stamp(dreamer.since)[:10] if dreamer.since else "the beginning",
+        touched=dreamer.touched,
+        logs=dreamer.logs,
         most=most_removed(len(branch.base), settings),
         index=branch.read(INDEX).strip() or "It is empty.",
     )
@@ -216,7 +212,9 @@ def finish(
         return replace(report, wrong=tuple(check(branch)))
     commit = branch.merge(by="dream", why=f"a dream: {report.line}", check=check)
     if commit:
-        _carry_uses(branch.store, report.merged)
+        uses = branch.store.uses()  # those of a merged memory count for its replacement
+        replaced = {file: kept for file, kept in report.merged.items() if kept}
+        branch.store.count_uses({kept: uses.get(file, 0) for file, kept in replaced.items()})
     steps.add("index", "the index was rebuilt" if commit else "nothing changed")
     return replace(report, commit=commit)
 
@@ -229,12 +227,6 @@ def _apply(plan: TidyPlan, branch: Branch, steps: Steps) -> None:
         if memory != branch.memory(file):
             branch.put(memory)
             steps.add("consolidate", f"{file} is brought up to date")
-
-
-def _carry_uses(store: MemoryStore, merged: dict[str, str]) -> None:
-    """Credit the uses of a merged memory to the one that replaces it."""
-    uses = store.uses()
-    store.count_uses({kept: uses.get(gone, 0) for gone, kept in merged.items() if kept})
 
 
 def wrong_with(branch: Branch, settings: DreamSettings, repository: Path) -> list[str]:

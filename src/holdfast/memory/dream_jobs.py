@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import TypeAlias
 
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import Dreamt, Failed
@@ -36,16 +36,21 @@ ASKED_FIRST = (
 )
 
 
+Unasked: TypeAlias = Callable[[tuple[Path, ...]], Permit]
+"""Makes a permit for background work that may read these places besides the session's."""
+
 SCANNED = ".dream-scan"
 """Its mtime is when sessions were last counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DreamVerdict:
-    is_open: bool
-    reason: str
-    touched: int = 0
-    """How many sessions changed since the last dream, if they were counted."""
+    reason: str = ""
+    """Why not; '' if it is time."""
+
+    @property
+    def is_open(self) -> bool:
+        return not self.reason
 
 
 def time_to_dream(
@@ -58,20 +63,19 @@ def time_to_dream(
 ) -> DreamVerdict:
     """Check all conditions, cheapest first; `count_sessions` counts those changed since a time."""
     if not settings.on:
-        return _closed("dreaming is off (dream.on)")
+        return DreamVerdict("dreaming is off (dream.on)")
     hours = (now - held.last) / 3_600
     if hours < settings.after_hours:
-        return _closed(f"the last dream was {hours:.1f} hours ago (dream.after_hours)")
+        return DreamVerdict(f"the last dream was {hours:.1f} hours ago (dream.after_hours)")
     minutes = (now - scanned) / 60
     if minutes < settings.scan_minutes:
-        return _closed(f"sessions were counted {minutes:.0f} minutes ago (dream.scan_minutes)")
+        return DreamVerdict(f"sessions were counted {minutes:.0f} minutes ago (dream.scan_minutes)")
     touched = count_sessions(held.last)
     if touched < settings.sessions:
-        return _closed(f"{touched} sessions changed since the last dream (dream.sessions)")
+        return DreamVerdict(f"{touched} sessions changed since the last dream (dream.sessions)")
     if not held.is_stale(now, settings.stale_minutes * 60):
-        return _closed(f"process {held.pid} is dreaming")
-    reason = f"{touched} sessions changed since the last dream"
-    return DreamVerdict(is_open=True, reason=reason, touched=touched)
+        return DreamVerdict(f"process {held.pid} is dreaming")
+    return DreamVerdict()
 
 
 def last_scan(directory: Path) -> float:
@@ -82,11 +86,10 @@ def last_scan(directory: Path) -> float:
         return 0.0
 
 
-def note_scan(directory: Path, at: float | None = None) -> None:
+def note_scan(directory: Path, at: float) -> None:
     path = directory / SCANNED
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
-    moment = time.time() if at is None else at
-    os.utime(path, (moment, moment))
+    os.utime(path, (at, at))
 
 
 def sessions_touched(directory: Path, since: float, *, current: str = "") -> int:
@@ -98,24 +101,15 @@ def sessions_touched(directory: Path, since: float, *, current: str = "") -> int
     )
 
 
-def _closed(reason: str) -> DreamVerdict:
-    return DreamVerdict(is_open=False, reason=reason)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DreamJobs:
-    """The dreams of one session."""
-
-    NAME: ClassVar = DREAM
-
     engine: Engine
     place: Path
     """The directory of the store."""
     open: Callable[[], MemoryStore]
     repository: Path
     ask: AskFork | None
-    unasked: Callable[[tuple[Path, ...]], Permit]
-    """Makes a permit for background work that may read these places besides the session's."""
+    unasked: Unasked
     job: Job
     notify: Callable[[str], None]
     is_outside: Callable[[], bool]
@@ -136,46 +130,37 @@ class DreamJobs:
             settings, now=self.clock(), held=held, scanned=last_scan(place), count_sessions=count
         )
         if verdict.is_open:
-            self.job.begin(partial(self._if_free, held, verdict.touched, engine.prefix()))
+            self.job.begin(partial(self._dream, held, engine.prefix()))
 
-    async def stop(self) -> None:
-        """Stop a dream under way, which leaves nothing."""
-        await self.job.stop()
-
-    async def _if_free(self, held: LockState, touched: int, prefix: Prefix) -> None:
-        with contextlib.suppress(DreamBusy):  # another process was faster
-            await self.dream(held, touched=touched, prefix=prefix)
-
-    async def dream(self, seen: LockState, *, touched: int, prefix: Prefix) -> DreamReport:
-        """Put memories in order while holding the lock; report to the log and to the user."""
+    async def _dream(self, seen: LockState, prefix: Prefix) -> None:
+        """Dream while holding the lock, unless another process was faster; report on it."""
         steps = self._steps()
-        with self._lock().hold(seen) as before:
-            report = None
+        report: DreamReport | None = None
+        with contextlib.suppress(DreamBusy), self._lock().hold(seen) as before:
             if self._may_ask():
                 try:
-                    report = await self._by_model(before.last, touched, steps, prefix=prefix)
+                    report = await self._by_model(before.last, steps, prefix=prefix)
                 except HoldfastError as error:
                     self.engine.report(
                         Failed(what=DREAM, error=f"{error}; it is done without a model")
                     )
-            if report is None:
-                report = await asyncio.to_thread(self._by_engine, steps)
+            report = report or await asyncio.to_thread(self._by_engine, steps)
+        if report is None:
+            return
         self.engine.report(_dreamt(report))
         if report.commit is not None:
             undo = f"undo: holdfast memory undo {report.commit.id}"
             self.notify(f"dreamt: {report.line} ({undo})")
-        return report
 
     async def dream_now(self, *, is_trial: bool) -> DreamReport:
         """Dream at the user's request, whatever the schedule; errors are raised."""
         if not is_trial and must_ask(self.engine.settings.memory, is_outside=False):
             raise MemoryRefused(ASKED_FIRST)
         last = self._lock().look().last
-        touched = self._touched(last)
         if is_trial:
-            return await self._by_model(last, touched, self._steps(), is_trial=True)
+            return await self._by_model(last, self._steps(), is_trial=True)
         with self._lock().hold(is_by_hand=True):
-            report = await self._by_model(last, touched, self._steps())
+            report = await self._by_model(last, self._steps())
         self.engine.report(_dreamt(report))
         return report
 
@@ -198,7 +183,6 @@ class DreamJobs:
     async def _by_model(
         self,
         since: float,
-        touched: int,
         steps: Steps,
         *,
         prefix: Prefix | None = None,
@@ -209,12 +193,17 @@ class DreamJobs:
         logs = engine.log.path.parent
         permit = memories_only(self.unasked((logs,)))
         return await dream_with(
-            Dreamer(ask=self.ask, permit=permit, logs=logs, prefix=prefix),
+            Dreamer(
+                ask=self.ask,
+                permit=permit,
+                logs=logs,
+                since=since,
+                touched=self._touched(since),
+                prefix=prefix,
+            ),
             self.open(),
             engine.settings.dream,
             repository=self.repository,
-            since=since,
-            touched=touched,
             steps=steps,
             is_trial=is_trial,
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Self, TypeAlias
+from typing import Self
 
 from holdfast.errors import HoldfastError
 from holdfast.log.cursor import LogCursor
@@ -19,7 +19,7 @@ from holdfast.log.entries import AnyEntry, Ran, Remembered, Replied, Said
 from holdfast.memory.branch import Branch
 from holdfast.memory.checkout import CheckoutStep, no_step
 from holdfast.memory.errors import MemoryConflict
-from holdfast.memory.inbox import KeptMemory, keep, must_ask
+from holdfast.memory.inbox import ConsentedMemories, KeptMemory, must_ask
 from holdfast.memory.index import IndexLine
 from holdfast.memory.memory import stamp
 from holdfast.memory.provenance import Provenance
@@ -33,9 +33,6 @@ TRIES = 2
 """Another process may change the same memory meanwhile; a second look resolves that."""
 ENOUGH = ("completed", "max_turns")
 """Ends of a fork after which every memory it wrote is complete."""
-
-Leave: TypeAlias = Callable[[AnyEntry], object]
-"""Hands a report to the session's log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +125,8 @@ class Extraction:
     ask: AskFork
     permit: Permit
     is_outside: Callable[[], bool]
-    leave: Leave
+    leave: Callable[[AnyEntry], object]
+    """Hands a report to the session's log."""
     tell: Callable[[str], None]
     step: CheckoutStep = no_step
 
@@ -182,17 +180,14 @@ class Extraction:
         is_outside = self.is_outside()
         if must_ask(store.limits, is_outside=is_outside):  # only the user removes memories then
             changes = [change for change in changes if change.text is not None]
-        kept = keep(
-            store,
-            changes,
+        origin = Provenance(session=self.session, message=new.asked, repository=self.repository)
+        memories = ConsentedMemories(
+            open=self.open,
             by="extraction",
-            why=reason_for(self.session, new.cursor),
-            provenance=Provenance(
-                session=self.session, message=new.asked, repository=self.repository
-            ),
-            is_outside=is_outside,
+            provenance=lambda: origin,
+            is_outside=lambda: is_outside,
         )
-        return kept, reply.usage
+        return memories.keep(changes, why=reason_for(self.session, new.cursor)), reply.usage
 
 
 def extract_prompt(new: NewMessages, known: Sequence[IndexLine]) -> str:

@@ -6,12 +6,11 @@ not proposed again. A removal cannot wait, so where consent is needed only the u
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
-from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange, diff
+from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange, diff, sha
 from holdfast.memory.errors import MemoryRefused, NoSuchMemory
-from holdfast.memory.files import sha
 from holdfast.memory.memory import parse
 from holdfast.memory.provenance import Provenance
 from holdfast.memory.store import MemoryStore, refuse_secret
@@ -95,15 +94,11 @@ class Inbox:
         return [self.find(row[0]) for row in rows]
 
     def find(self, id: int) -> Proposal:
-        rows = self._sql.all(
-            "SELECT id, at, by, why, file, text, before, session, is_outside, state"
-            " FROM inbox WHERE id = ?",
-            id,
-        )
+        names = [field.name for field in fields(Proposal)]
+        rows = self._sql.all(f"SELECT {', '.join(names)} FROM inbox WHERE id = ?", id)
         if not rows:
             raise NoSuchMemory(f"there is no proposal {id} in the inbox")
-        names = ("id", "at", "by", "why", "file", "text", "before", "session")
-        found = dict(zip((*names, "is_outside", "state"), rows[0], strict=True))
+        found = dict(zip(names, rows[0], strict=True))
         return Proposal(**found | {"is_outside": bool(found["is_outside"])})
 
     def diff(self, proposal: Proposal) -> str:
@@ -148,6 +143,15 @@ def _essence(file: str, text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptMemory:
+    commit: int = 0
+    """0 if nothing was committed."""
+    names: tuple[str, ...] = ()
+    is_asked: bool = False
+    """The changes wait in the inbox."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsentedMemories:
     open: Callable[[], MemoryStore]
     """Returns the store, created on first use."""
@@ -166,44 +170,19 @@ class ConsentedMemories:
         return self.open().read(file)
 
     def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
-        kept = keep(
-            self.open(),
-            changes,
-            by=self.by,
-            why=why,
-            provenance=self.provenance(),
-            is_outside=self.is_outside(),
+        return WAITS if self.keep(changes, why=why).is_asked else ""
+
+    def keep(self, changes: Sequence[MemoryChange], *, why: str) -> KeptMemory:
+        """Commit changes with their provenance, or propose them to the user."""
+        store, provenance, is_outside = self.open(), self.provenance(), self.is_outside()
+        traced = [provenance.on(change) for change in changes]
+        if not must_ask(store.limits, is_outside=is_outside):
+            done = store.commit(traced, by=self.by, why=why)
+            names = tuple(change.file for change in traced) if done else ()
+            return KeptMemory(commit=done.id if done else 0, names=names)
+        if any(change.text is None for change in traced):
+            raise MemoryRefused(NO_REMOVAL)
+        asked = Inbox(store).propose(
+            traced, by=self.by, why=why, session=provenance.session, is_outside=is_outside
         )
-        return WAITS if kept.is_asked else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptMemory:
-    commit: int = 0
-    """0 if nothing was committed."""
-    names: tuple[str, ...] = ()
-    is_asked: bool = False
-    """The changes wait in the inbox."""
-
-
-def keep(
-    store: MemoryStore,
-    changes: Sequence[MemoryChange],
-    *,
-    by: CommitAuthor,
-    why: str,
-    provenance: Provenance,
-    is_outside: bool,
-) -> KeptMemory:
-    """Commit changes with their provenance, or propose them to the user."""
-    traced = [provenance.on(change) for change in changes]
-    if not must_ask(store.limits, is_outside=is_outside):
-        done = store.commit(traced, by=by, why=why)
-        names = tuple(change.file for change in traced) if done else ()
-        return KeptMemory(commit=done.id if done else 0, names=names)
-    if any(change.text is None for change in traced):
-        raise MemoryRefused(NO_REMOVAL)
-    asked = Inbox(store).propose(
-        traced, by=by, why=why, session=provenance.session, is_outside=is_outside
-    )
-    return KeptMemory(names=tuple(one.file for one in asked), is_asked=True)
+        return KeptMemory(names=tuple(one.file for one in asked), is_asked=True)

@@ -6,8 +6,10 @@ a warning that names the limit.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Self
 
 from holdfast.memory.memory import KINDS, Memory, MemoryKind
@@ -89,11 +91,7 @@ def _fitting(current: list[IndexLine], limits: MemorySettings) -> int:
     if len(current) <= limits.index_lines and sum(sizes) <= limits.index_bytes:
         return len(current)
     left = limits.index_bytes - len(_unlisted(len(current)).encode()) - 1
-    for count, size in enumerate(sizes[: limits.index_lines - 1]):
-        left -= size
-        if left < 0:
-            return count
-    return min(len(sizes), limits.index_lines - 1)
+    return bisect_right(list(accumulate(sizes[: limits.index_lines - 1])), left)
 
 
 def _unlisted(count: int) -> str:

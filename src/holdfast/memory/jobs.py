@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
 
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry, Failed, Recalled, Remembered
-from holdfast.memory.dream_jobs import DreamJobs
+from holdfast.memory.dream_jobs import DREAM, DreamJobs, Unasked
 from holdfast.memory.extract import Extraction, ExtractionCursor
 from holdfast.memory.inbox import ConsentedMemories
 from holdfast.memory.paths import TEAM, memory_directory, team_directory
@@ -29,16 +28,13 @@ from holdfast.settings import MemorySettings
 from holdfast.tools.protocol import Tool
 from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine
-from holdfast.turn.fork import AskFork, Permit, Prefix
+from holdfast.turn.fork import AskFork, Prefix
 from holdfast.view.items import Round
 
 EXTRACT = "memory"
 """The job, and the name of its failures in the log."""
 TROUBLE = (HoldfastError, OSError, sqlite3.Error)
 """What a store that is damaged, locked or full may raise."""
-
-Unasked: TypeAlias = Callable[[tuple[Path, ...]], Permit]
-"""Makes a permit for background work that may read these places besides the session's."""
 
 
 class LazyStore:
@@ -122,7 +118,7 @@ class MemoryJobs:
             repository=self._repository,
             ask=self.ask,
             unasked=self.unasked,
-            job=self.background.job(DreamJobs.NAME),
+            job=self.background.job(DREAM),
             notify=self.notify,
             is_outside=self.is_outside,
             clock=self.clock,
@@ -162,8 +158,8 @@ class MemoryJobs:
             repository=self._repository,
             team=self.store.team,
             choose=choose_with(self.ask, model) if self.ask is not None and model else None,
-            shown_before=(name for entry in shown for name in entry.names),
-            bytes_before=sum(entry.bytes for entry in shown),
+            shown={name for entry in shown for name in entry.names},
+            shown_bytes=sum(entry.bytes for entry in shown),
             clock=self.clock,
         )
 

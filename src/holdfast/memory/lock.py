@@ -51,9 +51,7 @@ class LockState:
 
     def is_stale(self, now: float, stale_seconds: float) -> bool:
         """Return whether the lock is free, or its process gone for long enough."""
-        if not self.pid:
-            return True
-        return self.is_gone and now - self.time > stale_seconds
+        return not self.pid or (self.is_gone and now - self.time > stale_seconds)
 
     @property
     def is_gone(self) -> bool:
@@ -108,18 +106,25 @@ class DreamLock:
         self._write("", self._clock())
 
     def _take(self, seen: LockState | None, is_by_hand: bool) -> LockState:
-        with self._turn():
-            found = self.look()
-            is_free = found.is_stale(self._clock(), self._stale_seconds)
-            if not is_free and not (is_by_hand and found.is_dead):
-                raise DreamBusy(self._busy_message(found))
-            if seen is not None and found.last > seen.last:
-                raise DreamBusy("another process has just dreamt; nothing is left to do")
-            mine = f"{os.getpid()} {_started(os.getpid())} {found.last!r}"
-            self._write(mine, self._clock())
-            if self._path.read_text(encoding="utf-8") != mine:
-                raise DreamBusy("another process took the lock at the same moment; try again later")
-            return found
+        private_directory(self._path.parent)
+        try:
+            with FileLock(f"{self._path}.turn", timeout=TURN_SECONDS, mode=0o600):
+                return self._taken(seen, is_by_hand)
+        except Timeout:
+            raise DreamBusy("the dream lock is busy; try again") from None
+
+    def _taken(self, seen: LockState | None, is_by_hand: bool) -> LockState:
+        found = self.look()
+        is_free = found.is_stale(self._clock(), self._stale_seconds)
+        if not is_free and not (is_by_hand and found.is_dead):
+            raise DreamBusy(self._busy_message(found))
+        if seen is not None and found.last > seen.last:
+            raise DreamBusy("another process has just dreamt; nothing is left to do")
+        mine = f"{os.getpid()} {_started(os.getpid())} {found.last!r}"
+        self._write(mine, self._clock())
+        if self._path.read_text(encoding="utf-8") != mine:
+            raise DreamBusy("another process took the lock at the same moment; try again later")
+        return found
 
     def _busy_message(self, held: LockState) -> str:
         if not held.is_gone:
@@ -130,16 +135,6 @@ class DreamLock:
 
     def _write(self, text: str, at: float) -> None:
         write_private(self._path, text.encode(), at=at)
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        private_directory(self._path.parent)
-        try:
-            turn = FileLock(f"{self._path}.turn", timeout=TURN_SECONDS, mode=0o600)
-            with turn:
-                yield
-        except Timeout:
-            raise DreamBusy("the dream lock is busy; try again") from None
 
 
 def _started(pid: int) -> str:

@@ -29,10 +29,8 @@ def memory_directory(home: Path, directory: Path, chosen: str = "") -> Path:
 def team_directory(directory: Path) -> Path:
     """Return the directory of the team's memories, in the current worktree."""
     directory = directory.resolve()
-    for place in (directory, *directory.parents):
-        if (place / ".git").exists():
-            return place / TEAM
-    return directory / TEAM
+    places = (directory, *directory.parents)
+    return next((place for place in places if (place / ".git").exists()), directory) / TEAM
 
 
 def checked_name(name: str) -> str:

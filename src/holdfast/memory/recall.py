@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import TypeAlias
@@ -47,7 +47,7 @@ def age_in_words(then: float, now: float) -> str:
     return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
 
 
-def shown(
+def render(
     key: str, memory: Memory, *, changed: tuple[str, ...], now: float, limits: MemorySettings
 ) -> str:
     """Render one memory under its name; `changed` are its sources that changed since."""
@@ -61,11 +61,6 @@ def shown(
         lines.append(f"[Changed since it was written: {', '.join(changed)}.]")
     text = "\n".join([*lines, "", memory.body.strip()])
     return f"{_cut(_FRAMES.sub('</ ', text), limits)}\n</memory>"
-
-
-def reminder(texts: list[str]) -> str:
-    inner = "\n\n".join([LEAD, *texts])
-    return f"<reminder>\n{inner}\n</reminder>"
 
 
 def _cut(text: str, limits: MemorySettings) -> str:
@@ -97,32 +92,25 @@ class Recollection:
     """What went wrong, for the user."""
 
 
+@dataclass(slots=True)
 class Recall:
-    def __init__(
-        self,
-        store: MemoryStore,
-        *,
-        repository: Path,
-        team: TeamMemories | None = None,
-        choose: Choose | None = None,
-        shown_before: Iterable[str] = (),
-        bytes_before: int = 0,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._store = store
-        self._limits = store.limits
-        self._repository = repository
-        self._team = team
-        self._choose = choose
-        self._shown = set(shown_before)
-        self._left_bytes = self._limits.recall_session_bytes - bytes_before
-        self._clock = clock
+    store: MemoryStore
+    _: KW_ONLY
+    repository: Path
+    team: TeamMemories | None = None
+    choose: Choose | None = None
+    shown: set[str] = field(default_factory=set)
+    """What the session was shown already."""
+    shown_bytes: int = 0
+    clock: Callable[[], float] = time.time
 
     async def recall(self, asked: str) -> Recollection | None:
         """Choose memories for a question; None if there are none or the budget is spent."""
-        if not self._limits.recall or self._left_bytes <= 0 or not asked.strip():
+        limits = self.store.limits
+        is_spent = self.shown_bytes >= limits.recall_session_bytes
+        if not limits.recall or is_spent or not asked.strip():
             return None
-        team = {f"{PREFIX}{one.file}": one for one in (self._team.memories() if self._team else ())}
+        team = {f"{PREFIX}{one.file}": one for one in (self.team.memories() if self.team else ())}
         note = ""
         try:
             names = await self._chosen(asked, team)
@@ -132,51 +120,54 @@ class Recall:
         return self._within_budget(names, team, note)
 
     def search(self, asked: str, team: dict[str, Memory]) -> list[str]:
-        room = self._limits.recall_files + len(self._shown)
-        hits = [hit.file for hit in self._store.search(asked, room) if hit.is_significant]
+        room = self.store.limits.recall_files + len(self.shown)
+        hits = [hit.file for hit in self.store.search(asked, room) if hit.is_significant]
         return [*hits, *_in_team(asked, team)]
 
     async def _chosen(self, asked: str, team: dict[str, Memory]) -> list[str]:
-        if self._choose is None:
+        if self.choose is None:
             return self.search(asked, team)
         lines = self._manifest(team)
-        names = await self._choose(asked, "\n".join(lines.values()))
+        names = await self.choose(asked, "\n".join(lines.values()))
         return [name for name in names if name in lines]  # a model may invent names
 
     def _manifest(self, team: dict[str, Memory]) -> dict[str, str]:
         """Return a line for each memory that may be chosen, by name."""
-        known = [(one.file, one) for one in self._store.listed(self._limits.recall_candidates)]
+        limit = self.store.limits.recall_candidates
+        known = [(one.file, one) for one in self.store.listed(limit)]
         known += [(key, IndexLine.of(one)) for key, one in team.items()]
         return {
             key: f"- [{one.type}] {key} ({stamp(one.modified)}): {one.description}"
             for key, one in known
-            if key not in self._shown and not one.superseded_by
+            if key not in self.shown and not one.superseded_by
         }
 
     def _within_budget(
         self, names: Iterable[str], team: dict[str, Memory], note: str
     ) -> Recollection | None:
         """Take memories in order while they fit the session's budget; count them as used."""
+        limits = self.store.limits
         texts: dict[str, str] = {}
         for name in dict.fromkeys(names):
             memory = self._memory(name, team)
-            if memory is None or name in self._shown or len(texts) == self._limits.recall_files:
+            if memory is None or name in self.shown or len(texts) == limits.recall_files:
                 continue
-            changed = changed_sources(memory, self._repository)
-            text = shown(name, memory, changed=changed, now=self._clock(), limits=self._limits)
-            if len(text.encode()) <= self._left_bytes:
+            changed = changed_sources(memory, self.repository)
+            text = render(name, memory, changed=changed, now=self.clock(), limits=limits)
+            size = len(text.encode())
+            if self.shown_bytes + size <= limits.recall_session_bytes:
                 texts[name] = text
-                self._left_bytes -= len(text.encode())
+                self.shown_bytes += size
         if not texts:
             return None
-        self._shown |= texts.keys()
-        self._store.count_uses({name: 1 for name in texts if name not in team})
-        text = reminder(list(texts.values()))
+        self.shown |= texts.keys()
+        self.store.count_uses({name: 1 for name in texts if name not in team})
+        text = "<reminder>\n{}\n</reminder>".format("\n\n".join([LEAD, *texts.values()]))
         return Recollection(names=tuple(texts), text=text, bytes=len(text.encode()), note=note)
 
     def _memory(self, name: str, team: dict[str, Memory]) -> Memory | None:
         try:
-            memory = team.get(name) or self._store.memory(name)
+            memory = team.get(name) or self.store.memory(name)
         except NoSuchMemory:
             return None
         return None if memory.superseded_by else memory
@@ -219,12 +210,8 @@ def names_in(answer: str) -> list[str]:
     return [name for name in found if isinstance(name, str)]
 
 
-RecallFunction: TypeAlias = Callable[[str], Coroutine[None, None, Recollection | None]]
-"""Takes the question; returns the memories for it."""
-
-
 class RecallStage:
-    def __init__(self, recall: RecallFunction) -> None:
+    def __init__(self, recall: Callable[[str], Coroutine[None, None, Recollection | None]]) -> None:
         self._recall = recall
         self._seen = 0
         self._pending: asyncio.Task[Recollection | None] | None = None

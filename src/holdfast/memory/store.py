@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Self
 
 from holdfast.log.secrets import find_secrets
-from holdfast.memory.checkout import Checkout, CheckoutStep, Drift, no_step
-from holdfast.memory.commits import Commit, CommitAuthor, CommitHistory, Database, MemoryChange
+from holdfast.memory.checkout import Checkout, CheckoutStep, no_step
+from holdfast.memory.commits import Commit, CommitAuthor, CommitHistory, Database, MemoryChange, sha
 from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
-from holdfast.memory.files import sha
 from holdfast.memory.index import IndexLine, links_in, loaded, make_index
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX, checked_place
@@ -27,6 +26,7 @@ from holdfast.settings.files import private_directory
 class CommitWriter:
     def __init__(self, database: Database, at: float) -> None:
         self._sql = database
+        self._version = CommitHistory(database).version
         self._at = at
         self.id = 0
         """The commit's number, once it has begun."""
@@ -102,10 +102,6 @@ class CommitWriter:
             "INSERT INTO changes VALUES (?, ?, ?, ?, ?)", self.id, file, before, after, reason
         )
 
-    def _version(self, file: str) -> str:
-        rows = self._sql.all("SELECT sha FROM current WHERE file = ?", file)
-        return rows[0][0] if rows else ""
-
     def _check_new(self, file: str) -> None:
         """Refuse a name that some file systems cannot distinguish from an existing one."""
         alike = self._sql.all("SELECT file FROM tree WHERE file = ? COLLATE NOCASE", file)
@@ -177,9 +173,7 @@ class MemoryStore:
         return dict(self.database.all("SELECT file, sha FROM tree ORDER BY file"))
 
     def version(self, file: str) -> str:
-        """Return the version of a file; '' if there is none."""
-        rows = self.database.all("SELECT sha FROM current WHERE file = ?", file)
-        return rows[0][0] if rows else ""
+        return self.history.version(file)
 
     def read(self, file: str) -> str:
         """Return the text of a memory or of the index."""
@@ -259,7 +253,7 @@ class MemoryStore:
             )
         refuse_secret(change.file, change.text)
 
-    def undo(self, id: int = 0, *, by: CommitAuthor = "person", why: str = "") -> Commit:
+    def undo(self, id: int = 0) -> Commit:
         """Revert a commit, the last one by default; undoing an undo re-applies it."""
         self.adopt()
         reverted = self.history.commit(id or self.history.head)
@@ -277,8 +271,8 @@ class MemoryStore:
         index = next((one.before for one in reverted.changes if one.file == INDEX), None)
         done = self._commit(
             changes,
-            by=by,
-            why=why or f"undo of {reverted.id}: {reverted.why}",
+            by="person",
+            why=f"undo of {reverted.id}: {reverted.why}",
             undoes=reverted.id,
             index=self.history.text(index) if is_last and index is not None else None,
         )
@@ -286,42 +280,38 @@ class MemoryStore:
             raise NoSuchMemory(f"commit {reverted.id} changed nothing that could be undone")
         return done
 
-    def bring_back(self, file: str, *, by: CommitAuthor = "person") -> Commit:
+    def bring_back(self, file: str) -> Commit:
         found = [stone for stone in self.history.tombstones() if stone.file == file]
         if not found:
             raise NoSuchMemory(f"no memory {file!r} was removed; see `holdfast memory log`")
         text = self.history.text(found[0].version)
         change = MemoryChange(file=file, text=text, expected="")
-        done = self.commit([change], by=by, why=f"brought back: {found[0].reason}")
+        done = self.commit([change], by="person", why=f"brought back: {found[0].reason}")
         assert done is not None
         return done
 
-    def adopt(self, *, by: CommitAuthor = "person") -> Commit | None:
+    def adopt(self) -> Commit | None:
         """Commit edits made to the files by hand; those that may not be stored become problems."""
         if not self._checkout.drift():
             return None
         with self.database.writing():  # no other process writes files now, so this is an edit
             drifted = self._checkout.drift()
-            index = next((one.text or "" for one in drifted if one.file == INDEX), None)
-            id = self._record(self._drifted(drifted), by, "changed by hand", index=index)
+            index = (drifted.pop(INDEX) or "") if INDEX in drifted else None
+            id = self._record(self._drifted(drifted), "person", "changed by hand", index=index)
         done = self._published(id)
         if index is not None and not self._is_sound(index):
             self._commit([], by="dream", why="the index was rebuilt: it was not within its limits")
         return done
 
-    def _drifted(self, drifted: Sequence[Drift]) -> list[MemoryChange]:
+    def _drifted(self, drifted: Mapping[str, str | None]) -> list[MemoryChange]:
         changes: list[MemoryChange] = []
-        for one in drifted:
-            if one.file == INDEX:
-                continue
-            version = self.version(one.file)
-            change = MemoryChange(
-                file=one.file, text=one.text, expected=version, reason="removed by hand"
-            )
+        for file, text in drifted.items():
+            version = self.version(file)
+            change = MemoryChange(file=file, text=text, expected=version, reason="removed by hand")
             try:
                 self.check(change)
             except MemoryRefused as refusal:
-                self._checkout.problems[one.file] = str(refusal)
+                self._checkout.problems[file] = str(refusal)
             else:
                 changes.append(change)
         return changes
@@ -353,11 +343,11 @@ class MemoryStore:
         """Write a commit inside a transaction; return 0 if there was nothing to write."""
         writer = CommitWriter(self.database, self.clock())
         due = writer.due(changes)
-        if due or self._is_new_index(index):
+        if due or self.history.text(self.version(INDEX)) != self._wanted(index):
             writer.begin(by, why, undoes)
             for change in due:
                 writer.put(change)
-            writer.put_index(self._made_index() if index is None else index)
+            writer.put_index(self._wanted(index))
         return writer.id
 
     def _published(self, id: int) -> Commit | None:
@@ -365,12 +355,8 @@ class MemoryStore:
         self._checkout.bring_up()
         return self.history.commit(id) if id else None
 
-    def _made_index(self) -> str:
-        return make_index(self.listed(), self.limits)
-
-    def _is_new_index(self, index: str | None) -> bool:
-        current = self.history.text(self.version(INDEX))
-        return current != (self._made_index() if index is None else index)
+    def _wanted(self, index: str | None) -> str:
+        return make_index(self.listed(), self.limits) if index is None else index
 
     def _is_sound(self, index: str) -> bool:
         """Return whether an index is within its limits and links to memories only."""

@@ -4,11 +4,13 @@ Files and index look like the private ones; the history is the repository's. Nam
 secrets are checked as strictly, and what is about a person never goes there.
 """
 
+import os
+import stat
 from pathlib import Path
 
 from holdfast.log.secrets import find_secrets
+from holdfast.memory.checkout import markdown_below
 from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
-from holdfast.memory.files import markdown_below, read_unlinked
 from holdfast.memory.index import IndexLine, loaded, make_index
 from holdfast.memory.memory import Memory, MemoryKind, parse
 from holdfast.memory.paths import INDEX, checked_name, checked_place
@@ -84,7 +86,7 @@ class TeamMemories:
 
     def _read(self, file: str) -> str:
         above, within = self.root.parent.parent, f"{self.root.parent.name}/{self.root.name}"
-        return read_unlinked(above, f"{within}/{file}", self.limits.file_bytes).decode()
+        return _read_unlinked(above, f"{within}/{file}", self.limits.file_bytes).decode()
 
     def _place(self, file: str) -> Path:
         if self._has_link():
@@ -99,8 +101,29 @@ class TeamMemories:
         place.parent.mkdir(parents=True, exist_ok=True)
         unfinished = place.with_name(f".{place.name}.unfinished")
         unfinished.unlink(missing_ok=True)
-        with unfinished.open(
-            "x", encoding="utf-8"
-        ) as file:  # created exclusively: no link is followed
+        with unfinished.open("x", encoding="utf-8") as file:  # "x" follows no link
             file.write(text)
         unfinished.replace(place)
+
+
+def _read_unlinked(above: Path, name: str, most_bytes: int) -> bytes:
+    """Read a plain file below a directory; links on the way and longer files raise `OSError`."""
+    *directories, last = Path(name).parts
+    place = os.open(above, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in directories:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            below = os.open(part, flags, dir_fd=place)
+            os.close(place)
+            place = below
+        # Non-blocking, so that a pipe in the file's place is noticed instead of waited for.
+        found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+    finally:
+        os.close(place)
+    with os.fdopen(found, "rb") as file:
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            raise OSError(f"{name} is not a plain file")
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(f"{name} has more than {most_bytes:,} bytes")
+    return content

@@ -12,10 +12,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from holdfast.memory.contradiction import contradicts, read_statement
+from holdfast.memory.compare import candidate_pairs, contradicts, covers, read_statement
 from holdfast.memory.memory import Memory
 from holdfast.memory.provenance import changed_sources, in_repository
-from holdfast.memory.similarity import candidate_pairs, covers
 from holdfast.settings import DreamSettings
 from holdfast.tools.front_matter import FieldValue
 
@@ -101,7 +100,7 @@ def _mark_superseded(plan: TidyPlan, leave: frozenset[str]) -> None:
         named = [plan.memories[file] for file in new.supersedes if file in plan.memories]
         candidates = by_age if statement.is_end else about[statement.subject]
         for old in (*named, *candidates):
-            if not _is_older(old, new) or old.file in leave:
+            if old.type != new.type or old.modified >= new.modified or old.file in leave:
                 continue
             if old in named or contradicts(statement, statements[old.file]):
                 plan.superseded[old.file] = new.file
@@ -114,10 +113,6 @@ def _mark_superseded(plan: TidyPlan, leave: frozenset[str]) -> None:
         plan.memories[file] = replace(old, superseded_by=by)
         if file not in new.supersedes:
             plan.memories[by] = replace(new, supersedes=(*new.supersedes, file))
-
-
-def _is_older(old: Memory, new: Memory) -> bool:
-    return old.type == new.type and old.modified < new.modified
 
 
 def _with_live_links(memory: Memory, plan: TidyPlan, repository: Path) -> Memory:

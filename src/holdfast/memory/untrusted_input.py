@@ -61,10 +61,8 @@ class UntrustedInput:
                 uses = (block for block in entry.content if isinstance(block, ToolUse))
                 self._open |= {use.id: use.name for use in uses if reaches_out(use)}
             elif isinstance(entry, Ran):
-                name = self._open.pop(entry.tool_use_id, "")
-                self.by = (
-                    self.by or name
-                )  # even if it failed: an error's text may be a stranger's too
+                # Even if it failed: an error's text may be a stranger's too.
+                self.by = self.by or self._open.pop(entry.tool_use_id, "")
         return self.by
 
 

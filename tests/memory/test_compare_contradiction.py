@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.memory.contradiction import contradicts, kind_of, read_statement
+from holdfast.memory.compare import contradicts, kind_of, read_statement
 
 
 def is_contradicted(new, old):

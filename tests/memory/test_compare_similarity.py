@@ -2,8 +2,8 @@
 
 import pytest
 
+from holdfast.memory.compare import covers
 from holdfast.memory.memory import Memory
-from holdfast.memory.similarity import covers
 
 
 def memory(text, kind="project"):

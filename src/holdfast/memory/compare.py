@@ -1,21 +1,36 @@
-"""Contradicted memories, found without a model and therefore conservatively.
+"""Which memory repeats or contradicts another, found without a model and therefore conservatively.
 
-A description is read as a subject and a value. A newer one contradicts an older one about the
-same subject if its value is of the same kind and it reports a change ("is now", "moved to"), or if
-both give a single number, path or identifier. A statement that something ended contradicts the
-memory it names. Updates in other words are not recognised; that takes a model.
+One memory may replace another only if it contains nearly all its shingles, every one of its
+words and the same negations: a single differing digit or "not" makes them different.
+
+For contradictions a description is read as a subject and a value. A newer one contradicts an older
+one about the same subject if its value is of the same kind and it reports a change ("is now", "moved
+to"), or if both give a single number, path or identifier. A statement that something ended
+contradicts the memory it names. Updates in other words are not recognised; that takes a model.
 """
 
 import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
-from holdfast.memory.similarity import negations, words
+from holdfast.memory.memory import Memory
+from holdfast.memory.search import STOP_WORDS
 
+SHINGLE_WORDS = 3
+"""Word order matters within three words: "a depends on b" differs from "b depends on a"."""
+LEAST_SHINGLES = 4
+"""A shorter text is a duplicate only if it has exactly the same words."""
+CROWDED = 50
+"""A shingle shared by more memories is a stock phrase and suggests no pair."""
 VALUE_WORDS = 3
 """A longer value is a description, and two descriptions may both be true."""
 ENDED_SHARE = 0.5
 """How much of an older memory an ending must name to be about it."""
 
+_WORD = re.compile(r"[^\W_][\w.:/@+-]*[\w/]|[^\W_]")
+_NEGATION = re.compile(r"\b(?:not|no|never|without|cannot|none|\w+n't|\w+n’t)\b", re.IGNORECASE)
 _STATEMENT = re.compile(
     r"(?P<subject>[^.:;=]{3,80}?)\s*(?:\b(?P<verb>is|are|(?:has )?moved to|changed to|switched to)\b|"
     r"\b(?:was|were|will be|runs on|lives in|(?P<uses>uses?))\b|[:=])\s*(?P<value>.{1,200})",
@@ -35,6 +50,58 @@ _DAY = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.I)
 _DATUM = re.compile(r"[\d/_@`\"]|\b[A-Z]{2,}\b|\w\.\w")
 _NAMES = ("name", "acronym")
 """Kinds of which one thing may well have several."""
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in order, as written."""
+    return _WORD.findall(text)
+
+
+def negations(text: str) -> Counter[str]:
+    return Counter(word.lower().replace("’", "'") for word in _NEGATION.findall(text))
+
+
+def covers(kept: Memory, gone: Memory, share: float) -> bool:
+    """Return whether `gone` can be removed without losing anything that `kept` does not say."""
+    if kept.type != gone.type:
+        return False
+    ours, theirs = _content(kept), _content(gone)
+    if _lower(ours) == _lower(theirs):
+        return True
+    mine, others = _shingles(ours), _shingles(theirs)
+    if len(others) < LEAST_SHINGLES or len(mine & others) < share * len(others):
+        return False
+    is_covered = set(_lower(theirs)) - STOP_WORDS <= set(_lower(ours))
+    return is_covered and negations(ours) == negations(theirs)
+
+
+def candidate_pairs(memories: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
+    """Yield each pair of memories that share an uncommon shingle, once."""
+    holders: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for number, memory in enumerate(memories):
+        for shingle in _shingles(_content(memory)):
+            holders[shingle].append(number)
+    crowds = (found for found in holders.values() if len(found) <= CROWDED)
+    pairs = {pair for found in crowds for pair in combinations(found, 2)}
+    for first, second in sorted(pairs):
+        yield memories[first], memories[second]
+
+
+def _content(memory: Memory) -> str:
+    return f"{memory.description}\n{memory.body}"
+
+
+def _lower(text: str) -> list[str]:
+    return [word.lower() for word in words(text)]
+
+
+def _shingles(text: str) -> frozenset[tuple[str, ...]]:
+    found = _lower(text)
+    if len(found) < SHINGLE_WORDS:
+        return frozenset({tuple(found)})
+    return frozenset(
+        tuple(found[n : n + SHINGLE_WORDS]) for n in range(len(found) - SHINGLE_WORDS + 1)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,20 +186,16 @@ def kind_of(word: str) -> str:
 
 
 def _kind_and_detail(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    silent = {*_FILLER.split(), *_PLACE.split()}
-    said = [word for word in words(value) if word.lower() not in silent]
+    said = [word for word in words(value) if word.lower() not in f"{_FILLER} {_PLACE}".split()]
     for number, word in enumerate(said):
         if kind := kind_of(word):
-            before, after = _lower(said[:number]), _lower(said[number + 1 :])
+            lower = tuple(map(str.lower, said))
+            before, after = lower[:number], lower[number + 1 :]
             if kind == "number" and after and _UNIT.fullmatch(after[0]):
                 return (*before, kind, "unit"), after[1:]
             return (*before, kind), after
     return (), ()
 
 
-def _lower(said: list[str]) -> tuple[str, ...]:
-    return tuple(word.lower() for word in said)
-
-
 def _plain(text: str) -> tuple[str, ...]:
-    return tuple(word for word in _lower(words(text)) if word not in _FILLER.split())
+    return tuple(word for word in _lower(text) if word not in _FILLER.split())
