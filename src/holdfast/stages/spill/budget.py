@@ -16,7 +16,7 @@ from holdfast.messages import text_of
 from holdfast.settings import SpillSettings
 from holdfast.tools.describe import MCP_CHARS, description_of
 from holdfast.view import View
-from holdfast.view.items import Round
+from holdfast.view.items import Round, last_round
 from holdfast.view.window import scaled
 
 LOOKED_AT_CHARS = 200
@@ -64,11 +64,6 @@ def arrived_in(view: View, ran: Ran) -> Arrived | None:
 
 def tool_of(owner: Round, tool_use_id: str) -> str:
     return next((use.name for use in owner.tool_uses() if use.id == tool_use_id), "")
-
-
-def last_round(view: View) -> Round | None:
-    """Return the newest answer; only its results can still be unsent."""
-    return next((item for item in reversed(view.items) if isinstance(item, Round)), None)
 
 
 def unsent(view: View, owner: Round) -> dict[str, Arrived]:
@@ -171,7 +166,7 @@ class Budgets:
 
 def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
     """Choose unsent results over their own limit, each with the reason."""
-    owner = last_round(view)
+    owner = last_round(view.items)
     waiting = unsent(view, owner) if owner else {}
     limits = [(arrived, budgets.limit_of(arrived)) for arrived in waiting.values()]
     return [
@@ -183,7 +178,7 @@ def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
 
 def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
     """Choose unsent results of a message that is too long as a whole, each with the reason."""
-    owner = last_round(view)
+    owner = last_round(view.items)
     waiting = unsent(view, owner) if owner else {}
     if owner is None or not waiting:
         return []
