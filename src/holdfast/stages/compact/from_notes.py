@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.errors import HoldfastError
-from holdfast.log.entries import AnyEntry
+from holdfast.log.secrets import masked
 from holdfast.messages import Text
 from holdfast.messages.cut import cut
 from holdfast.messages.measure import Measure
-from holdfast.stages.compact.compose import Composed, Manner, Material, compose, gathered
-from holdfast.stages.compact.draft import LINE_SHARE, CompactionDraft, after_tokens
+from holdfast.stages.compact.compose import Composed, Manner, Material, compose
+from holdfast.stages.compact.draft import CompactionDraft, after_tokens, gathering
 from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.segment import Segment, segment_before
 from holdfast.stages.notes.notes import Notes, judged_upto, last_whole
@@ -157,10 +157,9 @@ class FromNotes:
         segment = segment_before(engine.view, engine.view.items.index(item) + 1)
         if segment is None:
             return None
-        weigh, line = weigher(engine), engine.fullness().window.base_tokens
-        tokens = round(sum(weigh(each.measure) for each in segment.items))
-        most, history = max(1, int(LINE_SHARE * line)), list(engine.view.history)
-        return await asyncio.to_thread(_put, history, segment, tokens, most, basis, manner)
+        kept = segment.kept or (segment.last, segment.last)
+        covered = replace(segment, kind="up_to", kept=kept)  # something always follows it
+        return await asyncio.to_thread(_put, gathering(engine, covered), basis, manner)
 
     def _segment(self, engine: Engine, cursor: int) -> Segment | None:
         item, settings = engine.view.item_of(cursor), engine.settings.notes
@@ -233,22 +232,10 @@ def _shows(engine: Engine, n: int) -> bool:
     return item is not None and item.id == n
 
 
-def _put(
-    history: Sequence[AnyEntry],
-    segment: Segment,
-    tokens: int,
-    most_tokens: int,
-    basis: Basis,
-    manner: Manner,
-) -> Ready:
+def _put(gather: Callable[[], Material], basis: Basis, manner: Manner) -> Ready:
     """Compose the text. Pure, since it runs in a thread."""
-    kept = segment.kept or (segment.last, segment.last)
-    covered = replace(segment, kind="up_to", kept=kept)  # something always follows it
-    material = gathered(history, covered, tokens, most_tokens=most_tokens)
-    judgement = basis.judgement
+    material, judgement = gather(), basis.judgement
     composed = compose(material, judgement if basis.is_covering else None, manner)
     if judgement is not None and not basis.is_covering:
-        said = manner.masked(judgement.text()) if manner.masked else judgement.text()
-        text = f"{composed.text}\n\n{said}"
-        composed = replace(composed, text=text, tokens=manner.count(text))
+        composed = replace(composed, text=f"{composed.text}\n\n{masked(judgement.text())}")
     return Ready(basis=basis, manner=manner, material=material, composed=composed)
