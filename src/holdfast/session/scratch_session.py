@@ -15,14 +15,12 @@ from msgspec import structs
 
 from holdfast.log import Header, Log, write_log
 from holdfast.log.entries import AnyEntry, Compacted, Forked
-from holdfast.messages import Text
 from holdfast.session import Session
 from holdfast.settings import Settings
 from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.compose import Composed, Manner, compose
 from holdfast.stages.compact.draft import CompactionDraft, recorded
 from holdfast.stages.compact.hooks import CompactionHooks
-from holdfast.stages.compact.reread import tokens_of
 from holdfast.stages.compact.survival import check_survival, recent_names
 from holdfast.turn.engine import Engine
 
@@ -58,10 +56,9 @@ def edited(draft: CompactionDraft, text: str) -> CompactionDraft:
     if text == draft.composed.text:
         return draft
     material = draft.material
-    wanted = recent_names(material.segment.items, material.ledger.open_texts(), material.limits)
+    wanted = recent_names(material.segment.items, material.ledger.open_texts())
     composed = Composed(
         text=text,
-        tokens=tokens_of((Text(text=text),)),
         survival=check_survival(text, wanted, budget_tokens=0),  # nothing is added to their words
     )
     return replace(draft, composed=composed, made=replace(draft.made, block=None), is_edited=True)
@@ -71,7 +68,7 @@ async def tried(session: Session, request: CompactRequest, manner: Manner) -> Co
     """Draft a compaction that points at the original, as `manner` says, not at the paper."""
     stage = session.layers.compact
     draft = await stage.draft(session.engine, request)
-    manual = replace(manner, is_auto=False, masked=stage.hooks.masked)
+    manual = replace(manner, is_auto=False)
     return replace(draft, composed=compose(draft.material, draft.made.written, manual))
 
 

@@ -297,6 +297,10 @@ def join(messages: list[Message], fragment: Message) -> None:
         messages.append(fragment)
 
 
+def last_round(items: Sequence[Item]) -> Round | None:
+    return next((item for item in reversed(items) if isinstance(item, Round)), None)
+
+
 def render(items: Iterable[Item], projection: Projection = "sent") -> list[Message]:
     """Render items as messages that the API accepts."""
     messages: list[Message] = []

@@ -3,15 +3,15 @@
 import pytest
 
 from holdfast.settings import NotesSettings
-from holdfast.stages.notes.notes import NotesProgress, is_due
+from holdfast.stages.notes.notes import is_due
 from holdfast.view.window import scaled
 
 WINDOW_TOKENS = 200_000
 
 
 def due(used, before=None, calls=0, rest=False, window=WINDOW_TOKENS):
-    progress = NotesProgress(used_tokens=used, before_tokens=before, calls=calls, is_at_rest=rest)
-    return is_due(progress, NotesSettings(), window)
+    since = {"used_tokens": used, "before_tokens": before, "calls": calls, "is_at_rest": rest}
+    return is_due(NotesSettings(), window, **since)
 
 
 @pytest.mark.parametrize(("used", "is_time"), [(9_999, False), (10_000, True)])

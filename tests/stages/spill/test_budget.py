@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from holdfast.errors import ConfigError
 from holdfast.log.entries import Ran
 from holdfast.settings import SpillSettings, load_settings
-from holdfast.stages.spill.budget import Arrived, Budgets, Weighed, overrides, plan_message
+from holdfast.stages.spill.budget import Arrived, Budgets, overrides, plan_message
 
 
 def budgets(declared=None, window_tokens=200_000, **fields):
@@ -98,26 +98,24 @@ def test_a_failed_command_has_a_limit_of_its_own(fields, limit_chars):
     assert budgets().room(has_failed=True).preview_bytes == 6_000
 
 
-weighed = st.lists(
-    st.builds(
-        Weighed, tool_use_id=st.uuids().map(str), chars=st.integers(0, 99), is_free=st.booleans()
-    ),
-    max_size=8,
+weighed = st.dictionaries(
+    st.uuids().map(str), st.tuples(st.integers(0, 99), st.booleans()), max_size=8
 )
 
 
 @given(weighed, st.integers(0, 200))
 def test_the_longest_free_results_go_until_the_rest_fits(results, limit):
     """No more than needed, never one that was sent; if those alone are too much, so be it."""
-    chosen = plan_message(results, limit)
-    by_id = {result.tool_use_id: result for result in results}
-    assert all(by_id[id].is_free for id in chosen)
-    left = sum(result.chars for result in results if result.tool_use_id not in chosen)
-    free_left = [r.chars for r in results if r.is_free and r.tool_use_id not in chosen]
+    lengths = {id: chars for id, (chars, _) in results.items()}
+    free = {id for id, (_, is_free) in results.items() if is_free}
+    chosen = plan_message(lengths, free, limit)
+    assert all(id in free for id in chosen)
+    left = sum(chars for id, chars in lengths.items() if id not in chosen)
+    free_left = [lengths[id] for id in free if id not in chosen]
     assert left <= limit or not free_left
     if chosen:
-        assert left + by_id[chosen[-1]].chars > limit
-        assert min(by_id[id].chars for id in chosen) >= max(free_left, default=0)
+        assert left + lengths[chosen[-1]] > limit
+        assert min(lengths[id] for id in chosen) >= max(free_left, default=0)
 
 
 @pytest.mark.parametrize("text", ["Bash=", "=5", "Bash=0", "Bash=5;Grep=6", "Bash", "Bash=-1"])

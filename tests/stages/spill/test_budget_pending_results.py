@@ -5,8 +5,9 @@ from msgspec import structs
 
 from holdfast.log.entries import Asked, Ran, Replied, Said, Spilled, Undone
 from holdfast.messages import Text, ToolUse
-from holdfast.stages.spill.budget import arrived_in, exit_status_in, last_round, unsent
+from holdfast.stages.spill.budget import arrived_in, exit_status_in, unsent
 from holdfast.view import fold
+from holdfast.view.items import last_round
 
 
 def folded(*entries):
@@ -28,7 +29,7 @@ def ran(id, content="x", **fields):
 
 def ids(*entries):
     view = folded(*entries)
-    owner = last_round(view)
+    owner = last_round(view.items)
     return sorted(unsent(view, owner)) if owner else None
 
 

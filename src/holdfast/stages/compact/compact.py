@@ -289,7 +289,6 @@ class Compaction:
             has_history=any(tool.get("name") == HISTORY for tool in engine.frame.tools),
             is_auto=request.trigger != "manual",
             is_autonomous=self.hooks.is_autonomous,
-            masked=self.hooks.masked,
         )
 
     @asynccontextmanager

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.log.entries import AnyEntry, Directed
-from holdfast.log.secrets import Mask
+from holdfast.log.secrets import masked
 from holdfast.stages.compact.digest import budget_for, digest, engine_part
-from holdfast.stages.compact.digest.context import LIMITS, DigestLimits
-from holdfast.stages.compact.digest.pieces import Count
+from holdfast.stages.compact.digest.context import LIMITS
 from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, render_directives
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import prompt
@@ -43,7 +42,6 @@ class Material:
     facts: Facts
     ledger: DirectiveLedger
     budget_tokens: int
-    limits: DigestLimits = LIMITS
 
 
 class Judged(Protocol):
@@ -67,74 +65,52 @@ class Manner:
     """The model has the History tool."""
     is_auto: bool = True
     is_autonomous: bool = False
-    masked: Mask | None = None
-    count: Count = estimated_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
     text: str
-    tokens: int
     survival: Survival
 
 
 def gathered(
-    history: Sequence[AnyEntry],
-    segment: Segment,
-    segment_tokens: int,
-    *,
-    most_tokens: int = 0,
-    limits: DigestLimits = LIMITS,
+    history: Sequence[AnyEntry], segment: Segment, segment_tokens: int, most_tokens: int = 0
 ) -> Material:
     facts = gather(history, segment.items)
     directed = (entry for entry in history if isinstance(entry, Directed))
-    budget = budget_for(segment_tokens, facts, limits)
+    budget = budget_for(segment_tokens, facts)
     return Material(
         segment=segment,
         facts=facts,
         ledger=keep_ledger(facts.words(), directed),
         budget_tokens=min(budget, most_tokens) if most_tokens else budget,
-        limits=limits,
     )
 
 
 def compose(material: Material, written: Judged | None, manner: Manner) -> Composed:
     """Assemble the parts; without a model's summary the digest is the body."""
-    body = _digested(material, manner) if written is None else _written(material, written, manner)
-    wanted = recent_names(material.segment.items, material.ledger.open_texts(), material.limits)
-    room = int(material.budget_tokens * material.limits.index_ratio)
-    survival = check_survival(body, wanted, room, manner.count)
-    index = manner.masked(survival.index) if manner.masked and survival.index else survival.index
-    text = "\n\n".join(
-        part for part in (prompt("lead"), body, index, *_end(material, manner)) if part
-    )
-    return Composed(text=text, tokens=manner.count(text), survival=survival)
+    if written is None:
+        body = _digested(material, has_log=bool(manner.log))
+    else:
+        body = _written(material, written)
+    wanted = recent_names(material.segment.items, material.ledger.open_texts())
+    survival = check_survival(body, wanted, int(material.budget_tokens * LIMITS.index_ratio))
+    parts = (prompt("lead"), body, masked(survival.index), *_end(material, manner))
+    return Composed(text="\n\n".join(filter(None, parts)), survival=survival)
 
 
-def _digested(material: Material, manner: Manner) -> str:
-    return digest(
-        _facts(material, manner),
-        material.budget_tokens,
-        limits=material.limits,
-        marks=material.ledger.marks(),
-        count=manner.count,
-        has_log=bool(manner.log),
-    )
+def _digested(material: Material, *, has_log: bool) -> str:
+    facts, marks = material.facts.masked(masked), material.ledger.marks()
+    return digest(facts, material.budget_tokens, marks=marks, has_log=has_log)
 
 
-def _facts(material: Material, manner: Manner) -> Facts:
-    return material.facts.masked(manner.masked) if manner.masked else material.facts
-
-
-def _written(material: Material, written: Judged, manner: Manner) -> str:
+def _written(material: Material, written: Judged) -> str:
     """Directives first, then the summary, then log facts within the remaining budget."""
     room = int(material.budget_tokens * DIRECTIVES_RATIO)
-    words = render_directives(material.ledger, room, masked=manner.masked, count=manner.count)
-    judged = manner.masked(written.text()) if manner.masked else written.text()
-    left = max(material.budget_tokens - manner.count(words) - manner.count(judged), 0)
-    room = max(left, material.limits.least_tokens)
-    facts = _facts(material, manner)
-    added = engine_part(facts, room, limits=material.limits, count=manner.count)
+    words = render_directives(material.ledger, room, masked=masked)
+    judged = masked(written.text())
+    left = max(material.budget_tokens - estimated_tokens(words) - estimated_tokens(judged), 0)
+    added = engine_part(material.facts.masked(masked), max(left, LIMITS.least_tokens))
     sections = (f"## {n}. {name}\n{added[n]}" for n, name in HEADINGS.items() if added.get(n))
     return "\n\n".join((*filter(None, (words, judged)), *sections))
 

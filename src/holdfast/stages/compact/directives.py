@@ -13,7 +13,6 @@ from typing import Literal, TypeAlias
 from holdfast.log.entries import Directed
 from holdfast.log.secrets import Mask
 from holdfast.messages.cut import cut, head_and_tail, one_line, sentences
-from holdfast.stages.compact.digest.pieces import Count
 from holdfast.stages.facts.facts import WordsFact, cite
 from holdfast.view.tokens import estimated_tokens
 
@@ -322,40 +321,35 @@ def accept(
 
 
 def render_directives(
-    ledger: DirectiveLedger,
-    budget_tokens: int = BUDGET_TOKENS,
-    *,
-    masked: Mask | None = None,
-    count: Count = estimated_tokens,
+    ledger: DirectiveLedger, budget_tokens: int = BUDGET_TOKENS, *, masked: Mask = str
 ) -> str:
     """Write the ledger within a budget.
 
     Over it, the oldest finished directives shrink to their first words, then open pastes to head
     and tail, then the oldest open ones to their first words.
     """
-    if masked:  # before anything is cut: half a secret is not recognised
-        safe = (replace(each, text=masked(each.text)) for each in ledger.directives)
-        ledger = DirectiveLedger(directives=tuple(safe))
+    # masked before anything is cut: half a secret is not recognised
+    safe = [replace(each, text=masked(each.text)) for each in ledger.directives]
     forms = {
         each.message: _lead(each) + head_and_tail(each.text, PASTE_CHARS, cite(each.message))
-        for each in ledger.directives
+        for each in safe
     }
-    spent = count(HEADING) + sum(count(form) for form in forms.values())
-    for directive, shorter in _shrinkings(ledger):
+    spent = estimated_tokens(HEADING) + sum(map(estimated_tokens, forms.values()))
+    for directive, shorter in _shrinkings(safe):
         if spent <= budget_tokens:
             break
-        saved = count(forms[directive.message]) - count(shorter)
+        saved = estimated_tokens(forms[directive.message]) - estimated_tokens(shorter)
         if saved > 0:
             forms[directive.message] = shorter
             spent -= saved
     return "\n".join((HEADING, *forms.values())) if forms else ""
 
 
-def _shrinkings(ledger: DirectiveLedger) -> Iterator[tuple[Directive, str]]:
-    finished = [each for each in ledger.directives if each.state != "open"]
-    wanted = [each for each in ledger.directives if each.state == "open"]
-    for each in finished:
-        yield each, _lead(each) + cut(one_line(each.text), POINTER_CHARS)
+def _shrinkings(directives: list[Directive]) -> Iterator[tuple[Directive, str]]:
+    wanted = [each for each in directives if each.state == "open"]
+    for each in directives:
+        if each.state != "open":
+            yield each, _lead(each) + cut(one_line(each.text), POINTER_CHARS)
     for each in wanted:
         yield each, _lead(each) + head_and_tail(each.text, BRIEF_CHARS, cite(each.message))
     for each in wanted:

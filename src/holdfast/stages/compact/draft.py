@@ -6,8 +6,9 @@ shorter summary, at last with a digest. If that is not enough, or the floor alon
 a manual one that would be no shorter is refused.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from msgspec import structs
@@ -99,10 +100,15 @@ def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
 
 
 def material_of(engine: Engine, segment: Segment) -> Material:
+    return gathering(engine, segment)()
+
+
+def gathering(engine: Engine, segment: Segment) -> Callable[[], Material]:
+    """Prepare `material_of` to be called in a thread."""
     weigh, line = weigher(engine), engine.fullness().window.base_tokens
     tokens = round(sum(weigh(item.measure) for item in segment.items))
-    most = max(1, int(LINE_SHARE * line))
-    return gathered(engine.view.history, segment, tokens, most_tokens=most)
+    most_tokens = max(1, int(LINE_SHARE * line))
+    return partial(gathered, list(engine.view.history), segment, tokens, most_tokens)
 
 
 def asked_for(material: Material, focus: Sequence[str]) -> str:

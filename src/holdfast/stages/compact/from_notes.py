@@ -7,23 +7,51 @@ the next way is tried.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.errors import HoldfastError
-from holdfast.log.entries import AnyEntry
-from holdfast.stages.compact.compose import Composed, Manner, Material, compose, gathered
-from holdfast.stages.compact.draft import LINE_SHARE, CompactionDraft, after_tokens
+from holdfast.log.secrets import masked
+from holdfast.messages import Text
+from holdfast.messages.cut import cut
+from holdfast.messages.measure import Measure
+from holdfast.stages.compact.compose import Composed, Manner, Material, compose
+from holdfast.stages.compact.draft import CompactionDraft, after_tokens, gathering
 from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.segment import Segment, segment_before
-from holdfast.stages.notes.keeping import Enough, Judgement, kept_from, last_whole
-from holdfast.stages.notes.notes import Notes, judged_upto
+from holdfast.stages.notes.notes import Notes, judged_upto, last_whole
+from holdfast.stages.notes.page import NotesPage
 from holdfast.stages.prefix_lock import may_move
 from holdfast.stages.weights import weigher
 from holdfast.turn.engine import Engine
+from holdfast.view.items import Item, Spoken
 from holdfast.view.window import scaled
 
 WAY = "notes"
+SECTION_CHARS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """Notes written by a model and people, used as a summary."""
+
+    page: NotesPage
+    file: str
+    section_tokens: int
+    states: str = ""
+
+    def text(self) -> str:
+        """Return every non-empty section, cut to size."""
+        sections = ((each.heading, each.written()) for each in self.page.sections)
+        parts = [f"## {heading}\n{self._cut(text)}" for heading, text in sections if text]
+        lead = ["Notes taken while the work went on:", *filter(None, (self.page.lead,))]
+        return "\n\n".join((*lead, *parts)) if parts or self.page.lead else ""
+
+    def _cut(self, text: str) -> str:
+        chars = self.section_tokens * SECTION_CHARS_PER_TOKEN
+        if len(text) <= chars:
+            return text
+        return f"{cut(text, chars)}\n[Cut here; all of it is in {self.file}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +157,9 @@ class FromNotes:
         segment = segment_before(engine.view, engine.view.items.index(item) + 1)
         if segment is None:
             return None
-        weigh, line = weigher(engine), engine.fullness().window.base_tokens
-        tokens = round(sum(weigh(each.measure) for each in segment.items))
-        most, history = max(1, int(LINE_SHARE * line)), list(engine.view.history)
-        return await asyncio.to_thread(_put, history, segment, tokens, most, basis, manner)
+        kept = segment.kept or (segment.last, segment.last)
+        covered = replace(segment, kind="up_to", kept=kept)  # something always follows it
+        return await asyncio.to_thread(_put, gathering(engine, covered), basis, manner)
 
     def _segment(self, engine: Engine, cursor: int) -> Segment | None:
         item, settings = engine.view.item_of(cursor), engine.settings.notes
@@ -148,6 +175,51 @@ class FromNotes:
         return segment_before(engine.view, start)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enough:
+    tokens: int
+    messages: int
+    most_tokens: int
+
+
+def kept_from(
+    items: Sequence[Item], start: int, weigh: Callable[[Measure], float], enough: Enough
+) -> int:
+    """Return the first item that is kept; `start` is the first that the notes do not cover.
+
+    `enough` is to continue from; its upper limit applies only to what is kept before `start`.
+    """
+    first = _after_boundary(items)
+    start = max(start, first)
+    tokens = sum(weigh(item.measure) for item in items[start:])
+    texts = sum(has_text(item) for item in items[start:])
+    while start > first:
+        if tokens >= enough.most_tokens:
+            break
+        if tokens >= enough.tokens and texts >= enough.messages:
+            break
+        start -= 1
+        tokens += weigh(items[start].measure)
+        texts += has_text(items[start])
+    return start
+
+
+def has_text(item: Item) -> bool:
+    """True if the user or the model says something in it."""
+    if isinstance(item, Spoken):
+        return item.kind == "said" and not item.hidden
+    return any(isinstance(block, Text) and block.text.strip() for block in item.content)
+
+
+def _after_boundary(items: Sequence[Item]) -> int:
+    """Return the position after the last summary and what was restored with it."""
+    for i in range(len(items) - 1, -1, -1):
+        item = items[i]
+        if isinstance(item, Spoken) and item.kind in ("summary", "restored"):
+            return i + 1
+    return 0
+
+
 def fresh_cursor(engine: Engine) -> int:
     """Return the last message that a model's notes cover, if it is still shown; else 0."""
     cursor = judged_upto(engine.view.history)
@@ -160,22 +232,10 @@ def _shows(engine: Engine, n: int) -> bool:
     return item is not None and item.id == n
 
 
-def _put(
-    history: Sequence[AnyEntry],
-    segment: Segment,
-    tokens: int,
-    most_tokens: int,
-    basis: Basis,
-    manner: Manner,
-) -> Ready:
+def _put(gather: Callable[[], Material], basis: Basis, manner: Manner) -> Ready:
     """Compose the text. Pure, since it runs in a thread."""
-    kept = segment.kept or (segment.last, segment.last)
-    covered = replace(segment, kind="up_to", kept=kept)  # something always follows it
-    material = gathered(history, covered, tokens, most_tokens=most_tokens)
-    judgement = basis.judgement
+    material, judgement = gather(), basis.judgement
     composed = compose(material, judgement if basis.is_covering else None, manner)
     if judgement is not None and not basis.is_covering:
-        said = manner.masked(judgement.text()) if manner.masked else judgement.text()
-        text = f"{composed.text}\n\n{said}"
-        composed = replace(composed, text=text, tokens=manner.count(text))
+        composed = replace(composed, text=f"{composed.text}\n\n{masked(judgement.text())}")
     return Ready(basis=basis, manner=manner, material=material, composed=composed)

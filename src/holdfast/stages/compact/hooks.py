@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias
 
 from holdfast.errors import RequestRejected
 from holdfast.log.entries import Compacted, Framed, SpokenContent
-from holdfast.log.secrets import masked
 from holdfast.stages.compact.segment import Segment
 
 Trigger: TypeAlias = Literal["manual", "auto", "reactive"]
@@ -37,10 +36,6 @@ async def _no_content(*_: object) -> SpokenContent:
     return ()
 
 
-def _silent(line: str) -> None:
-    return
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionHooks:
     """What the owner of a session adds to its compactions."""
@@ -52,8 +47,6 @@ class CompactionHooks:
     greet: Callable[[], Awaitable[SpokenContent]] = _no_content
     """Returns what hooks say to the new session; appended to what is restored."""
     renew: Callable[[], Awaitable[Framed | None]] = _none
-    tell: Callable[[str], None] = _silent
-    progress: Callable[[str], None] = _silent
-    masked: Callable[[str], str] | None = masked
-    """Masks secrets in the text that replaces history."""
+    tell: Callable[[str], None] = lambda _: None
+    progress: Callable[[str], None] = lambda _: None
     is_autonomous: bool = False

@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Literal, TypeAlias
 
 from holdfast.messages.cut import cut, one_line
+from holdfast.stages.compact.digest import SECTIONS
 from holdfast.stages.compact.digest.headings import parts
 from holdfast.stages.compact.directives import Directive
 
@@ -18,15 +19,7 @@ SummaryKind: TypeAlias = Literal["full", "from", "up_to"]
 SummaryFault: TypeAlias = Literal["empty", "tool_call", "cut_off", "sections", "refused"]
 """Why an answer is not a summary."""
 
-HEADINGS = {
-    1: "Request and intent",
-    2: "Technical concepts",
-    4: "Errors and fixes",
-    5: "Problem solving",
-    7: "Pending tasks",
-    8: "Current work",
-    9: "Next step",
-}
+HEADINGS = {n: SECTIONS[n] for n in (1, 2, 4, 5, 7, 8, 9)}
 """The sections a model writes."""
 NEEDED = frozenset({1, 8})
 """What was wanted and where the work stands: without them work cannot continue."""

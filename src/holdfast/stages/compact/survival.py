@@ -22,15 +22,6 @@ HEADING = "Names in use lately that are not above:"
 _ORDER: tuple[NameKind, ...] = ("path", "id", "address", "flag", "name", "number")
 """What cannot be guessed comes first, bare numbers last."""
 
-_PLURAL: dict[NameKind, str] = {
-    "path": "paths",
-    "id": "ids",
-    "address": "addresses",
-    "flag": "flags",
-    "name": "names",
-    "number": "numbers",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
@@ -70,10 +61,7 @@ def recent_names(
     seen: dict[str, NameKind] = {}
     for result in (result for r in rounds for result in r.results):
         seen.update(named_in(text_of(result.content)))
-    return Names(
-        said=said,
-        seen={name: kind for name, kind in seen.items() if name not in said},
-    )
+    return Names(said=said, seen={n: kind for n, kind in seen.items() if n not in said})
 
 
 def check_survival(
@@ -81,12 +69,7 @@ def check_survival(
 ) -> Survival:
     missing = {name: kind for name, kind in names.said.items() if name not in text}
     index, listed = _index(_ordered(missing, text), budget_tokens, count)
-    return Survival(
-        names=len(names.said),
-        missing=len(missing),
-        index=index,
-        listed=listed,
-    )
+    return Survival(names=len(names.said), missing=len(missing), index=index, listed=listed)
 
 
 def _counted(texts: Iterable[str]) -> dict[str, NameKind]:
@@ -149,5 +132,9 @@ def _index(
         spent += price
         listed += 1
         chosen.setdefault(kind, []).append(name)
-    lines = [f"- {_PLURAL[kind]}: {', '.join(chosen[kind])}" for kind in _ORDER if kind in chosen]
+    lines = [
+        f"- {kind}{'es' if kind == 'address' else 's'}: {', '.join(chosen[kind])}"
+        for kind in _ORDER
+        if kind in chosen
+    ]
     return ("\n".join([HEADING, *lines]) if lines else ""), listed

@@ -6,8 +6,7 @@ words. Some agents write the whole todo list each time, others change single ent
 """
 
 import re
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Iterator
 
 from holdfast.messages import Json, JsonObject, ToolUse, text_of
 from holdfast.stages.facts.facts import (
@@ -23,8 +22,6 @@ from holdfast.stages.facts.facts import (
 from holdfast.stages.facts.user_text import is_approval, refusal, reply
 from holdfast.tools.describe import Described
 from holdfast.view.items import NO_RESULT, Result
-
-Describe: TypeAlias = Callable[[str], Described]
 
 TASK_CHARS = 2_000
 """A tool that starts something gives its name near the beginning."""

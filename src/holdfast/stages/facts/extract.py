@@ -11,7 +11,7 @@ from typing import Literal
 
 from holdfast.log.entries import AnyEntry, Collapsed, Compacted, Restored
 from holdfast.messages import Text, Thinking, text_of
-from holdfast.stages.facts.calls import TASK_CHARS, Describe, Todos, steps_of
+from holdfast.stages.facts.calls import TASK_CHARS, Todos, steps_of
 from holdfast.stages.facts.facts import (
     AnswerFact,
     CommandFact,
@@ -59,18 +59,16 @@ def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
     return replace(facts, prior=facts.prior + summaries, since=fresh)
 
 
-def extract(
-    items: Sequence[Item], describe: Describe = description_of, first_turn: int = 1
-) -> Facts:
-    gathered = _Gathering(describe, first_turn)
+def extract(items: Sequence[Item], first_turn: int = 1, todos: Todos | None = None) -> Facts:
+    """Gather the facts of some items; `todos` is the list as it was before them."""
+    gathered = _Gathering(first_turn, todos or Todos())
     for item in items:
         gathered.take(item)
     return gathered.facts()
 
 
 class _Gathering:
-    def __init__(self, describe: Describe, first_turn: int) -> None:
-        self._describe = describe
+    def __init__(self, first_turn: int, todos: Todos) -> None:
         self._turns: list[TurnFacts] = []
         self._number = first_turn - 1
         self._words: WordsFact | None = None
@@ -78,7 +76,7 @@ class _Gathering:
         self._rounds: list[int] = []
         self._prior: list[PriorSummary] = []
         self._tasks: dict[str, TaskFact] = {}
-        self._todos = Todos()
+        self._todos = todos
 
     def take(self, item: Item) -> None:
         match item:
@@ -125,7 +123,7 @@ class _Gathering:
 
     def _round(self, item: Round) -> None:
         self._rounds.append(item.id)
-        for step in _steps(item, self._describe):
+        for step in _steps(item):
             self._steps.append(step)
             if isinstance(step, CommandFact | Report) and step.task:
                 about = step.text if isinstance(step, CommandFact) else step.about
@@ -155,7 +153,7 @@ def _begins_turn(item: Item) -> bool:
     return typed(item.content) is not None
 
 
-def _steps(item: Round, describe: Describe) -> Iterator[StepFact]:
+def _steps(item: Round) -> Iterator[StepFact]:
     uses = {use.id: use for use in item.tool_uses()}
     for block in item.content:
         match block:
@@ -164,7 +162,7 @@ def _steps(item: Round, describe: Describe) -> Iterator[StepFact]:
             case Thinking(thinking=text) if text.strip():
                 yield Thought(id=item.id, text=text)
             case _ if (use := uses.get(getattr(block, "id", ""))) is not None:
-                yield from steps_of(use, item.result_of(use.id), item.id, describe(use.name))
+                yield from steps_of(use, item.result_of(use.id), item.id, description_of(use.name))
 
 
 def _state(step: CommandFact | Report) -> Literal["running", "ended"]:

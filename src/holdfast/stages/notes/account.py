@@ -18,7 +18,6 @@ from holdfast.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
     CommandFact,
-    Facts,
     Interruption,
     Look,
     PlanFact,
@@ -92,6 +91,7 @@ class SessionAccount:
     commits: dict[str, int] = field(default_factory=dict)
     plans: list[PlanFact] = field(default_factory=list)
     tasks: dict[str, TaskFact] = field(default_factory=dict)
+    todos: tuple[TodoFact, ...] = ()
     recent: list[ChangeFact] = field(default_factory=list)
     upto: int = 0
     """The order of the last item counted."""
@@ -120,25 +120,15 @@ class SessionAccount:
             new = new[: rounds[-1]]  # one before it that lacks a result was interrupted
         self._take(new)
 
-    @property
-    def todos(self) -> tuple[TodoFact, ...]:
-        return tuple(
-            TodoFact(text=self.mask(todo.text), state=todo.state, id=todo.id)
-            for todo in self._todos.listed()
-        )
-
     def _take(self, items: Sequence[Item]) -> None:
         if not items:
             return
-        facts: Facts = extract(items, first_turn=self._said + 1).masked(self.mask)
+        facts = extract(items, self._said + 1, self._todos).masked(self.mask)
         for turn in facts.turns:
             self._turn(turn)
         for task in facts.tasks:
             self.tasks[task.name] = task
-        for item in items:
-            if isinstance(item, Round):
-                for use in item.tool_uses():
-                    self._todos.take(use, item.result_of(use.id), item.id)
+        self.todos = facts.todos
         self.upto = max(self.upto, items[-1].order)
 
     def _turn(self, turn: TurnFacts) -> None:

@@ -27,76 +27,15 @@ from holdfast.stages.notes.account import SessionAccount
 from holdfast.stages.notes.asking import ask_for_update, template
 from holdfast.stages.notes.engine_lines import engine_sections
 from holdfast.stages.notes.file import NotesFile, NotesOnDisk
-from holdfast.stages.notes.keeping import last_whole
 from holdfast.stages.notes.page import NotesPage, merged
 from holdfast.tools.protocol import Tool
 from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork, ForkReply, ForkRequest, Permit, Prefix
 from holdfast.turn.round import Allowed, Denied
-from holdfast.view.items import Round
+from holdfast.view.items import Item, Round, last_round
 from holdfast.view.tokens import estimated_tokens
 from holdfast.view.window import scaled
-
-TOOLS = ("Edit", "Write")
-PATH = "file_path"
-
-
-def only(file: Path) -> Permit:
-    refusal = f"Only Edit and Write on {file} are possible here. Change that file, or stop."
-
-    async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
-        given = use.input.get(PATH)
-        is_meant = (
-            use.name == tool.name
-            and tool.name in TOOLS
-            and tool.kind == "write"
-            and isinstance(given, str)
-            and _names(given, file)
-        )
-        if not is_meant:
-            return Denied(reason=refusal)
-        if not is_plain(file):
-            return Denied(reason=f"{file} is not the file it was. Stop here.")
-        return Allowed(input={**use.input, PATH: str(file)})
-
-    return permit
-
-
-def _names(path: str, file: Path) -> bool:
-    return Path(path).is_absolute() and os.path.normpath(path) == str(file)
-
-
-def is_plain(file: Path) -> bool:
-    """True if a path leads, without links, to a file that has no other name."""
-    try:
-        found = file.lstat()
-        return (
-            stat.S_ISREG(found.st_mode)
-            and found.st_nlink == 1
-            and file.parent.resolve() / file.name == file.resolve()
-        )
-    except OSError:
-        return False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotesProgress:
-    used_tokens: int
-    before_tokens: int | None
-    """How full the context was then; None if notes were never updated."""
-    calls: int
-    is_at_rest: bool
-
-
-def is_due(progress: NotesProgress, settings: NotesSettings, window_tokens: int) -> bool:
-    if progress.before_tokens is None:
-        return progress.used_tokens >= scaled(settings.first_tokens, window_tokens)
-    grown = progress.used_tokens - progress.before_tokens
-    if grown < scaled(settings.growth_tokens, window_tokens):
-        return False
-    return progress.calls >= settings.tool_calls or progress.is_at_rest
-
 
 SOURCE = "notes"
 WHAT = "notes"
@@ -105,6 +44,8 @@ TAIL_TOKENS = 5_000
 and for the parent's next call.
 """
 FAILURES = (HoldfastError, OSError, ValueError, Overtaken)
+TOOLS = ("Edit", "Write")
+PATH = "file_path"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,19 +107,18 @@ class Notes:
         asked = engine.view.asked
         if not engine.settings.notes.on or (asked and asked.source != "main"):
             return
-        full = engine.fullness()
+        full, last = engine.fullness(), last_round(engine.view.items)
         self._follow(engine.view.history)
         if self._baseline_tokens is not None:
             self._baseline_tokens = min(self._baseline_tokens, full.used_tokens)
-        progress = NotesProgress(
+        if is_due(
+            engine.settings.notes,
+            full.window.limit_tokens,
             used_tokens=full.used_tokens,
             before_tokens=self._baseline_tokens,
             calls=self._calls,
-            is_at_rest=_is_at_rest(engine),
-        )
-        if not is_due(progress, engine.settings.notes, full.window.limit_tokens):
-            return
-        if (point := self._update_point(engine, full.used_tokens)) is not None:
+            is_at_rest=last is not None and not last.tool_uses(),
+        ) and (point := self._update_point(engine, full.used_tokens)):
             self._begin(engine, point)
 
     async def wait(self, seconds: float, stale_seconds: float) -> None:
@@ -319,6 +259,74 @@ class Notes:
         return engine_sections(self._account, engine.settings.notes.log_tokens)
 
 
+def is_due(
+    settings: NotesSettings,
+    window_tokens: int,
+    *,
+    used_tokens: int,
+    before_tokens: int | None,
+    calls: int,
+    is_at_rest: bool,
+) -> bool:
+    """True if there is enough to note for the first time, or enough new since.
+
+    `before_tokens` is how full the context was then, None if notes were never updated. Growth is
+    that of the context: after a compaction it counts anew.
+    """
+    if before_tokens is None:
+        return used_tokens >= scaled(settings.first_tokens, window_tokens)
+    if used_tokens - before_tokens < scaled(settings.growth_tokens, window_tokens):
+        return False
+    return calls >= settings.tool_calls or is_at_rest
+
+
+def last_whole(items: Sequence[Item]) -> Item | None:
+    """Find the last item whose tool calls all have results."""
+    for item in reversed(items):
+        if not (isinstance(item, Round) and item.missing()):
+            return item
+    return None
+
+
+def only(file: Path) -> Permit:
+    """Let a fork edit one plain file (no symlink, no hard link), by our path, not the model's."""
+    refusal = f"Only Edit and Write on {file} are possible here. Change that file, or stop."
+
+    async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
+        given = use.input.get(PATH)
+        is_meant = (
+            use.name == tool.name
+            and tool.name in TOOLS
+            and tool.kind == "write"
+            and isinstance(given, str)
+            and _names(given, file)
+        )
+        if not is_meant:
+            return Denied(reason=refusal)
+        if not is_plain(file):
+            return Denied(reason=f"{file} is not the file it was. Stop here.")
+        return Allowed(input={**use.input, PATH: str(file)})
+
+    return permit
+
+
+def _names(path: str, file: Path) -> bool:
+    return Path(path).is_absolute() and os.path.normpath(path) == str(file)
+
+
+def is_plain(file: Path) -> bool:
+    """True if a path leads, without links, to a file that has no other name."""
+    try:
+        found = file.lstat()
+        return (
+            stat.S_ISREG(found.st_mode)
+            and found.st_nlink == 1
+            and file.parent.resolve() / file.name == file.resolve()
+        )
+    except OSError:
+        return False
+
+
 def judged_upto(history: Sequence[AnyEntry]) -> int:
     """Return the last message that a model's notes cover; 0 if there is none."""
     return next(
@@ -332,12 +340,6 @@ def _unsent(prefix: Prefix) -> int:
         return 0
     tail = prefix.messages[prefix.cached_to.message + 1 :]
     return estimated_tokens(msgspec.json.encode(tail).decode())
-
-
-def _is_at_rest(engine: Engine) -> bool:
-    rounds = (item for item in reversed(engine.view.items) if isinstance(item, Round))
-    last = next(rounds, None)
-    return last is not None and not last.tool_uses()
 
 
 def _tell(engine: Engine, error: BaseException) -> None:

@@ -1,11 +1,12 @@
-"""How long a result may be, and which results of a message are spilled if it is too long. Pure.
+"""Which of the results that arrived and were not sent yet are too long. Pure.
 
 Limits depend on the tool, the settings and the model's window; they are for 200K tokens and shrink
-with smaller windows.
+with smaller windows. A result counts as sent once a request was made or an answer came after it;
+from then on it stays as it was sent.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -13,10 +14,9 @@ from functools import lru_cache
 from holdfast.log.entries import Asked, Ran
 from holdfast.messages import text_of
 from holdfast.settings import SpillSettings
-from holdfast.stages.spill.preview import PreviewRoom
 from holdfast.tools.describe import MCP_CHARS, description_of
 from holdfast.view import View
-from holdfast.view.items import Round
+from holdfast.view.items import Round, last_round
 from holdfast.view.window import scaled
 
 LOOKED_AT_CHARS = 200
@@ -66,11 +66,6 @@ def tool_of(owner: Round, tool_use_id: str) -> str:
     return next((use.name for use in owner.tool_uses() if use.id == tool_use_id), "")
 
 
-def last_round(view: View) -> Round | None:
-    """Return the newest answer; only its results can still be unsent."""
-    return next((item for item in reversed(view.items) if isinstance(item, Round)), None)
-
-
 def unsent(view: View, owner: Round) -> dict[str, Arrived]:
     """Return the newest answer's unsent results that are shown whole, by id.
 
@@ -83,14 +78,10 @@ def unsent(view: View, owner: Round) -> dict[str, Arrived]:
     for entry in reversed(view.history):
         if entry.n <= owner.order or (isinstance(entry, Asked) and entry.source == "main"):
             break
-        if (
-            isinstance(entry, Ran)
-            and entry.n in shown
-            and entry.tool_use_id not in view.in_force.vetoes
-        ):
-            arrived = arrived_in(view, entry)
-            if arrived is not None:
-                found[entry.tool_use_id] = arrived
+        if not isinstance(entry, Ran) or entry.n not in shown:
+            continue
+        if entry.tool_use_id not in view.in_force.vetoes and (arrived := arrived_in(view, entry)):
+            found[entry.tool_use_id] = arrived
     return found
 
 
@@ -114,13 +105,9 @@ MCP = "mcp__"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighed:
-    """A result of one message: its length as shown, and whether it may still be spilled."""
-
-    tool_use_id: str
-    chars: int
-    is_free: bool
-    """It was never sent or spilled, and its tool has a limit."""
+class PreviewRoom:
+    preview_bytes: int
+    error_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +166,7 @@ class Budgets:
 
 def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
     """Choose unsent results over their own limit, each with the reason."""
-    owner = last_round(view)
+    owner = last_round(view.items)
     waiting = unsent(view, owner) if owner else {}
     limits = [(arrived, budgets.limit_of(arrived)) for arrived in waiting.values()]
     return [
@@ -191,38 +178,33 @@ def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
 
 def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
     """Choose unsent results of a message that is too long as a whole, each with the reason."""
-    owner = last_round(view)
+    owner = last_round(view.items)
     waiting = unsent(view, owner) if owner else {}
     if owner is None or not waiting:
         return []
-    weighed = [
-        Weighed(
-            tool_use_id=result.tool_use_id,
-            chars=len(text_of(result.block("sent").content)),
-            is_free=result.tool_use_id in waiting,
-        )
+    chars = {
+        result.tool_use_id: len(text_of(result.block("sent").content))
         for result in owner.results
         if budgets.limit_chars(tool_of(owner, result.tool_use_id)) is not None
-    ]
+    }
     limit = budgets.message_chars
-    total = sum(one.chars for one in weighed)
-    why = f"and one message's results came to {total:,} characters, over {limit:,}"
-    return [(waiting[id], why) for id in plan_message(weighed, limit)]
+    why = f"and one message's results came to {sum(chars.values()):,} characters, over {limit:,}"
+    return [(waiting[id], why) for id in plan_message(chars, waiting, limit)]
 
 
-def plan_message(results: Sequence[Weighed], limit_chars: int) -> tuple[str, ...]:
+def plan_message(
+    chars: Mapping[str, int], unsent: Collection[str], limit_chars: int
+) -> tuple[str, ...]:
     """Choose results to spill, the longest first, until the rest is within the limit.
 
     What was sent stays as it was sent, even if that alone is over the limit.
     """
-    total = sum(result.chars for result in results)
-    chosen = []
-    free = [result for result in results if result.is_free]
-    for result in sorted(free, key=lambda result: -result.chars):
+    total, chosen = sum(chars.values()), []
+    for id in sorted((id for id in chars if id in unsent), key=lambda id: -chars[id]):
         if total <= limit_chars:
             break
-        chosen.append(result.tool_use_id)
-        total -= result.chars
+        chosen.append(id)
+        total -= chars[id]
     return tuple(chosen)
 
 

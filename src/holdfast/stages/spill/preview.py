@@ -1,17 +1,18 @@
 """The preview of a result that is on disk. Pure.
 
 For a file, its beginning; for a command, beginning and end and the lines between that look like
-errors, with their numbers. Always within the given bounds and masked.
+errors, with their numbers. Always within the given bounds, and masked before it is cut. A line with
+counts is an error unless all are zero: "2 failed, 0 errors" is one, "0 failed" is not.
 """
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import Path
 
+from holdfast.log.results import Body
 from holdfast.log.secrets import Mask
 from holdfast.messages.cut import byte_count, first_bytes
+from holdfast.stages.spill.budget import Arrived, PreviewRoom
 from holdfast.tools.describe import HISTORY
 
 LINE_CHARS = 200
@@ -100,31 +101,14 @@ GUARD_CHARS = 1_000
 """Dropped at the cut of what was read: a secret may begin there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Long:
-    tool: str
-    tool_use_id: str
-    text: str
-    bytes: int
-    file: Path
-    is_whole: bool = True
-    is_command: bool = False
-    exit_status: int | None = None
-    readers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewRoom:
-    preview_bytes: int
-    error_bytes: int
-
-
-def preview(long: Long, room: PreviewRoom, mask: Mask = str) -> str:
-    parts = [f"<{TAG} {_facts(long)}>", *_where(long), ""]
-    if long.is_command:
-        parts += _excerpt_of_command(long, room, mask)
+def preview(
+    arrived: Arrived, body: Body, readers: tuple[str, ...], room: PreviewRoom, mask: Mask = str
+) -> str:
+    parts = [f"<{TAG} {_facts(arrived, body)}>", *_where(arrived, body, readers), ""]
+    if arrived.is_command:
+        parts += _excerpt_of_command(arrived.text, room, mask)
     else:
-        head = _shown_head(long.text, room.preview_bytes, mask)
+        head = _shown_head(arrived.text, room.preview_bytes, mask)
         parts += [f"[its first {human_size(byte_count(head))}]", _quoted(head), "[…]"]
     return "\n".join([*parts, f"</{TAG}>"])
 
@@ -165,8 +149,8 @@ def tail_of(text: str, limit_bytes: int) -> str:
     return rest if line_end >= 0 and byte_count(rest) > limit_bytes // 2 else cut
 
 
-def _excerpt_of_command(long: Long, room: PreviewRoom, mask: Mask) -> list[str]:
-    text, half = long.text, room.preview_bytes // 2
+def _excerpt_of_command(text: str, room: PreviewRoom, mask: Mask) -> list[str]:
+    half = room.preview_bytes // 2
     head, tail = head_of(text, half), tail_of(text, half)
     middle = text[len(head) : len(text) - len(tail)]
     lines, count = error_lines(middle, room.error_bytes, 1 + head.count("\n"), mask)
@@ -200,27 +184,27 @@ def _shown_tail(text: str, limit_bytes: int, mask: Mask) -> str:
     return tail_of(seen if longer == text else seen[GUARD_CHARS:], limit_bytes)
 
 
-def _facts(long: Long) -> str:
-    lines = long.text.count("\n") + (not long.text.endswith("\n"))
+def _facts(arrived: Arrived, body: Body) -> str:
+    lines = arrived.text.count("\n") + (not arrived.text.endswith("\n"))
     facts = {
-        "tool": _name(long.tool),
-        "id": _name(long.tool_use_id),
-        "size": human_size(long.bytes),
+        "tool": _name(arrived.tool),
+        "id": _name(arrived.id),
+        "size": human_size(body.bytes),
         "lines": f"{lines:,}",
     }
-    if long.exit_status is not None:
-        facts["exit-status"] = str(long.exit_status)
+    if arrived.exit_status is not None:
+        facts["exit-status"] = str(arrived.exit_status)
     return " ".join(f'{key}="{value}"' for key, value in facts.items())
 
 
-def _where(long: Long) -> Iterator[str]:
-    what = "All of it" if long.is_whole else "As much of it as a file may hold"
-    yield f"Too long to be shown here. {what} is in {long.file}"
+def _where(arrived: Arrived, body: Body, readers: tuple[str, ...]) -> Iterator[str]:
+    what = "All of it" if body.is_whole else "As much of it as a file may hold"
+    yield f"Too long to be shown here. {what} is in {body.file}"
     hints = []
-    if reader := next((name for name in long.readers if name != HISTORY), ""):
+    if reader := next((name for name in readers if name != HISTORY), ""):
         hints.append(f"{reader} shows any part of that file by offset and limit")
-    if HISTORY in long.readers:
-        hints.append(f'History opens it by id "{_name(long.tool_use_id)}"')
+    if HISTORY in readers:
+        hints.append(f'History opens it by id "{_name(arrived.id)}"')
     if hints:
         yield "; ".join(hints) + "."
 

@@ -15,9 +15,10 @@ from holdfast.log.results import Body, headed, is_over
 from holdfast.log.retention import sweep
 from holdfast.log.secrets import masked
 from holdfast.messages import ResultContent, Text
+from holdfast.messages.cut import byte_count
 from holdfast.messages.measure import Measure, measure_content
 from holdfast.stages.spill.budget import Arrived, Budgets, arrived_in, plan_alone, plan_together
-from holdfast.stages.spill.preview import Long, human_size, preview, repetition
+from holdfast.stages.spill.preview import human_size, preview, repetition
 from holdfast.tools.describe import HISTORY, description_of
 from holdfast.turn.engine import Engine, take_bounded
 from holdfast.view import View
@@ -28,6 +29,8 @@ from holdfast.view.window import window_for
 
 @dataclass(slots=True)
 class Repeats:
+    """Which shown result a new one repeats: by hash, then by comparing the contents."""
+
     _first: dict[int, str] = field(default_factory=dict)
     """The first tool use by content hash."""
     _is_built: bool = False
@@ -74,14 +77,6 @@ def _shown(view: View, tool_use_id: str) -> Result | None:
     return None if result.spilled and result.spilled.same_as else result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spilling:
-    body: Body
-    is_only_copy: bool
-    """The body is too large for the log as well."""
-    entry: Spilled
-
-
 @dataclass(slots=True)
 class Spill:
     """The spill layer of one session: `arrive` takes each result, `stage` runs before each call."""
@@ -106,11 +101,12 @@ class Spill:
         spilling = plan_spill(engine, arrived, budgets, f"over its {limit:,} characters")
         if spilling is None:
             return take_bounded(engine, ran)
-        if not self._keep(engine, arrived, spilling):
+        body, entry = spilling
+        if not self._keep(engine, arrived, body):
             return engine.write(ran)
-        if spilling.is_only_copy:
-            ran = headed(ran, spilling.body, engine.settings.log.body_limit_bytes)
-        return _write_with(engine, ran, spilling.entry)
+        limit_bytes = engine.settings.log.body_limit_bytes
+        ran = headed(ran, body, limit_bytes) if is_over(ran.content, limit_bytes) else ran
+        return _write_with(engine, ran, entry)
 
     async def stage(self, engine: Engine) -> None:
         """Bring the next message within its budget: each result, then all together."""
@@ -135,8 +131,8 @@ class Spill:
             whole = structs.replace(ran, content=content)
             arrived = arrived_in(engine.view, whole) or arrived
         spilling = plan_spill(engine, arrived, budgets, why)
-        if spilling is not None and self._keep(engine, arrived, spilling):
-            engine.write(structs.replace(spilling.entry, rests_on=(ran.n,)))
+        if spilling is not None and self._keep(engine, arrived, spilling[0]):
+            engine.write(structs.replace(spilling[1], rests_on=(ran.n,)))
 
     def _repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
         """Return an entry naming the shown result that this one repeats, if that is shorter.
@@ -145,7 +141,7 @@ class Spill:
         calling again.
         """
         ran, settings = arrived.ran, engine.settings
-        size = len(arrived.text.encode("utf-8", "replace"))
+        size = byte_count(arrived.text)
         if not settings.spill.repeat_bytes <= size <= settings.log.body_limit_bytes:
             return None
         if not description_of(arrived.tool).is_repeatable and HISTORY not in readers_of(engine):
@@ -165,19 +161,20 @@ class Spill:
             why=f"{arrived.tool} gave {same}: not shown twice",
         )
 
-    def _keep(self, engine: Engine, arrived: Arrived, spilling: Spilling) -> bool:
+    def _keep(self, engine: Engine, arrived: Arrived, body: Body) -> bool:
+        is_only_copy = is_over(arrived.ran.content, engine.settings.log.body_limit_bytes)
         try:
-            engine.results.keep(spilling.body, is_only_copy=spilling.is_only_copy)
+            engine.results.keep(body, is_only_copy=is_only_copy)
         except StoreError as error:
             self._refuse(engine, arrived, error)
             return False
         if self._lying_bytes is not None:
-            self._lying_bytes += len(spilling.body.data)
+            self._lying_bytes += len(body.data)
         return True
 
     def _refuse(self, engine: Engine, arrived: Arrived, error: StoreError) -> None:
         self._refused.add(arrived.id)
-        size = human_size(len(arrived.text.encode("utf-8", "replace")))
+        size = human_size(byte_count(arrived.text))
         what = "what the log has of" if arrived.ran.file else "the whole result of"
         stays = f"{what} {arrived.tool} ({size}) stays in the context"
         engine.write(
@@ -193,28 +190,18 @@ class Spill:
             self._lying_bytes = sum(file.bytes for file in engine.results.stored())
 
 
-def plan_spill(engine: Engine, arrived: Arrived, budgets: Budgets, why: str) -> Spilling | None:
+def plan_spill(
+    engine: Engine, arrived: Arrived, budgets: Budgets, why: str
+) -> tuple[Body, Spilled] | None:
     """Prepare a result's body and preview; None if the preview would weigh more."""
-    ran, settings = arrived.ran, engine.settings
-    cap_bytes = settings.spill.file_bytes
-    body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)
-    long = Long(
-        tool=arrived.tool,
-        tool_use_id=arrived.id,
-        text=arrived.text,
-        bytes=body.bytes,
-        file=body.file,
-        is_whole=body.is_whole,
-        is_command=arrived.is_command,
-        exit_status=arrived.exit_status,
-        readers=readers_of(engine),
-    )
-    text = preview(long, budgets.room(has_failed=arrived.has_failed), masked)
+    ran, room = arrived.ran, budgets.room(has_failed=arrived.has_failed)
+    body = _body(engine, ran)
+    text = preview(arrived, body, readers_of(engine), room, masked)
     measure = _weight(text, ran.content)
     if not _is_lighter(engine, measure, ran.content):
         return None
-    shown = human_size(len(text.encode("utf-8", "replace")))
-    entry = Spilled(
+    shown = human_size(byte_count(text))
+    return body, Spilled(
         tool_use_id=arrived.id,
         text=text,
         file=str(body.file),
@@ -223,8 +210,6 @@ def plan_spill(engine: Engine, arrived: Arrived, budgets: Budgets, why: str) -> 
         measure=measure,
         why=f"{arrived.tool} gave {human_size(body.bytes)}, {why}: {shown} of it are shown",
     )
-    is_only_copy = is_over(ran.content, settings.log.body_limit_bytes)
-    return Spilling(body=body, is_only_copy=is_only_copy, entry=entry)
 
 
 def budgets_of(engine: Engine) -> Budgets:
@@ -256,10 +241,13 @@ def _is_known(engine: Engine, ran: Ran) -> bool:
         return False
     limit = engine.settings.log.body_limit_bytes
     if is_over(ran.content, limit):
-        cap_bytes = engine.settings.spill.file_bytes
-        body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)
-        ran = headed(ran, body, limit)
+        ran = headed(ran, _body(engine, ran), limit)
     return known.content == ran.content
+
+
+def _body(engine: Engine, ran: Ran) -> Body:
+    cap_bytes = engine.settings.spill.file_bytes
+    return engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)
 
 
 def _weight(text: str, content: ResultContent) -> Measure:

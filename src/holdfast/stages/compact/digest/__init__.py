@@ -7,7 +7,7 @@ Pure: the same facts give the same text.
 from collections.abc import Iterator, Mapping
 
 from holdfast.stages.compact.digest import errors, files, state, timeline
-from holdfast.stages.compact.digest.context import LIMITS, DigestContext, DigestLimits
+from holdfast.stages.compact.digest.context import LIMITS, DigestContext
 from holdfast.stages.compact.digest.headings import carried
 from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Rank, fit, line_piece
 from holdfast.stages.facts.facts import Facts, cite
@@ -41,20 +41,15 @@ LEAD_TOKENS = 12
 """The turn, number and state before each message."""
 
 
-def budget_for(
-    segment_tokens: int,
-    facts: Facts,
-    limits: DigestLimits = LIMITS,
-    count: Count = estimated_tokens,
-) -> int:
+def budget_for(segment_tokens: int, facts: Facts) -> int:
     """Return the token budget for a digest: a share of the segment, plus the user's own words."""
-    share = min(int(segment_tokens * limits.tokens_ratio), limits.most_tokens)
-    spoken = _spoken_tokens(facts, limits, count)
-    return max(share, limits.least_tokens + min(spoken, limits.words_tokens))
+    share = min(int(segment_tokens * LIMITS.tokens_ratio), LIMITS.most_tokens)
+    spoken = _spoken_tokens(facts, estimated_tokens)
+    return max(share, LIMITS.least_tokens + min(spoken, LIMITS.words_tokens))
 
 
-def _spoken_tokens(facts: Facts, limits: DigestLimits, count: Count) -> int:
-    said = (words.text[: limits.message_chars] for _, words in facts.words())
+def _spoken_tokens(facts: Facts, count: Count) -> int:
+    said = (words.text[: LIMITS.message_chars] for _, words in facts.words())
     return sum(count(text) + LEAD_TOKENS for text in said)
 
 
@@ -62,14 +57,13 @@ def digest(
     facts: Facts,
     budget_tokens: int,
     *,
-    limits: DigestLimits = LIMITS,
     marks: Mapping[int, str] | None = None,
     count: Count = estimated_tokens,
     has_log: bool = True,
 ) -> str:
     """Write all nine sections within a budget; a budget below the bare headings yields only those."""
-    is_tight = _spoken_tokens(facts, limits, count) + limits.least_tokens > budget_tokens
-    context = DigestContext(facts=facts, limits=limits, marks=marks or {}, is_tight=is_tight)
+    is_tight = _spoken_tokens(facts, count) + LIMITS.least_tokens > budget_tokens
+    context = DigestContext(facts=facts, marks=marks or {}, is_tight=is_tight)
     pieces = (
         *_prior(context, budget_tokens),
         *state.pieces(context),
@@ -88,22 +82,16 @@ def digest(
         room -= excess
 
 
-def engine_part(
-    facts: Facts,
-    budget_tokens: int,
-    *,
-    limits: DigestLimits = LIMITS,
-    count: Count = estimated_tokens,
-) -> dict[int, str]:
+def engine_part(facts: Facts, budget_tokens: int) -> dict[int, str]:
     """Write what goes beside a model's summary: section 3, and facts for 4, 7 and 8."""
-    context = DigestContext(facts=facts, limits=limits)
+    context = DigestContext(facts=facts)
     pieces = (
         *files.pieces(context),
         *errors.pieces(context),
         *state.pending_pieces(context),
         *state.current_pieces(context),
     )
-    return fit(pieces, budget_tokens, count)
+    return fit(pieces, budget_tokens, estimated_tokens)
 
 
 def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:

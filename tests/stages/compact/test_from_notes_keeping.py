@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from holdfast.messages import Text, ToolUse
 from holdfast.messages.measure import Measure
-from holdfast.stages.notes.keeping import Enough, Judgement, has_text, kept_from, last_whole
+from holdfast.stages.compact.from_notes import Enough, Judgement, has_text, kept_from
+from holdfast.stages.notes.notes import last_whole
 from holdfast.stages.notes.page import read_template
 from holdfast.view.items import Round, Spoken
 
