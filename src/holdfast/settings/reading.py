@@ -40,7 +40,7 @@ from holdfast.settings.stages import (
 )
 
 Value = bool | int | float | str
-Name = tuple[str, str]
+SettingName = tuple[str, str]
 """A setting's group and key."""
 
 ELSEWHERE = frozenset({"hooks", "permissions", "mcpServers"})
@@ -123,7 +123,7 @@ class _Spec:
 
 
 @cache
-def _specs() -> dict[Name, _Spec]:
+def _specs() -> dict[SettingName, _Spec]:
     return {
         (group, spec.name): _Spec(**spec.metadata)
         for group, kind in get_type_hints(Settings).items()
@@ -131,13 +131,13 @@ def _specs() -> dict[Name, _Spec]:
     }
 
 
-def _sources(project: Path | None) -> dict[Name, tuple[Value, str]]:
+def _sources(project: Path | None) -> dict[SettingName, tuple[Value, str]]:
     """Gather the values that are set, each with where it was set last."""
     files = [home() / "settings.toml"]
     if project is not None:
         places = dict.fromkeys((project_root(project), project.resolve()))
         files += [place / ".holdfast" / "settings.toml" for place in places]
-    found: dict[Name, tuple[Value, str]] = {}
+    found: dict[SettingName, tuple[Value, str]] = {}
     for file in files:
         if file.is_file():
             values = dict(_read_toml(file))
@@ -147,7 +147,7 @@ def _sources(project: Path | None) -> dict[Name, tuple[Value, str]]:
     return found | dict(_environment(os.environ))
 
 
-def _check_projects(file: Path, values: Mapping[Name, Value]) -> None:
+def _check_projects(file: Path, values: Mapping[SettingName, Value]) -> None:
     for name, spec in _specs().items():
         if spec.personal and name in values:
             raise ConfigError(
@@ -155,7 +155,7 @@ def _check_projects(file: Path, values: Mapping[Name, Value]) -> None:
             )
 
 
-def _read_toml(file: Path) -> Iterator[tuple[Name, Value]]:
+def _read_toml(file: Path) -> Iterator[tuple[SettingName, Value]]:
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
@@ -170,7 +170,7 @@ def _read_toml(file: Path) -> Iterator[tuple[Name, Value]]:
             yield (group, key), _checked((group, key), value, str(file))
 
 
-def _environment(variables: Mapping[str, str]) -> Iterator[tuple[Name, tuple[Value, str]]]:
+def _environment(variables: Mapping[str, str]) -> Iterator[tuple[SettingName, tuple[Value, str]]]:
     for group in get_type_hints(Settings):
         prefix = f"HOLDFAST_{group}_".upper()
         for variable in sorted(name for name in variables if name.startswith(prefix)):
@@ -191,7 +191,7 @@ def _parsed(text: str, like: Value) -> Value:
     return text
 
 
-def _checked(name: Name, value: object, where: str) -> Value:
+def _checked(name: SettingName, value: object, where: str) -> Value:
     group, key = name
     if name not in _specs():
         keys = ", ".join(other for owner, other in _specs() if owner == group)
@@ -216,7 +216,7 @@ def _checked(name: Name, value: object, where: str) -> Value:
     return value
 
 
-def _build(found: Mapping[Name, tuple[Value, str]]) -> Settings:
+def _build(found: Mapping[SettingName, tuple[Value, str]]) -> Settings:
     groups: dict[str, Any] = {
         group: kind(**{key: value for (owner, key), (value, _) in found.items() if owner == group})
         for group, kind in get_type_hints(Settings).items()
