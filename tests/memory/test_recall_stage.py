@@ -25,8 +25,8 @@ def session(tmp_path):
         yield opened
 
 
-def staged(session, recall):
-    stage = RecallStage(recall)
+def staged(session, recall, **more):
+    stage = RecallStage(recall, **more)
     STAGES[session] = stage
     return stage
 
@@ -145,7 +145,7 @@ async def test_what_a_resumed_session_had_answered_is_not_asked_again(session):
 
     session.user("old")
     answered(session)
-    staged(session, nothing).skip(session.view.history)
+    staged(session, nothing, answered=session.view.history)
     session.user("new")
     await prepare(session)
     assert asked == ["new"]

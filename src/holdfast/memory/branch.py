@@ -22,7 +22,6 @@ class Pages(Protocol):
     """What the memory tool reads and writes: the store directly, or a branch."""
 
     def versions(self) -> dict[str, str]: ...
-    def version(self, file: str) -> str: ...
     def read(self, file: str) -> str: ...
     def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
         """Make changes; return a remark for the model if they are not in effect yet."""
@@ -39,9 +38,6 @@ class Direct:
     def versions(self) -> dict[str, str]:
         return self.store.versions()
 
-    def version(self, file: str) -> str:
-        return self.store.version(file)
-
     def read(self, file: str) -> str:
         return self.store.read(file)
 
@@ -51,8 +47,6 @@ class Direct:
 
 
 class Branch:
-    """Changes to a store that are not committed yet."""
-
     def __init__(self, store: MemoryStore) -> None:
         self.store = store
         store.adopt()
@@ -67,9 +61,6 @@ class Branch:
             else:
                 found[file] = sha(change.text)
         return dict(sorted(found.items()))
-
-    def version(self, file: str) -> str:
-        return self.versions().get(file, "")
 
     def read(self, file: str) -> str:
         """Return a file as this branch has it; the index as it would be."""

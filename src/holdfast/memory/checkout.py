@@ -43,7 +43,8 @@ class Checkout:
             behind = self._behind()
             is_few = len(behind) <= SYNCED_EACH
             for file, have, want in behind:
-                if self._was_changed(file, have, want):
+                text = self._text_of(file)
+                if file in self.problems or (text is not None and sha(text) not in (have, want)):
                     continue  # edited by hand: adopted by the next commit
                 self._put(file, want, is_synced=is_few)
                 self._step(f"file {file}")
@@ -82,10 +83,6 @@ class Checkout:
             " ON d.file = t.file WHERE t.file IS NULL"
         )
         return [(file, have, want) for file, have, want in rows]
-
-    def _was_changed(self, file: str, have: str, want: str) -> bool:
-        text = self._text_of(file)
-        return file in self.problems or (text is not None and sha(text) not in (have, want))
 
     def _put(self, file: str, want: str, *, is_synced: bool) -> None:
         place = self._place(file)

@@ -175,8 +175,6 @@ class Tombstone:
 
 
 class CommitHistory:
-    """What was committed; only reads."""
-
     def __init__(self, database: Database) -> None:
         self._sql = database
 

@@ -1,12 +1,10 @@
 """Which memory repeats or contradicts another, found without a model and therefore conservatively.
 
-One memory may replace another only if it contains nearly all its shingles, every one of its
-words and the same negations: a single differing digit or "not" makes them different.
-
-For contradictions a description is read as a subject and a value. A newer one contradicts an older
-one about the same subject if its value is of the same kind and it reports a change ("is now", "moved
-to"), or if both give a single number, path or identifier. A statement that something ended
-contradicts the memory it names. Updates in other words are not recognised; that takes a model.
+One memory may replace another only if it contains nearly all its shingles, all its words and the
+same negations. A newer description contradicts an older one about the same subject if its value is
+of the same kind and it reports a change ("is now", "moved to"), or if both give a single number,
+path or identifier. A statement that something ended contradicts the memory it names. Updates in
+other words are not recognised; that takes a model.
 """
 
 import re

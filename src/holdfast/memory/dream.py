@@ -24,7 +24,7 @@ from holdfast.memory.paths import INDEX
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tidy import TidyPlan, dangling_links, most_removed, plan_tidying
 from holdfast.memory.tool import MEMORY, memory_tool
-from holdfast.messages import ToolUse, Usage, text_of
+from holdfast.messages import Usage, text_of
 from holdfast.models.protocol import Finished
 from holdfast.settings import DreamSettings
 from holdfast.turn.fork import AskFork, ForkRequest, Permit, Prefix
@@ -165,18 +165,14 @@ def observer(steps: Steps) -> Callable[[RoundEvent], None]:
             case ToolBegan(use=use):
                 is_writing = use.name == MEMORY and use.input.get("command") != "view"
                 phase = "updating" if is_writing or steps.phase == "updating" else "gathering"
-                steps.add(phase, _brief(use))
+                given = " ".join(map(str, use.input.values()))
+                steps.add(phase, f"{use.name} {' '.join(given.split())}"[:STEP_CHARS])
             case Finished(reply=reply) if said := " ".join(text_of(reply.content).split()):
                 steps.add(steps.phase, said[:STEP_CHARS])
             case _:
                 pass
 
     return observe
-
-
-def _brief(use: ToolUse) -> str:
-    given = " ".join(str(value) for value in use.input.values())
-    return f"{use.name} {' '.join(given.split())}"[:STEP_CHARS]
 
 
 def finish(

@@ -116,7 +116,6 @@ class DreamJobs:
     clock: Callable[[], float] = time.time
 
     def offer(self, engine: Engine) -> None:
-        """Begin a dream if it is time."""
         settings, place = engine.settings.dream, self.place
         if not settings.on or not place.is_dir() or self.job.is_busy:
             return

@@ -28,8 +28,6 @@ ProposalState: TypeAlias = Literal["waiting", "accepted", "declined", "replaced"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """One memory as it would be written."""
-
     id: int
     at: float
     by: CommitAuthor
@@ -162,9 +160,6 @@ class ConsentedMemories:
 
     def versions(self) -> dict[str, str]:
         return self.open().versions()
-
-    def version(self, file: str) -> str:
-        return self.open().version(file)
 
     def read(self, file: str) -> str:
         return self.open().read(file)

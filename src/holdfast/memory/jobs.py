@@ -81,8 +81,6 @@ class LazyStore:
 
 @dataclass(slots=True, kw_only=True)
 class MemoryJobs:
-    """One session's memory."""
-
     engine: Engine
     root: Path
     """Where the session works."""
@@ -109,8 +107,7 @@ class MemoryJobs:
         place = memory_directory(self.home, self.root, limits.directory)
         self.store = LazyStore(place, team, limits)
         self._repository = team.parents[len(TEAM.parts) - 1]
-        self.stage = RecallStage(self.recall)
-        self.stage.skip(self.engine.view.history)
+        self.stage = RecallStage(self.recall, answered=self.engine.view.history)
         self.dreams = DreamJobs(
             engine=self.engine,
             place=place,

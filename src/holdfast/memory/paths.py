@@ -21,9 +21,14 @@ TEAM = Path(".holdfast") / "team"
 
 def memory_directory(home: Path, directory: Path, chosen: str = "") -> Path:
     """Return the directory of a project's memories: the chosen one, else beside its sessions."""
-    if chosen:
-        return _checked_directory(chosen)
-    return home / "projects" / slug(project_root(directory)) / "memory"
+    if not chosen:
+        return home / "projects" / slug(project_root(directory)) / "memory"
+    path = Path(chosen).expanduser()
+    if "\0" in chosen or not path.is_absolute() or len(path.parts) < 3:
+        raise MemoryRefused(
+            f"memory.directory is {chosen!r}; use an absolute path below a directory of your own"
+        )
+    return path
 
 
 def team_directory(directory: Path) -> Path:
@@ -52,15 +57,6 @@ def checked_place(root: Path, name: str) -> Path:
     if not place.resolve().is_relative_to(root.resolve()):
         raise MemoryRefused(f"{name!r} leads out of the memory directory; use another name")
     return place
-
-
-def _checked_directory(chosen: str) -> Path:
-    path = Path(chosen).expanduser()
-    if "\0" in chosen or not path.is_absolute() or len(path.parts) < 3:
-        raise MemoryRefused(
-            f"memory.directory is {chosen!r}; use an absolute path below a directory of your own"
-        )
-    return path
 
 
 def _wrong_with(name: str) -> str:

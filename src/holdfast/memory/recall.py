@@ -30,6 +30,11 @@ from holdfast.settings import MemorySettings
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork, ForkRequest, Prefix
 
+SOURCE = "recall"
+ANSWER_TOKENS = 256
+"""Five file names and the brackets around them."""
+ASKED_CHARS = 4_000
+"""The second page of a pasted log adds nothing about its subject."""
 DAY_SECONDS = 86_400
 
 _FRAMES = re.compile(r"</(?=\s*(memory|reminder))", re.IGNORECASE)
@@ -41,17 +46,12 @@ LEAD = (
 )
 
 
-def age_in_words(then: float, now: float) -> str:
-    """Return an age in days as words; a time in the future counts as today."""
-    days = max(0, int((now - then) // DAY_SECONDS))
-    return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
-
-
 def render(
     key: str, memory: Memory, *, changed: tuple[str, ...], now: float, limits: MemorySettings
 ) -> str:
     """Render one memory under its name; `changed` are its sources that changed since."""
-    age = age_in_words(memory.modified, now)
+    days = max(0, int((now - memory.modified) // DAY_SECONDS))  # the future counts as today
+    age = {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
     lines = [f'<memory file="{key}" type="{memory.type}" written="{age}">', memory.description]
     if now - memory.modified > limits.verify_after_days * DAY_SECONDS:
         lines.append(
@@ -72,12 +72,6 @@ def _cut(text: str, limits: MemorySettings) -> str:
         return text
     return f"{kept}\n[Cut: {len(kept.encode()):,} of {len(text.encode()):,} bytes are shown.]"
 
-
-SOURCE = "recall"
-ANSWER_TOKENS = 256
-"""Five file names and the brackets around them."""
-ASKED_CHARS = 4_000
-"""The second page of a pasted log adds nothing about its subject."""
 
 Choose: TypeAlias = Callable[[str, str], Awaitable[Sequence[str]]]
 """Takes the question and a manifest of memories; returns the files that clearly help."""
@@ -211,19 +205,19 @@ def names_in(answer: str) -> list[str]:
 
 
 class RecallStage:
-    def __init__(self, recall: Callable[[str], Coroutine[None, None, Recollection | None]]) -> None:
+    def __init__(
+        self,
+        recall: Callable[[str], Coroutine[None, None, Recollection | None]],
+        answered: Sequence[AnyEntry] = (),
+    ) -> None:
+        """Make a stage; `answered` is a resumed session's history, for which nothing is recalled."""
         self._recall = recall
-        self._seen = 0
+        self._seen = answered[-1].n if answered else 0
         self._pending: asyncio.Task[Recollection | None] | None = None
-
-    def skip(self, history: Iterable[AnyEntry]) -> None:
-        """Treat everything in a resumed session's history as answered."""
-        self._seen = max((entry.n for entry in history), default=0)
 
     async def __call__(self, engine: Engine) -> None:
         """Begin a recall if the user said something; add the result of a finished one."""
-        asked = self._new_words(engine)
-        if asked:
+        if asked := self._new_words(engine):
             self.stop()
             self._pending = asyncio.create_task(self._recall(asked), name="recall")
             await asyncio.sleep(0)  # a search by words finishes here
@@ -236,7 +230,12 @@ class RecallStage:
         if error is not None:
             engine.record(Failed(what="recall", error=f"{type(error).__name__}: {error}"))
             return
-        self._say(engine, done.result())
+        if found := done.result():
+            if found.note:
+                engine.record(Failed(what="recall", error=found.note))
+            said = engine.say(found.text, hidden=True)
+            engine.record(Recalled(names=found.names, said=said.n, bytes=found.bytes))
+            self._seen = engine.view.history[-1].n
 
     def stop(self) -> None:
         if self._pending is not None:
@@ -244,7 +243,6 @@ class RecallStage:
             self._pending = None
 
     def _new_words(self, engine: Engine) -> str:
-        """Return what the user said since the last call."""
         said: list[str] = []
         for entry in reversed(engine.view.history):
             if entry.n <= self._seen:
@@ -253,12 +251,3 @@ class RecallStage:
                 said.append(text_of(entry.content))
         self._seen = engine.view.history[-1].n if engine.view.history else 0
         return "\n".join(reversed(said)).strip()
-
-    def _say(self, engine: Engine, found: Recollection | None) -> None:
-        if found is None:
-            return
-        if found.note:
-            engine.record(Failed(what="recall", error=found.note))
-        said = engine.say(found.text, hidden=True)
-        engine.record(Recalled(names=found.names, said=said.n, bytes=found.bytes))
-        self._seen = engine.view.history[-1].n

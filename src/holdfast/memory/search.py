@@ -79,23 +79,15 @@ def _search_words(database: Database, query: str) -> dict[str, int]:
     total: int = database.one("SELECT count(*) FROM tree")[0]
     most = max(COMMON_FLOOR, round(total * COMMON_SHARE))
     asked = words_of(query)[: QUERY_WORDS * 4]
-    counts = sorted((_count(database, word, most), word) for word in asked)
+    # Counted up to one more than `most`: beyond that a word is not used anyway.
+    count_sql = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
+    counts = sorted((database.one(count_sql, f'"{word}"', most + 1)[0], word) for word in asked)
     counted = [(count, word) for count, word in counts if 0 < count <= most]
     chosen: dict[str, int] = {}
     for count, word in counted[:QUERY_WORDS]:
         if not chosen or sum(chosen.values()) + count <= READ_MEMORIES:
             chosen[word] = count
     return chosen
-
-
-def _count(database: Database, word: str, most: int) -> int:
-    """Count the memories that contain a word, up to one more than `most`."""
-    count: int = database.one(
-        "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)",
-        f'"{word}"',
-        most + 1,
-    )[0]
-    return count
 
 
 def _significant(database: Database, counts: dict[str, int], ids: list[int]) -> set[int]:

@@ -55,7 +55,9 @@ class CommitWriter:
     def put(self, change: MemoryChange) -> None:
         reason = change.reason if change.text is None else ""
         self._note(change.file, change.text, reason)
-        self._forget_words(change.file)
+        self._sql.all(
+            "DELETE FROM words WHERE rowid = (SELECT id FROM tree WHERE file = ?)", change.file
+        )
         if change.text is None:
             self._sql.all("DELETE FROM tree WHERE file = ?", change.file)
         else:
@@ -73,25 +75,19 @@ class CommitWriter:
 
     def _file(self, file: str, text: str) -> None:
         memory = parse(file, text, at=self._at)
-        row = (
-            *(file, sha(text), memory.name, memory.description),
-            *(memory.type, memory.modified, memory.superseded_by),
-        )
         self._sql.all(
             "INSERT INTO tree (file, sha, name, description, type, modified, superseded_by)"
             " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (file) DO UPDATE SET sha = excluded.sha,"
             " name = excluded.name, description = excluded.description, type = excluded.type,"
             " modified = excluded.modified, superseded_by = excluded.superseded_by",
-            *row,
+            *(file, sha(text), memory.name, memory.description),
+            *(memory.type, memory.modified, memory.superseded_by),
         )
         self._sql.all(
             "INSERT INTO words (rowid, name, description, body)"
             " SELECT id, ?, ?, ? FROM tree WHERE file = ?",
             *(memory.name, memory.description, memory.body, file),
         )
-
-    def _forget_words(self, file: str) -> None:
-        self._sql.all("DELETE FROM words WHERE rowid = (SELECT id FROM tree WHERE file = ?)", file)
 
     def _note(self, file: str, text: str | None, reason: str) -> None:
         before = self._version(file) or None
@@ -169,7 +165,6 @@ class MemoryStore:
         return dict(self._checkout.problems)
 
     def versions(self) -> dict[str, str]:
-        """Return the version of every memory, by file."""
         return dict(self.database.all("SELECT file, sha FROM tree ORDER BY file"))
 
     def version(self, file: str) -> str:

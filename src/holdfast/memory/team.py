@@ -21,7 +21,6 @@ PREFIX = "team/"
 
 
 def may_share(kind: MemoryKind, *, is_convention: bool = False) -> bool:
-    """Return whether a memory of this type may be shared with the team."""
     match kind:
         case "user":
             return False

@@ -5,7 +5,7 @@ any `Pages`: the store, where each change is a commit, or a branch that is merge
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -98,7 +98,7 @@ class _Commands:
 
     def create(self, given: MemoryInput) -> str:
         name = _file(given.path)
-        if self._pages.version(name):
+        if name in self._pages.versions():
             raise Refused(f"{given.path} exists already; change it with str_replace or insert.")
         return self._put(name, given.file_text, "created") or f"{given.path} was created."
 
@@ -125,25 +125,33 @@ class _Commands:
     def delete(self, given: MemoryInput) -> str:
         """Remove a file or all files of a directory; tombstones remain."""
         name = _below(given.path)
-        doomed = self._below(name) if name else []
+        doomed = self._below(name) if name else {}
         if not doomed:
             raise NoSuchMemory(f"there is nothing at {given.path}")
         reason = " ".join(given.why.split()) or "deleted without a reason"
-        removals = [self._removal(file, reason) for file in doomed]
+        removals = [
+            MemoryChange(file=file, text=None, expected=version, reason=reason)
+            for file, version in doomed.items()
+        ]
         return self._pages.change(removals, why=f"{name} deleted") or f"{given.path} was deleted."
 
     def rename(self, given: MemoryInput) -> str:
         """Rename a file or the files of a directory."""
         old, new = _below(given.old_path), _below(given.new_path)
-        moved = {file: f"{new}{file[len(old) :]}" for file in self._below(old)} if old else {}
+        moved = self._below(old) if old else {}
         if not moved:
             raise NoSuchMemory(f"there is nothing at {given.old_path}")
-        if taken := [file for file in moved.values() if self._pages.version(checked_name(file))]:
+        known = self._pages.versions()
+        targets = [checked_name(f"{new}{file[len(old) :]}") for file in moved]
+        if taken := [to for to in targets if to in known]:
             raise Refused(f"{ROOT}/{taken[0]} exists already; choose another name.")
-        changes = [self._removal(file, f"renamed to {to}") for file, to in moved.items()]
+        changes = [
+            MemoryChange(file=file, text=None, expected=version, reason=f"renamed to {to}")
+            for to, (file, version) in zip(targets, moved.items(), strict=True)
+        ]
         changes += [
             MemoryChange(file=to, text=self._pages.read(file), expected="")
-            for file, to in moved.items()
+            for to, file in zip(targets, moved, strict=True)
         ]
         said = f"{given.old_path} is now {given.new_path}."
         return self._pages.change(changes, why=f"{old} renamed to {new}") or said
@@ -153,21 +161,19 @@ class _Commands:
         now = self._clock()
         memory = parse(name, text, at=now)
         dated = replace(memory, modified=now, created=memory.created or now)
-        change = MemoryChange(file=name, text=dated.text, expected=self._pages.version(name))
+        version = self._pages.versions().get(name, "")
+        change = MemoryChange(file=name, text=dated.text, expected=version)
         return self._pages.change([change], why=f"{name} {how}")
 
-    def _removal(self, file: str, reason: str) -> MemoryChange:
-        return MemoryChange(file=file, text=None, expected=self._pages.version(file), reason=reason)
-
-    def _below(self, name: str) -> list[str]:
-        """Return the file of this name, or the files in the directory of this name."""
-        return [
-            file
-            for file in self._pages.versions()
+    def _below(self, name: str) -> dict[str, str]:
+        """Return the versions of the file, or of the files in the directory, of this name."""
+        return {
+            file: version
+            for file, version in self._pages.versions().items()
             if not name or file == name or file.startswith(f"{name}/")
-        ]
+        }
 
-    def _listing(self, name: str, files: list[str]) -> str:
+    def _listing(self, name: str, files: Collection[str]) -> str:
         sizes = [f"{len(self._pages.read(file).encode()):>7}  {ROOT}/{file}" for file in files]
         where = f"{ROOT}/{name}" if name else ROOT
         return "\n".join([f"{where} holds {len(files)} files (bytes, path):", *sizes])
