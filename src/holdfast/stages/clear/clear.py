@@ -38,10 +38,6 @@ the gain is flat.
 """
 
 
-def _nothing(_: str) -> None:
-    return
-
-
 class Clearing:
     """The clear stage of one session."""
 
@@ -49,8 +45,8 @@ class Clearing:
         self,
         *,
         describe: Describe = description_of,
-        forget: Callable[[str], None] = _nothing,
-        tell: Callable[[str], None] = _nothing,
+        forget: Callable[[str], None] = lambda _: None,
+        tell: Callable[[str], None] = lambda _: None,
         is_main: bool = True,
     ) -> None:
         """`forget` gets each path whose text the model no longer sees, `tell` the line for the user.
