@@ -74,7 +74,7 @@ class Clearing:
         if not settings.on:
             return
         now = take_snapshot(engine, candidates, self._stats)
-        if now.is_blocked and engine.view.in_force.vetoes:
+        if now.full.is_blocked and engine.view.in_force.vetoes:
             candidates.follow(engine.view, is_forced=True)
         standing = self._standing(engine, candidates, now)
         if standing.is_stale and not self._stats.has_deleted and not self._stats.edits_failed:

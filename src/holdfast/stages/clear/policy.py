@@ -126,10 +126,10 @@ def _at_line(
 
     This does not wait for bound thinking: a compaction would drop more of it.
     """
-    if not batch or not (now.is_at_line or (now.is_blocked and standing.can_move)):
+    if not batch or not (now.is_at_line or (now.full.is_blocked and standing.can_move)):
         return None
-    left = now.used_tokens - now.freed_tokens(batch)
-    if left > (1 - settings.line_room) * now.window.base_tokens:
+    left = now.full.used_tokens - now.freed_tokens(batch)
+    if left > (1 - settings.line_room) * now.full.window.base_tokens:
         return None
     found = now.payback(batch)
     cost = max(0.0, found.cost_now_usd) if found else 0.0

@@ -29,15 +29,20 @@ from holdfast.view import View
 from holdfast.view.items import Item, Round, Spoken
 from holdfast.view.window import scaled
 
+WHAT = "collapse"
 NAMED_FILES = 4
 """Enough to recognise a span; the history tool lists the rest."""
 NAMED_TOOLS = 5
 TARGET_CHARS = 60
 QUOTE_CHARS = 80
 
+_NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
+    """Finished work: never the newest turn, pinned messages, reminders or what a compaction left."""
+
     items: tuple[Item, ...]
     last: int
     asked: str = ""
@@ -162,11 +167,6 @@ def _ending(last: Round) -> str:
 def _paths(use: ToolUse) -> Iterator[str]:
     for path in description_of(use.name).paths_in(use.input):
         yield printable_line(path, TARGET_CHARS)
-
-
-WHAT = "collapse"
-
-_NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
