@@ -111,7 +111,7 @@ def typed_by_user(segment: Segment) -> list[tuple[int, str]]:
     """List what the user typed in a segment, with the messages' numbers."""
     asked = [item for item in segment.items if isinstance(item, Spoken) and item.is_asked()]
     said = [(item.id, typed(item.content)) for item in asked]
-    return [(id, own.text) for id, own in said if own and own.text and not own.is_shell]
+    return [(id, own.text) for id, own in said if own and own.text and own.via != "shell"]
 
 
 def is_kept(message: tuple[int, str], flat: str, is_ours: bool) -> bool:

@@ -221,8 +221,7 @@ class Compaction:
         except FAILURES as error:
             engine.record(Failed(what="compact: frame", error=str(error)))
             return None
-        now = engine.frame
-        return None if frame is None or _same(frame, now) else frame
+        return None if frame is None or _same(frame, engine.frame) else frame
 
     def _look_ahead(self, engine: Engine, full: Fullness) -> None:
         settings = engine.settings.compact
