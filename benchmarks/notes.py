@@ -46,7 +46,7 @@ from holdfast.settings import (
     WindowSettings,
 )
 from holdfast.simulator.request import Caller, parse_request
-from holdfast.stages.compact.compact import CompactRequest
+from holdfast.stages.compact.hooks import CompactRequest
 from holdfast.stages.notes.asking import ask_for_update
 from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import build_layers

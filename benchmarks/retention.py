@@ -34,11 +34,11 @@ from holdfast.messages import Block, Text, Thinking, ToolResult, ToolUse, text_o
 from holdfast.models import Model, open_model
 from holdfast.session.scratch_session import on_paper, tried
 from holdfast.settings import Settings
-from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.compose import Manner
 from holdfast.stages.compact.digest import budget_for, digest
 from holdfast.stages.compact.digest.context import LIMITS
 from holdfast.stages.compact.directives import keep_ledger
+from holdfast.stages.compact.hooks import CompactRequest
 from holdfast.stages.compact.survival import check_survival, recent_names
 from holdfast.stages.facts.extract import gather
 from holdfast.stages.facts.user_text import typed
@@ -111,7 +111,7 @@ def typed_by_user(segment: Segment) -> list[tuple[int, str]]:
     """List what the user typed in a segment, with the messages' numbers."""
     asked = [item for item in segment.items if isinstance(item, Spoken) and item.is_asked()]
     said = [(item.id, typed(item.content)) for item in asked]
-    return [(id, own.text) for id, own in said if own and own.text and not own.is_shell]
+    return [(id, own.text) for id, own in said if own and own.text and own.via != "shell"]
 
 
 def is_kept(message: tuple[int, str], flat: str, is_ours: bool) -> bool:

@@ -8,8 +8,8 @@ from holdfast.session import Session
 from holdfast.session.preview import natural_seams, preview
 from holdfast.session.scratch_session import on_paper, tried
 from holdfast.settings import Settings
-from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.compose import Manner
+from holdfast.stages.compact.hooks import CompactRequest
 from holdfast.view import fold
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))

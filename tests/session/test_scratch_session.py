@@ -11,9 +11,9 @@ from holdfast.messages import Text, ToolUse, Usage, text_of
 from holdfast.session import Session
 from holdfast.session.scratch_session import carry_over, edited, on_paper, take, tried
 from holdfast.settings import Settings, home
-from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.compose import Manner
 from holdfast.stages.compact.draft import NotShorter
+from holdfast.stages.compact.hooks import CompactRequest
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
 MANUAL = CompactRequest(trigger="manual", by_model=False)

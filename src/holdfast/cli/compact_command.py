@@ -26,10 +26,9 @@ from holdfast.session import Session
 from holdfast.session.preview import Preview, Seam, natural_seams, preview
 from holdfast.session.scratch_session import carry_over, edited, on_paper, take, tried
 from holdfast.settings import Settings, home, load_settings
-from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.compose import Manner
 from holdfast.stages.compact.draft import spent_in
-from holdfast.stages.compact.hooks import CompactionHooks
+from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
 from holdfast.stages.compact.restore import Restoring
 from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import HISTORY

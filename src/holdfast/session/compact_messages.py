@@ -17,9 +17,10 @@ from holdfast.messages import Json, JsonObject, Usage
 from holdfast.session import Session
 from holdfast.session.scratch_session import on_paper, take, tried
 from holdfast.settings import Settings
-from holdfast.stages.compact.compact import CompactRequest, NothingToCompact
+from holdfast.stages.compact.compact import NothingToCompact
 from holdfast.stages.compact.compose import Manner
 from holdfast.stages.compact.draft import NotShorter
+from holdfast.stages.compact.hooks import CompactRequest
 from holdfast.transcripts.formats import named, read_lines
 from holdfast.transcripts.provider import provider_of
 

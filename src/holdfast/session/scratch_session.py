@@ -17,10 +17,9 @@ from holdfast.log import Header, Log, write_log
 from holdfast.log.entries import AnyEntry, Compacted, Forked
 from holdfast.session import Session
 from holdfast.settings import Settings
-from holdfast.stages.compact.compact import CompactRequest
 from holdfast.stages.compact.compose import Composed, Manner, compose
 from holdfast.stages.compact.draft import CompactionDraft, recorded
-from holdfast.stages.compact.hooks import CompactionHooks
+from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
 from holdfast.stages.compact.survival import check_survival, recent_names
 from holdfast.turn.engine import Engine
 

@@ -40,8 +40,7 @@ from holdfast.request.frame import frame
 from holdfast.request.lifetime import latched
 from holdfast.request.server_side import declared
 from holdfast.settings import Settings, home, load_settings
-from holdfast.stages.compact.compact import CompactRequest
-from holdfast.stages.compact.hooks import CompactionHooks
+from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
 from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import Layers, build_layers
 from holdfast.tools.context import ToolContext

@@ -21,10 +21,6 @@ from holdfast.turn.engine import AfterTurn, Engine, Stage
 from holdfast.turn.fork import AskFork
 
 
-def _ignore(_: str) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
     """One session's layers; each keeps what it has counted so far."""
@@ -57,8 +53,8 @@ def build_layers(
     hooks: CompactionHooks | None = None,
     background: Background | None = None,
     describe: Describe = description_of,
-    on_cleared: Callable[[str], None] = _ignore,
-    notify: Callable[[str], None] = _ignore,
+    on_cleared: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
     edits_notes: bool = False,
 ) -> Layers:
     """Build a session's layers around the spill that its engine already passes results to.

@@ -33,6 +33,7 @@ from holdfast.view import View, fold
 from holdfast.view.block_roles import speakable
 from holdfast.view.gauge import Follower, load_calibration, save_calibration
 from holdfast.view.items import Round
+from holdfast.view.tokens import default_weights, weigh
 from holdfast.view.window import Window
 
 NOT_RUN = "The tool was not run: the session ended before it began."
@@ -171,6 +172,13 @@ class Engine:
         """Return how many tokens an answer may have unless the caller says otherwise."""
         most = capabilities(self.model).max_output_tokens
         return min(self.settings.loop.output_tokens, most)
+
+    def weigher(self) -> Callable[[Measure], float]:
+        """Weigh parts of the view in the gauge's tokens: all of them weigh `used_tokens`."""
+        weights = default_weights(self.model)
+        whole = weigh(self.view.total, weights)
+        scale = self.fullness().used_tokens / whole if whole else 1.0
+        return lambda measure: scale * weigh(measure, weights)
 
     def switch(self, model: str, reason: str) -> Fullness:
         """Let another model answer from here on; return how full its window is then."""

@@ -17,6 +17,7 @@ from holdfast.stages.clear.policy import CacheStanding, plan_clearing, usd
 from holdfast.stages.clear.snapshot import NEVER_CACHED, Snapshot
 from holdfast.tools.describe import description_of
 from holdfast.transcripts.formats import open_transcript
+from holdfast.turn.engine import Fullness
 from holdfast.view import View
 from holdfast.view.items import Result, Round, StandIn
 from holdfast.view.window import window_for
@@ -76,11 +77,15 @@ def stock(*weights, unread=0, edited=()):
 
 
 def moment(**changes):
-    known = {
-        "history": (),
+    full = {
         "used_tokens": 60_000,
         "margin_tokens": 0,
         "window": window_for("claude-opus-5", WindowSettings(limit_tokens=200_000)),
+    }
+    full = {name: changes.pop(name, known) for name, known in full.items()}
+    known = {
+        "history": (),
+        "full": Fullness(**full),
         "scale": 1.0,
         "frame_weight": 20_000.0,
         "cached_tokens": 59_000,

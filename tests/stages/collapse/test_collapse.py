@@ -22,7 +22,6 @@ from holdfast.settings import CollapseSettings, Settings, WindowSettings
 from holdfast.stages.collapse.collapse import (
     Collapse,
     drain,
-    is_collapsing,
     open_span,
     read_lines,
     staged,
@@ -130,7 +129,7 @@ async def test_switched_off_it_does_nothing_at_all(make):
     engine = filled(make(settings(on=False)))
     await collapsed(engine)
     assert not drain(engine) and lines(engine) == []
-    assert not is_collapsing(engine.settings) and is_collapsing(settings())
+    assert not engine.settings.collapse.on and settings().collapse.on
 
 
 async def test_past_the_line_the_oldest_runs_become_lines(make):

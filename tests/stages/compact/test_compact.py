@@ -22,8 +22,8 @@ from holdfast.log.entries import (
 from holdfast.messages import Text, is_thought, text_of
 from holdfast.messages.rules import violations
 from holdfast.settings import CompactSettings
-from holdfast.stages.compact.compact import CompactRequest, NothingToCompact
-from holdfast.stages.compact.hooks import Before, Blocked
+from holdfast.stages.compact.compact import NothingToCompact
+from holdfast.stages.compact.hooks import Before, Blocked, CompactRequest
 from holdfast.turn.undo import redo, undo
 from holdfast.view.items import Round
 

@@ -11,8 +11,7 @@ from holdfast.log.entries import Compacted, Directed, Forked, Noted, Undone
 from holdfast.messages import Text, text_of
 from holdfast.messages.rules import violations
 from holdfast.settings import NotesSettings, home
-from holdfast.stages.compact.compact import CompactRequest
-from holdfast.stages.compact.hooks import Before
+from holdfast.stages.compact.hooks import Before, CompactRequest
 from holdfast.stages.notes.asking import template
 from holdfast.stages.notes.file import NotesFile
 from holdfast.view.items import Round, Spoken

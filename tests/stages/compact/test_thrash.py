@@ -9,7 +9,7 @@ from holdfast.log.entries import Cleared, Failed
 from holdfast.messages import Text, text_of
 from holdfast.messages.rules import violations
 from holdfast.settings import CompactSettings
-from holdfast.stages.compact.compact import CompactRequest
+from holdfast.stages.compact.hooks import CompactRequest
 from holdfast.stages.compact.thrash import WHAT, is_thrashing
 from holdfast.turn.undo import undo
 

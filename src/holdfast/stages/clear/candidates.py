@@ -55,6 +55,13 @@ class Candidate(NamedTuple):
     """The weight of everything before its round, without the frame."""
     paths: tuple[str, ...] = ()
 
+    @classmethod
+    def of(
+        cls, item: Round, use: ToolUse, result: Result, tool: Described, before: float = 0.0
+    ) -> "Candidate":
+        shown, paths = weight(sent_measure(result)), tool.paths_in(use.input)
+        return cls(result, use, tool, item.order, shown, before, paths)
+
     @property
     def id(self) -> str:
         return self.result.tool_use_id
@@ -169,24 +176,11 @@ class Candidates:
         self._hold(item, vetoes, is_pinned=is_pinned)
         for use, tool, result in self._answers(item):
             self._ids.add(use.id)
-            shown = weight(sent_measure(result))
+            found = Candidate.of(item, use, result, tool, before)
             if result.cleared is not None and result.cleared.how == "rewritten":
-                self.cleared_weight += weight(result.measure) - shown
-                continue
-            paths = tool.paths_in(use.input)
-            if is_pinned or use.id in vetoes or any(map(self._is_kept, paths)):
-                continue
-            self._file(
-                Candidate(
-                    result=result,
-                    use=use,
-                    tool=tool,
-                    order=item.order,
-                    weight=shown,
-                    before=before,
-                    paths=paths,
-                )
-            )
+                self.cleared_weight += weight(result.measure) - found.weight
+            elif not (is_pinned or use.id in vetoes or any(map(self._is_kept, found.paths))):
+                self._file(found)
 
     def _hold(self, item: Round, vetoes: AbstractSet[int | str], *, is_pinned: bool) -> None:
         """Note what a round's permanent results refer to."""

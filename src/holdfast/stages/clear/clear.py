@@ -38,10 +38,6 @@ the gain is flat.
 """
 
 
-def _nothing(_: str) -> None:
-    return
-
-
 class Clearing:
     """The clear stage of one session."""
 
@@ -49,8 +45,8 @@ class Clearing:
         self,
         *,
         describe: Describe = description_of,
-        forget: Callable[[str], None] = _nothing,
-        tell: Callable[[str], None] = _nothing,
+        forget: Callable[[str], None] = lambda _: None,
+        tell: Callable[[str], None] = lambda _: None,
         is_main: bool = True,
     ) -> None:
         """`forget` gets each path whose text the model no longer sees, `tell` the line for the user.
@@ -78,7 +74,7 @@ class Clearing:
         if not settings.on:
             return
         now = take_snapshot(engine, candidates, self._stats)
-        if now.is_blocked and engine.view.in_force.vetoes:
+        if now.full.is_blocked and engine.view.in_force.vetoes:
             candidates.follow(engine.view, is_forced=True)
         standing = self._standing(engine, candidates, now)
         if standing.is_stale and not self._stats.has_deleted and not self._stats.edits_failed:

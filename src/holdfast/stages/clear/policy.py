@@ -15,7 +15,7 @@ from holdfast.messages import ToolUse
 from holdfast.messages.cut import counted
 from holdfast.request.server_side import cleared_count, edits_in
 from holdfast.settings import ClearSettings
-from holdfast.stages.clear.candidates import Batch, Candidate, Candidates, sent_measure, weight
+from holdfast.stages.clear.candidates import Batch, Candidate, Candidates
 from holdfast.stages.clear.snapshot import NEVER_CACHED, Snapshot
 from holdfast.tools.describe import Describe
 from holdfast.view import View
@@ -126,10 +126,10 @@ def _at_line(
 
     This does not wait for bound thinking: a compaction would drop more of it.
     """
-    if not batch or not (now.is_at_line or (now.is_blocked and standing.can_move)):
+    if not batch or not (now.is_at_line or (now.full.is_blocked and standing.can_move)):
         return None
-    left = now.used_tokens - now.freed_tokens(batch)
-    if left > (1 - settings.line_room) * now.window.base_tokens:
+    left = now.full.used_tokens - now.freed_tokens(batch)
+    if left > (1 - settings.line_room) * now.full.window.base_tokens:
         return None
     found = now.payback(batch)
     cost = max(0.0, found.cost_now_usd) if found else 0.0
@@ -174,18 +174,7 @@ def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe
             continue
         left -= 1
         if result is not None and result.cleared is None:
-            tool = describe(use.name)
-            found.add(
-                Candidate(
-                    result=result,
-                    use=use,
-                    tool=tool,
-                    order=item.order,
-                    weight=weight(sent_measure(result)),
-                    before=0.0,
-                    paths=tool.paths_in(use.input),
-                )
-            )
+            found.add(Candidate.of(item, use, result, describe(use.name)))
     return found
 
 

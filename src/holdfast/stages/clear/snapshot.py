@@ -26,8 +26,8 @@ from holdfast.request.edits import deleted_tokens
 from holdfast.request.lifetime import Lifetime, seconds_of
 from holdfast.request.server_side import cleared_tokens
 from holdfast.stages.clear.candidates import Batch, Candidate, Candidates, weight
-from holdfast.turn.engine import Engine
-from holdfast.view.window import Window, scaled
+from holdfast.turn.engine import Engine, Fullness
+from holdfast.view.window import scaled
 
 EDITS_FAILED = "cache edits"
 """The subject of the `Failed` entry for a provider that ignores cache edits."""
@@ -116,9 +116,7 @@ class Snapshot:
     """Everything about the moment before a call that clearing depends on."""
 
     history: Sequence[AnyEntry]
-    used_tokens: int
-    margin_tokens: int
-    window: Window
+    full: Fullness
     scale: float
     """Tokens per unit of weight."""
     frame_weight: float
@@ -134,15 +132,10 @@ class Snapshot:
     @property
     def is_at_line(self) -> bool:
         """True if the history will be compacted unless room is made."""
-        return self.window.auto and self.used_tokens >= self.window.auto_tokens
-
-    @property
-    def is_blocked(self) -> bool:
-        """True if nothing can be sent as it is."""
-        return self.window.level(self.used_tokens + self.margin_tokens) == "blocking"
+        return self.full.window.auto and self.full.used_tokens >= self.full.window.auto_tokens
 
     def scaled(self, tokens: int) -> int:
-        return scaled(tokens, self.window.limit_tokens)
+        return scaled(tokens, self.full.window.limit_tokens)
 
     def freed_tokens(self, batch: Batch) -> int:
         """Estimate how much shorter the prompt gets if a batch is cleared."""
@@ -161,7 +154,7 @@ class Snapshot:
         )
         return payback(
             edit,
-            prompt_tokens=self.used_tokens,
+            prompt_tokens=self.full.used_tokens,
             cache=self._cache_state(first),
             model=self.listed,
             forecast=self.outlook,
@@ -178,21 +171,21 @@ class Snapshot:
         frame, before = self._tokens(0.0), self._tokens(first.before)
         is_left = time_of(self.history, first.order) >= self.is_readable_from
         return CacheState(
-            tokens=min(self.cached_tokens, self.used_tokens),
+            tokens=min(self.cached_tokens, self.full.used_tokens),
             marked=(frame, before) if is_left else (frame,),
             lifetime=self.lifetime,
         )
 
     def read_usd(self, tokens: int) -> float:
         """Price reading tokens from the cache once; 0 without a price."""
-        listed = self.listed.at_length(self.used_tokens).read if self.listed else 0.0
+        listed = self.listed.at_length(self.full.used_tokens).read if self.listed else 0.0
         return listed * tokens / TOKENS_PER_PRICE
 
     def write_usd(self, tokens: int) -> float:
         """Price writing tokens to the cache once; 0 without a price."""
         if self.listed is None:
             return 0.0
-        flat = self.listed.at_length(self.used_tokens)
+        flat = self.listed.at_length(self.full.used_tokens)
         return (
             (flat.write_1h if self.lifetime == "1h" else flat.write_5m) * tokens / TOKENS_PER_PRICE
         )
@@ -210,9 +203,7 @@ def take_snapshot(engine: Engine, candidates: Candidates, stats: CallStats) -> S
     cleared = round(candidates.cleared_weight * scale)
     return Snapshot(
         history=view.history,
-        used_tokens=full.used_tokens,
-        margin_tokens=full.margin_tokens,
-        window=full.window,
+        full=full,
         scale=scale,
         frame_weight=frame_weight,
         cached_tokens=view.reported.usage.prompt_tokens if view.reported else 0,

@@ -19,10 +19,9 @@ from holdfast.log.secrets import masked
 from holdfast.messages import ToolUse, text_of
 from holdfast.messages.cut import counted, printable_line
 from holdfast.messages.measure import NOTHING, Measure, measure_content
-from holdfast.settings import CollapseSettings, Settings
+from holdfast.settings import CollapseSettings
 from holdfast.stages.prefix_lock import drops_thinking, may_move
 from holdfast.stages.snip import newest_turn
-from holdfast.stages.weights import weigher
 from holdfast.tools.describe import description_of
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork, ForkRequest
@@ -30,15 +29,20 @@ from holdfast.view import View
 from holdfast.view.items import Item, Round, Spoken
 from holdfast.view.window import scaled
 
+WHAT = "collapse"
 NAMED_FILES = 4
 """Enough to recognise a span; the history tool lists the rest."""
 NAMED_TOOLS = 5
 TARGET_CHARS = 60
 QUOTE_CHARS = 80
 
+_NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
+    """Finished work: never the newest turn, pinned messages, reminders or what a compaction left."""
+
     items: tuple[Item, ...]
     last: int
     asked: str = ""
@@ -165,11 +169,6 @@ def _paths(use: ToolUse) -> Iterator[str]:
         yield printable_line(path, TARGET_CHARS)
 
 
-WHAT = "collapse"
-
-_NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollapseLimits:
     free_tokens: float
@@ -178,11 +177,6 @@ class CollapseLimits:
     respects_undo: bool = True
     """Leave reopened spans alone."""
     drops_thinking: bool = False
-
-
-def is_collapsing(settings: Settings) -> bool:
-    """True if collapse is on, which means that nothing is compacted before it must be."""
-    return settings.collapse.on
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,24 +189,24 @@ class Collapse:
         limits = engine.settings.collapse
         if not limits.on or not _is_past(engine, limits.commit_ratio) or not may_move(engine):
             return
-        _commit(engine, plan_collapse(engine.view, _limits(engine), weigher(engine)))
+        _commit(engine, plan_collapse(engine.view, _limits(engine), engine.weigher()))
         if self.ask is not None and limits.write and _is_past(engine, limits.write_ratio):
             await _write(engine, self.ask)
 
 
 def drain(engine: Engine) -> bool:
     """Commit everything staged, regardless of lines and vetoes; return whether that freed anything."""
-    if not is_collapsing(engine.settings):
+    if not engine.settings.collapse.on:
         return False
     limits = replace(_limits(engine, float("inf")), least_tokens=0, respects_undo=False)
-    plan = plan_collapse(engine.view, limits, weigher(engine))
+    plan = plan_collapse(engine.view, limits, engine.weigher())
     _commit(engine, plan)
     return bool(plan)
 
 
 def staged(engine: Engine) -> tuple[Collapsed, ...]:
     limits = _limits(engine, free_tokens=float("inf"))
-    return plan_collapse(engine.view, limits, weigher(engine))
+    return plan_collapse(engine.view, limits, engine.weigher())
 
 
 def open_span(engine: Engine, n: int) -> str:
@@ -302,7 +296,7 @@ def _commit(engine: Engine, plan: Iterable[Collapsed]) -> None:
 
 async def _write(engine: Engine, ask: AskFork) -> None:
     """Have a fork write lines for whole stretches; a failure leaves an entry."""
-    limits, weight = _limits(engine), weigher(engine)
+    limits, weight = _limits(engine), engine.weigher()
     spans = plan_written(engine.view, limits, weight)
     if not spans or _has_failed(engine.view.history):
         return

@@ -10,14 +10,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from msgspec import structs
 
 from holdfast.errors import HoldfastError, ModelError, PromptTooLong, RequestRejected
 from holdfast.log.entries import Compacted, Failed, Framed, SpokenContent
 from holdfast.settings import Settings
-from holdfast.stages.collapse.collapse import drain, is_collapsing
+from holdfast.stages.collapse.collapse import drain
 from holdfast.stages.compact.compose import Manner, compose
 from holdfast.stages.compact.draft import (
     CompactionDraft,
@@ -32,10 +32,9 @@ from holdfast.stages.compact.draft import (
 )
 from holdfast.stages.compact.fallbacks import Fallbacks, MadeSummary
 from holdfast.stages.compact.from_notes import FromNotes
-from holdfast.stages.compact.hooks import Before, Blocked, CompactionHooks, Trigger
+from holdfast.stages.compact.hooks import Before, Blocked, CompactionHooks, CompactRequest, Trigger
 from holdfast.stages.compact.prefetch import PREFETCH, Prefetch
 from holdfast.stages.compact.segment import Segment, partial_segment, whole_segment
-from holdfast.stages.compact.summary import SummaryKind
 from holdfast.stages.compact.thrash import Guard, is_thrashing, may_ask_models
 from holdfast.tools.describe import HISTORY
 from holdfast.turn.background import Background
@@ -50,19 +49,6 @@ FAILURES = (OSError, HoldfastError, ValueError)
 
 class NothingToCompact(RequestRejected):
     """There is no history yet that a summary could replace."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactRequest:
-    trigger: Trigger = "auto"
-    focus: str = ""
-    kind: SummaryKind = "full"
-    pivot: int = 0
-    """The message a partial compaction begins or ends at."""
-    error: PromptTooLong | None = None
-    by_model: bool = True
-    may_ask: bool = True
-    """Whether a model may be asked now; a prepared summary may be used either way."""
 
 
 class Compaction:
@@ -124,7 +110,7 @@ class Compaction:
 
     def _waits(self, engine: Engine) -> bool:
         return (
-            is_collapsing(engine.settings)
+            engine.settings.collapse.on
             or is_taken_back(engine.view)
             or self._prefetch.waits(engine)
             or (self._from_notes is not None and self._from_notes.waits(engine))
@@ -132,10 +118,7 @@ class Compaction:
 
     async def recover(self, engine: Engine, error: ModelError) -> bool:
         """Make room after an overflow; return whether that was possible."""
-        settings = engine.settings
-        if not settings.compact.on or not settings.window.auto:
-            return False
-        if not isinstance(error, PromptTooLong):
+        if not self.can_make_room(engine.settings) or not isinstance(error, PromptTooLong):
             return False
         line = line_for(engine, error)
         if drain(engine) and engine.fullness().used_tokens < line:
@@ -154,7 +137,12 @@ class Compaction:
         began = time.monotonic()
         draft = await self.draft(engine, request)
         frame = await self._renewed(engine)
-        return await self._install(engine, draft, request, frame, time.monotonic() - began)
+        seconds = time.monotonic() - began
+        entry = recorded(engine, draft, request.trigger, frame=frame, seconds=seconds)
+        self._prefetch.drop(engine, "history was compacted without it")
+        self.hooks.tell(entry.why)
+        await self.hooks.after(entry)
+        return entry
 
     async def draft(self, engine: Engine, request: CompactRequest) -> CompactionDraft:
         """Do everything but record it."""
@@ -175,14 +163,7 @@ class Compaction:
             else:
                 before = before or await self._let(request.trigger, request.focus)
                 asked = asked_for(material, (request.focus, *before.focus))
-                made = await self._fallbacks.climb(
-                    engine,
-                    material,
-                    asked,
-                    is_manual=request.trigger == "manual",
-                    by_model=request.by_model and request.may_ask,
-                    error=request.error,
-                )
+                made = await self._fallbacks.climb(engine, material, asked, request)
             restored = await self._restored(engine, material.segment)
         composed = compose(material, made.written, manner)
         draft = CompactionDraft(
@@ -240,22 +221,7 @@ class Compaction:
         except FAILURES as error:
             engine.record(Failed(what="compact: frame", error=str(error)))
             return None
-        now = engine.frame
-        return None if frame is None or _same(frame, now) else frame
-
-    async def _install(
-        self,
-        engine: Engine,
-        draft: CompactionDraft,
-        request: CompactRequest,
-        frame: Framed | None,
-        seconds: float,
-    ) -> Compacted:
-        entry = recorded(engine, draft, request.trigger, frame=frame, seconds=seconds)
-        self._prefetch.drop(engine, "history was compacted without it")
-        self.hooks.tell(entry.why)
-        await self.hooks.after(entry)
-        return entry
+        return None if frame is None or _same(frame, engine.frame) else frame
 
     def _look_ahead(self, engine: Engine, full: Fullness) -> None:
         settings = engine.settings.compact
@@ -263,7 +229,7 @@ class Compaction:
             return
         if self._from_notes is not None and self._from_notes.serves(engine):
             return
-        if self._prefetch.is_under_way or is_collapsing(engine.settings):
+        if self._prefetch.is_under_way or engine.settings.collapse.on:
             return
         segment = whole_segment(engine.view)
         if (

@@ -34,7 +34,6 @@ from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import ask_for_summary
 from holdfast.stages.compact.writing import SOURCE
 from holdfast.stages.prefix_lock import drops_thinking
-from holdfast.stages.weights import weigher
 from holdfast.tools.recovered import is_restored_file
 from holdfast.turn.engine import Engine
 
@@ -105,7 +104,7 @@ def material_of(engine: Engine, segment: Segment) -> Material:
 
 def gathering(engine: Engine, segment: Segment) -> Callable[[], Material]:
     """Prepare `material_of` to be called in a thread."""
-    weigh, line = weigher(engine), engine.fullness().window.base_tokens
+    weigh, line = engine.weigher(), engine.fullness().window.base_tokens
     tokens = round(sum(weigh(item.measure) for item in segment.items))
     most_tokens = max(1, int(LINE_SHARE * line))
     return partial(gathered, list(engine.view.history), segment, tokens, most_tokens)
@@ -118,7 +117,7 @@ def asked_for(material: Material, focus: Sequence[str]) -> str:
 
 def check_floor(engine: Engine, line: int) -> int:
     """Return what every request holds; raise if that alone is over the line."""
-    weights = floor(engine.view, weigher(engine))
+    weights = floor(engine.view, engine.weigher())
     lowest = sum(weight.tokens for weight in weights)
     if lowest >= line:
         raise ContextOverflow(explain_floor(weights, line))
@@ -153,10 +152,10 @@ def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) ->
         if draft.made.written is not None and share == SHARES[1]:
             draft = replace(draft, made=MadeSummary())  # a digest can be cut further than a summary
     bare = replace(draft, restored=())
-    if weigher(engine)(_total_after(engine, bare, ())) < line:
+    if engine.weigher()(_total_after(engine, bare, ())) < line:
         return bare  # by its share of the view; the gauge is off, and the next answer corrects it
     left = after_tokens(engine, bare, ())
-    raise ContextOverflow(explain_floor(floor(engine.view, weigher(engine)), line, left))
+    raise ContextOverflow(explain_floor(floor(engine.view, engine.weigher()), line, left))
 
 
 def within(engine: Engine, draft: CompactionDraft, line: int) -> CompactionDraft:

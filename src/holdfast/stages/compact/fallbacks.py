@@ -21,6 +21,7 @@ from holdfast.messages import JsonObject, message_to_wire
 from holdfast.models.capabilities import capabilities
 from holdfast.settings import CompactSettings
 from holdfast.stages.compact.compose import Judged, Material
+from holdfast.stages.compact.hooks import CompactRequest
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import Written
 from holdfast.stages.compact.writing import NoSummary, SummaryWriter, truncated
@@ -59,26 +60,17 @@ class Fallbacks:
         return self.failures >= settings.failures
 
     async def climb(
-        self,
-        engine: Engine,
-        material: Material,
-        asked: str,
-        *,
-        is_manual: bool = False,
-        by_model: bool = True,
-        error: PromptTooLong | None = None,
+        self, engine: Engine, material: Material, asked: str, request: CompactRequest
     ) -> MadeSummary:
-        """Get the summary from the first way that works.
-
-        `is_manual` means that a person asked for it; `error` that the whole conversation is known to
-        be too long.
-        """
+        """Get the summary from the first way that works."""
         settings = engine.settings.compact
-        if self.ask is None or not settings.model or not by_model:
+        if self.ask is None or not (settings.model and request.by_model and request.may_ask):
             return MadeSummary()
-        if self.is_broken(settings) and not is_manual:
+        if self.is_broken(settings) and request.trigger != "manual":
             return MadeSummary()
-        for name, write in _attempts(engine, self._writer(engine, asked), material.segment, error):
+        for name, write in _attempts(
+            engine, self._writer(engine, asked), material.segment, request.error
+        ):
             try:
                 async with asyncio.timeout(settings.rung_seconds):
                     made = await write()

@@ -22,7 +22,6 @@ from holdfast.stages.compact.segment import Segment, segment_before
 from holdfast.stages.notes.notes import Notes, judged_upto, last_whole
 from holdfast.stages.notes.page import NotesPage
 from holdfast.stages.prefix_lock import may_move
-from holdfast.stages.weights import weigher
 from holdfast.turn.engine import Engine
 from holdfast.view.items import Item, Spoken
 from holdfast.view.window import scaled
@@ -171,7 +170,7 @@ class FromNotes:
             messages=settings.keep_messages,
             most_tokens=scaled(settings.keep_most_tokens, window),
         )
-        start = kept_from(items, items.index(item) + 1, weigher(engine), enough)
+        start = kept_from(items, items.index(item) + 1, engine.weigher(), enough)
         return segment_before(engine.view, start)
 
 

@@ -1,4 +1,4 @@
-"""What the owner of a session adds to its compactions: hooks, restored content, notices.
+"""What is asked of a compaction, and what a session's owner adds: hooks, restored content, notices.
 
 Everything defaults to doing nothing, so that a program with its own loop can compact without them.
 """
@@ -7,11 +7,26 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from holdfast.errors import RequestRejected
+from holdfast.errors import PromptTooLong, RequestRejected
 from holdfast.log.entries import Compacted, Framed, SpokenContent
 from holdfast.stages.compact.segment import Segment
+from holdfast.stages.compact.summary import SummaryKind
 
 Trigger: TypeAlias = Literal["manual", "auto", "reactive"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactRequest:
+    trigger: Trigger = "auto"
+    focus: str = ""
+    kind: SummaryKind = "full"
+    pivot: int = 0
+    """The message a partial compaction begins or ends at."""
+    error: PromptTooLong | None = None
+    """The whole conversation is known to be too long."""
+    by_model: bool = True
+    may_ask: bool = True
+    """Whether a model may be asked now; a prepared summary may be used either way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

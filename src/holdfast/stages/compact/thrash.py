@@ -16,7 +16,6 @@ from holdfast.messages.measure import Measure
 from holdfast.settings import CompactSettings
 from holdfast.stages.compact.floor import LISTED, floor
 from holdfast.stages.prefix_lock import drops_thinking
-from holdfast.stages.weights import weigher
 from holdfast.turn.engine import Engine
 from holdfast.view import View
 from holdfast.view.items import Result, Round, Spoken
@@ -63,7 +62,7 @@ class Guard:
     def stop(self, engine: Engine) -> ThrashStopped:
         """Find what refills the window, act on it and describe that; raise if nothing helps."""
         line = engine.fullness().window.auto_tokens
-        culprits = find_culprits(engine.view, weigher(engine), line)
+        culprits = find_culprits(engine.view, engine.weigher(), line)
         by = culprits[0].described if culprits else "many small things"
         why = f"the window was refilled again and again, by {by}"
         times = times_stopped(engine.view.history) + 1
@@ -73,7 +72,7 @@ class Guard:
             engine.record(Failed(what=WHAT, error=f"{why}; nothing more can be done about it"))
             raise ContextOverflow(
                 f"{why}, and compacting does not help. In the window: "
-                f"{filling(engine.view, weigher(engine))}. {ADVICE}"
+                f"{filling(engine.view, engine.weigher())}. {ADVICE}"
             )
         if times >= WITHOUT_MODELS:
             done.append("no model is asked for a summary any more unless you ask for one")

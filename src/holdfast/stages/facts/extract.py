@@ -84,8 +84,6 @@ class _Gathering:
                 self._prior.append(PriorSummary(id=item.id, text=text_of(item.content)))
             case Spoken(kind="said"):
                 self._said(item)
-            case Spoken():
-                pass
             case Round():
                 self._round(item)
 
@@ -112,8 +110,7 @@ class _Gathering:
         elif own := typed(item.content):
             self._end_turn()
             self._number += 1
-            via = "shell" if own.is_shell else "command" if own.is_command else "message"
-            self._words = WordsFact(id=item.id, text=own.text, via=via, images=own.images)  # type: ignore[arg-type]
+            self._words = WordsFact(id=item.id, text=own.text, via=own.via, images=own.images)
 
     def _notice(self, notice: Notice, id: int) -> None:
         self._steps.append(

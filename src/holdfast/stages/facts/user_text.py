@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.messages import Content, Document, Image, text_of
+from holdfast.stages.facts.facts import Via
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Typed:
     text: str
-    is_command: bool = False
-    is_shell: bool = False
+    via: Via = "message"
     images: int = 0
 
 
@@ -69,13 +69,13 @@ def typed(content: Content) -> Typed | None:
     if len(text) > LONGEST_WRAPPED_CHARS:
         return Typed(text=text, images=images)
     if shell := _SHELL.search(text):
-        return Typed(text=shell[1].strip(), is_shell=True)
+        return Typed(text=shell[1].strip(), via="shell")
     if command := _COMMAND.search(text):
         arguments = _ARGUMENTS.search(text)
         said = arguments[1] if arguments else ""
         if not said and command[1] in _HOUSEKEEPING:
             return None
-        return Typed(text=f"{command[1]} {said}".strip(), is_command=True)
+        return Typed(text=f"{command[1]} {said}".strip(), via="command")
     if is_interruption(content) or text.lstrip().startswith("<task-notification>"):
         return None
     own = (_WRAPPED.sub("", text) if "<" in text else text).strip()

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from holdfast.stages.compact.digest import digest
 from holdfast.stages.compact.digest.context import DigestContext
-from holdfast.stages.compact.digest.errors import failures
 from holdfast.stages.compact.digest.files import edited
+from holdfast.stages.compact.digest.state import failures
 from holdfast.stages.facts.extract import extract
 from holdfast.stages.facts.gist import conclusions
 

@@ -6,7 +6,7 @@ Pure: the same facts give the same text.
 
 from collections.abc import Iterator, Mapping
 
-from holdfast.stages.compact.digest import errors, files, state, timeline
+from holdfast.stages.compact.digest import files, state, timeline
 from holdfast.stages.compact.digest.context import LIMITS, DigestContext
 from holdfast.stages.compact.digest.headings import carried
 from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Rank, fit, line_piece
@@ -68,7 +68,6 @@ def digest(
         *_prior(context, budget_tokens),
         *state.pieces(context),
         *files.pieces(context),
-        *errors.pieces(context),
         *timeline.pieces(context),
     )
     opening = OPENING if has_log else OPENING_ALONE
@@ -87,7 +86,7 @@ def engine_part(facts: Facts, budget_tokens: int) -> dict[int, str]:
     context = DigestContext(facts=facts)
     pieces = (
         *files.pieces(context),
-        *errors.pieces(context),
+        *state.error_pieces(context),
         *state.pending_pieces(context),
         *state.current_pieces(context),
     )

@@ -1,4 +1,4 @@
-"""Sections 1, 2, 5, 7, 8 and 9: request, means, findings, pending, current work and next step.
+"""Sections 1, 2, 4, 5, 7, 8 and 9: request, means, errors, findings, pending, current work, next step.
 
 Nothing here judges. The request is quoted, approved plans and specifications are outlined,
 conclusions are the model's own sentences, and the next step is what either side said last.
@@ -7,6 +7,7 @@ conclusions are the model's own sentences, and the next step is what either side
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from holdfast.messages.cut import (
@@ -23,18 +24,24 @@ from holdfast.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
     CommandFact,
+    Facts,
     Look,
     PlanFact,
     Report,
     StepFact,
     Thought,
     TurnFacts,
+    WordsFact,
     cite,
+    error_of,
+    subject_of,
 )
 from holdfast.stages.facts.gist import conclusions, is_strong, question
 from holdfast.stages.facts.names import PROSE, taken_out
-from holdfast.stages.facts.outcome import commits_in
+from holdfast.stages.facts.outcome import commits_in, error_head
 
+COMMAND_CHARS = 100
+SHORT_ERROR_CHARS = 220
 QUOTE_CHARS = 300
 """The message is given in full in section 6."""
 SPEC_CHARS = 400
@@ -59,6 +66,7 @@ _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 def pieces(context: DigestContext) -> Iterator[DigestPiece]:
     yield from _request(context)
     yield from _concepts(context)
+    yield from error_pieces(context)
     yield from _findings(context)
     yield from pending_pieces(context)
     yield from current_pieces(context)
@@ -248,3 +256,80 @@ def _next(context: DigestContext) -> Iterator[DigestPiece]:
     doing = [todo.text for todo in context.facts.todos if todo.state == "in_progress"]
     if doing:
         yield line_piece(9, (2,), f"In progress: {doing[0]}", Rank.NEXT_STEP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One error, however often it occurred.
+
+    It counts as mended when the same command passed later, or the same file was changed later
+    without one.
+    """
+
+    turn: int
+    id: int
+    what: str
+    error: str
+    times: int = 1
+    mended: int = 0
+    """The message that shows it works now."""
+    is_refusal: bool = False
+    """The user refused it; their words are in section 6."""
+
+
+def failures(facts: Facts) -> list[Failure]:
+    found: dict[tuple[str, str], Failure] = {}
+    passed: dict[str, int] = {}
+    for _, step in facts.steps():
+        if (what := subject_of(step)) and not error_of(step):
+            passed[what] = step.id
+    for turn, step in facts.steps():
+        error = error_of(step)
+        if not error:
+            continue
+        what = subject_of(step)
+        before = found.pop((what, error[:SHORT_ERROR_CHARS]), None)
+        mended = passed.get(what, 0)
+        found[what, error[:SHORT_ERROR_CHARS]] = Failure(
+            turn=turn,
+            id=step.id,
+            what=what,
+            error=error,
+            times=before.times + 1 if before else 1,
+            mended=mended if mended > step.id else 0,
+            is_refusal=isinstance(step, WordsFact),
+        )
+    return list(found.values())
+
+
+def error_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    """Section 4: repeated errors once, each with the message that shows it works now."""
+    for failure in failures(context.facts):
+        lengths = (SHORT_ERROR_CHARS, context.limits.error_chars)
+        first, then = _ranks(context, failure)
+        age = context.staleness(failure.id)
+        yield DigestPiece(
+            section=4,
+            place=(failure.id,),
+            forms=tuple(_told(context, failure, chars) for chars in lengths),
+            ranks=(first + age, then + age),
+        )
+
+
+def _ranks(context: DigestContext, failure: Failure) -> tuple[Rank, Rank]:
+    if not context.is_recent(failure.id):
+        return Rank.OLD_ERRORS, Rank.OLD_ERRORS
+    if failure.is_refusal:
+        return Rank.RECENT_COMMANDS, Rank.LONG_ERRORS
+    return Rank.RECENT_ERRORS if failure.mended else Rank.OPEN_ERRORS, Rank.LONG_ERRORS
+
+
+def _told(context: DigestContext, failure: Failure, chars: int) -> str:
+    subject = cut(context.plain(one_line(failure.what)), COMMAND_CHARS)
+    what = f"`{subject}`: " if failure.what else ""
+    times = f" (×{failure.times})" if failure.times > 1 else ""
+    mended = f" Worked later {cite(failure.mended)}." if failure.mended else ""
+    return (
+        f"- T{failure.turn} {cite(failure.id)} {what}{error_head(failure.error, chars)}{times}"
+        f"{mended}"
+    )

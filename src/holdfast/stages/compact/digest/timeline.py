@@ -40,22 +40,16 @@ REPLY_CHARS = 60
 """A message this short is shown with the question it answers."""
 
 
-def words_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Section 6 without what was done: the user's messages."""
-    for turn in context.facts.turns:
-        if turn.words is not None:
-            yield _words(context, turn.number, turn.words, (turn.number, -1))
-        for i, step in enumerate(turn.steps):
-            if isinstance(step, WordsFact) and step.text:
-                yield _words(context, turn.number, step, (turn.number, 1, i))
-
-
 def pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    yield from words_pieces(context)
     for turn in context.facts.turns:
         if turn.words is None:
             line = f"T{turn.number}, work that was going on when this begins:"
             yield line_piece(6, (turn.number, -1), line, Rank.WORK)
+        else:
+            yield _words(context, turn.number, turn.words, (turn.number, -1))
+        for i, step in enumerate(turn.steps):
+            if isinstance(step, WordsFact) and step.text:
+                yield _words(context, turn.number, step, (turn.number, 1, i))
         yield from _work(context, turn)
         yield from _steps(context, turn)
 
