@@ -6,7 +6,7 @@ projections: `sent` (what is in the request) and `seen` (what the model reads of
 only where the provider removes something itself). Items are frozen; a change makes a new one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
