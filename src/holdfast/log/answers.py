@@ -18,8 +18,6 @@ MAIN = "main"
 
 @dataclass(slots=True, kw_only=True)
 class UniqueAnswer:
-    """One answer, put together from its pieces."""
-
     first: Replied
     model: str
     content: Content

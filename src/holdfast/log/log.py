@@ -4,28 +4,32 @@ An append is one write of one line, so a killed process leaves at most a torn la
 it loads as if it had not been written and is reported. Nothing is ever rewritten: a writer
 that finds a torn end closes it with a newline and goes on behind it. `sync` makes what was
 appended survive a power cut, once per turn; a killed process loses nothing without it.
+
+The writer holds a lock on a file beside the log, which names its process. The system releases it
+when the process dies. The file stays: removing it would let two writers in.
 """
 
 import errno
 import gc
 import os
+import socket
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
 from typing import Self
 
 import msgspec
+from filelock import lock_descriptor
 from msgspec import Struct
 
-from holdfast.errors import NewerFormat, StoreError, TranscriptError
+from holdfast.errors import LogLocked, NewerFormat, StoreError, TranscriptError
 from holdfast.log.entries import AnyEntry, measured
 from holdfast.messages import Json
 from holdfast.settings.files import PRIVATE_FILE, private_directory, write_new
-from holdfast.settings.lock import release_lock, take_lock
 
 VERSION = 1
 """The format this version writes. It reads this one and every older one."""
@@ -188,7 +192,7 @@ class Log:
             with _explained(path):
                 descriptor = os.open(path, flags, PRIVATE_FILE)
         except StoreError:
-            release_lock(lock)
+            _unlock(lock)
             raise
         log = cls(path, Loaded(header=header), descriptor, lock)
         try:
@@ -209,7 +213,7 @@ class Log:
                 loaded = load(path)
                 descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
         except BaseException:
-            release_lock(lock)
+            _unlock(lock)
             raise
         log = cls(path, loaded, descriptor, lock)
         if not loaded.ends_with_newline:
@@ -236,7 +240,6 @@ class Log:
         return numbered
 
     def sync(self) -> None:
-        """Force what was appended onto the disk."""
         with _explained(self.path):
             os.fsync(self._descriptor)
 
@@ -259,7 +262,7 @@ class Log:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-            release_lock(self._lock)
+            _unlock(self._lock)
 
     def __enter__(self) -> Self:
         return self
@@ -340,8 +343,24 @@ def branch_log(source: Path, path: Path, session: str, *, upto: int | None = Non
 
 
 def _locked(path: Path) -> int:
+    """Lock the log at `path` without waiting; `LogLocked` names the process that has it."""
     with _explained(path.with_suffix(".lock")):
-        return take_lock(path)
+        descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+        if not lock_descriptor(descriptor, blocking=False):
+            holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+            os.close(descriptor)
+            raise LogLocked(path, holder or "another process")
+        os.ftruncate(descriptor, 0)
+    since = time.strftime("%Y-%m-%d %H:%M:%S")
+    holder = f"process {os.getpid()} on {socket.gethostname()} since {since}"
+    with suppress(OSError):  # the lock holds without the name, even on a full disk
+        os.pwrite(descriptor, holder.encode(), 0)
+    return descriptor
+
+
+def _unlock(descriptor: int) -> None:
+    os.ftruncate(descriptor, 0)
+    os.close(descriptor)
 
 
 @contextmanager

@@ -45,11 +45,8 @@ def _inside(block: Block) -> Sequence[Block]:
 
 
 def _uses(message: Message) -> list[str]:
-    return (
-        [b.id for b in message.content if isinstance(b, ToolUse)]
-        if message.role == "assistant"
-        else []
-    )
+    content = message.content if message.role == "assistant" else ()
+    return [block.id for block in content if isinstance(block, ToolUse)]
 
 
 def _answers(message: Message) -> list[str]:

@@ -92,8 +92,6 @@ def reply_of(
 
 
 class Assembly:
-    """The state of one answer while it streams in."""
-
     def __init__(self, request_id: str = "") -> None:
         self.request_id = request_id
         self._message: JsonObject = {}

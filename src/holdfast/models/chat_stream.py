@@ -56,8 +56,6 @@ class _Call:
 
 
 class ChatAssembly:
-    """The state of one chat answer while it streams in."""
-
     def __init__(self, request_id: str = "") -> None:
         self.request_id = request_id
         self._id = ""

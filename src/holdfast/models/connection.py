@@ -60,7 +60,11 @@ class SdkModel:
             stream = await create(**kwargs, **self.STREAMING)
             try:
                 headers = stream.response.headers
-                _check_is_stream(headers)
+                kind = headers.get("content-type", "text/event-stream")
+                if not kind.startswith("text/event-stream"):  # it came from some other server
+                    raise RequestRejected(
+                        f"the server answered with {kind!r}, not a stream; check base_url"
+                    )
                 assembly = self.ASSEMBLY(headers.get(self.REQUEST_ID, ""))
                 async for raw in self._events(stream, assembly):
                     for event in assembly.feed(raw):
@@ -107,10 +111,3 @@ def load_extra(module: str, *, extra: str) -> ModuleType:
 
 def is_loopback(url: str | None) -> bool:
     return url is not None and urlsplit(url).hostname in _LOOPBACK
-
-
-def _check_is_stream(headers: Mapping[str, str]) -> None:
-    """Raise if a 200 is not a stream of events: then it came from some other server."""
-    kind = headers.get("content-type", "text/event-stream")
-    if not kind.startswith("text/event-stream"):
-        raise RequestRejected(f"the server answered with {kind!r}, not a stream; check base_url")

@@ -40,8 +40,6 @@ ENGINE = LocalEngine()
 
 
 class LocalModel:
-    """Weights on disk, served on loopback through the Messages API."""
-
     def __init__(
         self,
         name: str,

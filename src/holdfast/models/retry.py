@@ -18,9 +18,6 @@ from holdfast.models.steady import PATIENCE, Patience, closing, steady
 MAX_ATTEMPTS = 15
 """Past this the waits alone exceed a minute and a half; a person should decide."""
 
-Sleep = Callable[[float], Awaitable[None]]
-MayRetry = Callable[[ModelError], bool]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
@@ -62,8 +59,8 @@ async def stream_with_retries(
     *,
     retries: Retries = RETRIES,
     patience: Patience = PATIENCE,
-    may_retry: MayRetry = lambda _: True,
-    sleep: Sleep = asyncio.sleep,
+    may_retry: Callable[[ModelError], bool] = lambda _: True,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     dice: random.Random | None = None,
 ) -> AsyncIterator[Event]:
     """Stream an answer, starting over while that can help and no tool call was yielded."""

@@ -69,8 +69,6 @@ def _silence(what: str, *, has_begun: bool) -> ModelError:
 
 
 class _SoFar:
-    """What has been seen of one answer."""
-
     def __init__(self) -> None:
         self._started: Started | None = None
         self._blocks: dict[int, Block] = {}

@@ -47,6 +47,14 @@ _STATUS_OF_TYPE = {
 }
 """What an error event inside a stream would have been as a status."""
 
+_PROBLEMS = {
+    429: "rate limited",
+    503: "overloaded",
+    529: "overloaded",
+    408: "timed out at the provider",
+    504: "timed out at the provider",
+}
+
 _TRANSIENT_CODES = frozenset({"compaction_unavailable", "thread_continue_in_flight"})
 _ACCOUNT_CODES = frozenset({"insufficient_quota", "enforced_spend_limit_reached"})
 _REFUSAL_CODES = frozenset({"content_filter", "content_policy_violation"})
@@ -158,8 +166,9 @@ def _meaning(fault: ProviderFault) -> ModelError:
         return too_long
     may_pass = status is None or status in {408, 409, 429} or status >= 500
     if fault.code in _TRANSIENT_CODES or (may_pass and fault.code not in _ACCOUNT_CODES):
+        problem = _PROBLEMS.get(status or 0, "the provider failed")
         return ModelUnavailable(
-            f"{_problem(status)}: {said}; try again later",
+            f"{problem}: {said}; try again later",
             retry_after_seconds=retry_after_seconds(fault.headers),
             status=status,
             request_id=fault.request_id,
@@ -175,17 +184,6 @@ def _verdict(fault: ProviderFault, status: int | None, said: str) -> tuple[type[
     if status in {401, 402, 403} or fault.code in _ACCOUNT_CODES:
         return AuthenticationFailed, f"the provider will not serve this key: {said}; check it"
     return RequestRejected, f"the provider rejected the request: {said}; correct it"
-
-
-def _problem(status: int | None) -> str:
-    match status:
-        case 429:
-            return "rate limited"
-        case 529 | 503:
-            return "overloaded"
-        case 408 | 504:
-            return "timed out at the provider"
-    return "the provider failed"
 
 
 def _too_long(fault: ProviderFault, status: int | None, said: str) -> PromptTooLong | None:

@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -194,7 +195,7 @@ def _copy_at_most(limit_bytes: int, source: IO[bytes], target: Path) -> None:
     """Copy, and stop at more than could be right: archives may claim any size."""
     with target.open("xb") as sink:
         written = 0
-        for chunk in _chunks(source):
+        for chunk in iter(partial(source.read, COPY_BYTES), b""):
             written += len(chunk)
             if written > limit_bytes:
                 raise StoreError(f"{target.name} is larger than the whole model; not using it")
@@ -207,7 +208,7 @@ def _join(slices: list[Path], target: Path, weights: ModelWeights, progress: Sho
     with target.open("wb") as sink:
         for path in slices:
             with path.open("rb") as source:
-                for chunk in _chunks(source):
+                for chunk in iter(partial(source.read, COPY_BYTES), b""):
                     digest.update(chunk)
                     sink.write(chunk)
                     written += len(chunk)
@@ -223,8 +224,3 @@ def _join(slices: list[Path], target: Path, weights: ModelWeights, progress: Sho
             f"{weights.name} is not the expected file ({written} bytes, "
             f"sha256 {digest.hexdigest()}); nothing was installed"
         )
-
-
-def _chunks(source: IO[bytes]) -> Iterator[bytes]:
-    while chunk := source.read(COPY_BYTES):
-        yield chunk

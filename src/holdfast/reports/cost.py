@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast.log.answers import MAIN, UniqueAnswer, answers_of, day_of
 from holdfast.log.entries import AnyEntry, Forked, Said
 from holdfast.log.spending import Spent, read_ledger
-from holdfast.messages import Usage, text_of
+from holdfast.messages import text_of
 from holdfast.messages.usage import add_fields
 from holdfast.models.prices import Cost, cost, usage_cost
 
@@ -111,8 +111,15 @@ def _dearest_first(items: dict[str, CostItem]) -> tuple[CostItem, ...]:
 
 
 def _priced(answer: UniqueAnswer | Forked) -> CostItem:
-    day, tokens = day_of(answer.at), _tokens(answer.usage)
-    paid = usage_cost(answer.model, answer.usage, day)
+    day, usage = day_of(answer.at), answer.usage
+    tokens = Tokens(
+        uncached=usage.input_tokens,
+        read=usage.cache_read_tokens,
+        write_5m=usage.written_5m_tokens,
+        write_1h=usage.written_1h_tokens,
+        output=usage.output_tokens,
+    )
+    paid = usage_cost(answer.model, usage, day)
     bare = cost(answer.model, uncached_tokens=tokens.prompt, output_tokens=tokens.output, at=day)
     return CostItem(
         name=answer.model or "unknown model",
@@ -122,16 +129,6 @@ def _priced(answer: UniqueAnswer | Forked) -> CostItem:
         bare_usd=bare.total if bare else 0.0,
         unpriced_calls=int(paid is None),
         unfinished_calls=int(answer.stop_reason in UNFINISHED),
-    )
-
-
-def _tokens(usage: Usage) -> Tokens:
-    return Tokens(
-        uncached=usage.input_tokens,
-        read=usage.cache_read_tokens,
-        write_5m=usage.written_5m_tokens,
-        write_1h=usage.written_1h_tokens,
-        output=usage.output_tokens,
     )
 
 

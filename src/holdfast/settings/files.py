@@ -161,13 +161,8 @@ def _is_as_expected(target: Path, expected: os.stat_result | None) -> bool:
         now = target.stat()
     except FileNotFoundError:
         return expected is None
-    if expected is None:
-        return False
-    return (now.st_ino, now.st_size, now.st_mtime_ns) == (
-        expected.st_ino,
-        expected.st_size,
-        expected.st_mtime_ns,
-    )
+    marks = ("st_ino", "st_size", "st_mtime_ns")
+    return all(getattr(now, mark) == getattr(expected, mark, None) for mark in marks)
 
 
 def _sync_directory(directory: Path) -> None:

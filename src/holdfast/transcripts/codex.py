@@ -1,10 +1,10 @@
 """Rollouts of the Codex command line, read and written.
 
-Read: the conversation is in the response items; events repeat it for the screen and are counted, except
-for usage, rollbacks and titles. An answer comes in several items and its usage before, between or
-after them, so one round is held until the next begins. A rollback becomes `Snipped`. A compaction
-becomes `Compacted`: the messages that replace history up to the model's first word are its
-summary, the rest is read again; where a file does not record them, the newest user messages and
+Read: the conversation is in the response items; events repeat it for the screen and are counted,
+except for usage, rollbacks and titles. An answer comes in several items and its usage before,
+between or after them, so one round is held until the next begins. A rollback becomes `Snipped`. A
+compaction becomes `Compacted`: the messages that replace history up to the model's first word are
+its summary, the rest is read again; where a file does not record them, the newest user messages and
 the summary are taken, as the client does. Rollouts of the first versions are read too.
 
 Written: the system prompt goes into the first record; tools and usage are left out.

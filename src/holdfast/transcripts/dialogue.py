@@ -144,7 +144,6 @@ class Dialogue:
         return name
 
     def _claimed(self, block: Block) -> Block:
-        """Give a tool use an id of its own."""
         block = typed_block(block)
         if not isinstance(block, ToolUse):
             return block

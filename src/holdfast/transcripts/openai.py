@@ -196,8 +196,6 @@ def losses(view: View) -> Counter[str]:
 
 
 class _Writer:
-    """Writes messages and counts what had to be left out."""
-
     def __init__(self, account: ImportAccount) -> None:
         self._skipped = account.skipped
 

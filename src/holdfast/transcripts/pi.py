@@ -1,10 +1,9 @@
 """Sessions of the pi coding agent, read and written.
 
-Read: old sessions are a sequence of records and are streamed; newer ones are trees, of which the active
-branch is read. A compaction covers what lies before the entry it keeps first; an answer that failed
-or was stopped is not sent again by pi, so it is kept as `Failed`. What pi notes for itself (labels,
-thinking levels, results' details, costs) is not in the view. The wording around summaries and
-commands is ours, not pi's.
+Read: old sessions are a sequence of records and are streamed; newer ones are trees, of which the
+active branch is read. A compaction covers what lies before the entry it keeps first. An answer that
+failed or was stopped is not sent again by pi, so it is kept as `Failed`. What pi notes for itself
+(labels, thinking levels, costs) is left out. The wording around summaries and commands is ours.
 
 Written: one branch, entries numbered from one, so the same view always gives the same file. Blocks
 pi has no shape for are wrapped whole. The system prompt and the tools are not part of a session;
@@ -365,21 +364,15 @@ def _part(block: Block) -> JsonObject:
             signed = thought | ({"thinkingSignature": signature} if signature else {})
             return with_extra(signed, extra, THINKING_FIELDS)
         case RedactedThinking(data=data, extra=extra):
-            hidden = {
-                "type": "thinking",
-                "thinking": "",
-                "thinkingSignature": data,
-                "redacted": True,
-            }
-            return with_extra(hidden, extra, THINKING_FIELDS)
+            hidden = {"type": "thinking", "thinking": "", "thinkingSignature": data}
+            return with_extra(hidden | {"redacted": True}, extra, THINKING_FIELDS)
         case ToolUse(id=id, name=name, input=data, extra=extra):
             call = {"type": "toolCall", "id": id, "name": name, "arguments": data}
             return with_extra(call, extra, CALL_FIELDS)
-        case Image(source=source, extra=extra):
-            match source:
-                case {"type": "base64", "media_type": str(kind), "data": str(data), **rest} if (
-                    not rest
-                ):
-                    image = {"type": "image", "data": data, "mimeType": kind}
-                    return with_extra(image, extra, IMAGE_FIELDS)
+        case Image(
+            source={"type": "base64", "media_type": str(kind), "data": str(data)}, extra=extra
+        ):
+            if len(block.source) == 3:
+                image = {"type": "image", "data": data, "mimeType": kind}
+                return with_extra(image, extra, IMAGE_FIELDS)
     return wrap(block)

@@ -8,9 +8,7 @@ reads it the same way.
 
 import re
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeAlias
-
-Provider: TypeAlias = Literal["anthropic", "openai"]
+from typing import Literal, NamedTuple
 
 _TOKEN = re.compile(rb'[^"{}\[\]:]*("(?:[^"\\]|\\.)*"|[{}\[\]:])', re.DOTALL)
 _OPENING = b"\xef\xbb\xbf \t\r\n"
@@ -34,7 +32,7 @@ class _Field(NamedTuple):
     """What stands at the key if it is a string, else nothing."""
 
 
-def provider_of(first: bytes) -> Provider | None:
+def provider_of(first: bytes) -> Literal["anthropic", "openai"] | None:
     """Return the provider whose messages these are, or None if they are no messages."""
     text = first.lstrip(_OPENING)
     fields = list(_fields(text))

@@ -142,7 +142,6 @@ def possible(at: float) -> float:
 
 
 def timestamp(at: float) -> str:
-    """Format seconds since the epoch as transcripts do."""
     text = datetime.fromtimestamp(possible(at), UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 

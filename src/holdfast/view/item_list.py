@@ -29,12 +29,10 @@ class ItemList:
         """For each rendered item: how many messages stood before it, and how long the last was."""
 
     def item_of(self, n: int) -> Item | None:
-        """Find the item that shows entry `n`, unless it was removed."""
         i = self.index_of(n)
         return self.items[i] if i is not None else None
 
     def round_of(self, tool_use_id: str) -> Round | None:
-        """Find the round that called this tool use, unless it was removed."""
         item = self.item_of(self.uses.get(tool_use_id, 0))
         return item if isinstance(item, Round) else None
 
@@ -106,7 +104,6 @@ class ItemList:
         self._forget(lo)
 
     def messages(self) -> list[Message]:
-        """Return all messages, rendering only what was not rendered yet."""
         messages = self._messages
         for item in self.items[len(self._before) :]:
             self._before.append((len(messages), len(messages[-1].content) if messages else 0))
@@ -115,7 +112,6 @@ class ItemList:
         return list(messages)
 
     def message_from(self, order: int) -> int:
-        """Return the index of the message in which the first item at or after this order ends."""
         i = bisect_left(self._orders, order) + 1
         return (self._before[i][0] if i < len(self._before) else len(self._messages)) - 1
 

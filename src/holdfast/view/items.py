@@ -7,8 +7,6 @@ only where the provider removes something itself). Items are frozen; a change ma
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from operator import add
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
@@ -168,7 +166,6 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return self.answer_measure + self.results_measure
 
     def hides_thinking(self, projection: Projection) -> bool:
-        """Return whether its thinking is left out of this projection."""
         return self.drops_thinking or (projection == "seen" and self.is_past)
 
     def without_thinking(self) -> "Round":
@@ -186,15 +183,18 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         )
 
     def with_changed(self, tool_use_id: str, change: Callable[[Result], Result]) -> "Round":
-        results = tuple(change(r) if r.tool_use_id == tool_use_id else r for r in self.results)
-        return structs.replace(self, results=results, results_measure=_weigh(results))
+        return self._with(change(r) if r.tool_use_id == tool_use_id else r for r in self.results)
 
     def with_cleared(self, shown: Mapping[str, StandIn]) -> "Round":
-        results = tuple(
+        return self._with(
             result.clear(shown[result.tool_use_id]) if result.tool_use_id in shown else result
             for result in self.results
         )
-        return structs.replace(self, results=results, results_measure=_weigh(results))
+
+    def _with(self, changed: Iterable[Result]) -> "Round":
+        results = tuple(changed)
+        measure = sum((result.seen_measure for result in results), NOTHING)
+        return structs.replace(self, results=results, results_measure=measure)
 
     def tool_uses(self) -> list[ToolUse]:
         return [block for block in self.content if isinstance(block, ToolUse)]
@@ -216,11 +216,6 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         if uses:
             results = {result.tool_use_id: result for result in self.results}
             yield Message("user", tuple(_with_results(use, results, projection) for use in uses))
-
-
-def _weigh(results: Sequence[Result]) -> Measure:
-    measures = [result.seen_measure for result in results]
-    return reduce(add, measures) if measures else NOTHING
 
 
 Item: TypeAlias = Spoken | Round

@@ -229,7 +229,6 @@ class Gauge:
         return max(0, round(self.reported_tokens + self.calibration.weigh(total - self.then)))
 
     def margin_tokens(self, total: Measure) -> int:
-        """Return by how much the size may be too small, in nineteen of twenty cases."""
         return math.ceil(self.calibration.margin_tokens(total - self.then))
 
     def observe_usage(

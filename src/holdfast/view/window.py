@@ -98,21 +98,15 @@ def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
     text = wanted.strip().replace("_", "").replace(",", "")
     if text in ("", COST):
         return own
+    is_share = text.endswith("%")
     try:
         number = float(text.removesuffix("%"))
     except ValueError:
-        raise _bad_line(wanted) from None
-    if text.endswith("%"):
-        if not 0 < number <= 100:
-            raise _bad_line(wanted)
-        return min(own, max(1, math.floor(effective_tokens * number / 100)))
-    if not number >= 1:
-        raise _bad_line(wanted)
-    return int(min(own, number))
-
-
-def _bad_line(wanted: str) -> ConfigError:
-    return ConfigError(
-        f"window.auto_line is {wanted!r}; give a number of tokens such as '150000', "
-        "a share such as '80%', 'cost', or '' for the window's own line"
-    )
+        number = math.nan
+    if not (0 < number <= 100 if is_share else number >= 1):
+        raise ConfigError(
+            f"window.auto_line is {wanted!r}; give a number of tokens such as '150000', "
+            "a share such as '80%', 'cost', or '' for the window's own line"
+        )
+    line = max(1, math.floor(effective_tokens * number / 100)) if is_share else number
+    return int(min(own, line))

@@ -2,11 +2,10 @@
 
 Records of one answer share `message.id` and become pieces of one reply; a compaction boundary and
 the summary after it become one `Compacted`; a microcompaction becomes `Cleared`; going back to an
-earlier prompt, which the format shows as a second child of one parent, becomes `Snipped`. Records
-a model never sees (progress, snapshots, hooks) are counted, not kept; so is what a sub-agent said
-inside the main file. A file that begins with a sub-agent is read as its own until the main
-conversation shows; then what came before leaves the view. Memory grows with the number of records,
-not their size.
+earlier prompt, which the format shows as a second child of one parent, becomes `Snipped`. What a
+model never sees (progress, snapshots, hooks, a sub-agent's words) is counted, not kept. A file that
+begins with a sub-agent is read as its own until the main conversation shows. Memory grows with the
+number of records, not their size.
 """
 
 from collections.abc import Iterable, Iterator
@@ -313,10 +312,9 @@ class _Reader:
 
     def _segment(self, raw: Json) -> tuple[int, int]:
         """Find the entries between which a compaction kept everything."""
-        ends = ("headUuid", "tailUuid")
-        named = [str(raw.get(end)) if isinstance(raw, dict) else "" for end in ends]
-        head, tail = (self._place.get(uuid, 0) for uuid in named)
-        return head, tail
+        ends = raw if isinstance(raw, dict) else {}
+        head, tail = str(ends.get("headUuid")), str(ends.get("tailUuid"))
+        return self._place.get(head, 0), self._place.get(tail, 0)
 
 
 def _attached(attachment: Json) -> Json:

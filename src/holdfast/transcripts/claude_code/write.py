@@ -8,9 +8,8 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-import msgspec
-
 from holdfast.messages import Block, JsonObject, block_to_wire, usage_to_wire
+from holdfast.transcripts.records import line
 from holdfast.view import View
 from holdfast.view.items import Round, Spoken
 
@@ -21,10 +20,7 @@ VERSION = "2.1.0"
 def write(view: View, *, session: str = "", directory: str = "") -> Iterator[bytes]:
     chain = _Chain(session or str(uuid.UUID(int=0)), directory)
     for item in view.items:
-        if isinstance(item, Spoken):
-            yield from chain.spoken(item)
-        else:
-            yield from chain.round(item)
+        yield from chain.spoken(item) if isinstance(item, Spoken) else chain.round(item)
 
 
 class _Chain:
@@ -91,7 +87,7 @@ class _Chain:
             ),
         }
         self._parent = id
-        return msgspec.json.encode(record) + b"\n"
+        return line(record)
 
 
 def _message(role: str, content: tuple[Block, ...]) -> JsonObject:
