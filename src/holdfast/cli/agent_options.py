@@ -14,7 +14,7 @@ from holdfast.agent.build import build_agent
 from holdfast.cli import options
 from holdfast.cli.rendering import show_notice
 from holdfast.models import Model, open_model
-from holdfast.settings import Settings
+from holdfast.settings import Settings, load_settings
 from holdfast.tools.permissions import AskUser, Mode
 
 OFFLINE_MODEL = "simulated/claude-sonnet-5-5"
@@ -55,6 +55,24 @@ class AgentOptions:
         if not text:
             raise click.UsageError(f"--system {file}: it is empty")
         return text
+
+    @asynccontextmanager
+    async def running(
+        self, *, ask: AskUser | None = None, source: str = "run"
+    ) -> AsyncIterator[Agent]:
+        """Run the agent that was asked for, in the current directory."""
+        system, settings = self.system_prompt(), load_settings(Path.cwd())
+        with self.open_model(settings) as model:
+            async with running_agent(
+                model,
+                settings,
+                resume=self.resume,
+                mode=self.mode,
+                ask=ask,
+                system=system,
+                source=source,
+            ) as agent:
+                yield agent
 
 
 def agent_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -112,7 +130,7 @@ async def running_agent(
     fallback = settings.model.fallback
     agent = await build_agent(
         model,
-        directory=directory or Path.cwd(),
+        directory=directory,
         resume=resume,
         mode=mode,
         ask=ask,

@@ -5,22 +5,20 @@ import functools
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import get_args
 
 import click
 
 from holdfast.agent.agent import Agent
-from holdfast.cli.agent_options import AgentOptions, agent_options, running_agent
+from holdfast.cli.agent_options import AgentOptions, agent_options
 from holdfast.cli.context_command import lines
 from holdfast.cli.line_input import LineInput, keep_terminal
 from holdfast.cli.output import plain, tokens
 from holdfast.cli.rendering import show, show_notices, show_where
 from holdfast.cli.target import CommandTarget
 from holdfast.errors import HoldfastError
-from holdfast.models import Model, open_model
+from holdfast.models import open_model
 from holdfast.reports.context import describe
-from holdfast.settings import Settings, load_settings
 from holdfast.tools.permissions import Answer, Mode, Question
 from holdfast.view.gauge import replay
 from holdfast.view.window import window_for
@@ -49,25 +47,14 @@ def command(chosen: AgentOptions) -> None:
     It asks before using a tool that no rule allows; Ctrl-C stops it. For JSON there is
     `holdfast run --json`.
     """
-    system = chosen.system_prompt()
     keep_terminal()
-    settings = load_settings(Path.cwd())
-    with chosen.open_model(settings) as model:
-        asyncio.run(_chat(model, settings, chosen, system))
+    asyncio.run(_chat(chosen))
 
 
-async def _chat(model: Model, settings: Settings, chosen: AgentOptions, system: str) -> None:
+async def _chat(chosen: AgentOptions) -> None:
     typed = LineInput()
-    async with running_agent(
-        model,
-        settings,
-        resume=chosen.resume,
-        mode=chosen.mode,
-        ask=functools.partial(_ask, typed),
-        system=system,
-        source="chat",
-    ) as agent:
-        click.echo(f"session {agent.session.id}, {model.name}. /help lists commands.")
+    async with chosen.running(ask=functools.partial(_ask, typed), source="chat") as agent:
+        click.echo(f"session {agent.session.id}, {agent.model.name}. /help lists commands.")
         if chosen.resume:
             show_where(agent)
         show_notices(agent)

@@ -4,8 +4,8 @@ import asyncio
 import dataclasses
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,15 +14,14 @@ from typing import Any
 import click
 
 from holdfast.cli import options
-from holdfast.cli.compact_lines import preview_lines, seam_lines
 from holdfast.cli.export_command import write_out
-from holdfast.cli.output import plain, report
+from holdfast.cli.output import one_line, plain, report, tokens
 from holdfast.cli.target import CommandTarget, open_target
 from holdfast.errors import RequestRejected, StoreError
 from holdfast.log import Header, write_log
 from holdfast.log.store import FileStore, new_id
 from holdfast.messages import Usage
-from holdfast.models import Model, open_model
+from holdfast.models import open_model
 from holdfast.session import Session
 from holdfast.session.preview import Preview, Seam, natural_seams, preview
 from holdfast.session.scratch_session import carry_over, edited, on_paper, take, tried
@@ -40,6 +39,11 @@ from holdfast.transcripts.formats import FORMATS, named, printable
 from holdfast.turn.engine import Engine
 
 OURS = "holdfast"
+MINUTE_SECONDS, HOUR_SECONDS = 60, 3_600
+SEAM_CHARS = 60
+"""Of the message at a seam: enough to recognise it."""
+TOOLS = 4
+"""Listed by name; the total counts all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,37 +165,38 @@ class CompactDone:
 
     def lines(self) -> Iterator[str]:
         yield f"{plain(self.arguments.target.name)}  ({self.arguments.target.format})"
-        yield from preview_lines(self.shown)
-        yield from seam_lines(self.seams)
+        yield from _preview_lines(self.shown)
+        yield from _seam_lines(self.seams)
         if self.n:
             yield f"done     as entry {self.n}; `holdfast undo {self.arguments.target.name}` restores the history"
         elif self.bytes:
             yield f"done     {printable(self.arguments.out or '')}: {self.bytes:,} bytes"
         else:
             if self.spent is not None:
-                tokens = f"{self.spent.total_tokens:,} tokens"
-                yield f"asked    the model wrote this preview: {tokens}, which are charged"
+                spent = f"{self.spent.total_tokens:,} tokens"
+                yield f"asked    the model wrote this preview: {spent}, which are charged"
             yield ""
             yield self.shown.summary
 
 
 async def _compact(arguments: CompactArguments) -> CompactDone:
     """Draft the compaction on a copy, then apply it where it belongs."""
-    async with _open_model(arguments.model, arguments.base_url) as client:
-        with ExitStack() as stack:
-            session = None
-            if arguments.is_in_place:
-                log = FileStore().open(arguments.target.name)
-                session = stack.enter_context(Session.over(log, arguments.settings))
-            history = session.view.history if session else arguments.target.history
-            paper = on_paper(
-                history,
-                arguments.settings,
-                client=client,
-                model=arguments.model,
-                hooks=partial(_compaction_hooks, arguments),
-            )
-            return await _draft_and_apply(arguments, stack.enter_context(paper), session)
+    async with AsyncExitStack() as stack:
+        client = session = None
+        if arguments.model:
+            client = open_model(arguments.model, base_url=arguments.base_url or None)
+            stack.push_async_callback(client.close)
+        if arguments.is_in_place:
+            log = FileStore().open(arguments.target.name)
+            session = stack.enter_context(Session.over(log, arguments.settings))
+        paper = on_paper(
+            session.view.history if session else arguments.target.history,
+            arguments.settings,
+            client=client,
+            model=arguments.model,
+            hooks=partial(_compaction_hooks, arguments),
+        )
+        return await _draft_and_apply(arguments, stack.enter_context(paper), session)
 
 
 async def _draft_and_apply(
@@ -217,16 +222,6 @@ async def _draft_and_apply(
     return CompactDone(arguments=arguments, shown=shown, n=entry.n)
 
 
-@asynccontextmanager
-async def _open_model(name: str, base_url: str) -> AsyncIterator[Model | None]:
-    model = open_model(name, base_url=base_url or None) if name else None
-    try:
-        yield model
-    finally:
-        if model is not None:
-            await model.close()
-
-
 def _manner(arguments: CompactArguments) -> Manner:
     """Make the summary point at the session's log, or at the original file."""
     if not arguments.is_session:
@@ -241,10 +236,6 @@ def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> Compaction
     """Restore the session's files from its working directory, as far as permissions allow."""
     if not (arguments.is_session and arguments.directory.is_dir()):
         return CompactionHooks()
-    return CompactionHooks(restore=_restoring(arguments, engine))
-
-
-def _restoring(arguments: CompactArguments, engine: Engine) -> Restoring:
     directory = arguments.directory.resolve()
     gate = Gate(rules=load_permissions(directory).rules)
     places = Places(roots=(directory,), cwd=directory)
@@ -252,7 +243,7 @@ def _restoring(arguments: CompactArguments, engine: Engine) -> Restoring:
     def may_read(path: Path) -> bool:
         return gate.judge(READ, {"file_path": str(path)}, places).outcome == "allow"
 
-    return Restoring(
+    restoring = Restoring(
         tool_context=ToolContext(
             root=directory,
             home=home(),
@@ -264,6 +255,7 @@ def _restoring(arguments: CompactArguments, engine: Engine) -> Restoring:
         window_tokens=lambda: engine.fullness().window.limit_tokens,
         may_read=may_read,
     )
+    return CompactionHooks(restore=restoring)
 
 
 def _edited_text(text: str) -> str:
@@ -282,3 +274,54 @@ def _written(arguments: CompactArguments, out: Path, session: Session) -> int:
         raise StoreError(f"{out} exists and is not overwritten; choose another name")
     write_log(out, Header(session=new_id(), created=time.time()), session.view.history)
     return out.stat().st_size
+
+
+def _seam_lines(seams: Iterable[Seam]) -> Iterator[str]:
+    """Suggest parts that could be compacted by themselves."""
+    for seam in seams:
+        pause, said = _pause(seam.pause_seconds), one_line(seam.said, SEAM_CHARS)
+        yield f"seam     --up-to {seam.up_to} ({pause}{seam.covers} messages) before #{seam.start}: {said}"
+
+
+def _pause(seconds: float) -> str:
+    if seconds >= HOUR_SECONDS:
+        return f"after {seconds / HOUR_SECONDS:.1f} h, "
+    return f"after {seconds / MINUTE_SECONDS:.0f} min, " if seconds >= MINUTE_SECONDS else ""
+
+
+def _preview_lines(shown: Preview) -> Iterator[str]:
+    share = 1 - shown.after_tokens / shown.before_tokens if shown.before_tokens else 0.0
+    restored = f", {tokens(shown.restored_tokens)} of it restored" if shown.restored_tokens else ""
+    yield f"covers   {shown.covered} messages, #{shown.first} to #{shown.last}; {shown.kept} stay word for word"
+    yield (
+        f"tokens   {tokens(shown.before_tokens)} → {tokens(shown.after_tokens)} "
+        f"({share:.0%} less{restored})"
+    )
+    if shown.unseen_tokens:
+        yield (
+            f"unseen   {tokens(shown.unseen_tokens)} of both: system prompt and tools, which the "
+            "provider counted and the history does not contain"
+        )
+    yield from _price_lines(shown)
+    gone = shown.gone
+    tools = ", ".join(f"{name} {count}" for name, count in list(gone.results.items())[:TOOLS])
+    yield (
+        f"gone     {gone.said} of your messages ({gone.verbatim} word for word in the summary), "
+        f"{gone.answers} answers, {sum(gone.results.values())} tool calls"
+        + (f": {tools}" if tools else "")
+        + (f"; {gone.pictures} pictures" if gone.pictures else "")
+        + (f"; {gone.thoughts} thoughts" if gone.thoughts else "")
+    )
+    yield f"survive  {shown.survived:.0%} of {shown.names} names in use lately"
+
+
+def _price_lines(shown: Preview) -> Iterator[str]:
+    price = shown.price
+    if price is None:
+        yield f"price    by {shown.by}; no price is published for the model"
+        return
+    yield f"price    {price.model}, by {shown.by}; a model's summary at most ${price.asking:.4f} per call"
+    yield (
+        f"         each later call reads ${price.call_before:.4f} → ${price.call_after:.4f}; "
+        f"the first writes ${price.first_after:.4f}"
+    )

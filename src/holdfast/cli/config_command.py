@@ -1,6 +1,7 @@
 """`holdfast config`: every setting with its value, source and reason."""
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -25,15 +26,10 @@ def command(as_json: bool) -> None:
 
 def _lines(settings: Iterable[ShownSetting]) -> Iterator[str]:
     yield f"home: {home()}"
-    group = ""
-    for setting in settings:
-        name, _, key = setting.name.partition(".")
-        if name != group:
-            group = name
-            yield f"\n[{group}]"
-        value = (
-            f'"{setting.value}"' if isinstance(setting.value, str) else str(setting.value).lower()
-        )
-        source = "" if setting.source == "default" else f"  (from {setting.source})"
-        yield f"{key} = {value}{source}"
-        yield f"    # {setting.why}"
+    for group, members in groupby(settings, lambda setting: setting.name.partition(".")[0]):
+        yield f"\n[{group}]"
+        for one in members:
+            value = f'"{one.value}"' if isinstance(one.value, str) else str(one.value).lower()
+            source = "" if one.source == "default" else f"  (from {one.source})"
+            yield f"{one.name.partition('.')[2]} = {value}{source}"
+            yield f"    # {one.why}"

@@ -1,17 +1,34 @@
 """`holdfast cost`: what was spent on what, and what resuming an idle session would cost."""
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import click
 
 from holdfast.cli import options
 from holdfast.cli.output import ago, one_line, report, tokens
-from holdfast.cli.resume_cost import idle
 from holdfast.cli.target import open_target
+from holdfast.log.entries import AnyEntry
 from holdfast.log.spending import Spent
 from holdfast.reports.cost import Bill, CostItem, bill, spent_by_day
-from holdfast.request.cache.advice import Option, ResumeAdvice
-from holdfast.settings import home, load_settings
+from holdfast.request.cache.advice import (
+    FRAME_TOKENS,
+    SUMMARY_TOKENS,
+    Option,
+    ResumeAdvice,
+    cold_resume_advice,
+)
+from holdfast.request.cache.calls import CallReport, explain_calls, last_of_conversation
+from holdfast.request.cache.cost_model import expect
+from holdfast.request.lifetime import Lifetime, seconds_of
+from holdfast.settings import ClearSettings, home, load_settings
+from holdfast.stages.clear.candidates import Candidates, weight
+from holdfast.stages.clear.placeholder import LONGEST_WEIGHT
+from holdfast.stages.clear.snapshot import STAND_IN_WEIGHT
+from holdfast.tools.describe import describing
+from holdfast.view import View
+from holdfast.view.gauge import replay
 
 TOP_TURNS = 5
 """The most expensive turns are worth a look."""
@@ -35,7 +52,7 @@ def command(target: str, as_json: bool) -> None:
     opened = open_target(target)
     history = opened.view.history
     found, days = bill(history), spent_by_day(home() / "spent")
-    idle_time = idle(history, time.time(), load_settings().clear)
+    idle_time = _idle(history, time.time(), load_settings().clear)
     advice = idle_time.advice if idle_time else None
     lines = _lines(opened.name, found, days)
     if idle_time and advice and advice.is_cold:
@@ -112,12 +129,67 @@ def _advice_lines(since: float, advice: ResumeAdvice) -> list[str]:
             f" ${option.per_call_usd:.4f} for each after"
         )
 
-    word = {"send_all": "send all", "clear_first": "clear first", "compact_first": "compact first"}
     return [
         "",
         f"the last call was {ago(since)}: the cache is cold. Resuming:",
         line("send all", advice.send_all),
         line("clear first", advice.clear_first),
         line("compact first", advice.compact_first),
-        f"  cheapest over the expected calls: {word[advice.cheapest]}",
+        f"  cheapest over the expected calls: {advice.cheapest.replace('_', ' ')}",
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Idle:
+    since: float
+    """Start of the call that last read or wrote its cache."""
+    seconds: float
+    advice: ResumeAdvice | None
+    """None for a model without a known price."""
+
+
+def _idle(history: Sequence[AnyEntry], now: float, settings: ClearSettings) -> _Idle | None:
+    """Return None if the history does not say when the last call was."""
+    calls = explain_calls(history)
+    last = last_of_conversation(calls)
+    since = max(last.at, last.renewed) if last else 0.0
+    if last is None or not since:
+        return None
+    seconds = max(0.0, now - since)
+    advice = _advice(history, len(calls), last, seconds, settings)
+    return _Idle(since=since, seconds=seconds, advice=advice)
+
+
+def _advice(
+    history: Sequence[AnyEntry],
+    calls: int,
+    last: CallReport,
+    seconds: float,
+    settings: ClearSettings,
+) -> ResumeAdvice | None:
+    view, gauge = replay(history)
+    used, total = gauge.size_tokens(view.total), weight(view.total)
+    scale = used / total if total > 0 else 1.0
+    known = round(weight(view.frame.measure) * scale) if view.frame else FRAME_TOKENS
+    frame = min(known, used)
+    lifetime: Lifetime = "1h" if last.lifetime == "1h" else "5m"
+    return cold_resume_advice(
+        used,
+        min(round(_freed_weight(view, settings) * scale), used - frame),
+        SUMMARY_TOKENS,
+        view.model or last.model,
+        seconds,
+        lifetime,
+        frame_tokens=frame,
+        lives_seconds=seconds_of(last.lifetime),
+        forecast=expect(calls=calls, grown_tokens=used - frame, lifetime=lifetime),
+    )
+
+
+def _freed_weight(view: View, settings: ClearSettings) -> float:
+    """Estimate what clearing would take out of a cold prompt."""
+    smallest = max(settings.smallest_tokens, LONGEST_WEIGHT)
+    candidates = Candidates(describing(settings.also), smallest=smallest)
+    candidates.follow(view)
+    batch = candidates.batch(settings.keep_results)
+    return max(0.0, batch.weight - STAND_IN_WEIGHT * len(batch))

@@ -3,7 +3,9 @@
 A small repository with bugs, the simulator on loopback, the official SDK, a small window, and the
 digest brain working through tasks with real tools until results are cleared and history is
 compacted: once on request, by a model; then from the notes, without a call. Every figure of the
-report is computed from the log of that run.
+report is computed from the log of that run. Then two sessions on the same repository show memory:
+what the first learns the second recalls; a duplicate is added, a dream without a model merges the
+two, and an undo restores both.
 """
 
 import asyncio
@@ -15,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -22,7 +25,6 @@ import click
 from holdfast.agent.agent import Agent
 from holdfast.cli import options
 from holdfast.cli.agent_options import offline_api, open_offline, running_agent
-from holdfast.cli.demo_memory import memory_demo, memory_lines
 from holdfast.cli.demo_project import (
     COMPACT_AFTER,
     FOCUS,
@@ -40,16 +42,29 @@ from holdfast.log.entries import (
     Compacted,
     Forked,
     Noted,
+    Recalled,
+    Remembered,
     Replied,
     Restored,
     Spilled,
 )
 from holdfast.log.spending import spent_in
+from holdfast.memory.commits import MemoryChange
+from holdfast.memory.dream import dream
+from holdfast.memory.memory import Memory
+from holdfast.memory.paths import memory_directory
+from holdfast.memory.store import MemoryStore
 from holdfast.messages import JsonObject, text_of
 from holdfast.messages.rules import violations
 from holdfast.reports.cost import bill
+from holdfast.settings import Settings, home
 from holdfast.turn.loop import Stopped
 from holdfast.view import View
+
+LEARNT = "Remember that releases go out on Tuesday nights, after the backup has finished."
+DIFF_LINES = 4
+"""Shown of a diff; `holdfast memory diff` shows all of it."""
+ASKED = "When do releases go out, and what has to be finished before the backup?"
 
 
 @click.command(epilog="Example: holdfast demo")
@@ -224,3 +239,58 @@ def _layer_lines(layers: JsonObject) -> list[str]:
     kept = layers["tasks_still_verbatim"]
     lines.append(f"survived   {kept} of {len(TASKS)} tasks are still word for word in the view")
     return lines
+
+
+async def memory_demo(project: Path) -> JsonObject:
+    settings = Settings()
+    learning = replace(settings, memory=replace(settings.memory, extract="always"))
+    first = await _session(learning, project, LEARNT)
+    learnt = [name for entry in first if isinstance(entry, Remembered) for name in entry.names]
+    second = await _session(settings, project, ASKED)
+    shown = [name for entry in second if isinstance(entry, Recalled) for name in entry.names]
+    return {"learnt": learnt, "recalled": shown} | _dreamt(project, settings)
+
+
+async def _session(settings: Settings, project: Path, prompt: str) -> list[AnyEntry]:
+    with offline_api() as url:
+        async with running_agent(
+            open_offline(url), settings, directory=project, mode="bypass", listener=None
+        ) as agent:
+            async for _ in agent.run(prompt):
+                pass
+    return agent.session.view.history
+
+
+def _dreamt(project: Path, settings: Settings) -> JsonObject:
+    """Add a duplicate of the first memory, dream, and undo the dream."""
+    place = memory_directory(home(), project)
+    with MemoryStore(place, settings.memory) as store:
+        first = store.memories()[0]
+        again = Memory(file="releases-again.md", name="Releases", description=first.description)
+        again = replace(again, type=first.type, body=first.body, modified=first.modified)
+        change = MemoryChange(file=again.file, text=again.text, expected="")
+        store.commit([change], by="person", why="noted twice")
+        before = {file: store.read(file) for file in store.versions()}
+        done = dream(store, settings.dream, repository=project)
+        dreamt = list(store.versions())
+        store.undo()
+        after = {file: store.read(file) for file in store.versions()}
+    return {
+        "memories": len(before),
+        "after_dream": len(dreamt),
+        "dream": done.line,
+        "diff": done.diff,
+        "undo_is_exact": after == before,
+    }
+
+
+def memory_lines(found: JsonObject) -> list[str]:
+    changed = [line for line in found["diff"].splitlines() if line[:1] in "+-"]
+    undone = "every byte restored" if found["undo_is_exact"] else "NOT ALL RESTORED"
+    return [
+        f"learnt     {', '.join(found['learnt']) or 'nothing'}, in the background of a session",
+        f"recalled   {', '.join(found['recalled']) or 'nothing'}, in the next one",
+        f"dreamt     {found['memories']} memories became {found['after_dream']}: {found['dream']}",
+        *(f"           {line}" for line in changed[:DIFF_LINES]),
+        f"undone     {undone}",
+    ]

@@ -22,22 +22,7 @@ TABLE_ROWS = 160
 """Printed by the tests: more than one result may hold in a window this small."""
 TEST_WORDS = (sys.executable, "-m", "unittest")
 
-_WORDS = [
-    "anchor",
-    "beam",
-    "cleat",
-    "davit",
-    "fender",
-    "halyard",
-    "keel",
-    "ladder",
-    "mast",
-    "oar",
-    "pulley",
-    "rudder",
-    "sail",
-]
-
+WARES = "anchor beam cleat davit fender halyard keel ladder mast oar pulley rudder sail"
 CODE = {
     "shop/__init__.py": "",
     "shop/cart.py": (
@@ -79,7 +64,7 @@ def _files() -> Iterator[tuple[str, str]]:
 
 def _orders(title: str, count: int) -> str:
     dice = random.Random(title)
-    lines = (f"- order {n:03d}: {' '.join(dice.choices(_WORDS, k=9))}" for n in range(count))
+    lines = (f"- order {n:03d}: {' '.join(dice.choices(WARES.split(), k=9))}" for n in range(count))
     return "\n".join((f"# Orders of {title}", *lines, ""))
 
 

@@ -8,7 +8,7 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -29,21 +29,19 @@ LEAST_FREE_BYTES = 500_000_000
 """With less, the spilled results of one long session can fill the disk."""
 
 State = Literal["ok", "missing", "broken"]
-MARKS: dict[State, str] = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN "}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The result of one check."""
-
     name: str
     state: State
     detail: str
     fix: str = ""
 
     def line(self) -> str:
+        mark = "BROKEN" if self.state == "broken" else self.state
         fix = f"   → {self.fix}" if self.fix else ""
-        return f"{MARKS[self.state]}  {self.name:<24} {self.detail}{fix}"
+        return f"{mark:<7}  {self.name:<24} {self.detail}{fix}"
 
 
 @click.command(epilog="Example: holdfast doctor")
@@ -54,7 +52,8 @@ def command(as_json: bool) -> None:
     Looks at settings, keys, extras, programs, disk and permissions. The exit code is 1 if
     something is broken; what is merely missing is optional.
     """
-    findings = [finding for check in CHECKS for finding in check()]
+    checks = (_python, _disk, _settings, _programs, _extras, _keys, _local_models)
+    findings = [finding for check in checks for finding in check()]
     report(as_json, findings, (finding.line() for finding in findings))
     if any(finding.state == "broken" for finding in findings):
         sys.exit(1)
@@ -141,14 +140,3 @@ def _settings() -> Iterator[Finding]:
         yield _finding("settings", False, str(error), "correct that line")
     else:
         yield _finding("settings", True, "every value is valid", "")
-
-
-CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
-    _python,
-    _disk,
-    _settings,
-    _programs,
-    _extras,
-    _keys,
-    _local_models,
-)

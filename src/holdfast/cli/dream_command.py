@@ -8,7 +8,7 @@ import click
 from holdfast.cli import options
 from holdfast.cli.agent_options import running_agent
 from holdfast.cli.memory_command import memory_store
-from holdfast.cli.output import harmless, json_out
+from holdfast.cli.output import report
 from holdfast.memory.dream import DreamReport, dream
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.paths import team_directory
@@ -31,14 +31,10 @@ def command(dry_run: bool, model: str | None, base_url: str, as_json: bool) -> N
     settings = load_settings(Path.cwd())
     if model is not None:
         address = base_url or settings.model.base_url
-        report = asyncio.run(_with_model(model, address, settings, is_trial=dry_run))
+        done = asyncio.run(_with_model(model, address, settings, is_trial=dry_run))
     else:
-        report = _without_model(settings, is_trial=dry_run)
-    if as_json:
-        json_out(report)
-        return
-    click.echo(harmless(report.diff), nl=False)
-    click.echo(_summary(report, dry_run))
+        done = _without_model(settings, is_trial=dry_run)
+    report(as_json, done, [f"{done.diff}{_summary(done, dry_run)}"])
 
 
 def _without_model(settings: Settings, *, is_trial: bool) -> DreamReport:
@@ -60,10 +56,10 @@ async def _with_model(
         return await agent.dream(is_trial=is_trial)
 
 
-def _summary(report: DreamReport, dry_run: bool) -> str:
-    if report.wrong:
-        return f"Would be refused: {harmless('; '.join(report.wrong))}."
+def _summary(done: DreamReport, dry_run: bool) -> str:
+    if done.wrong:
+        return f"Would be refused: {'; '.join(done.wrong)}."
     if dry_run:
-        return f"Would do: {report.line}."
-    undo = f" To undo it: holdfast memory undo {report.commit.id}" if report.commit else ""
-    return f"{report.line.capitalize()}.{undo}"
+        return f"Would do: {done.line}."
+    undo = f" To undo it: holdfast memory undo {done.commit.id}" if done.commit else ""
+    return f"{done.line.capitalize()}.{undo}"

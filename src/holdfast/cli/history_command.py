@@ -6,7 +6,7 @@ import sys
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import harmless, json_out, plain
+from holdfast.cli.output import harmless, json_out, plain, report
 from holdfast.cli.target import CommandTarget, open_target
 from holdfast.messages import block_to_wire
 from holdfast.settings import load_settings
@@ -80,12 +80,10 @@ def _show(opened: OpenedRecord, as_json: bool) -> None:
 
 
 def _list(found: FoundRecords, skip: int, as_json: bool) -> None:
-    if as_json:
-        json_out(found)
-        return
-    for hit in found.hits:
-        click.echo(plain(describe(hit)))
+    report(as_json, found, (plain(describe(hit)) for hit in found.hits))
     reached = skip + len(found.hits)
+    if as_json:
+        return
     if not found.total:
         click.echo("Nothing matches.", err=True)
     elif reached < found.total:

@@ -1,7 +1,6 @@
 """`holdfast import`: import another agent's transcript as a session."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -11,8 +10,7 @@ from holdfast.cli.output import reading, report, size
 from holdfast.errors import HoldfastError
 from holdfast.log import Header, write_log
 from holdfast.log.store import FileStore, new_id
-from holdfast.messages import JsonObject
-from holdfast.transcripts.formats import Transcript, open_transcript, printable
+from holdfast.transcripts.formats import open_transcript, printable
 from holdfast.transcripts.writer import ImportAccount
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
@@ -39,43 +37,35 @@ def command(file: Path, as_json: bool) -> None:
     )
     with reading(file) as progress, open_transcript(file, progress) as transcript:
         path = store.add(header, transcript.entries)
-    agents = list(_import_agents(file, path.with_suffix("") / "agents", header))
-    fields = _fields(session, path, transcript, agents)
-    report(as_json, fields, _lines(session, path, transcript, agents))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Agent:
-    """A sub-agent's transcript beside the session's, and why it was left out, if it was."""
-
-    id: str
-    problem: str = ""
-
-
-def _lines(session: str, path: Path, transcript: Transcript, agents: list[_Agent]) -> Iterator[str]:
-    records = f"{transcript.account.records:,} records"
-    yield f"{session}  ({transcript.format}, {records}, {size(path.stat().st_size)})"
-    for line in (*_account_lines(transcript.account), *_agent_lines(agents)):
-        yield f"  {line}"
-    yield f"Next: holdfast context {session}"
-
-
-def _fields(session: str, path: Path, transcript: Transcript, agents: list[_Agent]) -> JsonObject:
+    found = list(_import_agents(file, path.with_suffix("") / "agents", header))
+    agents = [agent for agent, problem in found if not problem]
+    left_out = {agent: problem for agent, problem in found if problem}
     account = transcript.account
-    return {
-        "session": session,
-        "path": printable(path),
-        "format": transcript.format,
-        "records": account.records,
-        "skipped": dict(account.skipped),
-        "malformed": account.malformed,
-        "repaired": dict(account.repaired),
-        "agents": [agent.id for agent in agents if not agent.problem],
-        "agents_left_out": {agent.id: agent.problem for agent in agents if agent.problem},
-    }
+    records = f"{account.records:,} records"
+    details = (*_account_lines(account), *_agent_lines(agents, left_out))
+    report(
+        as_json,
+        {
+            "session": session,
+            "path": printable(path),
+            "format": transcript.format,
+            "records": account.records,
+            "skipped": dict(account.skipped),
+            "malformed": account.malformed,
+            "repaired": dict(account.repaired),
+            "agents": agents,
+            "agents_left_out": left_out,
+        },
+        [
+            f"{session}  ({transcript.format}, {records}, {size(path.stat().st_size)})",
+            *(f"  {line}" for line in details),
+            f"Next: holdfast context {session}",
+        ],
+    )
 
 
-def _import_agents(file: Path, directory: Path, header: Header) -> Iterator[_Agent]:
+def _import_agents(file: Path, directory: Path, header: Header) -> Iterator[tuple[str, str]]:
+    """Import the transcripts beside the session's; yield each agent and why it was left out."""
     beside = file.with_name(_stem(file)) / "subagents"
     found = [path for suffix in SUFFIXES for path in beside.glob(f"agent-*{suffix}")]
     for agent in sorted(found):
@@ -84,9 +74,9 @@ def _import_agents(file: Path, directory: Path, header: Header) -> Iterator[_Age
             with open_transcript(agent) as transcript:
                 write_log(directory / f"{name}.jsonl", header, transcript.entries)
         except HoldfastError as error:  # the session itself is stored already
-            yield _Agent(id=printable(name), problem=printable(str(error)))
+            yield printable(name), printable(str(error))
         else:
-            yield _Agent(id=printable(name))
+            yield printable(name), ""
 
 
 def _stem(file: Path) -> str:
@@ -94,13 +84,11 @@ def _stem(file: Path) -> str:
     return file.name.removesuffix(suffix)
 
 
-def _agent_lines(agents: list[_Agent]) -> Iterator[str]:
-    came = [agent.id for agent in agents if not agent.problem]
-    if came:
-        yield f"{len(came)} sub-agents imported: {', '.join(came)}"
-    for agent in agents:
-        if agent.problem:
-            yield f"sub-agent {agent.id} was left out: {agent.problem}"
+def _agent_lines(agents: list[str], left_out: dict[str, str]) -> Iterator[str]:
+    if agents:
+        yield f"{len(agents)} sub-agents imported: {', '.join(agents)}"
+    for agent, problem in left_out.items():
+        yield f"sub-agent {agent} was left out: {problem}"
 
 
 def _account_lines(account: ImportAccount) -> Iterator[str]:

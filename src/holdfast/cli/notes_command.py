@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import harmless, json_out
+from holdfast.cli.output import report
 from holdfast.errors import HoldfastError, LogLocked
 from holdfast.log import Log, load
 from holdfast.log.store import FileStore, FoundSession
@@ -38,10 +38,7 @@ def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
     if edit:
         _edit(found, file, shown(file, history, settings))
     page = shown(file, history, settings)
-    if as_json:
-        json_out(_as_json(found, file, page))
-    else:
-        click.echo(harmless(page.render()), nl=False)
+    report(as_json, _as_json(found, file, page), [page.render().removesuffix("\n")])
 
 
 def _edit(session: FoundSession, file: NotesFile, page: NotesPage) -> None:

@@ -3,9 +3,9 @@
 import click
 
 from holdfast.cli import options
-from holdfast.cli.edits import writing
 from holdfast.cli.output import one_line, report
 from holdfast.cli.target import open_target
+from holdfast.cli.undo_command import writing
 from holdfast.errors import NotInHistory
 from holdfast.log.entries import Pinned
 from holdfast.messages import text_of

@@ -3,7 +3,7 @@
 import click
 
 from holdfast.cli import options
-from holdfast.cli.edits import edit
+from holdfast.cli.undo_command import edit
 from holdfast.turn.undo import redo
 
 

@@ -3,18 +3,15 @@
 import asyncio
 import signal
 import sys
-from pathlib import Path
 
 import click
 import msgspec
 
 from holdfast.cli import options
-from holdfast.cli.agent_options import AgentOptions, agent_options, running_agent
+from holdfast.cli.agent_options import AgentOptions, agent_options
 from holdfast.cli.output import json_out
 from holdfast.cli.rendering import event_json, show, show_notices, show_where
 from holdfast.log.spending import Spent, spent_in
-from holdfast.models import Model
-from holdfast.settings import Settings, load_settings
 from holdfast.turn.loop import Stopped
 
 
@@ -34,12 +31,7 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
         raise click.UsageError("give a task with -p, or a session to resume with --resume")
     if as_json and as_stream:
         raise click.UsageError("--json and --stream-json exclude each other; choose one")
-    settings = load_settings(Path.cwd())
-    system = chosen.system_prompt()
-    with chosen.open_model(settings) as model:
-        end, session, spent = asyncio.run(
-            _work(model, settings, chosen, prompt, system, quiet=as_json, as_stream=as_stream)
-        )
+    end, session, spent = asyncio.run(_work(chosen, prompt, quiet=as_json, as_stream=as_stream))
     if as_json:
         json_out(
             {
@@ -56,19 +48,10 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
 
 
 async def _work(
-    model: Model,
-    settings: Settings,
-    chosen: AgentOptions,
-    prompt: str,
-    system: str,
-    *,
-    quiet: bool,
-    as_stream: bool,
+    chosen: AgentOptions, prompt: str, *, quiet: bool, as_stream: bool
 ) -> tuple[Stopped, str, Spent]:
     end = Stopped(reason="aborted_streaming")
-    async with running_agent(
-        model, settings, resume=chosen.resume, mode=chosen.mode, system=system
-    ) as agent:
+    async with chosen.running() as agent:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, agent.abort.set)
         if chosen.resume and not (quiet or as_stream):
             show_where(agent)

@@ -1,12 +1,21 @@
-"""`holdfast undo`: undo a change to what the model sees."""
+"""`holdfast undo`: undo a change to what the model sees; `redo` and `pin` write in the same way."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import click
 
 from holdfast.cli import options
-from holdfast.cli.edits import edit, list_changes
-from holdfast.cli.output import report
+from holdfast.cli.output import plain, report, tokens
 from holdfast.cli.target import open_target
+from holdfast.log.entries import AnyEntry, Redone, Undone, ViewChange
+from holdfast.log.store import FileStore
+from holdfast.reports.explain import explain
+from holdfast.settings import load_settings
+from holdfast.turn.engine import Engine
 from holdfast.turn.undo import undo
+from holdfast.view import fold
 
 
 @click.command(epilog="Example: holdfast undo newest")
@@ -22,8 +31,73 @@ def command(session: str, entry: int, is_list: bool, as_json: bool) -> None:
     itself. Nothing is removed from the log: `holdfast redo` applies the change again.
     """
     if is_list:
-        found = list_changes(open_target(session).history)
+        found = _changes(open_target(session).history)
         lines = [change.line() for change in found]
         report(as_json, found, lines or ["Nothing has changed the view."])
     else:
         edit(session, entry, undo, as_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedChange:
+    """One entry that changed what the model sees."""
+
+    n: int
+    kind: str
+    state: str
+    """In force, undone, or dropped along with an undone entry."""
+    text: str
+    saved_tokens: int
+
+    def line(self) -> str:
+        saved = f"  saved {tokens(self.saved_tokens)}" if self.saved_tokens > 0 else ""
+        return f"[{self.n}] {self.kind}, {self.state}: {plain(self.text)}{saved}"
+
+
+@contextmanager
+def writing(session: str) -> Iterator[Engine]:
+    """Become a session's writer; tool calls that a dead process left open are not touched."""
+    engine = Engine(FileStore().open(session), load_settings())
+    try:
+        yield engine
+    finally:
+        engine.log.close()
+
+
+def edit(session: str, entry: int, change: Callable[[Engine, int], str], as_json: bool) -> None:
+    """Undo or redo an entry, and report the tokens before and after."""
+    with writing(session) as engine:
+        before = engine.fullness().used_tokens
+        said = change(engine, entry)
+        after = engine.fullness().used_tokens
+    report(
+        as_json,
+        {"said": said, "before_tokens": before, "after_tokens": after},
+        [plain(said), f"{tokens(before)} → {tokens(after)} tokens"],
+    )
+
+
+def _changes(history: list[AnyEntry]) -> list[ListedChange]:
+    dead, undone = fold(history).in_force.dead, _undone(history)
+    changes = {entry.n for entry in history if isinstance(entry, ViewChange)}
+    acts = (act for turn in explain(history) for act in turn.acts if act.n in changes)
+    return [
+        ListedChange(
+            n=act.n,
+            kind=act.kind,
+            state="undone" if act.n in undone else "gone with it" if act.n in dead else "in force",
+            text=act.text,
+            saved_tokens=act.saved_tokens,
+        )
+        for act in acts
+    ]
+
+
+def _undone(history: list[AnyEntry]) -> set[int]:
+    undone: set[int] = set()
+    for entry in history:
+        if isinstance(entry, Undone):
+            undone.add(entry.target)
+        elif isinstance(entry, Redone):
+            undone.discard(entry.target)
+    return undone

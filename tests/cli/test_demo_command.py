@@ -1,6 +1,6 @@
 """The demo's scene about memory: everything it claims is so."""
 
-from holdfast.cli.demo_memory import memory_demo, memory_lines
+from holdfast.cli.demo_command import memory_demo, memory_lines
 
 
 async def test_learnt_in_one_session_recalled_in_the_next_dreamt_and_undone(tmp_path):
