@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
@@ -32,15 +32,6 @@ class AgentOptions:
     mode: Mode | None
     system: Path | None
 
-    @contextmanager
-    def open_model(self, settings: Settings) -> Iterator[Model]:
-        if self.offline:
-            with offline_api() as url:
-                yield open_offline(url)
-        else:
-            name = self.model or settings.model.name
-            yield open_model(name, base_url=self.base_url or settings.model.base_url or None)
-
     def system_prompt(self) -> str:
         """Read the user's own system prompt; a resumed session keeps the one it began with."""
         file = self.system
@@ -62,7 +53,12 @@ class AgentOptions:
     ) -> AsyncIterator[Agent]:
         """Run the agent that was asked for, in the current directory."""
         system, settings = self.system_prompt(), load_settings(Path.cwd())
-        with self.open_model(settings) as model:
+        name, address = self.model or settings.model.name, self.base_url or settings.model.base_url
+        with ExitStack() as stack:
+            if self.offline:
+                model = stack.enter_context(offline_model())
+            else:
+                model = open_model(name, base_url=address or None)
             async with running_agent(
                 model,
                 settings,
@@ -99,18 +95,13 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def offline_api(test_command: str = "") -> Iterator[str]:
-    """Serve the simulator's digest brain on loopback; yield its address."""
+def offline_model(test_command: str = "") -> Iterator[Model]:
+    """Serve the simulator's digest brain on loopback; yield the model it answers for."""
     from holdfast.simulator import running
     from holdfast.simulator.brains.digest import TEST_COMMAND, DigestBrain
 
     with running(DigestBrain(test_command or TEST_COMMAND)) as server:
-        yield server.url
-
-
-def open_offline(url: str) -> Model:
-    """Open the model that the simulator at `url` answers for."""
-    return open_model(OFFLINE_MODEL, base_url=url, api_key="offline")
+        yield open_model(OFFLINE_MODEL, base_url=server.url, api_key="offline")
 
 
 @asynccontextmanager

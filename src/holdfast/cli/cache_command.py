@@ -33,18 +33,14 @@ def command(target: str, as_json: bool) -> None:
     total, what an ideal cache and no cache would have cost, and when the cache expires.
     """
     calls = explain_calls(open_target(target).view.history)
-    total = totals(calls)
-    report(as_json, _document(calls, total), _lines(calls, total))
-
-
-def _document(calls: list[CallReport], total: Totals) -> dict[str, object]:
-    last = last_of_conversation(calls)
+    total, last = totals(calls), last_of_conversation(calls)
     left = expires_at(last) - time.time() if last else 0.0
-    return {
+    document = {
         "calls": [asdict(call) for call in calls],
         "total": asdict(total) | {"hit_share": total.hit_share},
         "seconds_to_expiry": max(0.0, round(left, 1)),
     }
+    report(as_json, document, _lines(calls, total))
 
 
 def _lines(calls: list[CallReport], total: Totals) -> Iterator[str]:
@@ -92,7 +88,6 @@ def _summary(calls: list[CallReport], total: Totals) -> Iterator[str]:
 
 
 def _causes(calls: list[CallReport]) -> str:
-    """Sum up the cost of each cause, the most expensive first."""
     usd: defaultdict[str, list[float]] = defaultdict(list)
     for call in calls:
         if call.cause:

@@ -15,7 +15,7 @@ from holdfast.cli.context_command import lines
 from holdfast.cli.line_input import LineInput, keep_terminal
 from holdfast.cli.output import plain, tokens
 from holdfast.cli.rendering import show, show_notices, show_where
-from holdfast.cli.target import CommandTarget
+from holdfast.cli.target import OURS, CommandTarget
 from holdfast.errors import HoldfastError
 from holdfast.models import open_model
 from holdfast.reports.context import describe
@@ -131,11 +131,11 @@ async def _run_slash_command(agent: Agent, typed: LineInput, said: str) -> None:
             click.echo(HELP)
 
 
-def _context(agent: Agent) -> list[str]:
+def _context(agent: Agent) -> Iterator[str]:
     history = agent.session.view.history
     view, gauge = replay(history)
     context = describe(view, gauge, window_for(view.model, agent.engine.settings.window))
-    return lines(CommandTarget(name=agent.session.id, format="holdfast", history=history), context)
+    return lines(CommandTarget(name=agent.session.id, format=OURS, history=history), context)
 
 
 async def _compact(agent: Agent, focus: str) -> None:

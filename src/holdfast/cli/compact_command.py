@@ -16,7 +16,7 @@ import click
 from holdfast.cli import options
 from holdfast.cli.export_command import write_out
 from holdfast.cli.output import one_line, plain, report, tokens
-from holdfast.cli.target import CommandTarget, open_target
+from holdfast.cli.target import OURS, CommandTarget, open_target
 from holdfast.errors import RequestRejected, StoreError
 from holdfast.log import Header, write_log
 from holdfast.log.store import FileStore, new_id
@@ -38,7 +38,6 @@ from holdfast.tools.read import READ
 from holdfast.transcripts.formats import FORMATS, named, printable
 from holdfast.turn.engine import Engine
 
-OURS = "holdfast"
 MINUTE_SECONDS, HOUR_SECONDS = 60, 3_600
 SEAM_CHARS = 60
 """Of the message at a seam: enough to recognise it."""
@@ -138,8 +137,6 @@ def command(**words: Any) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactDone:
-    """A preview, and what was done with it."""
-
     arguments: CompactArguments
     shown: Preview
     seams: tuple[Seam, ...] = ()

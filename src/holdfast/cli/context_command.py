@@ -1,5 +1,6 @@
 """`holdfast context`: what fills the context window, by category."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -47,27 +48,25 @@ def command(target: str, model: str | None, as_json: bool) -> None:
     )
 
 
-def lines(target: CommandTarget, context: Context) -> list[str]:
+def lines(target: CommandTarget, context: Context) -> Iterator[str]:
     window, used = context.window, context.used_tokens
     basis = "reported by the provider" if context.is_reported else "estimated"
     title = f"  {plain(context.title)}" if context.title else ""
-    shown = [
-        f"{target.name}  ({target.format}){title}",
+    yield f"{target.name}  ({target.format}){title}"
+    yield (
         f"{context.model or 'unknown model'}   {tokens(used)} of {tokens(window.limit_tokens)} tokens"
-        f" ({basis}, at most {tokens(context.margin_tokens)} more)   {context.percent_left} % left",
-        f"[{bar(used / window.limit_tokens, 60)}]",
-        _marks(context),
-        "",
-    ]
+        f" ({basis}, at most {tokens(context.margin_tokens)} more)   {context.percent_left} % left"
+    )
+    yield f"[{bar(used / window.limit_tokens, 60)}]"
+    yield _marks(context)
+    yield ""
     whole = max(used, sum(max(0, part.tokens) for part in context.parts), 1)
     for part in context.parts:
-        shown += _part_lines(part, whole)
-    free = max(0, window.base_tokens - used)
-    shown.append(f"{'free until room is made':<44} {tokens(free):>8}")
-    shown.append(
-        f"{'kept free for the answer and a summary':<44} {tokens(window.limit_tokens - window.base_tokens):>8}"
-    )
-    return [*shown, *target.problem_lines()]
+        yield from _part_lines(part, whole)
+    free, kept = max(0, window.base_tokens - used), window.limit_tokens - window.base_tokens
+    yield f"{'free until room is made':<44} {tokens(free):>8}"
+    yield f"{'kept free for the answer and a summary':<44} {tokens(kept):>8}"
+    yield from target.problem_lines()
 
 
 def _marks(context: Context) -> str:
@@ -93,16 +92,10 @@ def _short(name: str) -> str:
     return f"…{name[1 - NAME_CHARS :]}" if "/" in name else name[:NAME_CHARS]
 
 
-def _part_lines(part: ContextPart, used: int) -> list[str]:
-    shown = [
-        f"{part.name:<44} {tokens(part.tokens):>8} {part.tokens / used:>6.1%} {part.count:>6,}  {bar(part.tokens / used, 16)}".rstrip()
-    ]
+def _part_lines(part: ContextPart, used: int) -> Iterator[str]:
+    yield f"{part.name:<44} {tokens(part.tokens):>8} {part.tokens / used:>6.1%} {part.count:>6,}  {bar(part.tokens / used, 16)}".rstrip()
     for inner in part.parts[:INNER_PARTS]:
-        shown.append(
-            f"  {_short(inner.name):<42} {tokens(inner.tokens):>8} {inner.tokens / used:>6.1%} {inner.count:>6,}"
-        )
-    rest = part.parts[INNER_PARTS:]
-    if rest:
+        yield f"  {_short(inner.name):<42} {tokens(inner.tokens):>8} {inner.tokens / used:>6.1%} {inner.count:>6,}"
+    if rest := part.parts[INNER_PARTS:]:
         total = sum(inner.tokens for inner in rest)
-        shown.append(f"  {f'{len(rest)} more':<42} {tokens(total):>8} {total / used:>6.1%}")
-    return shown
+        yield f"  {f'{len(rest)} more':<42} {tokens(total):>8} {total / used:>6.1%}"

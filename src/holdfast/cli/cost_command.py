@@ -1,8 +1,7 @@
 """`holdfast cost`: what was spent on what, and what resuming an idle session would cost."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -52,11 +51,14 @@ def command(target: str, as_json: bool) -> None:
     opened = open_target(target)
     history = opened.view.history
     found, days = bill(history), spent_by_day(home() / "spent")
-    idle_time = _idle(history, time.time(), load_settings().clear)
-    advice = idle_time.advice if idle_time else None
-    lines = _lines(opened.name, found, days)
-    if idle_time and advice and advice.is_cold:
-        lines += _advice_lines(idle_time.since, advice)
+    calls = explain_calls(history)
+    last = last_of_conversation(calls)
+    since = max(last.at, last.renewed) if last else 0.0  # when its cache was last read or written
+    idle_seconds = max(0.0, time.time() - since)
+    advice = _advice(history, len(calls), last, idle_seconds) if last and since else None
+    lines = list(_lines(opened.name, found, days))
+    if advice and advice.is_cold:
+        lines += _advice_lines(since, advice)
     report(
         as_json,
         {
@@ -64,7 +66,7 @@ def command(target: str, as_json: bool) -> None:
             "bill": found,
             "usd": found.total.cost.total,
             "days": days,
-            "idle_seconds": idle_time.seconds if idle_time else None,
+            "idle_seconds": idle_seconds if since else None,
             "resume": advice,
             "cheapest": advice.cheapest if advice else None,
         },
@@ -72,43 +74,32 @@ def command(target: str, as_json: bool) -> None:
     )
 
 
-def _lines(name: str, found: Bill, days: dict[str, Spent]) -> list[str]:
+def _lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
     total = found.total
-    shown = [f"{name}: ${total.cost.total:.4f} for {total.calls:,} calls"]
+    yield f"{name}: ${total.cost.total:.4f} for {total.calls:,} calls"
     if total.unpriced_calls:
-        shown.append(f"{total.unpriced_calls:,} calls of models without a price are not included")
+        yield f"{total.unpriced_calls:,} calls of models without a price are not included"
     if total.unfinished_calls:
-        shown.append(
-            f"{total.unfinished_calls:,} answers were recorded before they were complete: their output is a lower bound"
-        )
+        yield f"{total.unfinished_calls:,} answers were recorded before they were complete: their output is a lower bound"
     if total.bare_usd > 0:
         saved = total.bare_usd - total.cost.total
-        shown.append(
-            f"without a cache ${total.bare_usd:.4f}; the cache saved ${saved:.4f} ({saved / total.bare_usd:.0%})"
-        )
+        yield f"without a cache ${total.bare_usd:.4f}; the cache saved ${saved:.4f} ({saved / total.bare_usd:.0%})"
     for model in found.models:
-        shown += ["", f"{model.name}   {model.calls:,} calls   ${model.cost.total:.4f}"]
-        shown += _kinds(model)
+        yield f"\n{model.name}   {model.calls:,} calls   ${model.cost.total:.4f}"
+        yield from _kinds(model)
     if len(found.sources) > 1:
-        shown += ["", "by source"]
+        yield "\nby source"
         for source in found.sources:
-            shown.append(
-                f"  {source.name:<24} {source.calls:>6,} calls  ${source.cost.total:>9.4f}"
-            )
-    turns = sorted(found.turns, key=lambda turn: -turn.item.cost.total)[:TOP_TURNS]
-    shown += ["", "most expensive turns"] if turns else []
-    for turn in turns:
+            yield f"  {source.name:<24} {source.calls:>6,} calls  ${source.cost.total:>9.4f}"
+    if found.turns:
+        yield "\nmost expensive turns"
+    for turn in sorted(found.turns, key=lambda turn: -turn.item.cost.total)[:TOP_TURNS]:
         said = one_line(turn.said, SAID_CHARS) or "(before the first message)"
-        shown.append(
-            f"  {turn.number:>4}  ${turn.item.cost.total:>8.4f}  {turn.item.calls:>4} calls  {said}"
-        )
+        yield f"  {turn.number:>4}  ${turn.item.cost.total:>8.4f}  {turn.item.calls:>4} calls  {said}"
     if days:
-        shown += ["", "all sessions, by day"]
-        for day, spent in list(days.items())[-SHOWN_DAYS:]:
-            shown.append(
-                f"  {day}  ${spent.usd:>8.4f}  {tokens(spent.tokens):>8}  {spent.answers:,} answers"
-            )
-    return shown
+        yield "\nall sessions, by day"
+    for day, spent in list(days.items())[-SHOWN_DAYS:]:
+        yield f"  {day}  ${spent.usd:>8.4f}  {tokens(spent.tokens):>8}  {spent.answers:,} answers"
 
 
 def _kinds(item: CostItem) -> list[str]:
@@ -139,34 +130,10 @@ def _advice_lines(since: float, advice: ResumeAdvice) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Idle:
-    since: float
-    """Start of the call that last read or wrote its cache."""
-    seconds: float
-    advice: ResumeAdvice | None
-    """None for a model without a known price."""
-
-
-def _idle(history: Sequence[AnyEntry], now: float, settings: ClearSettings) -> _Idle | None:
-    """Return None if the history does not say when the last call was."""
-    calls = explain_calls(history)
-    last = last_of_conversation(calls)
-    since = max(last.at, last.renewed) if last else 0.0
-    if last is None or not since:
-        return None
-    seconds = max(0.0, now - since)
-    advice = _advice(history, len(calls), last, seconds, settings)
-    return _Idle(since=since, seconds=seconds, advice=advice)
-
-
 def _advice(
-    history: Sequence[AnyEntry],
-    calls: int,
-    last: CallReport,
-    seconds: float,
-    settings: ClearSettings,
+    history: Sequence[AnyEntry], calls: int, last: CallReport, idle_seconds: float
 ) -> ResumeAdvice | None:
+    """Return None for a model without a known price."""
     view, gauge = replay(history)
     used, total = gauge.size_tokens(view.total), weight(view.total)
     scale = used / total if total > 0 else 1.0
@@ -175,10 +142,10 @@ def _advice(
     lifetime: Lifetime = "1h" if last.lifetime == "1h" else "5m"
     return cold_resume_advice(
         used,
-        min(round(_freed_weight(view, settings) * scale), used - frame),
+        min(round(_freed_weight(view, load_settings().clear) * scale), used - frame),
         SUMMARY_TOKENS,
         view.model or last.model,
-        seconds,
+        idle_seconds,
         lifetime,
         frame_tokens=frame,
         lives_seconds=seconds_of(last.lifetime),

@@ -15,8 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +23,7 @@ import click
 
 from holdfast.agent.agent import Agent
 from holdfast.cli import options
-from holdfast.cli.agent_options import offline_api, open_offline, running_agent
+from holdfast.cli.agent_options import offline_model, running_agent
 from holdfast.cli.demo_project import (
     COMPACT_AFTER,
     FOCUS,
@@ -56,6 +55,7 @@ from holdfast.memory.paths import memory_directory
 from holdfast.memory.store import MemoryStore
 from holdfast.messages import JsonObject, text_of
 from holdfast.messages.rules import violations
+from holdfast.models import Model
 from holdfast.reports.cost import bill
 from holdfast.settings import Settings, home
 from holdfast.turn.loop import Stopped
@@ -74,22 +74,14 @@ def command(as_json: bool) -> None:
 
     Needs no key and no network.
     """
-    with _repository() as project, offline_api(shlex.join(TEST_WORDS)) as url:
+    with tempfile.TemporaryDirectory() as place, offline_model(shlex.join(TEST_WORDS)) as model:
+        project = write_project(Path(place))
         before = _tests(project)
-        found = asyncio.run(_work(url, project, quiet=as_json))
+        found = asyncio.run(_work(model, project, quiet=as_json))
         found |= {"tests_before": before, "tests_after": _tests(project)}
         found["memory"] = asyncio.run(memory_demo(project))
     report(as_json, found, _lines(found))
     sys.exit(0 if found["tests_after"] == "passed" else 1)
-
-
-@contextmanager
-def _repository() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as name:
-        project = Path(name) / "shop"
-        write_project(project)
-        subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-        yield project
 
 
 def _tests(project: Path) -> str:
@@ -97,17 +89,17 @@ def _tests(project: Path) -> str:
     return "passed" if done.returncode == 0 else "failed"
 
 
-async def _work(url: str, project: Path, *, quiet: bool) -> JsonObject:
+async def _work(model: Model, project: Path, *, quiet: bool) -> JsonObject:
     """Give the agent each task, with one compaction by request; sum up what the log says."""
     began = time.perf_counter()
     ends: list[str] = []
-    async with running_agent(
-        open_offline(url), demo_settings(), directory=project, mode="bypass"
-    ) as agent:
+    async with running_agent(model, demo_settings(), directory=project, mode="bypass") as agent:
         for task in TASKS:
             ends.append(await _do(agent, task, quiet=quiet))
             if task == COMPACT_AFTER:
-                await _compact(agent, quiet=quiet)
+                if not quiet:
+                    click.secho(f"\n> /compact {FOCUS}", bold=True)
+                await agent.compact(FOCUS)
         return _figures(agent, ends) | {"seconds": round(time.perf_counter() - began, 1)}
 
 
@@ -122,12 +114,6 @@ async def _do(agent: Agent, task: str, *, quiet: bool) -> str:
         if not quiet:
             show(event)
     return end
-
-
-async def _compact(agent: Agent, *, quiet: bool) -> None:
-    if not quiet:
-        click.secho(f"\n> /compact {FOCUS}", bold=True)
-    await agent.compact(FOCUS)
 
 
 def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
@@ -153,7 +139,6 @@ def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
 
 
 def _layers(agent: Agent, history: Sequence[AnyEntry]) -> JsonObject:
-    """Sum up what each layer did, from the entries it left."""
     compacted = [entry for entry in history if isinstance(entry, Compacted)]
     return {
         "spilled_bytes": [
@@ -194,7 +179,6 @@ def _verbatim(view: View) -> int:
 
 
 def _notes(history: Sequence[AnyEntry]) -> JsonObject:
-    """Sum up how the notes grew, and which compactions used them."""
     made = [e for e in history if isinstance(e, Compacted) and "from the notes" in e.why]
     sizes = [entry.tokens for entry in history if isinstance(entry, Noted)]
     return {
@@ -252,9 +236,9 @@ async def memory_demo(project: Path) -> JsonObject:
 
 
 async def _session(settings: Settings, project: Path, prompt: str) -> list[AnyEntry]:
-    with offline_api() as url:
+    with offline_model() as model:
         async with running_agent(
-            open_offline(url), settings, directory=project, mode="bypass", listener=None
+            model, settings, directory=project, mode="bypass", listener=None
         ) as agent:
             async for _ in agent.run(prompt):
                 pass

@@ -5,6 +5,7 @@ cleared, then history is compacted while tasks are still open.
 """
 
 import random
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -68,10 +69,13 @@ def _orders(title: str, count: int) -> str:
     return "\n".join((f"# Orders of {title}", *lines, ""))
 
 
-def write_project(project: Path) -> None:
+def write_project(place: Path) -> Path:
+    project = place / "shop"
     for path, content in _files():
         (project / path).parent.mkdir(parents=True, exist_ok=True)
         (project / path).write_text(content, encoding="utf-8")
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    return project
 
 
 def demo_settings() -> Settings:

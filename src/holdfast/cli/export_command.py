@@ -1,8 +1,7 @@
 """`holdfast export`: write what the model sees of a session in another format."""
 
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -10,7 +9,7 @@ import click
 from holdfast.cli import options
 from holdfast.cli.import_command import malformed_lines
 from holdfast.cli.output import report
-from holdfast.cli.target import CommandTarget, open_target
+from holdfast.cli.target import OURS, open_target
 from holdfast.errors import StoreError
 from holdfast.settings.files import write_new
 from holdfast.transcripts.formats import FORMATS, losses, named, printable
@@ -38,13 +37,13 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     target = open_target(session)
     lines = named(format).write(target.view)
     lost = losses(format, target.view)
-    malformed = _malformed(target)
-    for line in (
-        *malformed_lines(malformed),
-        *target.damage_lines(),
-        *_lost_lines(format, lost),
-    ):
+    # of a log, the import has reported it
+    malformed = target.imported.malformed if target.imported and target.format != OURS else ()
+    for line in (*malformed_lines(malformed), *target.damage_lines()):
         click.echo(line, err=True)
+    if lost:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in lost.most_common())
+        click.echo(f"left out, because {format} cannot hold it: {kinds}", err=True)
     if out is None:
         for piece in lines:
             sys.stdout.buffer.write(piece)
@@ -64,19 +63,6 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
         },
         [f"{printable(out)}: {len(target.view.messages())} messages, {written:,} bytes"],
     )
-
-
-def _malformed(target: CommandTarget) -> tuple[tuple[int, str], ...]:
-    """List what could not be read of a transcript; of a log the import has reported it."""
-    if target.imported is None or target.format == "holdfast":
-        return ()
-    return target.imported.malformed
-
-
-def _lost_lines(format: str, lost: Counter[str]) -> Iterator[str]:
-    if lost:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in lost.most_common())
-        yield f"left out, because {format} cannot hold it: {kinds}"
 
 
 def write_out(out: Path, lines: Iterable[bytes]) -> int:

@@ -101,7 +101,6 @@ def _account_lines(account: ImportAccount) -> Iterator[str]:
 
 
 def malformed_lines(malformed: Sequence[tuple[int, str]]) -> Iterator[str]:
-    """Say which lines of a transcript could not be read."""
     if malformed:
         yield f"{len(malformed):,} malformed lines were left out:"
         for line, reason in malformed[:SHOWN_LINES]:

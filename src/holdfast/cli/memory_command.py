@@ -130,14 +130,16 @@ def edit(file: str, text: str | None, why: str, as_json: bool) -> None:
     name = checked_name(file)
     with memory_store() as store:
         expected = store.version(name)
-        before = store.read(name) if expected else _template(name)
-        after = _entered(before, text)
-        if after is None or after == before:
-            report(as_json, None, ["Nothing was changed."])
-            return
-        memory = replace(parse(name, after, at=time.time()), modified=time.time())
-        change = MemoryChange(file=name, text=memory.text, expected=expected)
-        done = store.commit([change], by="person", why=why)
+        new = Memory(file=name, name=Path(name).stem, description="one line to find it by")
+        before = store.read(name) if expected else new.text
+        after = sys.stdin.read() if text == "-" else text
+        if text is None:
+            after = click.edit(before, extension=".md", require_save=True)
+        done = None
+        if after is not None and after != before:
+            memory = replace(parse(name, after, at=time.time()), modified=time.time())
+            change = MemoryChange(file=name, text=memory.text, expected=expected)
+            done = store.commit([change], by="person", why=why)
         report(as_json, done, [_commit_line(done) if done else "Nothing was changed."])
 
 
@@ -191,13 +193,13 @@ def inbox(accept: str | None, decline: str | None, as_json: bool) -> None:
         box = Inbox(store)
         if accept and decline:
             raise click.UsageError("--accept and --decline exclude each other; choose one")
-        chosen = _chosen(box, accept or decline or "")
-        if not accept and not decline:
+        which = accept or decline
+        if not which:
             lines = [line for one in box.waiting() for line in _proposal_lines(box, one)]
             report(as_json, box.waiting(), lines or ["No proposals."])
             return
         word, decide = ("accepted", box.accept) if accept else ("declined", box.decline)
-        done, conflicts = _decide_all(decide, chosen)
+        done, conflicts = _decide_all(decide, _chosen(box, which))
         named = "; ".join(f"{id}: {plain(why)}" for id, why in conflicts.items())
         beside = f", {len(conflicts)} conflicts ({named})" if conflicts else ""
         report(as_json, {word: done, "conflicts": conflicts}, [f"{len(done)} {word}{beside}."])
@@ -220,21 +222,9 @@ def _find(store: MemoryStore, team: TeamMemories, file: str) -> Memory:
     return found[0]
 
 
-def _template(name: str) -> str:
-    return Memory(file=name, name=Path(name).stem, description="one line to find it by").text
-
-
-def _entered(before: str, text: str | None) -> str | None:
-    if text is None:
-        return click.edit(before, extension=".md", require_save=True)
-    return sys.stdin.read() if text == "-" else text
-
-
 def _chosen(box: Inbox, which: str) -> list[Proposal]:
     if which == "all":
         return box.waiting()
-    if not which:
-        return []
     if (id := _number(which)) is None:
         raise click.UsageError(f"{which!r} is not a number; give one from the inbox, or all")
     return [box.find(id)]

@@ -20,7 +20,6 @@ SAID_CHARS = 76
 
 
 def json_out(value: Any) -> None:
-    """Print one JSON document."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.asdict(value)
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
@@ -63,7 +62,6 @@ def one_line(text: str, chars: int = SAID_CHARS) -> str:
 
 
 def size(bytes: float) -> str:
-    """Format a number of bytes."""
     for unit in ("B", "KB", "MB"):
         if bytes < 1_000:
             return f"{bytes:.0f} {unit}" if unit == "B" else f"{bytes:.1f} {unit}"
@@ -72,7 +70,6 @@ def size(bytes: float) -> str:
 
 
 def ago(then: float, now: float | None = None) -> str:
-    """Format a time in the past, relative to now."""
     seconds = max(0.0, (now or time.time()) - then)
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         count = int(seconds // length)

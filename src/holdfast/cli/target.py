@@ -13,11 +13,12 @@ from holdfast.log.store import FileStore
 from holdfast.transcripts.formats import open_transcript
 from holdfast.view import View, fold
 
+OURS = "holdfast"
+"""The format of a session's log."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CommandTarget:
-    """A history, wherever it came from."""
-
     name: str
     format: str
     history: list[AnyEntry]
@@ -41,7 +42,6 @@ class CommandTarget:
             yield f"damaged: line {damage.line} of the log ({damage.reason})"
 
     def problem_lines(self) -> Iterator[str]:
-        """Say what of the source could not be read."""
         yield from self.damage_lines()
         if self.imported and self.imported.malformed:
             yield f"malformed: {len(self.imported.malformed)} lines of the file were left out"
@@ -82,7 +82,7 @@ def _from_log(path: Path) -> CommandTarget:
     loaded = load(path)
     return CommandTarget(
         name=loaded.header.session,
-        format="holdfast",
+        format=OURS,
         history=loaded.entries,
         header=loaded.header,
         directory=path.resolve().with_suffix(""),

@@ -40,8 +40,6 @@ def command(session: str, entry: int, is_list: bool, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedChange:
-    """One entry that changed what the model sees."""
-
     n: int
     kind: str
     state: str
@@ -57,11 +55,8 @@ class ListedChange:
 @contextmanager
 def writing(session: str) -> Iterator[Engine]:
     """Become a session's writer; tool calls that a dead process left open are not touched."""
-    engine = Engine(FileStore().open(session), load_settings())
-    try:
-        yield engine
-    finally:
-        engine.log.close()
+    with FileStore().open(session) as log:
+        yield Engine(log, load_settings())
 
 
 def edit(session: str, entry: int, change: Callable[[Engine, int], str], as_json: bool) -> None:
@@ -78,26 +73,21 @@ def edit(session: str, entry: int, change: Callable[[Engine, int], str], as_json
 
 
 def _changes(history: list[AnyEntry]) -> list[ListedChange]:
-    dead, undone = fold(history).in_force.dead, _undone(history)
+    dead = fold(history).in_force.dead
+    undone = {e.target: isinstance(e, Undone) for e in history if isinstance(e, Undone | Redone)}
     changes = {entry.n for entry in history if isinstance(entry, ViewChange)}
     acts = (act for turn in explain(history) for act in turn.acts if act.n in changes)
     return [
         ListedChange(
             n=act.n,
             kind=act.kind,
-            state="undone" if act.n in undone else "gone with it" if act.n in dead else "in force",
+            state="undone"
+            if undone.get(act.n)
+            else "gone with it"
+            if act.n in dead
+            else "in force",
             text=act.text,
             saved_tokens=act.saved_tokens,
         )
         for act in acts
     ]
-
-
-def _undone(history: list[AnyEntry]) -> set[int]:
-    undone: set[int] = set()
-    for entry in history:
-        if isinstance(entry, Undone):
-            undone.add(entry.target)
-        elif isinstance(entry, Redone):
-            undone.discard(entry.target)
-    return undone
