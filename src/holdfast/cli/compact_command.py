@@ -75,10 +75,6 @@ class CompactArguments:
         return self.target.header is not None and not Path(self.name).exists()
 
     @property
-    def is_in_place(self) -> bool:
-        return self.is_session and self.out is None and not self.is_preview
-
-    @property
     def directory(self) -> Path:
         """The session's working directory."""
         header = self.target.header
@@ -182,7 +178,7 @@ async def _compact(arguments: CompactArguments) -> CompactDone:
         if arguments.model:
             client = open_model(arguments.model, base_url=arguments.base_url or None)
             stack.push_async_callback(client.close)
-        if arguments.is_in_place:
+        if arguments.is_session and not (arguments.out or arguments.is_preview):
             log = FileStore().open(arguments.target.name)
             session = stack.enter_context(Session.over(log, arguments.settings))
         paper = on_paper(

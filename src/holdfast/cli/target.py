@@ -33,7 +33,6 @@ class CommandTarget:
 
     @property
     def imported(self) -> Imported | None:
-        """The account of the import, if it was imported."""
         last = [entry for entry in self.history[-3:] if isinstance(entry, Imported)]
         return last[-1] if last else None
 

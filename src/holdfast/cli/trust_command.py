@@ -7,7 +7,7 @@ import msgspec
 
 from holdfast.agent.subagents.catalogue import load_definitions
 from holdfast.cli.output import json_out, plain
-from holdfast.request.instructions import Waiting, ground, imports_waiting
+from holdfast.request.instructions import ground, imports_waiting
 from holdfast.settings import load_settings
 from holdfast.tools.permissions import read_sections, trust, trusted, vouch
 
@@ -32,7 +32,8 @@ def command(yes: bool, as_json: bool) -> None:
         if not section.is_trusted
     ]
     waiting += [("agents", section) for section in load_definitions(Path.cwd()).untrusted]
-    imports = _imports(Path.cwd())
+    place = ground(Path.cwd(), settings=load_settings(Path.cwd()).instructions)
+    imports = imports_waiting(place, trusted=trusted())  # those in subdirectories included
     if as_json:
         shown = [{"kind": kind, "file": str(s.file), "value": s.value} for kind, s in waiting]
         for one in imports:
@@ -52,9 +53,3 @@ def command(yes: bool, as_json: bool) -> None:
         if yes or click.confirm("Trust it, whatever the file will contain?"):
             vouch(one.fingerprint)
             click.echo("Trusted.")
-
-
-def _imports(directory: Path) -> tuple[Waiting, ...]:
-    """Find the untrusted imports, those in subdirectories included."""
-    place = ground(directory, settings=load_settings(directory).instructions)
-    return imports_waiting(place, trusted=trusted())

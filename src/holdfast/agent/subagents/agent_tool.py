@@ -15,7 +15,7 @@ from holdfast.agent.subagents.definition import FORK
 from holdfast.agent.subagents.names import LEAD, checked_name
 from holdfast.agent.subagents.order import Order
 from holdfast.agent.subagents.supervisor import Supervisor
-from holdfast.agent.subagents.task_tools import prompt_text
+from holdfast.agent.subagents.task_tools import prompt_text, team_tool
 from holdfast.errors import ConfigError
 from holdfast.log.entries import AnyEntry, Began
 from holdfast.tools.context import ToolContext
@@ -76,9 +76,7 @@ def agent_stop_tool(supervisor: Supervisor) -> Tool:
         await supervisor.stop(named[0])
         return Outcome(content=f"{named[0]} was stopped.", note=f"{named[0]} stopped")
 
-    return make_tool(
-        "AgentStop", AgentStopInput, stop, kind="other", description=prompt_text("AgentStop")
-    )
+    return team_tool("AgentStop", AgentStopInput, stop)
 
 
 def ordered(given: AgentInput, supervisor: Supervisor, *, only_back: bool = False) -> Order:

@@ -10,19 +10,18 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from holdfast.agent.subagents.delivery import cursors_in
 from holdfast.agent.subagents.mail import render
 from holdfast.agent.subagents.mailbox import UnreadMail
-from holdfast.agent.subagents.order import Finish, Order, Seen, ToolReach
+from holdfast.agent.subagents.order import STATES, Finish, Order, Seen, ToolReach
 from holdfast.errors import StoreError
 from holdfast.log import load
 from holdfast.log.entries import AnyEntry, Framed, Replied, Spawned
 from holdfast.messages import ToolUse
 from holdfast.request.build import Wire, first_messages
 from holdfast.turn.engine import Engine
-from holdfast.turn.fork import ForkEnd, ForkReply, ForkRequest, Forks, Permit, Prefix
+from holdfast.turn.fork import ForkReply, ForkRequest, Forks, Permit, Prefix
 from holdfast.view import fold
 
 DIRECTIVE = """You are now a fork of this conversation, with a task of your own, given below. What \
@@ -36,15 +35,6 @@ TURNS = 200
 """Rounds of one fork by default: it cannot compact its history."""
 WHOLE_SECONDS = 0.02
 """Between two checks whether the parent's answer is complete."""
-
-_ENDS: dict[ForkEnd, Literal["completed", "stopped"]] = {
-    "completed": "completed",
-    "cut_off": "completed",
-    "max_turns": "stopped",
-    "aborted": "stopped",
-    "denied": "stopped",
-}
-"""Any other end is a failure."""
 
 
 class ForkWorker:
@@ -168,5 +158,6 @@ def upto_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
 
 def _finished(reply: ForkReply) -> Finish:
     detail = "" if reply.reason == "completed" else reply.reason.replace("_", " ")
-    state = _ENDS.get(reply.reason)
-    return Finish(state=state or "failed", text=reply.text, detail=detail, usage=reply.usage)
+    # What it said up to the output limit is its answer.
+    state = "completed" if reply.reason == "cut_off" else STATES.get(reply.reason, "failed")
+    return Finish(state=state, text=reply.text, detail=detail, usage=reply.usage)

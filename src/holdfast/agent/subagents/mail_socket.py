@@ -1,10 +1,9 @@
 """A session's mail socket, through which other sessions of the same user send it mail.
 
-The socket is in the session's private directory and open while the session runs. Each connection
-carries one mail and one reply: taken, or why not. The peer must be a process of the same user
-according to the kernel; on systems that cannot tell, no socket is opened. Only plain notes of
-limited size are accepted, within a limited time. A mail is in the session's mailbox before the
-reply, so it is delivered like any other.
+It is in the session's private directory and open while the session runs. Each connection carries
+one plain note of limited size and one reply: taken, or why not. The peer must be a process of the
+same user according to the kernel; on systems that cannot tell, no socket is opened. A mail is in
+the session's mailbox before the reply, so it is delivered like any other.
 """
 
 import asyncio

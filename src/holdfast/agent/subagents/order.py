@@ -18,12 +18,14 @@ from holdfast.log.answers import usage_of
 from holdfast.log.entries import AnyEntry, Replied
 from holdfast.messages import Usage, text_of
 from holdfast.tools.permissions.decide import Mode, narrower
+from holdfast.turn.fork import ForkEnd
 from holdfast.turn.loop import End, LoopEvent, Stopped
 from holdfast.view import View, fold
 from holdfast.view.items import Round
 
-_STATES: dict[End, Literal["completed", "failed", "stopped"]] = {
+STATES: dict[End | ForkEnd, Literal["completed", "failed", "stopped"]] = {
     "completed": "completed",
+    "aborted": "stopped",
     "aborted_streaming": "stopped",
     "aborted_tools": "stopped",
     "denied": "stopped",
@@ -31,7 +33,7 @@ _STATES: dict[End, Literal["completed", "failed", "stopped"]] = {
     "max_turns": "stopped",
     "budget_spent": "stopped",
 }
-"""How ends of a loop are reported; any other end is a failure."""
+"""How ends of a loop or a fork are reported; any other end is a failure."""
 _CUT_SHORT = frozenset({"", "aborted", "broken", "max_tokens"})
 """Stop reasons of incomplete answers."""
 
@@ -123,7 +125,7 @@ def finished(end: Stopped, history: Sequence[AnyEntry], *, since: int) -> Finish
     reason = "" if end.reason == "completed" else end.reason.replace("_", " ")
     detail = f"{reason}: {end.detail}" if reason and end.detail else reason
     return Finish(
-        state=_STATES.get(end.reason, "failed"),
+        state=STATES.get(end.reason, "failed"),
         text=end.text or _last_text(history),
         detail=detail,
         usage=usage_of(history[since:]),

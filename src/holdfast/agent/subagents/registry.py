@@ -78,9 +78,6 @@ class AgentRegistry:
                 if one.ended is not None:  # before the end the result is only a receipt
                     self.known[one.id] = replace(one, is_told=True)
 
-    def running(self) -> list[Known]:
-        return [one for one in self.known.values() if one.ended is None]
-
     def unreported(self) -> list[Known]:
         """Return those whose end was not reported, in the order they ended."""
         found = [one for one in self.known.values() if one.is_unread]

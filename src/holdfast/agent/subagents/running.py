@@ -106,8 +106,6 @@ class RunningAgent:
             case ToolRan(use=use, outcome=outcome) if not outcome.is_error:
                 # An answer is sent only if it was requested.
                 self._is_leaving = self._is_leaving or _agrees_to_stop(use)
-            case _:
-                pass
 
     async def first(self, seconds: float) -> Finish | None:
         """Wait for the end; None if it takes too long or is sent to the background."""

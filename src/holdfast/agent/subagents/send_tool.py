@@ -15,10 +15,10 @@ from holdfast.agent.subagents.mail import (
     ShutdownRequest,
 )
 from holdfast.agent.subagents.mailer import Mailer, Unsent
-from holdfast.agent.subagents.task_tools import prompt_text
+from holdfast.agent.subagents.task_tools import team_tool
 from holdfast.log.store import new_id
 from holdfast.tools.context import ToolContext
-from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from holdfast.tools.protocol import Input, Outcome, Refused, Tool
 
 
 class Structured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,9 +46,7 @@ def send_tool(mailer: Mailer) -> Tool:
         about = body.summary if isinstance(body, Note) else kind
         return Outcome(content=f"Sent: {said}.", note=f"to {given.to}: {about}")
 
-    return make_tool(
-        "SendMessage", SendMessageInput, send, kind="other", description=prompt_text("SendMessage")
-    )
+    return team_tool("SendMessage", SendMessageInput, send)
 
 
 def body_of(given: SendMessageInput) -> MailBody:

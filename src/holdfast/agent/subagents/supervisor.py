@@ -290,8 +290,8 @@ class Supervisor:
 
     def reconcile(self) -> None:
         """After a kill, record how the agents ended that the log still calls running."""
-        for one in self.registry.running():
-            if one.id in self.running:
+        for one in list(self.registry.known.values()):
+            if one.ended is not None or one.id in self.running:
                 continue
             done = read_back(self.log_of(one.id), since=one.spawned.at)
             text = notices.shown(done, self.limits.output_chars, self.output_of(one.id))

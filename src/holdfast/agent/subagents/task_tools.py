@@ -116,21 +116,22 @@ def task_tools(tasks: TaskList, me: str, *, is_lead: bool = True) -> tuple[Tool,
     """Make the task tools of one agent; only sub-agents are not leads."""
     access = _TaskAccess(tasks, me, is_lead)
     return (
-        _tool("TaskClaim", TaskClaimInput, access.claim),
-        _tool("TaskCreate", TaskCreateInput, access.create),
-        _tool("TaskGet", TaskGetInput, access.get, is_read_only=True),
-        _tool("TaskList", TaskListInput, access.list_all, is_read_only=True),
-        _tool("TaskUpdate", TaskUpdateInput, access.update),
+        team_tool("TaskClaim", TaskClaimInput, access.claim),
+        team_tool("TaskCreate", TaskCreateInput, access.create),
+        team_tool("TaskGet", TaskGetInput, access.get, is_read_only=True),
+        team_tool("TaskList", TaskListInput, access.list_all, is_read_only=True),
+        team_tool("TaskUpdate", TaskUpdateInput, access.update),
     )
 
 
-def _tool(
+def team_tool(
     name: str,
     takes: type[Taken],
     does: Callable[[Taken, ToolContext], Awaitable[Outcome]],
     *,
     is_read_only: bool = False,
 ) -> Tool:
+    """Make a tool whose description is a prompt of this package."""
     return make_tool(
         name, takes, does, kind="other", is_read_only=is_read_only, description=prompt_text(name)
     )
