@@ -204,13 +204,17 @@ _TABLE: dict[str, Capabilities] = dict(
         _known_model("claude-mythos-5-2", _THINKER),
         _known_model("claude-mythos-5-1", _THINKER),
         _known_model("claude-mythos-5", _THINKER),
-        _known_model("claude-mythos-preview", _THINKER, cache_minimum_tokens=2_048, system_messages=False),
+        _known_model(
+            "claude-mythos-preview", _THINKER, cache_minimum_tokens=2_048, system_messages=False
+        ),
         _known_model("claude-opus-5-5", _THINKER, binds_thinking=True, forced_tools=False),
         _known_model("claude-opus-5", _FIVE, system_messages=True),
         _known_model("claude-opus-4-8", _FOUR_SEVEN, system_messages=True),
         _known_model("claude-opus-4-7", _FOUR_SEVEN, cache_minimum_tokens=2_048),
         _known_model("claude-opus-4-6", _FOUR_SIX, cache_minimum_tokens=4_096),
-        _known_model("claude-opus-4-5", _FOUR_FIVE, cache_minimum_tokens=4_096, keeps_thinking=True),
+        _known_model(
+            "claude-opus-4-5", _FOUR_FIVE, cache_minimum_tokens=4_096, keeps_thinking=True
+        ),
         _known_model("claude-opus-4-1", _OLD),
         _known_model("claude-opus-4", _OLD),
         # Published sources disagree on system messages for Sonnet 5, which starts without them;
