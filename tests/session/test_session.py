@@ -6,6 +6,7 @@ from holdfast import Session
 from holdfast.errors import ConfigError, ModelUnavailable, PromptTooLong, RequestRejected
 from holdfast.log import outbox
 from holdfast.log.entries import Compacted, Failed, Noted, Ran, Replied, Said, Switched
+from holdfast.log.store import FileStore
 from holdfast.messages import text_of
 from holdfast.models.scripted import ScriptedModel
 from holdfast.settings import ClearSettings, NotesSettings, Settings, WindowSettings
@@ -219,3 +220,20 @@ def test_another_model_answers_from_here_on(opened):
     full = session.switch("claude-sonnet-5-5", "cheaper")
     assert [entry.model for entry in of(session, Switched)] == [MODEL, "claude-sonnet-5-5"]
     assert full.window.limit_tokens > 0
+
+
+def test_settings_that_cannot_be_read_leave_no_session_and_no_lock(tmp_path):
+    """A session is made once everything it needs is there; one that is resumed is let go."""
+    with Session.open(model=MODEL, directory=tmp_path) as session:
+        id = session.id
+    place = tmp_path / ".holdfast" / "settings.toml"
+    place.parent.mkdir()
+    place.write_text("[window]\nlimit_tokens = 'abc'\n")
+    with pytest.raises(ConfigError):
+        Session.open(model=MODEL, directory=tmp_path)
+    assert [found.header.session for found in FileStore().sessions()] == [id]
+    with pytest.raises(ConfigError):
+        Session.resume(id)
+    place.unlink()
+    with Session.resume(id) as again:
+        assert again.id == id

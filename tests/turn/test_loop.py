@@ -312,7 +312,7 @@ async def test_a_failing_command_stops_what_was_asked_for_beside_it(bench):
         tools=(tool("Shell", fail, kind="shell"), tool("Hang", hang)),
     )
     assert (await asyncio.wait_for(one.run(), 5)).reason == "completed"
-    assert "beside it failed" in one.entries(Ran)[1].content
+    assert "an earlier command of the same answer failed" in one.entries(Ran)[1].content
 
 
 async def test_unknown_tools_and_tools_with_bugs_are_results(bench):

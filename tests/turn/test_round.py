@@ -11,7 +11,16 @@ from holdfast.models.protocol import Reply
 from holdfast.models.protocol import play as events_of
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
-from holdfast.turn.round import Allowed, Denied, Played, ToolBegan, Toolbox, ToolRan, play
+from holdfast.turn.round import (
+    NOT_RUN_REFUSED,
+    Allowed,
+    Denied,
+    Played,
+    ToolBegan,
+    Toolbox,
+    ToolRan,
+    play,
+)
 
 
 def tool(name, run, is_safe=True):
@@ -164,3 +173,18 @@ async def test_a_result_that_cannot_be_written_ends_the_round(round_of):
 
     with pytest.raises(StoreError, match="disk is full"):
         await round_of(events_of(calling("Echo")), tool("Echo", echo), record=record)
+
+
+async def test_after_a_refusal_that_ends_the_turn_nothing_more_of_the_answer_runs(round_of, log):
+    """Neither what would be asked next nor what a rule allows."""
+    asked = []
+
+    async def gate(use, tool):
+        asked.append(use.id)
+        return Denied(reason="no", ends_turn=True)
+
+    echoes = tool("Echo", echo, is_safe=False)
+    await round_of(events_of(calling("Echo", "Echo", "Echo")), echoes, gate=gate)
+    results = [entry.content for entry in log if isinstance(entry, Ran)]
+    assert asked == ["t0"]
+    assert results == ["no", NOT_RUN_REFUSED, NOT_RUN_REFUSED]

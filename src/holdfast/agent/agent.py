@@ -1,6 +1,6 @@
 """The whole agent: runs on what the user says until the work is done.
 
-`build` puts it together; nothing is assigned to it afterwards. A program that has a loop of its own
+`build_agent` puts it together; nothing is assigned to it afterwards. A program that has a loop of its own
 uses `Session` instead, with the same layers.
 """
 

@@ -1,4 +1,4 @@
-"""Builds an agent: everything it is made of, in one function that reads top to bottom.
+"""Builds an agent: everything it is made of, in one place that reads top to bottom.
 
 `build_agent` finds settings, permissions, hooks, MCP servers and the log of a directory; `assemble`
 puts an agent together from that, the main one and sub-agents alike. Afterwards nothing is assigned.
@@ -72,39 +72,45 @@ async def build_agent(
 ) -> Agent:
     """Begin a session for a directory, or go on with one, with everything an agent needs.
 
-    `system` replaces the whole system prompt of a new session; `source` says who asks, `chat`
-    or `run`, which decides how long the provider keeps the prompt; by `clock` it is judged what is
-    still in its cache.
+    `system` replaces the system prompt of a new session; `source`, `chat` or `run`, decides how
+    long the provider keeps the prompt; `clock` tells what its cache still holds.
     """
     store, directory = store or FileStore(), (directory or Path.cwd()).resolve()
-    settings = settings or load_settings(directory)
+    settings, servers = settings or load_settings(directory), load_servers(directory)
     permissions, hooks = load_permissions(directory), load_hooks(directory)
-    servers = load_servers(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
-    notices = Notices(kept=map(_not_trusted, untrusted))
-    spill = Spill()
+    notices, spill = Notices(kept=map(_not_trusted, untrusted)), Spill()
     log = store.open(resume) if resume else store.create(directory=directory)
-    engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
-    if resume:
-        _go_on(engine, model.name)
+    with log.closed_on_failure():
+        engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
+        if resume:
+            _resume(engine, model.name)
+        context = _tool_context(engine, directory, permissions.directories)
+        mcp = await _connected(servers.servers, engine, notices)
     return await assemble(
         Blueprint(
             engine=engine,
             spill=spill,
             models=Models(model, fallback),
-            tool_context=_tool_context(engine, directory, permissions.directories),
+            tool_context=context,
             gate=Gate(rules=permissions.rules, mode=mode or permissions.mode, ask=ask),
             hooks=Hooks(hooks=hooks.hooks),
             budget=Budget(settings.budget, session=spent_in(engine.view.history)),
             notices=notices,
             tools=tools,
-            mcp=await _connected(servers.servers, engine, notices),
+            mcp=mcp,
             equip=partial(equip_main, assemble=assemble, ask=ask, system=system),
             caller=source,
             begins="resume" if resume else "startup",
             has_memory=settings.memory.on and all(tool.name != MEMORY for tool in tools),
         )
     )
+
+
+def _resume(engine: Engine, model: str) -> None:
+    engine.resume()
+    if engine.model != model:
+        engine.switch(model, "chosen on resume")
 
 
 def _not_trusted(section: SettingsSection) -> str:
@@ -278,14 +284,6 @@ async def _begin(agent: Agent, framing: Framing, plan: Blueprint) -> None:
 
 def _report_failure(engine: Engine, name: str, error: Exception) -> None:
     engine.report(Failed(what=name, error=f"{type(error).__name__}: {error}"))
-
-
-def _go_on(engine: Engine, model: str) -> None:
-    """Continue a session: open tool uses count as interrupted, waiting reports are recorded."""
-    engine.repair()
-    engine.take_reports()
-    if engine.model != model:
-        engine.switch(model, "chosen on resume")
 
 
 async def _connected(

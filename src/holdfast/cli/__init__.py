@@ -61,7 +61,7 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands, epilog="Try: holdfast demo", context_settings={"max_content_width": 100}
 )
-@click.version_option(package_name="holdfast", message="%(prog)s %(version)s")
+@click.version_option(package_name="holdfast", message="holdfast %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cli(debug: bool) -> None:
     """Keep an LLM agent working past its context window, without losing anything."""

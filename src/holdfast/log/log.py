@@ -256,6 +256,15 @@ class Log:
                 raise _store_error(self.path, error) from error
         self._syncing = _syncer.submit(os.fsync, self._descriptor)
 
+    @contextmanager
+    def closed_on_failure(self) -> Iterator[None]:
+        """Close the log, and so release its lock, if what is built on it fails."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
     def close(self) -> None:
         if self._syncing is not None:
             wait([self._syncing])

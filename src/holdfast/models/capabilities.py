@@ -191,35 +191,33 @@ _GPT = Capabilities(
 )
 
 
-def _known_model(name: str, like: Capabilities, **changes: object) -> tuple[str, Capabilities]:
+def _model(name: str, like: Capabilities, **changes: object) -> tuple[str, Capabilities]:
     return name, _override(replace(like, model=name), changes)
 
 
 _TABLE: dict[str, Capabilities] = dict(
     (
         # Limits of the 5.2 models are not published; they are taken to be like their 5.1 peers.
-        _known_model("claude-fable-5-2", _THINKER, binds_thinking=True, forced_tools=False),
-        _known_model("claude-fable-5-1", _THINKER, binds_thinking=True, forced_tools=False),
-        _known_model("claude-fable-5", _THINKER),
-        _known_model("claude-mythos-5-2", _THINKER),
-        _known_model("claude-mythos-5-1", _THINKER),
-        _known_model("claude-mythos-5", _THINKER),
-        _known_model(
+        _model("claude-fable-5-2", _THINKER, binds_thinking=True, forced_tools=False),
+        _model("claude-fable-5-1", _THINKER, binds_thinking=True, forced_tools=False),
+        _model("claude-fable-5", _THINKER),
+        _model("claude-mythos-5-2", _THINKER),
+        _model("claude-mythos-5-1", _THINKER),
+        _model("claude-mythos-5", _THINKER),
+        _model(
             "claude-mythos-preview", _THINKER, cache_minimum_tokens=2_048, system_messages=False
         ),
-        _known_model("claude-opus-5-5", _THINKER, binds_thinking=True, forced_tools=False),
-        _known_model("claude-opus-5", _FIVE, system_messages=True),
-        _known_model("claude-opus-4-8", _FOUR_SEVEN, system_messages=True),
-        _known_model("claude-opus-4-7", _FOUR_SEVEN, cache_minimum_tokens=2_048),
-        _known_model("claude-opus-4-6", _FOUR_SIX, cache_minimum_tokens=4_096),
-        _known_model(
-            "claude-opus-4-5", _FOUR_FIVE, cache_minimum_tokens=4_096, keeps_thinking=True
-        ),
-        _known_model("claude-opus-4-1", _OLD),
-        _known_model("claude-opus-4", _OLD),
+        _model("claude-opus-5-5", _THINKER, binds_thinking=True, forced_tools=False),
+        _model("claude-opus-5", _FIVE, system_messages=True),
+        _model("claude-opus-4-8", _FOUR_SEVEN, system_messages=True),
+        _model("claude-opus-4-7", _FOUR_SEVEN, cache_minimum_tokens=2_048),
+        _model("claude-opus-4-6", _FOUR_SIX, cache_minimum_tokens=4_096),
+        _model("claude-opus-4-5", _FOUR_FIVE, cache_minimum_tokens=4_096, keeps_thinking=True),
+        _model("claude-opus-4-1", _OLD),
+        _model("claude-opus-4", _OLD),
         # Published sources disagree on system messages for Sonnet 5, which starts without them;
         # current clients send them to Sonnet 5.5 and Haiku 5.5.
-        _known_model(
+        _model(
             "claude-sonnet-5-5",
             _FIVE,
             thinking_modes=_BETWEEN_TOOLS,
@@ -227,24 +225,24 @@ _TABLE: dict[str, Capabilities] = dict(
             forced_tools=False,
             system_messages=True,
         ),
-        _known_model("claude-sonnet-5", _FOUR_SEVEN),
-        _known_model("claude-sonnet-4-6", _FOUR_SIX),
-        _known_model("claude-sonnet-4-5", _FOUR_FIVE),
-        _known_model("claude-sonnet-4", _OLD, max_output_tokens=64_000),
-        _known_model("claude-haiku-5-5", _FIVE, system_messages=True),
-        _known_model("claude-haiku-4-5", _FOUR_FIVE, cache_minimum_tokens=4_096),
-        _known_model(
+        _model("claude-sonnet-5", _FOUR_SEVEN),
+        _model("claude-sonnet-4-6", _FOUR_SIX),
+        _model("claude-sonnet-4-5", _FOUR_FIVE),
+        _model("claude-sonnet-4", _OLD, max_output_tokens=64_000),
+        _model("claude-haiku-5-5", _FIVE, system_messages=True),
+        _model("claude-haiku-4-5", _FOUR_FIVE, cache_minimum_tokens=4_096),
+        _model(
             "claude-haiku-3-5",
             _OLD,
             cache_minimum_tokens=2_048,
             max_output_tokens=8_192,
             thinking_modes=frozenset({"disabled"}),
         ),
-        _known_model("gpt-6.1-sol", _GPT),
-        _known_model("gpt-6-sol", _GPT),
-        _known_model("gpt-6-luna", _GPT),
-        _known_model("gpt-6-astra", _GPT),
-        _known_model("gpt-5.6-sol", _GPT),
+        _model("gpt-6.1-sol", _GPT),
+        _model("gpt-6-sol", _GPT),
+        _model("gpt-6-luna", _GPT),
+        _model("gpt-6-astra", _GPT),
+        _model("gpt-5.6-sol", _GPT),
     )
 )
 

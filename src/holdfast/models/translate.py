@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 
@@ -217,13 +217,9 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: float | None = None)
     except KeyError:
         return None
     except ValueError:
-        return _seconds_until(known.get("retry-after", ""), time.time() if now is None else now)
-
-
-def _seconds_until(date: str, now: float) -> float | None:
-    try:
-        return max(0.0, parsedate_to_datetime(date).timestamp() - now)
-    except ValueError:
+        with suppress(ValueError):
+            until = parsedate_to_datetime(known.get("retry-after", "")).timestamp()
+            return max(0.0, until - (time.time() if now is None else now))
         return None
 
 

@@ -106,13 +106,13 @@ class Session:
         parameters such as thinking, which stay the same for the whole session; `source` says
         who asks, which decides how long the provider keeps the prompt. Layers that need a model
         use `client` (of Anthropic's or OpenAI's SDK, or a model); without one they do without.
-        `notify` gets a line for whatever changed what the model sees; by `clock` it is judged
-        what the provider still has in its cache.
+        `notify` gets a line for whatever changed what the model sees; `clock` tells what the
+        provider's cache still holds.
         """
         _check_client(client)
         directory = directory or Path.cwd()
-        log = (store or FileStore()).create(directory=directory)
         settings = settings or load_settings(directory)
+        log = (store or FileStore()).create(directory=directory)
         session = cls.over(
             log, settings, max_tokens=max_tokens, client=client, notify=notify, clock=clock
         )
@@ -164,12 +164,12 @@ class Session:
         """Go on with a session; tools that a dead process left open count as interrupted."""
         _check_client(client)
         log = (store or FileStore()).open(id)
-        settings = settings or load_settings(Path(log.header.directory or "."))
-        session = cls.over(
-            log, settings, max_tokens=max_tokens, client=client, notify=notify, clock=clock
-        )
-        session.engine.repair()
-        session.engine.take_reports()
+        with log.closed_on_failure():
+            settings = settings or load_settings(Path(log.header.directory or "."))
+            session = cls.over(
+                log, settings, max_tokens=max_tokens, client=client, notify=notify, clock=clock
+            )
+            session.engine.resume()
         return session
 
     @property

@@ -1,9 +1,9 @@
 """The path of a turn: `prepare` before the call, `record_reply` after it. Read this first.
 
-The engine owns the log and the view folded from it; every entry passes `record`, which writes
-first and folds then. `prepare` runs the stages, each of which looks at the view and appends what
-it decides, then builds the request. Stages are plain callables in a tuple; which model answers and
-who runs the tools is decided elsewhere.
+The engine owns the log and the view folded from it: an entry is written first, then folded.
+`prepare` runs the stages, each of which looks at the view and appends what it decides, then builds
+the request. Stages are plain callables in a tuple; which model answers and who runs the tools is
+decided elsewhere.
 """
 
 import time
@@ -149,6 +149,11 @@ class Engine:
             text = INTERRUPTED if use.id in began else NOT_RUN
             self.take_result(use.id, text, is_error=True)
         return missing
+
+    def resume(self) -> None:
+        """Continue a session: open tool uses count as interrupted, waiting reports are recorded."""
+        self.repair()
+        self.take_reports()
 
     def is_answered(self) -> bool:
         """True if the model has had the last word, so that there is nothing to send."""

@@ -26,7 +26,10 @@ from holdfast.turn.answer import AnswerWriter, RecordEntry
 PARALLEL_TOOLS = 10
 """More at once gain little: the disk is the bottleneck by then."""
 STOPPED = "The tool was stopped before it finished."
-SIBLING_FAILED = "The tool was not finished: a command that ran beside it failed."
+SIBLING_FAILED = "The tool was stopped: another command of the same answer failed."
+NOT_RUN = "The tool was not run: the turn was stopped before it began."
+NOT_RUN_FAILED = "The tool was not run: an earlier command of the same answer failed."
+NOT_RUN_REFUSED = "The tool was not run: an earlier call of the same answer was refused."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +173,8 @@ class _Runner:
     _waiting: "deque[_Job]" = field(default_factory=deque)
     _running: "list[_Job]" = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _is_spoiled: bool = False
-    """A command failed: calls of the same answer are pointless."""
+    _not_run: str = ""
+    """Why the rest of this answer's calls are not run; empty while they are."""
     _failure: StoreError | None = None
     """A result could not be written down: the round cannot go on."""
 
@@ -181,8 +184,8 @@ class _Runner:
         is_safe = tool is None or tool.is_read_only(use.input)
         self.count += 1
         job = _Job(use, tool, is_safe)
-        if self._is_spoiled:
-            self._finish(job, SIBLING_FAILED)
+        if self._not_run:
+            self._finish(job, self._not_run)
             return
         self._waiting.append(job)
         self._start_ready()
@@ -201,9 +204,7 @@ class _Runner:
 
     async def stop(self) -> None:
         """Stop whatever runs and answer whatever waits; nothing is left without a result."""
-        self._is_spoiled = True
-        while self._waiting:
-            self._finish(self._waiting.popleft(), STOPPED)
+        self._skip_waiting(NOT_RUN)
         tasks = [job.task for job in self._running if job.task]
         for task in tasks:
             task.cancel()
@@ -257,15 +258,19 @@ class _Runner:
         return await self.toolbox.after(ran, outcome, time.monotonic() - began)
 
     def _heed(self, job: _Job, outcome: Outcome) -> None:
-        """Stop the other calls of an answer whose command ran and failed."""
+        """Run no more of an answer once its command failed, or a refusal ends the turn."""
         is_command = job.tool is not None and job.tool.kind == "shell"
-        if not (is_command and outcome.is_error and outcome.exit_status is not None):
-            return
-        self._is_spoiled = True
-        for other in self._running:
-            other.cancel(SIBLING_FAILED)
+        if self.ends_turn:
+            self._skip_waiting(NOT_RUN_REFUSED)
+        elif is_command and outcome.is_error and outcome.exit_status is not None:
+            for other in self._running:
+                other.cancel(SIBLING_FAILED)
+            self._skip_waiting(NOT_RUN_FAILED)
+
+    def _skip_waiting(self, why: str) -> None:
+        self._not_run = why
         while self._waiting:
-            self._finish(self._waiting.popleft(), SIBLING_FAILED)
+            self._finish(self._waiting.popleft(), why)
 
     def _finish(self, job: _Job, outcome: Outcome | str) -> None:
         """Write a result down; one that cannot be written ends the round."""

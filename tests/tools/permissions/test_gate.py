@@ -104,3 +104,13 @@ def test_a_hook_and_the_rules_are_joined(ours, theirs, joined):
     """A deny from either side wins; otherwise the hook has the word."""
     hook = Decision(outcome=theirs, reason="") if theirs else None
     assert combine(Decision(outcome=ours, reason=""), hook).outcome == joined
+
+
+async def test_only_the_users_own_no_is_remembered(tools, places):
+    """What planning forbade may be asked about once the plan is approved."""
+    ask, asked = asker("once")
+    gate = Gate(rules=Rules(), mode="plan", ask=ask)
+    assert (await gate.check(tools["Bash"], {"command": "touch a"}, places)).outcome == "deny"
+    gate.switch_mode("ask")
+    assert (await gate.check(tools["Bash"], {"command": "touch a"}, places)).outcome == "allow"
+    assert len(asked) == 1

@@ -24,9 +24,9 @@ from holdfast.agent.subagents.delivery import Delivery
 from holdfast.agent.subagents.fork_worker import ForkWorker
 from holdfast.agent.subagents.mail_socket import MailSocket
 from holdfast.agent.subagents.mailer import AgentDirectory, Mailer, agent_box
+from holdfast.agent.subagents.memory_scopes import open_scope
 from holdfast.agent.subagents.names import LEAD, MAIN
 from holdfast.agent.subagents.order import Order, ToolReach, Worker
-from holdfast.agent.subagents.scopes import open_scope
 from holdfast.agent.subagents.send_tool import send_tool
 from holdfast.agent.subagents.supervisor import Slots, Supervisor
 from holdfast.agent.subagents.task_tools import task_tools
@@ -230,8 +230,7 @@ class AgentFactory:
         settings = replace(settings, loop=replace(settings.loop, max_turns=turns))
         if order.log.exists():
             engine = Engine(Log.open(order.log), settings, on_result=spill.arrive)
-            engine.repair()
-            engine.take_reports()
+            engine.resume()
             return engine
         history = self.parent.engine.view.history
         header = Header(

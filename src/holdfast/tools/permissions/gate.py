@@ -59,7 +59,7 @@ class Gate:
         self._above = above
         """The parent agent's gate: this one never lets more through than that would now."""
         self._denials: dict[bytes, str] = {}
-        """The reasons of refused calls."""
+        """The calls the user refused, and the reasons."""
 
     def switch_mode(self, mode: Mode) -> Mode:
         """Decide by another mode from now on; return the one before."""
@@ -92,7 +92,7 @@ class Gate:
             decision = Decision(outcome="deny", reason=reason)
         elif decision.outcome == "ask":
             decision = await self._ask_user(call, given, decision)
-        if decision.outcome == "deny":
+        if decision.by_user:
             self._denials[key] = decision.reason
         return decision
 

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.agent.subagents.definition import Definition
-from holdfast.agent.subagents.scopes import directory_for, open_scope
+from holdfast.agent.subagents.memory_scopes import directory_for, open_scope
 from holdfast.errors import StoreError
 from holdfast.settings import MemorySettings
 
