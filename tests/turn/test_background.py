@@ -86,3 +86,12 @@ async def test_whoever_looks_on_sees_what_is_under_way():
     gate.set()
     await job.drain(1.0)
     assert background.lines() == []
+
+
+async def test_only_the_named_jobs_are_waited_for():
+    """A session that ends waits for what it learns, not for notes that a model still writes."""
+    background = Background()
+    background.job("notes").begin(asyncio.Event().wait)
+    assert await background.drain(0.1, "memory", "dream") == []
+    assert background.job("notes").is_busy
+    await background.job("notes").stop()

@@ -98,8 +98,8 @@ class Background:
         busy = [job for job in self.jobs.values() if job.is_busy]
         return [line for job in busy for line in (job.name, *(f"  {step}" for step in job.steps))]
 
-    async def drain(self, seconds: float) -> list[str]:
-        """Let all jobs finish side by side; return the names of those stopped for taking too long."""
-        jobs = list(self.jobs.values())
+    async def drain(self, seconds: float, *names: str) -> list[str]:
+        """Let these jobs, or all, finish side by side; return the names of those stopped as late."""
+        jobs = list(map(self.job, names)) or list(self.jobs.values())
         done = await asyncio.gather(*(job.drain(seconds) for job in jobs))
         return [job.name for job, is_done in zip(jobs, done, strict=True) if not is_done]
