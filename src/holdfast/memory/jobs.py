@@ -216,7 +216,7 @@ class MemoryJobs:
         """Give jobs some time to finish; their reports reach the log before that ends."""
         self.stage.stop()
         seconds = self.engine.settings.memory.drain_seconds
-        for name in await self.background.drain(seconds, EXTRACT, DreamJobs.NAME):
+        for name in await self.background.drain(seconds, EXTRACT, DREAM):
             self._report(Failed(what=name, error="it was stopped: the session ended"))
         self.store.close()
 
