@@ -155,7 +155,7 @@ class Agent:
                 await self.supervisor.close()
             if self.memory is not None:
                 await self.memory.close()
-            self.session.layers.notes.close(self.engine)  # before the model that writes them
+            await self.background.stop()  # before the model that answers them is closed
             await self.tool_context.close()
             if self.toolkit.mcp is not None:
                 await self.toolkit.mcp.close()

@@ -98,6 +98,10 @@ class Background:
         busy = [job for job in self.jobs.values() if job.is_busy]
         return [line for job in busy for line in (job.name, *(f"  {step}" for step in job.steps))]
 
+    async def stop(self) -> None:
+        """Stop every job, and wait until each has cleaned up."""
+        await asyncio.gather(*(job.stop() for job in self.jobs.values()))
+
     async def drain(self, seconds: float, *names: str) -> list[str]:
         """Let these jobs, or all, finish side by side; return the names of those stopped as late."""
         jobs = list(map(self.job, names)) or list(self.jobs.values())
