@@ -26,9 +26,9 @@ from holdfast.messages import Block, Text, Thinking, ToolUse
 from holdfast.messages.measure import measure_text
 from holdfast.simulator.sessions import write
 from holdfast.transcripts.formats import open_transcript
-from holdfast.view import Anchor, View
+from holdfast.view import View
 from holdfast.view.gauge import Follower
-from holdfast.view.tokens import Gauge
+from holdfast.view.tokens import Gauge, ReportedSize
 
 SESSIONS = Path(__file__).parents[2] / "shared/data/transcripts/claude-code/entire-cli"
 SMALLEST_GROWTH_TOKENS = 500  # below, what clients add unseen is larger than what was said
@@ -61,7 +61,9 @@ def follow(entries: Iterable[AnyEntry], score: Score) -> None:
         chars += plain_chars(entry)
 
 
-def judge(score: Score, gauge: Gauge, last: Anchor, reported: Anchor, chars: int) -> None:
+def judge(
+    score: Score, gauge: Gauge, last: ReportedSize, reported: ReportedSize, chars: int
+) -> None:
     """Compare what was predicted for a prompt with what its usage says."""
     recorded = reported.usage.prompt_tokens
     grown = recorded - last.usage.prompt_tokens

@@ -153,3 +153,16 @@ def test_no_file_names_a_registry():
         if path.is_file():
             text = path.read_text(encoding="utf-8", errors="ignore")
             assert not [needle for needle in needles if needle in text], name
+
+
+def test_benchmarks_import_what_is_there():
+    """They are run by hand, so a name that moved would be noticed late."""
+    gone = [
+        f"{path.name}: {node.module}.{alias.name}"
+        for path in sorted((ROOT / "benchmarks").glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("holdfast")
+        for alias in node.names
+        if not hasattr(importlib.import_module(node.module), alias.name)
+    ]
+    assert gone == []
