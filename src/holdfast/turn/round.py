@@ -27,7 +27,7 @@ PARALLEL_TOOLS = 10
 """More at once gain little: the disk is the bottleneck by then."""
 STOPPED = "The tool was stopped before it finished."
 SIBLING_FAILED = "The tool was stopped: another command of the same answer failed."
-NOT_RUN = "The tool was not run: the turn was stopped before it began."
+NOT_BEGUN = "The tool was not run: the turn was stopped before it began."
 NOT_RUN_FAILED = "The tool was not run: an earlier command of the same answer failed."
 NOT_RUN_REFUSED = "The tool was not run: an earlier call of the same answer was refused."
 
@@ -204,7 +204,7 @@ class _Runner:
 
     async def stop(self) -> None:
         """Stop whatever runs and answer whatever waits; nothing is left without a result."""
-        self._skip_waiting(NOT_RUN)
+        self._skip_waiting(NOT_BEGUN)
         tasks = [job.task for job in self._running if job.task]
         for task in tasks:
             task.cancel()
