@@ -4,6 +4,7 @@
 puts an agent together from that, the main one and sub-agents alike. Afterwards nothing is assigned.
 """
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,6 +36,7 @@ from holdfast.settings.files import private_directory
 from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import Layers, build_layers
 from holdfast.tools.context import PlanMode, ToolContext
+from holdfast.tools.environment import shell_variables
 from holdfast.tools.mcp import McpServer, McpTools, load_servers
 from holdfast.tools.permissions import (
     AskUser,
@@ -306,6 +308,7 @@ def _tool_context(engine: Engine, directory: Path, more: tuple[Path, ...]) -> To
         scratch=engine.directory / "scratch",
         session=engine.log.header.session,
         more_roots=(*more, pad),
+        variables=shell_variables(os.environ, engine.settings.shell.passed),
     )
     if _was_planning(engine):
         return replace(context, plan=PlanMode(is_on=True, file=plan_file(context)))

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from holdfast.hooks.verdict import HookVerdict, merge, read_verdict
 from holdfast.messages import JsonObject
 from holdfast.settings.files import write_private
 from holdfast.tools import process
+from holdfast.tools.environment import shell_variables
 from holdfast.tools.permissions.decide import MODES, Mode
 
 TEXT_CHARS = 10_000
@@ -39,6 +41,8 @@ class HookContext:
     scratch: Path
     """Where texts too long for a prompt are left."""
     project: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=lambda: shell_variables(os.environ))
+    """What hooks get of the environment: what the agent's commands get."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,7 +94,7 @@ async def _run(
             given=given,
             cwd=context.cwd,
             variables={
-                **os.environ,
+                **context.variables,
                 "HOLDFAST_PROJECT_DIR": project,
                 "CLAUDE_PROJECT_DIR": project,
             },

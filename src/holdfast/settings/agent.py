@@ -27,6 +27,21 @@ class LoopSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShellSettings:
+    pass_variables: str = setting(
+        "",
+        "keys for models that commands and hooks get all the same: names of variables, with spaces"
+        " between them",
+        form=r"[A-Za-z0-9_ ]*",
+        personal=True,
+    )
+
+    @property
+    def passed(self) -> frozenset[str]:
+        return frozenset(self.pass_variables.split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSettings:
     language: str = setting(
         "", "the language of answers, such as 'German'; '' is the user's", form=r"[\w ()-]{0,40}"

@@ -16,6 +16,7 @@ from holdfast.settings.agent import (
     InstructionsSettings,
     LoopSettings,
     PromptSettings,
+    ShellSettings,
 )
 from holdfast.settings.memory import (
     DreamSettings,
@@ -54,6 +55,7 @@ class Settings:
     gauge: GaugeSettings = field(default_factory=GaugeSettings)
     log: LogSettings = field(default_factory=LogSettings)
     loop: LoopSettings = field(default_factory=LoopSettings)
+    shell: ShellSettings = field(default_factory=ShellSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     prompt: PromptSettings = field(default_factory=PromptSettings)
     instructions: InstructionsSettings = field(default_factory=InstructionsSettings)

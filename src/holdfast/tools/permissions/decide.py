@@ -189,20 +189,21 @@ def _decide_changing(
         if not _may_write(located, "Edit", rules, mode, places):
             return Decision(outcome="ask", reason=f"it writes {located.text}")
     for command in shell.script.commands:
-        if not _is_covered(command, named):
-            return Decision(outcome="ask", reason=f"no rule allows {command.name or 'this'}")
+        if not _is_covered(command, named, is_free=not shell.objection):
+            reason = shell.objection or f"no rule allows {command.name or 'this'}"
+            return Decision(outcome="ask", reason=reason)
     return Decision(outcome="allow", reason="rules allow every part of it")
 
 
-def _is_covered(command: Command, named: tuple[Rule, ...]) -> bool:
-    if is_read_only(command):
+def _is_covered(command: Command, named: tuple[Rule, ...], *, is_free: bool) -> bool:
+    if is_free and is_read_only(command):
         return True
     if command.assignments or not command.words:
         return False
     # where redirections may write was settled before; only streams and files are left here
     plain = has_safe_redirects(command) or all(r.target.is_literal for r in command.redirects)
     bare = replace(command, redirects=())
-    if command.name == "cd" or is_read_only(bare):
+    if command.name == "cd" or (is_free and is_read_only(bare)):
         return plain
     return plain and any(allows_command(rule, command) for rule in named)
 
