@@ -8,6 +8,7 @@ processes left behind are explained in words. `shell` runs the process itself.
 import asyncio
 import signal
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,7 @@ from holdfast.settings.files import private_directory
 from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import SHELL_CHARS
 from holdfast.tools.environment import reading_variables
-from holdfast.tools.permissions.readonly import is_read_only_command
+from holdfast.tools.permissions.readonly import is_read_only_command, only_reads
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.shell import Launch, RunningCommand, shell_arguments
 from holdfast.tools.shells import BackgroundCommand
@@ -50,13 +51,12 @@ async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
     name = uuid.uuid4().hex[:12]
     # A background command does not move the working directory.
     landing = None if given.run_in_background else tool_context.scratch / f"at-{name}"
-    variables = tool_context.variables
     running = await tool_context.shells.start(
         Launch(
             arguments=shell_arguments(landing),
             given=given.command,
             directory=tool_context.directory,
-            variables=reading_variables(variables) if _is_reading(given) else variables,
+            variables=variables_of(given, tool_context.variables),
             output=tool_context.scratch / f"output-{name}.txt",
             is_filed=given.run_in_background,
         )
@@ -67,6 +67,11 @@ async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
         return await _run_to_end(given, running, landing, tool_context)
     finally:
         landing.unlink(missing_ok=True)
+
+
+def variables_of(given: BashInput, variables: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment of a command: a narrower one if it could have run unasked."""
+    return reading_variables(variables) if only_reads(given.command) else variables
 
 
 def _is_reading(given: BashInput) -> bool:

@@ -10,7 +10,7 @@ diffs have names that only the repository knows, so they cannot be switched off 
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.errors import StoreError
@@ -85,25 +85,26 @@ def run_git(
         raise StoreError(f"git could not be run in {directory}: {error}") from error
 
 
-def own_settings(
+def list_settings(
     directory: Path, *, timeout_seconds: float = GIT_SECONDS
-) -> Iterator[tuple[str, str]]:
-    """Yield the settings, with their values, that come from the repository and not from the user."""
+) -> list[tuple[bool, str, str]]:
+    """List git's settings in a directory: whether it is the repository's own, name and value."""
     listed = run_git(
         directory, "config", "--list", "--show-scope", "-z", timeout_seconds=timeout_seconds
     )
     if listed.returncode:
         raise StoreError(f"git cannot list the settings of {directory}")
     fields = listed.stdout.decode("utf-8", "surrogateescape").split("\0")
-    for scope, setting in zip(fields[::2], fields[1::2], strict=False):
-        if scope not in ("system", "global", "command"):
-            key, _, value = setting.partition("\n")
-            yield key, value
+    return [
+        (scope not in ("system", "global", "command"), *setting.partition("\n")[::2])
+        for scope, setting in zip(fields[::2], fields[1::2], strict=False)
+    ]
 
 
 def own_filters(directory: Path) -> dict[str, str]:
     """Return settings that switch off the filters which a repository itself names."""
-    keys = [key for key, _ in own_settings(directory) if key.startswith("filter.")]
+    found = list_settings(directory)
+    keys = [key for is_own, key, _ in found if is_own and key.startswith("filter.")]
     drivers = {key.rpartition(".")[0] for key in keys}
     parts = {"clean": "", "smudge": "", "process": "", "required": "false"}
     return {

@@ -1,10 +1,9 @@
 """Git in repositories that mean harm: what is judged harmless is run, and must run nothing."""
 
-import shutil
 import subprocess
 
 import pytest
-from tests.tools.permissions.hostile import HOSTILE, git, make_repository
+from benchmarks.attacks.repositories import HOSTILE, forge_repositories, git, make_repository
 
 from holdfast.tools.context import ToolContext
 from holdfast.tools.environment import reading_variables
@@ -120,49 +119,7 @@ def _secret_repository(tmp_path):
     return other
 
 
-def _forged_file(place, other):
-    (place / ".git").write_text(f"gitdir: {other}/.git\n")
-
-
-def _forged_link(place, other):
-    (place / ".git").symlink_to(other / ".git")
-
-
-def _forged_common(place, other):
-    shutil.copytree(other / ".git", place / ".git")
-    shutil.rmtree(place / ".git" / "objects")
-    (place / ".git" / "commondir").write_text(f"{other}/.git\n")
-
-
-def _borrowed_objects(place, other):
-    shutil.copytree(other / ".git", place / ".git")
-    shutil.rmtree(place / ".git" / "objects")
-    (place / ".git" / "objects").symlink_to(other / ".git" / "objects")
-
-
-def _alternate_objects(place, other):
-    shutil.copytree(other / ".git", place / ".git")
-    shutil.rmtree(place / ".git" / "objects")
-    (place / ".git" / "objects" / "info").mkdir(parents=True)
-    (place / ".git" / "objects" / "info" / "alternates").write_text(f"{other}/.git/objects\n")
-
-
-def _foreign_files(place, other):
-    shutil.copytree(other / ".git", place / ".git")
-    git(place, "config", "core.worktree", str(other))
-
-
-@pytest.mark.parametrize(
-    "forge",
-    [
-        _forged_file,
-        _forged_link,
-        _forged_common,
-        _borrowed_objects,
-        _alternate_objects,
-        _foreign_files,
-    ],
-)
+@pytest.mark.parametrize("forge", forge_repositories())
 def test_a_forged_repository_does_not_open_another_one(tools, tmp_path, forge):
     """What another repository of the user holds is outside, however the way there is written."""
     other = _secret_repository(tmp_path)

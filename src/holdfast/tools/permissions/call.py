@@ -99,7 +99,7 @@ def _moved(command: Command, places: Places, bases: list[Path]) -> list[Path] | 
 
 
 def _located(word: Word, places: Places, base: Path) -> tuple[Located, ...]:
-    if not word.is_literal:
+    if not word.is_literal or (word.has_glob and word.is_quoted):
         return (Located(text=word.text, where="unclear"),)
     if word.has_glob:
         return locate_glob(word.text, places, base=base)

@@ -111,6 +111,8 @@ def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple
     if "\0" in text or _is_odd(text) or not all(_SIMPLE.fullmatch(part) for part in patterns):
         return unclear
     found = [locate(str(Path(*fixed)), places, base=start)]
+    if not patterns:
+        return tuple(found)
     # a character may be several to a shell with another locale, so that `?` can stand for more
     wide = str(Path(*(re.sub(r"[*?]+", "*", part) for part in patterns)))
     try:

@@ -206,6 +206,13 @@ def is_read_only_command(text: str) -> bool:
     return is_read_only_script(read_script(text))
 
 
+def only_reads(text: str) -> bool:
+    """Return whether a command line changes nothing but, perhaps, the working directory."""
+    script = read_script(text)
+    is_known = not script.doubts and bool(script.commands)
+    return is_known and all(is_read_only(c) or c.name == "cd" for c in script.commands)
+
+
 def is_read_only_script(script: Script) -> bool:
     return (
         not script.doubts

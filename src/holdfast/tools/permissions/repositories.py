@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import StoreError
-from holdfast.tools.git import own_settings, run_git
+from holdfast.tools.git import list_settings, run_git
 from holdfast.tools.permissions.places import Places, is_below
 
 INSPECT_SECONDS = 5.0
@@ -67,10 +67,12 @@ def _suspect(
     git, common, top = (path.resolve() for path in paths)
     if not _is_usual(git, common, top, places) or _has_links({git, common}):
         return Suspicion(reason="git would take its files from an unusual place", is_trap=True)
-    for key, value in own_settings(directory, timeout_seconds=INSPECT_SECONDS):
+    for is_own, key, value in list_settings(directory, timeout_seconds=INSPECT_SECONDS):
         is_switch = key == "core.fsmonitor" and value in ("true", "false")
-        if not is_switch and not _HARMLESS.fullmatch(key):
+        if is_own and not is_switch and not _HARMLESS.fullmatch(key):
             return Suspicion(reason=f"the repository sets {key!r}, which could run a program")
+        if key.endswith(".insteadof") and "remote" in verbs:
+            return Suspicion(reason="addresses are rewritten, which can put a password in them")
     return _suspect_submodules(top, verbs, places, depth) if verbs & _COMPARING else None
 
 

@@ -1,16 +1,22 @@
-"""Repositories that would run a program, each written as an archive could bring it."""
+"""Repositories that would run a program or open another one, as an archive could bring them."""
 
+import shutil
 import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+Make = Callable[[Path, str], Path]
+"""Makes a repository at a path that runs a program; returns where git has to be started."""
 
 
-def git(place, *words):
+def git(place: Path, *words: str) -> None:
     identity = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "commit.gpgsign=false")
     subprocess.run(["git", *identity, *words], cwd=place, check=True, capture_output=True)
 
 
-def make_repository(place):
+def make_repository(place: Path) -> Path:
     place.mkdir(parents=True, exist_ok=True)
-    git(place, "init", "-q", "-b", "trunk")
+    git(place, "init", "-q", "-b", "trunk", "--template=")
     (place / "one.txt").write_text("one\n")
     (place / ".gitattributes").write_text("*.txt filter=x diff=x\n")
     git(place, "add", ".")
@@ -19,8 +25,8 @@ def make_repository(place):
     return place
 
 
-def configured(key, value):
-    def make(place, program):
+def configured(key: str, value: str) -> Make:
+    def make(place: Path, program: str) -> Path:
         make_repository(place)
         git(place, "config", key, value.format(program))
         return place
@@ -28,7 +34,7 @@ def configured(key, value):
     return make
 
 
-def included(place, program):
+def included(place: Path, program: str) -> Path:
     """Settings of a file that the configuration includes."""
     make_repository(place)
     (place / "more").write_text(f"[core]\n\tfsmonitor = {program}\n")
@@ -36,14 +42,14 @@ def included(place, program):
     return place
 
 
-def _bare_parts(place, config):
+def _bare_parts(place: Path, config: str) -> None:
     for name in ("objects/k", "refs/k"):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text("")
     (place / "config").write_text(config)
 
 
-def bare(place, program):
+def bare(place: Path, program: str) -> Path:
     """A directory that is a repository without looking like one from above."""
     make_repository(place)
     trap = place / "sub"
@@ -53,7 +59,7 @@ def bare(place, program):
     return trap
 
 
-def common_directory(place, program):
+def common_directory(place: Path, program: str) -> Path:
     """A directory whose objects, references and settings lie in another one."""
     make_repository(place)
     trap = place / "sub"
@@ -67,7 +73,7 @@ def common_directory(place, program):
     return trap
 
 
-def git_file(place, program):
+def git_file(place: Path, program: str) -> Path:
     """A `.git` that is a file and leads to a directory among the project's own."""
     make_repository(place)
     inner = make_repository(place / "inner")
@@ -77,7 +83,7 @@ def git_file(place, program):
     return inner
 
 
-def submodule(place, program):
+def submodule(place: Path, program: str) -> Path:
     """A repository in the repository, which git looks into with that one's settings."""
     make_repository(place)
     inner = make_repository(place / "inner")
@@ -100,3 +106,47 @@ HOSTILE = {
     "a git file": git_file,
     "a submodule": submodule,
 }
+
+
+def _forged_file(place: Path, other: Path) -> None:
+    (place / ".git").write_text(f"gitdir: {other}/.git\n")
+
+
+def _forged_link(place: Path, other: Path) -> None:
+    (place / ".git").symlink_to(other / ".git")
+
+
+def _forged_common(place: Path, other: Path) -> None:
+    shutil.copytree(other / ".git", place / ".git")
+    shutil.rmtree(place / ".git" / "objects")
+    (place / ".git" / "commondir").write_text(f"{other}/.git\n")
+
+
+def _borrowed_objects(place: Path, other: Path) -> None:
+    shutil.copytree(other / ".git", place / ".git")
+    shutil.rmtree(place / ".git" / "objects")
+    (place / ".git" / "objects").symlink_to(other / ".git" / "objects")
+
+
+def _alternate_objects(place: Path, other: Path) -> None:
+    shutil.copytree(other / ".git", place / ".git")
+    shutil.rmtree(place / ".git" / "objects")
+    (place / ".git" / "objects" / "info").mkdir(parents=True)
+    (place / ".git" / "objects" / "info" / "alternates").write_text(f"{other}/.git/objects\n")
+
+
+def _foreign_files(place: Path, other: Path) -> None:
+    shutil.copytree(other / ".git", place / ".git")
+    git(place, "config", "core.worktree", str(other))
+
+
+def forge_repositories() -> tuple[Callable[[Path, Path], None], ...]:
+    """Return the ways to make another repository's contents appear to be this one's."""
+    return (
+        _forged_file,
+        _forged_link,
+        _forged_common,
+        _borrowed_objects,
+        _alternate_objects,
+        _foreign_files,
+    )
