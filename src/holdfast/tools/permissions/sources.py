@@ -20,6 +20,8 @@ from holdfast.errors import ConfigError
 from holdfast.messages import Json, JsonObject
 from holdfast.settings import home
 from holdfast.settings.files import write_private
+from holdfast.settings.project import checkout_top
+from holdfast.settings.project_files import UnusableFile, read_text
 from holdfast.tools.permissions.decide import MODES, Mode
 from holdfast.tools.permissions.rules import Rules, parse_rules
 from holdfast.tools.permissions.shell import read_script
@@ -32,6 +34,8 @@ _PROJECT_FILES = (
     ".claude/settings.json",
     ".mcp.json",
 )
+FILE_BYTES = 1 << 20
+"""A larger settings file is none."""
 _PROJECT_VARIABLES = ("$HOLDFAST_PROJECT_DIR", "$CLAUDE_PROJECT_DIR")
 
 
@@ -54,7 +58,7 @@ def read_sections(
     return tuple(
         as_section(name, file, value, owner, at=base)
         for file, owner in files
-        if file.is_file() and (value := _value(name, file)) is not None
+        if file.is_file() and (value := _value(name, file, owner)) is not None
     )
 
 
@@ -93,11 +97,11 @@ def vouch(fingerprint: str, *, at: Path | None = None) -> None:
     write_private(base / "trusted.json", msgspec.json.encode(sorted(known)))
 
 
-def _value(name: str, file: Path) -> JsonObject | None:
+def _value(name: str, file: Path, project: Path | None) -> JsonObject | None:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file, FILE_BYTES, within=project and checkout_top(project))
         content: Json = tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
-    except (ValueError, OSError) as error:
+    except (ValueError, RecursionError, UnusableFile) as error:
         raise ConfigError(f"{file}: cannot be read: {error}; mend or remove it") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{file}: must hold an object, not {type(content).__name__}")
