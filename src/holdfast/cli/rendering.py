@@ -1,6 +1,5 @@
 """How `run`, `chat` and `demo` show an agent at work, to people and as JSON."""
 
-
 from holdfast.agent.agent import Agent
 from holdfast.cli.output import one_line, plain, say
 from holdfast.errors import HoldfastError
