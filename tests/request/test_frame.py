@@ -1,6 +1,7 @@
 """Frames: made once, made anew, and what they weigh."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from msgspec import structs
@@ -11,6 +12,7 @@ from holdfast.request.frame import Framer, frame, make_frame, reframed
 from holdfast.request.instructions import ground
 from holdfast.request.prompt.sections import Volatile
 from holdfast.settings import PromptSettings
+from holdfast.tools.skills import find_skills
 
 TOOL = {"name": "Skill", "description": "d", "input_schema": {"type": "object"}}
 WITH_SKILLS = Framed(tools=(TOOL,))
@@ -23,7 +25,7 @@ def framer(tmp_path):
     (tmp_path / "p").mkdir()
     return Framer(
         ground=ground(tmp_path / "p", at=tmp_path / "home"),
-        skills=(tmp_path / "p" / "skills",),
+        skills=partial(find_skills, tmp_path / "p" / "skills"),
         clock=lambda: 0.0,
     )
 

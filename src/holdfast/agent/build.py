@@ -48,6 +48,7 @@ from holdfast.tools.permissions import (
 )
 from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from holdfast.tools.protocol import Tool
+from holdfast.tools.skills import skills_at
 from holdfast.tools.standard import STANDARD
 from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine
@@ -240,7 +241,7 @@ def _framing(
     framer = Framer(
         ground=parts.nearby.ground,
         prompt=parts.engine.settings.prompt,
-        skills=(context.root / ".holdfast" / "skills", context.home / "skills"),
+        skills=partial(skills_at, context),
         scratchpad=parts.scratchpad,
         memory=memory.section if memory else str,
         system=equipment.system,

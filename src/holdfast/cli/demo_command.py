@@ -32,7 +32,7 @@ from holdfast.cli.demo_project import (
     demo_settings,
     write_project,
 )
-from holdfast.cli.output import bar, report, tokens
+from holdfast.cli.output import bar, report, say, tokens
 from holdfast.cli.rendering import show
 from holdfast.log.entries import (
     AnyEntry,
@@ -98,7 +98,7 @@ async def _work(model: Model, project: Path, *, quiet: bool) -> JsonObject:
             ends.append(await _do(agent, task, quiet=quiet))
             if task == COMPACT_AFTER:
                 if not quiet:
-                    click.secho(f"\n> /compact {FOCUS}", bold=True)
+                    say(f"\n> /compact {FOCUS}", bold=True)
                 await agent.compact(FOCUS)
         return _figures(agent, ends) | {"seconds": round(time.perf_counter() - began, 1)}
 
@@ -107,7 +107,7 @@ async def _do(agent: Agent, task: str, *, quiet: bool) -> str:
     """Work on one task; return why the agent stopped."""
     end = ""
     if not quiet:
-        click.secho(f"\n> {task}", bold=True)
+        say(f"\n> {task}", bold=True)
     async for event in agent.run(task):
         if isinstance(event, Stopped):
             end = event.reason

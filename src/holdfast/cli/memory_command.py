@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import ago, json_out, plain, report
+from holdfast.cli.output import ago, json_out, plain, report, say
 from holdfast.memory.commits import Commit, MemoryChange
 from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.inbox import Inbox, Proposal
@@ -39,7 +39,7 @@ def memory_store() -> Iterator[MemoryStore]:
     with MemoryStore(place, limits) as store:
         store.adopt()
         for file, problem in store.problems.items():
-            click.echo(f"{plain(file)} was left out: {plain(problem)}", err=True)
+            say(f"{plain(file)} was left out: {plain(problem)}", err=True)
         yield store
 
 

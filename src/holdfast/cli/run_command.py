@@ -5,11 +5,10 @@ import signal
 import sys
 
 import click
-import msgspec
 
 from holdfast.cli import options
 from holdfast.cli.agent_options import AgentOptions, agent_options
-from holdfast.cli.output import json_out
+from holdfast.cli.output import json_line, json_out, say
 from holdfast.cli.rendering import event_json, show, show_notices, show_where
 from holdfast.log.spending import Spent, spent_in
 from holdfast.turn.loop import Stopped
@@ -43,7 +42,7 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
             }
         )
     elif not as_stream:
-        click.echo(f"session {session}, ${spent.usd:.4f}", err=True)
+        say(f"session {session}, ${spent.usd:.4f}", err=True)
     sys.exit(0 if end.reason == "completed" else 8)
 
 
@@ -57,17 +56,17 @@ async def _work(
             show_where(agent)
         show_notices(agent)
         if as_stream:
-            click.echo(msgspec.json.encode({"type": "session", "id": agent.session.id}))
+            json_line({"type": "session", "id": agent.session.id})
         async for event in agent.work(prompt):
             if isinstance(event, Stopped):
                 end = event
             if as_stream:
                 line = event_json(event)
                 if line is not None:
-                    click.echo(msgspec.json.encode(line))
+                    json_line(line)
             elif not quiet:
                 show(event)
         spent = spent_in(agent.session.view.history)
         if as_stream:
-            click.echo(msgspec.json.encode({"type": "spent", "spent": spent}))
+            json_line({"type": "spent", "spent": spent})
         return end, agent.session.id, spent

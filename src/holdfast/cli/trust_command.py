@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import click
-import msgspec
 
 from holdfast.agent.subagents.catalogue import load_definitions
-from holdfast.cli.output import json_out, plain
+from holdfast.cli.output import ask_yes_no, json_out, json_text, plain, say
 from holdfast.request.instructions import ground, imports_waiting
 from holdfast.settings import load_settings
 from holdfast.tools.permissions import read_sections, trust, trusted, vouch
@@ -41,15 +40,15 @@ def command(yes: bool, as_json: bool) -> None:
         json_out(shown)
         return
     if not waiting and not imports:
-        click.echo("Nothing here needs your trust.")
+        say("Nothing here needs your trust.")
     for kind, section in waiting:
-        click.echo(f"{section.file} defines {kind}:")
-        click.echo(msgspec.json.format(msgspec.json.encode(section.value), indent=2).decode())
-        if yes or click.confirm("Trust it as it is now?"):
+        say(f"{plain(str(section.file))} defines {kind}:")
+        say(json_text(section.value))
+        if yes or ask_yes_no("Trust it as it is now?"):
             trust(section)
-            click.echo("Trusted.")
+            say("Trusted.")
     for one in imports:
-        click.echo(f"{plain(str(one.importer))} imports {plain(str(one.path))}")
-        if yes or click.confirm("Trust it, whatever the file will contain?"):
+        say(f"{plain(str(one.importer))} imports {plain(str(one.path))}")
+        if yes or ask_yes_no("Trust it, whatever the file will contain?"):
             vouch(one.fingerprint)
-            click.echo("Trusted.")
+            say("Trusted.")

@@ -22,6 +22,7 @@ from holdfast.settings.files import write_private
 from holdfast.tools import process
 from holdfast.tools.environment import shell_variables
 from holdfast.tools.permissions.decide import MODES, Mode
+from holdfast.tools.permissions.sources import is_unchanged
 
 TEXT_CHARS = 10_000
 """A longer text goes to a file: hooks are asides, not sources."""
@@ -85,6 +86,9 @@ def _total_seconds(event: HookEvent, hooks: list[Hook]) -> float | None:
 async def _run(
     hook: Hook, event: HookEvent, given: bytes, context: HookContext, limit_seconds: float | None
 ) -> HookVerdict:
+    if hook.section is not None and not await asyncio.to_thread(is_unchanged, hook.section):
+        said = f"hook {hook.command!r} was not run: files it may run have changed; see `holdfast trust`"
+        return HookVerdict(errors=(said,))
     timeout_seconds = limit_seconds or hook.timeout_seconds or event.timeout_seconds
     shell = (shutil.which("bash") or "/bin/sh", "-c")
     project = str(context.project or context.cwd)

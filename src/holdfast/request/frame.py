@@ -29,7 +29,7 @@ from holdfast.request.prompt.sections import (
 from holdfast.request.server_side import excluding
 from holdfast.settings import PromptSettings
 from holdfast.tools.permissions import trusted
-from holdfast.tools.skills import find_skills, listing
+from holdfast.tools.skills import Skill, listing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +38,8 @@ class Framer:
 
     ground: Ground
     prompt: PromptSettings = field(default_factory=PromptSettings)
-    skills: tuple[Path, ...] = ()
-    """Directories of skills, highest priority first."""
+    skills: Callable[[], tuple[Skill, ...]] = tuple
+    """Finds the skills there are now."""
     scratchpad: Path | None = None
     memory: Callable[[], str] = str
     """Renders the section on long-term memory as it is now."""
@@ -78,7 +78,7 @@ async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
     if old.sections and not boundary(old.sections):
         return old.sections
     names = tuple(str(tool.get("name")) for tool in old.tools)
-    skills = await asyncio.to_thread(find_skills, framer.skills) if "Skill" in names else ()
+    skills = await asyncio.to_thread(framer.skills) if "Skill" in names else ()
     return sections(
         Environment(
             directory=framer.ground.directory,

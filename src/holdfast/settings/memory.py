@@ -2,13 +2,19 @@
 
 from dataclasses import dataclass
 
+from holdfast.settings.model import NOT_STAGED
 from holdfast.settings.setting import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
     retention_days: int = setting(
-        30, "sessions untouched for longer are removed by `sessions --prune`; 0 keeps all", low=0
+        30,
+        "sessions untouched for longer are removed by `sessions --prune`, in every project; 0 keeps"
+        " all",
+        low=0,
+        high=36_500,
+        personal=True,
     )
     body_limit_bytes: int = setting(
         1 << 20, "a result larger than this lies in a file beside the log", low=1_024
@@ -75,6 +81,7 @@ class MemorySettings:
         "",
         "who chooses what fits: '' is by words, free and in milliseconds; a model's name costs a"
         " call for each of the user's messages",
+        form=NOT_STAGED,
         personal=True,
     )
     recall_files: int = setting(5, "more would be noise beside the task", low=1, high=50)

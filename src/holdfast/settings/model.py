@@ -4,11 +4,24 @@ from dataclasses import dataclass
 
 from holdfast.settings.setting import setting
 
+NOT_STAGED = r"(?!scripted:|chaos:).*"
+"""A model's name in a file; one whose answers are prepared is for the command line and the API."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    name: str = setting("claude-sonnet-5-5", "a model that codes well at a middling price")
-    fallback: str = setting("", "answers when the first is overloaded; '' is nobody")
+    name: str = setting(
+        "claude-sonnet-5-5",
+        "a model that codes well at a middling price; `scripted:` and `chaos:` only as --model",
+        form=NOT_STAGED,
+        personal=True,
+    )
+    fallback: str = setting(
+        "",
+        "answers when the first is overloaded; '' is nobody, `scripted:` and `chaos:` never",
+        form=NOT_STAGED,
+        personal=True,
+    )
     base_url: str = setting(
         "",
         "where the provider answers, and where the key goes; '' is its own address",

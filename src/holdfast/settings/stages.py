@@ -54,10 +54,17 @@ class SpillSettings:
         64 << 20, "a body larger than this is cut: nobody reads on so far", low=1 << 20
     )
     session_bytes: int = setting(
-        1 << 30, "all bodies of a session together; past it the oldest go first", low=1 << 20
+        1 << 30,
+        "all bodies of a session together; past it the oldest go first",
+        low=1 << 20,
+        personal=True,
     )
     retention_days: int = setting(
-        30, "bodies older than this are removed, as whole sessions are; 0 keeps all", low=0
+        30,
+        "bodies older than this are removed, as whole sessions are; 0 keeps all",
+        low=0,
+        high=36_500,
+        personal=True,
     )
 
 

@@ -6,9 +6,7 @@ precedence. Files that were not used, and imports that need the user's trust, ar
 """
 
 import hashlib
-import os
 import re
-import stat
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -27,6 +25,7 @@ from holdfast.request.instructions.places import (
     real_path,
     spellings,
 )
+from holdfast.settings.project_files import UnusableFile, read_text
 from holdfast.tools import front_matter
 from holdfast.tools.globs import glob_expression
 
@@ -34,11 +33,6 @@ NAMED = 5
 """How many omitted files are named in a notice."""
 TEXT_SUFFIXES = (".md", ".mdc", ".txt")
 """A missing import is reported only if it ends like this: `@someone` need not be a file."""
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
-
-
-class Unusable(Exception):
-    """The file cannot be used; the message tells the user why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,8 +222,8 @@ class _Gatherer:
             self._dropped.append(path)
             return None
         try:
-            text = read_text(path, self.ground.settings.max_file_bytes)
-        except Unusable as reason:
+            text = read_text(path, self.ground.settings.max_file_bytes, within=path)
+        except UnusableFile as reason:
             self.notices.append(f"{path} is not used as instructions: {reason}")
             return None
         fields, body = front_matter.parse(text) if candidate.base else ({}, text)
@@ -293,34 +287,3 @@ def _patterns(written: Json) -> tuple[str, ...]:
         written = str(written or "").strip("[]")
     parts = re.split(r"(?:^|\s)-\s+|,(?![^{]*\})", written)
     return tuple(part.strip().strip("\"'") for part in parts if part.strip())
-
-
-def read_text(path: Path, limit_bytes: int) -> str:
-    """Read a file with a resolved path; raise `Unusable` if it is too large, binary or unreadable.
-
-    Only regular files are opened, without blocking and without following a link put there since
-    the path was resolved. Line ends are normalised and a byte order mark is removed.
-    """
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):  # opening a device can already do something
-            raise Unusable("it is not a regular file")
-        content = _content(path, limit_bytes)
-    except OSError as error:
-        raise Unusable(os.strerror(error.errno).lower() if error.errno else str(error)) from None
-    if len(content) > limit_bytes:
-        raise Unusable(f"it is larger than {limit_bytes:,} bytes")
-    if b"\0" in content:
-        raise Unusable("it is not text")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise Unusable("it is not UTF-8 text") from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _content(path: Path, limit_bytes: int) -> bytes:
-    """Read at most one byte more than allowed; some files misreport their size."""
-    with os.fdopen(os.open(path, _FLAGS), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise Unusable("it is not a regular file")
-        return file.read(limit_bytes + 1)

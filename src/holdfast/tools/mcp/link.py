@@ -20,6 +20,7 @@ from holdfast.errors import ConfigError
 from holdfast.messages import Image, JsonObject, ResultContent, Text, text_of
 from holdfast.tools.context import ToolContext
 from holdfast.tools.mcp.servers import McpServer, expanded
+from holdfast.tools.permissions.sources import is_unchanged
 from holdfast.tools.protocol import Outcome
 
 if TYPE_CHECKING:
@@ -100,6 +101,12 @@ class McpLink:
 
     async def _start(self) -> None:
         load_sdk()
+        section = self.server.section
+        if section is not None and not await asyncio.to_thread(is_unchanged, section):
+            raise ServerFailed(
+                f"the server {self.server.name} was not started: files it may run have changed "
+                "since the user trusted it"
+            )
         self._stop, ready = asyncio.Event(), asyncio.Event()
         task = self._task = asyncio.create_task(self._live(ready, self._stop))
         waiting = asyncio.ensure_future(ready.wait())

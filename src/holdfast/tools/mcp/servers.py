@@ -38,6 +38,8 @@ class McpServer(Struct, frozen=True, kw_only=True):
     """Tools whose old results may be cleared like those of a kind we know."""
     start_seconds: float = START_SECONDS
     call_seconds: float = CALL_SECONDS
+    section: SettingsSection | None = None
+    """Where it comes from, to be compared with what the user trusted before it starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +58,22 @@ def load_servers(project: Path | None, *, at: Path | None = None) -> McpPlan:
             untrusted.append(section)
             continue
         for name, value in section.value.items():
-            servers[name] = read_server(name, value, section.file)
+            servers[name] = read_server(name, value, section)
     return McpPlan(servers=tuple(servers.values()), untrusted=tuple(untrusted))
 
 
-def read_server(name: str, value: Json, file: Path) -> McpServer:
+def read_server(name: str, value: Json, section: SettingsSection) -> McpServer:
     """Read one server from a settings file or an agent's definition."""
+    file = section.file
+    if isinstance(value, dict):
+        value = {key: item for key, item in value.items() if key != "section"}
     try:
         server = msgspec.convert(value, McpServer)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{file}: mcpServers.{name}: {error}") from error
     if bool(server.command) == bool(server.url):
         raise ConfigError(f"{file}: mcpServers.{name}: give either a command or a url")
-    return msgspec.structs.replace(server, name=name)
+    return msgspec.structs.replace(server, name=name, section=section)
 
 
 def expanded(server: McpServer, variables: Mapping[str, str]) -> McpServer:
