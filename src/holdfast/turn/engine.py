@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from msgspec import structs
+
 from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 from holdfast.log import Log, outbox
-from holdfast.log.entries import AnyEntry, Failed, Framed, Ran, Said, Switched
+from holdfast.log.entries import AnyEntry, Failed, Framed, Ran, Replied, Said, Switched
 from holdfast.log.results import Results, headed, is_over
 from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
 from holdfast.messages.measure import Measure
@@ -32,8 +34,9 @@ from holdfast.turn.fork import Prefix
 from holdfast.view import View, fold
 from holdfast.view.block_roles import speakable
 from holdfast.view.gauge import Follower, load_calibration, save_calibration
-from holdfast.view.items import Round
+from holdfast.view.items import Round, Spoken
 from holdfast.view.tokens import default_weights, weigh
+from holdfast.view.tool_ids import meant_by, with_own_ids
 from holdfast.view.window import Window
 
 NOT_RUN = "The tool was not run: the session ended before it began."
@@ -106,8 +109,17 @@ class Engine:
         return self.view.frame or Framed()
 
     def record(self, entry: AnyEntry) -> AnyEntry:
-        """Write an entry to the log, then fold it into the view; a result passes its budget first."""
-        return self._on_result(self, entry) if isinstance(entry, Ran) else self.write(entry)
+        """Write an entry to the log, then fold it into the view.
+
+        A result passes its budget first, and goes to the call its provider's id means; tool uses
+        whose id is taken get another.
+        """
+        if isinstance(entry, Ran):
+            own = meant_by(entry.tool_use_id, self.view.open_round())
+            return self._on_result(self, structs.replace(entry, tool_use_id=own))
+        if isinstance(entry, Replied):
+            entry = with_own_ids(entry, self.view.called)
+        return self.write(entry)
 
     def write(self, entry: AnyEntry) -> AnyEntry:
         """Write an entry as it is, then fold it into the view."""
@@ -159,6 +171,12 @@ class Engine:
         """True if the model has had the last word, so that there is nothing to send."""
         last = self.view.items[-1] if self.view.items else None
         return last is None or (isinstance(last, Round) and not last.tool_uses())
+
+    def has_news(self) -> bool:
+        """True if something was said since the last request, so that asking again makes sense."""
+        last = self.view.items[-1] if self.view.items else None
+        asked = self.view.asked.n if self.view.asked else 0
+        return isinstance(last, Spoken) and last.kind in ("said", "late") and last.id > asked
 
     def fullness(self) -> Fullness:
         """Measure the context against the model's window."""
@@ -257,7 +275,8 @@ class Engine:
         """Record an answer that arrived whole, and finish the turn; the same answer only once."""
         last = self.view.items[-1] if self.view.items else None
         if isinstance(last, Round) and reply.response_id and last.response_id == reply.response_id:
-            return self.view.history[-1]
+            if not self.view.asked_since(last):
+                return self.view.history[-1]
         entry = AnswerWriter(self.record).write(reply)
         self.finish_turn(after_turn, reply.diagnostics)
         return entry

@@ -6,7 +6,7 @@ does to the item list. Undo folds the whole log again, without the undone entrie
 them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -104,6 +104,11 @@ class View:
         """Find the visible round that called this tool use."""
         return self._list.round_of(tool_use_id)
 
+    @property
+    def called(self) -> Collection[str]:
+        """The ids of all tool uses there were, visible or not."""
+        return self._list.uses.keys()
+
     def is_pinned(self, item: Item) -> bool:
         """Return whether compactions keep this item verbatim."""
         return item.order in self._pins
@@ -192,15 +197,22 @@ class View:
         if entry.usage and entry.usage.prompt_tokens:
             self.answered = self.asked
         last = self.item_of(self._last_round)
-        if (
-            isinstance(last, Round)
-            and entry.response_id
-            and last.response_id == entry.response_id
-            and last.order != self._sealed
-        ):
+        if isinstance(last, Round) and self._is_piece_of(last, entry):
             self._continue_round(last, entry)
         else:
             self._begin_round(entry)
+
+    def _is_piece_of(self, last: Round, entry: Replied) -> bool:
+        """Return whether an answer goes on: servers repeat ids, so a request in between parts them."""
+        if entry.response_id != last.response_id or self.asked_since(last):
+            return False
+        if not entry.response_id and (self.asked is None or last.stop_reason):
+            return False
+        return last.order != self._sealed
+
+    def asked_since(self, item: Item) -> bool:
+        """Return whether a request was sent after this item began."""
+        return self.asked is not None and self.asked.n > item.order
 
     def _begin_round(self, entry: Replied) -> None:
         self._last_round = entry.n
@@ -214,6 +226,7 @@ class View:
             model=entry.model,
             stop_reason=entry.stop_reason,
             usage=entry.usage,
+            renamed=entry.renamed,
             answer_measure=entry.measure,
             drops_thinking=self._is_unbound(entry),
         )
@@ -231,6 +244,7 @@ class View:
             content=last.content + self._claim(entry, last.order),
             stop_reason=entry.stop_reason or last.stop_reason,
             usage=entry.usage or last.usage,
+            renamed={**last.renamed, **entry.renamed},
             answer_measure=last.answer_measure + entry.measure,
         )
         self._list.replace(grown.without_thinking() if grown.hides_thinking("seen") else grown)
