@@ -3,13 +3,16 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+import pytest
+
 from holdfast.agent.build import build_agent
 from holdfast.log.answers import answers_of
-from holdfast.log.entries import Ran, Replied
+from holdfast.log.entries import Compacted, Ran, Replied
 from holdfast.messages import ToolUse, text_of
 from holdfast.messages.rules import violations
 from holdfast.models.openai import OpenAIModel
 from holdfast.session import Session
+from holdfast.settings import Settings, WindowSettings
 from holdfast.turn.loop import Stopped
 from holdfast.view import fold
 from raw_server import Say, serving
@@ -42,10 +45,10 @@ def calls(*arguments, **more):
 
 
 @asynccontextmanager
-async def working(tmp_path, *acts):
+async def working(tmp_path, *acts, **options):
     async with serving(*acts) as wire, asyncio.timeout(30):
         model = OpenAIModel("openai/gpt-test", base_url=f"{wire.url}/v1", api_key="k")
-        agent = await build_agent(model, directory=tmp_path, mode="bypass")
+        agent = await build_agent(model, directory=tmp_path, mode="bypass", **options)
         try:
             yield agent, wire
         finally:
@@ -139,3 +142,31 @@ async def test_a_callers_results_go_to_the_calls_they_are_for(tmp_path):
         shown = [[text_of(result.content) for result in item.results] for item in rounds]
         assert shown == [["first 0", "second 0"], ["first 1", "second 1"]]
         assert violations(session.view.messages()) == []
+
+
+@pytest.mark.parametrize("limit", [200_000, 64_000, 32_000])
+@pytest.mark.parametrize("reported", [190_000, 10**9, 10**40, 1])
+async def test_a_wrong_size_reported_once_does_not_end_a_session(tmp_path, limit, reported):
+    """The next message is sent, in this process and after a resume; nothing is compacted for it."""
+    settings = Settings(window=WindowSettings(limit_tokens=limit))
+    wrong = {"prompt_tokens": reported, "completion_tokens": reported}
+    answers = [text("one", usage=wrong, id="a"), text("two", usage=wrong, id="b")]
+    async with working(tmp_path, *answers, settings=settings) as (agent, _):
+        assert (await ask(agent, "first")).reason == "completed"
+        assert (await ask(agent, "second")) == Stopped(reason="completed", text="two")
+        id = agent.session.id
+    async with working(tmp_path, text("three", id="c"), settings=settings, resume=id) as (agent, _):
+        assert (await ask(agent, "third")) == Stopped(reason="completed", text="three")
+        assert not any(isinstance(entry, Compacted) for entry in agent.session.view.history)
+        assert agent.session.fullness().used_tokens < limit / 2
+
+
+async def test_a_wrong_size_does_not_keep_the_user_from_compacting(tmp_path):
+    """What the user asks for rests on our own estimate where the reported size leaves no room."""
+    settings = Settings(window=WindowSettings(limit_tokens=32_000))
+    wrong = {"prompt_tokens": 190_000, "completion_tokens": 5}
+    async with working(tmp_path, text("one", usage=wrong), settings=settings) as (agent, _):
+        for n in range(3):
+            await ask(agent, f"question {n} " + "with some words to it " * 100)
+        await agent.compact()
+        assert any(isinstance(entry, Compacted) for entry in agent.session.view.history)

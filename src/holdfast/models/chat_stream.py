@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from holdfast.messages import Block, Content, JsonObject, Text, Thinking, ToolUse, Usage
+from holdfast.messages import Block, Content, Json, JsonObject, Text, Thinking, ToolUse, Usage
+from holdfast.messages.usage import count_of, fields_of
 from holdfast.models.assemble import ended_early, parse_input
 from holdfast.models.protocol import (
     BlockFinished,
@@ -159,15 +160,16 @@ class ChatAssembly:
         )
 
 
-def usage_from_chat(raw: JsonObject) -> Usage:
+def usage_from_chat(value: Json) -> Usage:
     """Read a chat endpoint's usage, whose prompt count includes what was cached."""
-    details = raw.get("prompt_tokens_details") or {}
-    read = int(details.get("cached_tokens") or 0)
-    written = int(details.get("cache_write_tokens") or 0)
+    raw = fields_of(value)
+    details = fields_of(raw.get("prompt_tokens_details"))
+    read = count_of(details.get("cached_tokens"))
+    written = count_of(details.get("cache_write_tokens"))
     extra = {key: value for key, value in raw.items() if key.endswith("_details") and value}
     return Usage(
-        input_tokens=max(0, int(raw.get("prompt_tokens") or 0) - read - written),
-        output_tokens=int(raw.get("completion_tokens") or 0),
+        input_tokens=max(0, count_of(raw.get("prompt_tokens")) - read - written),
+        output_tokens=count_of(raw.get("completion_tokens")),
         cache_read_tokens=read,
         cache_write_tokens=written,
         extra=extra or None,

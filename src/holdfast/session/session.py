@@ -15,6 +15,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
@@ -252,7 +253,8 @@ class Session:
     async def compact(self, focus: str = "") -> Compacted:
         """Summarise history now; `focus` says what the summary is to dwell on."""
         request = CompactRequest(trigger="manual", focus=focus)
-        return await self.layers.compact.compact(self.engine, request)
+        compact = partial(self.layers.compact.compact, self.engine, request)
+        return await self.engine.doubting(compact)
 
     def undo(self, n: int = 0) -> str:
         """Undo a change of the view, by default the newest; return what was undone."""

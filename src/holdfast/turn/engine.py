@@ -9,8 +9,9 @@ decided elsewhere.
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from msgspec import structs
 
@@ -45,6 +46,7 @@ INTERRUPTED = "The tool was interrupted: the session ended while it ran. It was 
 STOPS = (Aborted, ContextOverflow, PrefixMoved, StoreError)
 """Raised by a stage on purpose: no later one can help, or nothing can be written."""
 
+T = TypeVar("T")
 Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
 """Looks at the engine's view and records what it decides."""
 AfterTurn: TypeAlias = Callable[["Engine"], None]
@@ -87,7 +89,7 @@ class Engine:
         """How long each tool declares its results may be; for a tool not listed its name decides."""
         self.monitor = CacheMonitor(clock)
         self._on_result = on_result or take_bounded
-        self._follower = Follower(load_calibration, learns=settings.gauge.calibrate)
+        self._follower = Follower(load_calibration, settings.gauge, window=settings.window)
         self._wire = Wire()
         self._markers = Markers()
         self._asked_as = "main"
@@ -187,6 +189,29 @@ class Engine:
             window=window_at_cost(self.model, self.settings.window, self.frame.lifetime),
         )
 
+    def doubt_report(self) -> bool:
+        """Drop a reported size that alone fills the window; True if our own estimate leaves room."""
+        full, total = self.fullness(), self.view.total
+        own = self._follower.estimate(self.view)
+        size = own.size_tokens(total)
+        if size + own.margin_tokens(total) >= full.window.base_tokens or full.used_tokens <= size:
+            return False
+        self._follower.doubt(self.view)
+        said = f"{full.used_tokens:,} tokens by the last answer's usage, {size:,} by our estimate"
+        self.record(
+            Failed(what="gauge", error=f"{said}; the estimate counts until the next answer")
+        )
+        return True
+
+    async def doubting(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something that may overflow; once more if only a reported size made it do so."""
+        try:
+            return await work()
+        except ContextOverflow:
+            if not self.doubt_report():
+                raise
+            return await work()
+
     def size_tokens(self, total: Measure) -> int:
         """Estimate how full the context would be if the view weighed this."""
         return self._follower.follow(self.view).size_tokens(total)
@@ -212,13 +237,16 @@ class Engine:
         self, stages: Iterable[Stage] = (), *, max_output_tokens: int, source: str = "main"
     ) -> Request:
         """Run every stage, build the request and record that it is sent."""
-        for stage in stages:
-            await self._run(stage)
+        await self.doubting(partial(self._run_all, tuple(stages)))
         self._asked_as, self._max_output_tokens = source, max_output_tokens
         request = self._request(max_output_tokens)
         names = [section.name for section in self.frame.sections]
         self.record(self.monitor.sending(request, self.view.history, source=source, names=names))
         return request
+
+    async def _run_all(self, stages: tuple[Stage, ...]) -> None:
+        for stage in stages:
+            await self._run(stage)
 
     async def _run(self, stage: Stage) -> None:
         """Run a stage; one that fails leaves an entry, and the next one runs."""

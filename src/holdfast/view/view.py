@@ -254,7 +254,11 @@ class View:
         usage = entry.usage
         if usage and usage.prompt_tokens and not self.in_force.distrusts(self._last_round):
             self.reported = ReportedSize(
-                n=self._last_round, model=entry.model, usage=usage, then=self._before_round
+                n=self._last_round,
+                model=entry.model,
+                usage=usage,
+                then=self._before_round,
+                is_framed=self.frame is not None,
             )
 
     def _claim(self, entry: Replied, order: int) -> Content:
