@@ -170,7 +170,8 @@ class Session:
             session = cls.over(
                 log, settings, max_tokens=max_tokens, client=client, notify=notify, clock=clock
             )
-            session.engine.resume()
+            for line in session.engine.resume():
+                notify(line)
         return session
 
     @property
@@ -266,8 +267,10 @@ class Session:
 
     def close(self) -> None:
         """Stop what runs in the background, save what was learnt, and close the log."""
-        self.layers.close(self.engine)
-        self.engine.close()
+        try:
+            self.layers.close(self.engine)
+        finally:
+            self.engine.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -8,6 +8,7 @@ decided elsewhere.
 
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,8 @@ from holdfast.request.edits import placed
 from holdfast.request.markers import Markers
 from holdfast.settings import Settings
 from holdfast.turn.answer import AnswerWriter
+from holdfast.turn.damage import WHAT as DAMAGE
+from holdfast.turn.damage import plan_report
 from holdfast.turn.fork import Prefix
 from holdfast.view import View, fold
 from holdfast.view.block_roles import speakable
@@ -127,7 +130,11 @@ class Engine:
         """Write an entry as it is, then fold it into the view."""
         written = self.log.append(entry)
         self.log.entries.clear()
+        misfits = len(self.view.damage)
         self.view.apply(written)
+        if len(self.view.damage) > misfits and not isinstance(entry, Failed):
+            why = f"entry {written.n} has no effect: {self.view.damage[-1][1]}"
+            self.write(Failed(what=DAMAGE, error=why, detail={"entries": [written.n]}))
         return written
 
     def report(self, entry: AnyEntry) -> None:
@@ -164,10 +171,18 @@ class Engine:
             self.take_result(use.id, text, is_error=True)
         return missing
 
-    def resume(self) -> None:
-        """Continue a session: open tool uses count as interrupted, waiting reports are recorded."""
+    def resume(self) -> list[str]:
+        """Continue a session; return what the user should know about its log.
+
+        Open tool uses count as interrupted, waiting reports are recorded, damage is reported.
+        """
+        damaged = plan_report(self.log.damage, self.view.damage, self.view.history)
+        if damaged is not None:
+            self.record(damaged)
         self.repair()
         self.take_reports()
+        is_torn = all(found.torn for found in self.log.damage) and not self.view.damage
+        return [damaged.error] if damaged is not None and not is_torn else []
 
     def is_answered(self) -> bool:
         """True if the model has had the last word, so that there is nothing to send."""
@@ -302,9 +317,9 @@ class Engine:
     def record_reply(self, reply: Reply, after_turn: Iterable[AfterTurn] = ()) -> AnyEntry:
         """Record an answer that arrived whole, and finish the turn; the same answer only once."""
         last = self.view.items[-1] if self.view.items else None
-        if isinstance(last, Round) and reply.response_id and last.response_id == reply.response_id:
-            if not self.view.asked_since(last):
-                return self.view.history[-1]
+        is_named = isinstance(last, Round) and reply.response_id == last.response_id != ""
+        if last is not None and is_named and not self.view.asked_since(last):
+            return self.view.history[-1]
         entry = AnswerWriter(self.record).write(reply)
         self.finish_turn(after_turn, reply.diagnostics)
         return entry
@@ -331,11 +346,16 @@ class Engine:
             self.record(keep_diff(broke, self.directory))
 
     def close(self) -> None:
-        """Save what was learnt about tokens, and close the log."""
-        if self.settings.gauge.calibrate:
-            for calibration in self._follower.calibrations.values():
-                save_calibration(calibration)
-        self.log.close()
+        """Save what was learnt about tokens, as far as that is possible, and close the log."""
+        try:
+            if self.settings.gauge.calibrate:
+                for calibration in self._follower.calibrations.values():
+                    save_calibration(calibration)
+        except OSError as error:
+            with suppress(StoreError):
+                self.report(Failed(what="calibration", error=f"not saved: {error}"))
+        finally:
+            self.log.close()
 
 
 def _name_of(stage: Stage) -> str:

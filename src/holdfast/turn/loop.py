@@ -219,11 +219,18 @@ class Loop:
             async for event in events:
                 match event:
                     case Finished(reply=reply):  # its tools may still run, and fork from here
-                        self.budget.pay(reply.model, reply.usage)
+                        self._pay(reply)
                         self.engine.observe_usage(reply.diagnostics)
                     case Played():
                         self.engine.finish_turn(self.after_turn)
                 yield event
+
+    def _pay(self, reply: Reply) -> None:
+        """Count what an answer cost; a ledger that cannot be written is reported once."""
+        before = self.budget.problem
+        self.budget.pay(reply.model, reply.usage)
+        if self.budget.problem and not before:
+            self.engine.record(Failed(what="spending", error=self.budget.problem))
 
     async def _after(self, state: LoopState, played: Played | None) -> Step:
         assert played is not None, "a round ends with Played"

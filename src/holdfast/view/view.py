@@ -61,6 +61,10 @@ class View:
         self.history: list[AnyEntry] = history if history is not None else []
         """Every entry this view was folded from."""
         self.in_force: InForce = in_force or InForce()
+        self.damage: list[tuple[int, str]] = []
+        """Entries that could not be applied, by number, and why."""
+        self._newest = 0
+        """The last entry that acted; they act in the order of their numbers."""
         self._list = ItemList()
         self._began: set[str] = set()
         self._pins: set[int] = set()
@@ -153,9 +157,18 @@ class View:
         self._take(entry)
 
     def _take(self, entry: AnyEntry) -> None:
+        """Let an entry act; one that cannot is damage and changes nothing that is shown."""
         act = _ACTS.get(type(entry))
-        if act is not None and entry.n not in self.in_force.dead:
+        if act is None or entry.n in self.in_force.dead:
+            return
+        if 0 < entry.n <= self._newest:
+            self.damage.append((entry.n, f"it comes after entry {self._newest}"))
+            return
+        self._newest = entry.n
+        try:
             act(self, entry)
+        except Exception as error:  # noqa: BLE001 - whatever a log holds, it opens
+            self.damage.append((entry.n, f"{type(error).__name__}: {error}"))
 
     def _said(self, entry: Said) -> None:
         is_hidden = entry.hidden or entry.role == "system"
