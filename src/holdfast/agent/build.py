@@ -87,7 +87,7 @@ async def build_agent(
     with log.closed_on_failure():
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
         if resume:
-            _resume(engine, model.name)
+            notices.extend(_resume(engine, model.name))
         context = _tool_context(engine, directory, permissions.directories)
         mcp = await _connected(servers.servers, engine, notices)
     return await assemble(
@@ -110,10 +110,12 @@ async def build_agent(
     )
 
 
-def _resume(engine: Engine, model: str) -> None:
-    engine.resume()
+def _resume(engine: Engine, model: str) -> list[str]:
+    """Go on with a session; return what the user should know about its log."""
+    told = engine.resume()
     if engine.model != model:
         engine.switch(model, "chosen on resume")
+    return told
 
 
 def _not_trusted(section: SettingsSection) -> str:

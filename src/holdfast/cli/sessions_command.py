@@ -58,6 +58,8 @@ def command(
         removed = _remove(store, store.expired(settings.log.retention_days), yes)
         _report_removed(removed, _sweep_results(store, settings.spill), as_json)
     else:
+        for line in store.unreadable():
+            click.echo(line, err=True)
         _list(store.sessions(None if everywhere else Path.cwd()), everywhere, as_json)
 
 

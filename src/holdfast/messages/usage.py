@@ -1,6 +1,7 @@
 """Usage: what one answer cost in tokens, read from and written to a provider's field names."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -55,23 +56,43 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return add_fields(self, other, extra=None)
 
 
-def usage_from_wire(raw: Mapping[str, Json]) -> Usage:
-    """Read a provider's usage object; counts that are missing or null are zero."""
-    split = raw.get("cache_creation") or {}
+MOST_TOKENS = 1_000_000_000
+"""No call has more; a larger number is not a count."""
+
+
+def count_of(value: Json) -> int:
+    """Read a number of tokens; what cannot be one is zero."""
+    if isinstance(value, str) and len(value) < 20:
+        with suppress(ValueError):
+            value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return int(value) if 0 <= value <= MOST_TOKENS else 0
+
+
+def fields_of(value: Json) -> Mapping[str, Json]:
+    """Return a JSON object's fields; anything else has none."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def usage_from_wire(value: Json) -> Usage:
+    """Read a provider's usage object; what is missing or no count is zero."""
+    raw = fields_of(value)
+    split = fields_of(raw.get("cache_creation"))
     known = {
         "input_tokens": "input_tokens",
         "output_tokens": "output_tokens",
         "cache_read_input_tokens": "cache_read_tokens",
         "cache_creation_input_tokens": "cache_write_tokens",
     }
-    counts = {ours: int(raw.get(theirs) or 0) for theirs, ours in known.items()}
+    counts = {ours: count_of(raw.get(theirs)) for theirs, ours in known.items()}
     extra = {
         key: value for key, value in raw.items() if key not in known and key != "cache_creation"
     }
     return Usage(
         **counts,
-        cache_write_5m_tokens=int(split.get("ephemeral_5m_input_tokens") or 0),
-        cache_write_1h_tokens=int(split.get("ephemeral_1h_input_tokens") or 0),
+        cache_write_5m_tokens=count_of(split.get("ephemeral_5m_input_tokens")),
+        cache_write_1h_tokens=count_of(split.get("ephemeral_1h_input_tokens")),
         extra=extra or None,
     )
 

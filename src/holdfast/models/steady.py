@@ -6,7 +6,6 @@ block is dropped here, so that no tool is started twice.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from holdfast.errors import ModelError, ModelUnavailable, StreamBroken
@@ -107,12 +106,15 @@ class _SoFar:
         return False
 
 
-@asynccontextmanager
-async def closing(events: AsyncIterator[Event]) -> AsyncIterator[None]:
+class closing:  # noqa: N801 - read as a verb, like `contextlib.aclosing`
     """Close a generator at once, so that its connection does not wait for the garbage collector."""
-    try:
-        yield
-    finally:
-        close = getattr(events, "aclose", None)
-        if close is not None:
-            await close()
+
+    def __init__(self, events: AsyncIterator[Event]) -> None:
+        self._close = getattr(events, "aclose", None)
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._close is not None:
+            await self._close()

@@ -15,6 +15,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
@@ -169,7 +170,8 @@ class Session:
             session = cls.over(
                 log, settings, max_tokens=max_tokens, client=client, notify=notify, clock=clock
             )
-            session.engine.resume()
+            for line in session.engine.resume():
+                notify(line)
         return session
 
     @property
@@ -252,7 +254,8 @@ class Session:
     async def compact(self, focus: str = "") -> Compacted:
         """Summarise history now; `focus` says what the summary is to dwell on."""
         request = CompactRequest(trigger="manual", focus=focus)
-        return await self.layers.compact.compact(self.engine, request)
+        compact = partial(self.layers.compact.compact, self.engine, request)
+        return await self.engine.doubting(compact)
 
     def undo(self, n: int = 0) -> str:
         """Undo a change of the view, by default the newest; return what was undone."""
@@ -264,8 +267,10 @@ class Session:
 
     def close(self) -> None:
         """Stop what runs in the background, save what was learnt, and close the log."""
-        self.layers.close(self.engine)
-        self.engine.close()
+        try:
+            self.layers.close(self.engine)
+        finally:
+            self.engine.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -62,6 +62,18 @@ class GaugeSettings:
     """How the size of the context is estimated between two reports of the provider."""
 
     calibrate: bool = setting(True, "learn from each answer's usage what a character weighs")
+    believed_ratio: float = setting(
+        3.0,
+        "a size that is reported as more than this many times our estimate is a mistake: "
+        "no tokenizer in use is further than 2.5 times from it",
+        low=1.0,
+    )
+    believed_tokens: int = setting(
+        20_000,
+        "what a reported size may be off besides: providers add prompts of their own for tools "
+        "and safety",
+        low=0,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import IO, Protocol, cast
 
 from holdfast.errors import TranscriptError
 from holdfast.log.entries import AnyEntry
-from holdfast.log.log import open_to_read
+from holdfast.log.reading import open_to_read
 from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View
 

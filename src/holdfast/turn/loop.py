@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 from holdfast.errors import ContextOverflow, ModelError, ModelUnavailable, PromptTooLong
@@ -194,7 +195,7 @@ class Loop:
         if spent := self.budget.exhausted():
             return Stopped(reason="budget_spent", detail=spent)
         full = self.engine.fullness()
-        if full.is_blocked and not self.can_make_room:
+        if full.is_blocked and not self.can_make_room and not self.engine.doubt_report():
             detail = f"{full.used_tokens:,} of {full.window.limit_tokens:,} tokens are used"
             return Stopped(reason="blocking_limit", detail=detail)
         return None
@@ -218,11 +219,18 @@ class Loop:
             async for event in events:
                 match event:
                     case Finished(reply=reply):  # its tools may still run, and fork from here
-                        self.budget.pay(reply.model, reply.usage)
+                        self._pay(reply)
                         self.engine.observe_usage(reply.diagnostics)
                     case Played():
                         self.engine.finish_turn(self.after_turn)
                 yield event
+
+    def _pay(self, reply: Reply) -> None:
+        """Count what an answer cost; a ledger that cannot be written is reported once."""
+        before = self.budget.problem
+        self.budget.pay(reply.model, reply.usage)
+        if self.budget.problem and not before:
+            self.engine.record(Failed(what="spending", error=self.budget.problem))
 
     async def _after(self, state: LoopState, played: Played | None) -> Step:
         assert played is not None, "a round ends with Played"
@@ -323,8 +331,7 @@ class Loop:
     async def _after_overflow(self, state: LoopState, error: PromptTooLong) -> Step:
         """Make room, once for each turn, and ask again."""
         try:
-            is_tried = state.overflow_tried
-            made_room = None if is_tried else await unless(self.abort, self.recover(error))
+            made_room = None if state.overflow_tried else await self._make_room(error)
         except ContextOverflow as overflow:
             return self._overflown(overflow)
         if self.abort.is_set():
@@ -332,6 +339,9 @@ class Loop:
         if made_room:
             return replace(state, overflow_tried=True), Continued(reason="overflow_recovered")
         return Stopped(reason="prompt_too_long", detail=str(error))
+
+    async def _make_room(self, error: PromptTooLong) -> bool | None:
+        return await unless(self.abort, self.engine.doubting(partial(self.recover, error)))
 
     def _overflown(self, overflow: ContextOverflow) -> Stopped:
         """Stop because not even the least that must be sent fits, and say what it consists of."""

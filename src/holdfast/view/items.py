@@ -9,7 +9,7 @@ only where the provider removes something itself). Items are frozen; a change ma
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from holdfast.log.entries import Cleared, How, Ran
 from holdfast.messages import (
@@ -154,6 +154,8 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
     model: str = ""
     stop_reason: str = ""
     usage: Usage | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """For each tool use with an id of ours: the one the provider gave it."""
     answer_measure: Measure = NOTHING
     results_measure: Measure = NOTHING
     drops_thinking: bool = False

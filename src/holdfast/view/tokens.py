@@ -290,3 +290,5 @@ class ReportedSize:
     usage: Usage
     then: Measure
     """The view's measure before the answer that carried the usage."""
+    is_framed: bool = False
+    """The measure has the whole request; an imported log lacks system prompt and tools."""

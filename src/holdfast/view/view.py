@@ -6,7 +6,7 @@ does to the item list. Undo folds the whole log again, without the undone entrie
 them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -61,6 +61,10 @@ class View:
         self.history: list[AnyEntry] = history if history is not None else []
         """Every entry this view was folded from."""
         self.in_force: InForce = in_force or InForce()
+        self.damage: list[tuple[int, str]] = []
+        """Entries that could not be applied, by number, and why."""
+        self._newest = 0
+        """The last entry that acted; they act in the order of their numbers."""
         self._list = ItemList()
         self._began: set[str] = set()
         self._pins: set[int] = set()
@@ -103,6 +107,11 @@ class View:
     def round_of(self, tool_use_id: str) -> Round | None:
         """Find the visible round that called this tool use."""
         return self._list.round_of(tool_use_id)
+
+    @property
+    def called(self) -> Collection[str]:
+        """The ids of all tool uses there were, visible or not."""
+        return self._list.uses.keys()
 
     def is_pinned(self, item: Item) -> bool:
         """Return whether compactions keep this item verbatim."""
@@ -148,9 +157,18 @@ class View:
         self._take(entry)
 
     def _take(self, entry: AnyEntry) -> None:
+        """Let an entry act; one that cannot is damage and changes nothing that is shown."""
         act = _ACTS.get(type(entry))
-        if act is not None and entry.n not in self.in_force.dead:
+        if act is None or entry.n in self.in_force.dead:
+            return
+        if 0 < entry.n <= self._newest:
+            self.damage.append((entry.n, f"it comes after entry {self._newest}"))
+            return
+        self._newest = entry.n
+        try:
             act(self, entry)
+        except Exception as error:  # noqa: BLE001 - whatever a log holds, it opens
+            self.damage.append((entry.n, f"{type(error).__name__}: {error}"))
 
     def _said(self, entry: Said) -> None:
         is_hidden = entry.hidden or entry.role == "system"
@@ -192,15 +210,22 @@ class View:
         if entry.usage and entry.usage.prompt_tokens:
             self.answered = self.asked
         last = self.item_of(self._last_round)
-        if (
-            isinstance(last, Round)
-            and entry.response_id
-            and last.response_id == entry.response_id
-            and last.order != self._sealed
-        ):
+        if isinstance(last, Round) and self._is_piece_of(last, entry):
             self._continue_round(last, entry)
         else:
             self._begin_round(entry)
+
+    def _is_piece_of(self, last: Round, entry: Replied) -> bool:
+        """Return whether an answer goes on: servers repeat ids, so a request in between parts them."""
+        if entry.response_id != last.response_id or self.asked_since(last):
+            return False
+        if not entry.response_id and (self.asked is None or last.stop_reason):
+            return False
+        return last.order != self._sealed
+
+    def asked_since(self, item: Item) -> bool:
+        """Return whether a request was sent after this item began."""
+        return self.asked is not None and self.asked.n > item.order
 
     def _begin_round(self, entry: Replied) -> None:
         self._last_round = entry.n
@@ -214,6 +239,7 @@ class View:
             model=entry.model,
             stop_reason=entry.stop_reason,
             usage=entry.usage,
+            renamed=entry.renamed,
             answer_measure=entry.measure,
             drops_thinking=self._is_unbound(entry),
         )
@@ -231,6 +257,7 @@ class View:
             content=last.content + self._claim(entry, last.order),
             stop_reason=entry.stop_reason or last.stop_reason,
             usage=entry.usage or last.usage,
+            renamed={**last.renamed, **entry.renamed},
             answer_measure=last.answer_measure + entry.measure,
         )
         self._list.replace(grown.without_thinking() if grown.hides_thinking("seen") else grown)
@@ -240,7 +267,11 @@ class View:
         usage = entry.usage
         if usage and usage.prompt_tokens and not self.in_force.distrusts(self._last_round):
             self.reported = ReportedSize(
-                n=self._last_round, model=entry.model, usage=usage, then=self._before_round
+                n=self._last_round,
+                model=entry.model,
+                usage=usage,
+                then=self._before_round,
+                is_framed=self.frame is not None,
             )
 
     def _claim(self, entry: Replied, order: int) -> Content:

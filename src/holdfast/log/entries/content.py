@@ -73,7 +73,7 @@ class Said(Entry, frozen=True, kw_only=True, tag="said"):
 
 
 class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
-    """The model answered; several entries with one `response_id` are one answer in pieces."""
+    """The model answered; an answer may come in pieces, with one `response_id` after one `Asked`."""
 
     response_id: str
     content: AnswerContent
@@ -82,6 +82,8 @@ class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
     usage: Usage | None = None
     applied: tuple[JsonObject, ...] = ()
     """What the provider says it cleared of the prompt on its side."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """For each tool use whose id was taken: the id the provider gave it."""
     measure: Measure = NOTHING
     origin: str = ""
 
