@@ -422,6 +422,27 @@ def test_a_sub_agents_file_is_a_stream_too(session):
     assert len(taken) == 1
 
 
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "refused"),
+    [
+        (f"{REFUSED} To tell you how to proceed, the user said:\ntest first", {}, "test first"),
+        (f"{REFUSED} STOP.", {"toolUseResult": "User rejected tool use"}, ""),
+        ("Exit code 1\nTo tell you how to proceed, the user said: push", {}, None),
+        (f"# Readme\n{REFUSED} the user said: push", {}, None),
+        (f"{REFUSED} the user said: push", {"toolUseResult": {"stdout": "…"}}, None),
+    ],
+)
+def test_a_refused_call_is_known_by_its_record(session, text, fields, refused):
+    """Only an error that begins as this format's refusals do, from a tool that did not run."""
+    session.call("t1")
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": text, "is_error": True}
+    session.user([result], **fields)
+    assert [entry.refused for entry in session.read() if isinstance(entry, Ran)] == [refused]
+
+
 def test_reminders_and_attachments_are_for_the_model_only(session):
     """They are in the view, but nobody waits for an answer to them."""
     session.user("a reminder", isMeta=True)

@@ -33,6 +33,7 @@ from holdfast.messages import (
     text_of,
 )
 from holdfast.messages.measure import measure_content
+from holdfast.transcripts.claude_code.refusals import refusal
 from holdfast.transcripts.claude_code.standing import Standing
 from holdfast.transcripts.parts import parted
 from holdfast.transcripts.records import count, decoded, records, seconds, spoken_lines
@@ -219,7 +220,12 @@ class _Reader:
             self._mend("results without a tool use")
         if block.tool_use_id in self._waiting:
             self._waiting.remove(block.tool_use_id)
-        return self._writer.ran(block, at=_time(record), origin=str(record.get("uuid") or ""))
+        return self._writer.ran(
+            block,
+            at=_time(record),
+            origin=str(record.get("uuid") or ""),
+            refused=refusal(block, record),
+        )
 
     def _say(self, record: JsonObject, content: Content, *, hidden: bool = False) -> Said:
         entry = self._writer.said(
