@@ -235,6 +235,17 @@ class CompactSettings:
         3, "a window that is full again after so few answers was refilled by something", low=1
     )
     thrash_times: int = setting(3, "how often in a row before that is looked into", low=1)
+    words_tokens: int = setting(
+        60_000,
+        "the user's own messages stand whole in a summary up to this; then the oldest are shortened",
+        low=1_000,
+    )
+    filled_ratio: float = setting(
+        0.5,
+        "of the line, at most, that is filled after a compaction: fuller, the next one comes too soon",
+        low=0.1,
+        high=1.0,
+    )
     restore_files: int = setting(5, "files read last that are shown again", low=0, high=100)
     restore_file_tokens: int = setting(5_000, "of each of them", low=100)
     restore_tokens: int = setting(50_000, "of all of them", low=0)

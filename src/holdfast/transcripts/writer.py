@@ -80,13 +80,21 @@ class TranscriptWriter:
         )
         return self.write(entry)
 
-    def ran(self, block: ToolResult, *, at: float = 0.0, origin: str = "") -> Ran:
+    def ran(
+        self,
+        block: ToolResult,
+        *,
+        at: float = 0.0,
+        origin: str = "",
+        refused: str | None = None,
+    ) -> Ran:
         content = block.content
         kept = content if isinstance(content, str) else speakable(content)
         entry = Ran(
             tool_use_id=block.tool_use_id,
             content=kept,
             is_error=block.is_error,
+            refused=refused,
             extra=block.extra,
             measure=measure_content(kept),
             origin=origin,

@@ -45,6 +45,8 @@ class Denied:
 
     reason: str
     ends_turn: bool = False
+    refused: str | None = None
+    """The user's own words, if it was the user who refused."""
 
 
 ToolGate: TypeAlias = Callable[[ToolUse, Tool], Awaitable[Allowed | Denied]]
@@ -148,6 +150,12 @@ class _Job:
     began: float = 0.0
     task: "asyncio.Task[Outcome] | None" = None
     stopped_because: str = STOPPED
+    refused: str | None = None
+
+    def deny(self, verdict: Denied) -> Outcome:
+        """Return what the model reads instead of a result."""
+        self.refused = verdict.refused
+        return Outcome(content=verdict.reason, is_error=True)
 
     def start(self, work: Coroutine[Any, Any, Outcome]) -> "asyncio.Task[Outcome]":
         """Begin, and count the time from now on."""
@@ -248,7 +256,7 @@ class _Runner:
         verdict = await self.toolbox.gate(use, tool)
         if isinstance(verdict, Denied):
             self.ends_turn = self.ends_turn or verdict.ends_turn
-            return Outcome(content=verdict.reason, is_error=True)
+            return job.deny(verdict)
         self.record(Began(tool_use_id=use.id, tool=use.name))
         self.events.append(ToolBegan(use=use))
         self._changed.set()
@@ -284,6 +292,7 @@ class _Runner:
                     content=outcome.content,
                     is_error=outcome.is_error,
                     exit_status=outcome.exit_status,
+                    refused=job.refused,
                     seconds=round(seconds, 3),
                 )
             )

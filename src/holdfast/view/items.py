@@ -89,6 +89,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
     tool_use_id: str
     content: ResultContent
     is_error: bool = False
+    refused: str | None = None
     extra: JsonObject | None = None
     measure: Measure = NOTHING
     spilled: StandIn | None = None
@@ -101,6 +102,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
             tool_use_id=entry.tool_use_id,
             content=entry.content,
             is_error=entry.is_error,
+            refused=entry.refused,
             extra=entry.extra,
             measure=entry.measure,
         )

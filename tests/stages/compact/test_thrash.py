@@ -43,7 +43,7 @@ async def test_files_that_are_restored_each_time_are_restored_no_more(talk):
     one = talk(*[SUMMARY] * 9)
 
     async def restore(segment):
-        return (Text(text="word " * 15_000),)
+        return (Text(text="word " * 5_000),)
 
     one.hooks.restore = restore
     one.fill()
@@ -51,7 +51,7 @@ async def test_files_that_are_restored_each_time_are_restored_no_more(talk):
         await one.prepare()
         one.answered(input_tokens=one.used)
         for _ in range(5):
-            one.turn("a little more", words=900)
+            one.turn("a little more", words=3_000)
         one.engine.say("go on")
     assert any(e.what == "thrash" and "brought back" in e.error for e in one.of(Failed))
     assert "word word" not in text_of(one.view.items[1].content)

@@ -103,6 +103,8 @@ class Ran(Entry, frozen=True, kw_only=True, tag="ran"):
     is_error: bool = False
     exit_status: int | None = None
     """Of a command that ended by itself; a signal is its negative number."""
+    refused: str | None = None
+    """What the user said when refusing the call, "" without a word; None if they did not refuse."""
     extra: JsonObject | None = None
     seconds: float = 0.0
     file: str = ""

@@ -28,6 +28,7 @@ from holdfast.stages.compact.draft import (
     line_for,
     material_of,
     recorded,
+    trimmed,
     within,
 )
 from holdfast.stages.compact.fallbacks import Fallbacks, MadeSummary
@@ -169,7 +170,8 @@ class Compaction:
         draft = CompactionDraft(
             material=material, made=made, composed=composed, restored=restored, since=since
         )
-        return fitted(engine, draft, manner, line)
+        fit = fitted(engine, draft, manner, line)
+        return trimmed(engine, fit, manner) if request.trigger == "manual" else fit
 
     async def make_ready(self, engine: Engine) -> None:
         if self._from_notes is not None:

@@ -1,6 +1,6 @@
 """The user's own words, separated from what a harness wraps around them.
 
-Other agents wrap commands, shell lines, reminders and notices in tags, and put refusals and answers
+Other agents wrap commands, shell lines, reminders and notices in tags, and put answers to questions
 into tool results. The patterns for that are all here; what matches none of them is the user's.
 """
 
@@ -49,13 +49,6 @@ _SUMMARY = re.compile(
     r"|The conversation history before this point was compacted)"
 )
 
-_REFUSED = (
-    re.compile(r"To tell you how to proceed, the user said:\s*(?P<why>.*)", re.DOTALL),
-    re.compile(r"\AThe user doesn't want to proceed with this tool use(?P<why>)"),
-    re.compile(r"\ANot allowed: (?P<why>.*)", re.DOTALL),
-    re.compile(r"\A(?P<why>User chose to stay in plan mode.*)", re.DOTALL),
-    re.compile(r"\b(?:rejected|denied|declined) by (?:the )?user\b[:.]?\s*(?P<why>.*)", re.DOTALL),
-)
 _ANSWERED = re.compile(
     r"\AUser has answered your questions?:\s*(.*?)\s*(?:You can now continue.*)?\Z", re.DOTALL
 )
@@ -100,14 +93,6 @@ def notices(content: Content) -> Iterator[Notice]:
             about=fields.get("summary", "").strip(),
             text=fields.get("result", "").strip(),
         )
-
-
-def refusal(result: str) -> str | None:
-    """Return the user's reason for refusing a tool use, "" without one; None if it was not refused."""
-    for pattern in _REFUSED:
-        if found := pattern.search(result):
-            return found["why"].strip()
-    return None
 
 
 def reply(result: str) -> str:

@@ -62,6 +62,8 @@ class Decision:
     reason: str
     by_user: bool = False
     """The user was asked about this very call and refused it; a remembered no is not one."""
+    words: str = ""
+    """What the user said with it."""
 
 
 def decide(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
