@@ -56,6 +56,8 @@ class Capabilities:
     """What a request without an effort means."""
     cache_breakpoints: bool = False
     """Caches by itself, and takes breakpoints beside."""
+    tool_references: bool = False
+    """Keeps tools marked `defer_loading` out of the prompt until a result refers to them."""
     global_scope: bool = False
     """Shares cache entries marked `global` between workspaces."""
     system_messages: bool = False
@@ -128,6 +130,7 @@ def _declare_everything(found: Capabilities) -> Capabilities:
         compacts_on_demand=True,
         compacts_at_threshold=True,
         cache_edits=True,
+        tool_references=True,
         global_scope=True,
         system_messages=True,
     )
@@ -157,7 +160,7 @@ _OLD = Capabilities(
 )
 """Claude 4 and 4.1: 200K, earlier thinking stripped, input plus output must fit."""
 
-_FOUR_FIVE = replace(_OLD, max_output_tokens=64_000, overruns_window=True)
+_FOUR_FIVE = replace(_OLD, max_output_tokens=64_000, overruns_window=True, tool_references=True)
 
 _FOUR_SIX = replace(
     _FOUR_FIVE,

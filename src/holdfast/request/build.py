@@ -15,6 +15,7 @@ from holdfast.models.protocol import Request
 from holdfast.request.edits import PlacedEdits, with_edits
 from holdfast.request.markers import SLOTS, MarkerPlace, common_prefix, marked
 from holdfast.request.server_side import sendable
+from holdfast.request.tool_references import is_deferred, spelt_out
 
 DIAGNOSIS = "cache-diagnosis-2026-04-07"
 """Asks a provider to say why its cache missed."""
@@ -87,8 +88,10 @@ def build(
     kwargs: JsonObject = {"model": model, "max_tokens": max_output_tokens}
     if frame.sections:
         kwargs["system"] = _system(frame, able)
-    if frame.tools:
-        kwargs["tools"] = sorted(frame.tools, key=lambda tool: str(tool.get("name")))
+    if tools := [tool for tool in frame.tools if able.tool_references or not is_deferred(tool)]:
+        kwargs["tools"] = sorted(tools, key=lambda tool: str(tool.get("name")))
+    if len(tools) < len(frame.tools):
+        messages = spelt_out(messages)
     kwargs["messages"] = marked(messages, caching.places, marker(frame))
     if able.family == "openai" and caching.key:
         kwargs["prompt_cache_key"] = caching.key
@@ -114,7 +117,10 @@ def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
         {"type": "text", "text": section.text} for section in frame.sections
     ]
     # The user's MCP tools precede the system prompt, so with them it cannot be shared.
-    has_own_tools = any(str(tool.get("name", "")).startswith("mcp__") for tool in frame.tools)
+    has_own_tools = any(
+        str(tool.get("name", "")).startswith("mcp__") and not is_deferred(tool)
+        for tool in frame.tools
+    )
     can_share = able.global_scope and GLOBAL_SCOPE in frame.betas and not has_own_tools
     for i in _marked_sections(frame.sections) if frame.cached else ():
         is_shared = can_share and frame.sections[i].scope == "global"
