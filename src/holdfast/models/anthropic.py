@@ -16,6 +16,7 @@ import msgspec
 from holdfast.errors import AuthenticationFailed, ModelError, StreamBroken
 from holdfast.messages import Json, JsonObject
 from holdfast.models.assemble import Assembly
+from holdfast.models.capabilities import without_window
 from holdfast.models.connection import NO_KEY, SdkModel, is_loopback, load_extra
 from holdfast.models.protocol import Request
 from holdfast.models.translate import explain, read_fault, translated
@@ -86,7 +87,7 @@ def wire_name(model: str) -> str:
     """Remove what a provider does not know of a name: our prefixes and `[1m]`."""
     for prefix in PREFIXES:
         model = model.removeprefix(prefix)
-    return model.removesuffix("[1m]")
+    return without_window(model)
 
 
 def _decoded(data: str) -> JsonObject:

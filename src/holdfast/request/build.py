@@ -10,7 +10,12 @@ from dataclasses import dataclass
 
 from holdfast.log.entries import Framed, Section
 from holdfast.messages import JsonObject, Message, message_to_wire
-from holdfast.models.capabilities import Capabilities, capabilities
+from holdfast.models.capabilities import (
+    Capabilities,
+    asks_long_window,
+    capabilities,
+    without_window,
+)
 from holdfast.models.protocol import Request
 from holdfast.request.edits import PlacedEdits, with_edits
 from holdfast.request.markers import SLOTS, MarkerPlace, common_prefix, marked
@@ -85,7 +90,7 @@ def build(
 ) -> Request:
     """Build a request; `messages` include the frame's own."""
     able = capabilities(model)
-    kwargs: JsonObject = {"model": model, "max_tokens": max_output_tokens}
+    kwargs: JsonObject = {"model": without_window(model), "max_tokens": max_output_tokens}
     if frame.sections:
         kwargs["system"] = _system(frame, able)
     if tools := [tool for tool in frame.tools if able.tool_references or not is_deferred(tool)]:
@@ -100,6 +105,8 @@ def build(
     options, betas = sendable(frame, able)
     if not able.global_scope:
         betas = tuple(beta for beta in betas if beta != GLOBAL_SCOPE)
+    if asks_long_window(model) and able.long_window_beta:
+        betas = tuple(dict.fromkeys((*betas, able.long_window_beta)))
     return Request(kwargs=kwargs | options, betas=betas)
 
 
