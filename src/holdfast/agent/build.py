@@ -13,13 +13,13 @@ from pathlib import Path
 
 from holdfast.agent.agent import Agent, StopHooks
 from holdfast.agent.compaction_hooks import compaction_hooks
-from holdfast.agent.framing import Framing, servers_section
+from holdfast.agent.framing import Framing
 from holdfast.agent.hook_events import HookEvents
 from holdfast.agent.notices import Notices
 from holdfast.agent.parts import AgentParts, Blueprint, Equipment, scratchpad_of
 from holdfast.agent.subagents.setup import equip_main
 from holdfast.agent.tool_guard import ToolGuard
-from holdfast.agent.toolkit import Toolkit, history_over
+from holdfast.agent.toolkit import Toolkit, history_over, references_in
 from holdfast.hooks import Hooks, load_hooks
 from holdfast.log.entries import Failed, Ran, Replied
 from holdfast.log.spending import Budget, spent_in
@@ -30,11 +30,13 @@ from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
 from holdfast.request.frame import Framer
 from holdfast.request.instructions import Nearby, ground
+from holdfast.request.tool_references import is_deferred
 from holdfast.session import Session
 from holdfast.settings import Settings, home, load_settings
 from holdfast.settings.files import private_directory
 from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import Layers, build_layers
+from holdfast.tools.call_tool import CALL_TOOL
 from holdfast.tools.context import PlanMode, ToolContext
 from holdfast.tools.environment import shell_variables
 from holdfast.tools.mcp import McpServer, McpTools, load_servers
@@ -139,11 +141,17 @@ async def _assembled(plan: Blueprint) -> Agent:
     memory = _memory(plan, parts, ask, background) if plan.has_memory else None
     tools = (*plan.tools, history_over(engine), *((memory.tool(),) if memory else ()))
     equipment = await plan.equip(parts, tools)
-    toolkit = Toolkit(tools=equipment.tools, engine=engine, known=parts.known, mcp=plan.mcp)
+    toolkit = Toolkit(
+        tools=equipment.tools,
+        engine=engine,
+        models=plan.models,
+        known=parts.known,
+        mcp=plan.mcp,
+    )
     framing = _framing(parts, toolkit, equipment, memory)
     layers = _layers(plan, parts, framing, equipment, ask, background)
     stages = (
-        framing.list_tools,
+        framing.say_changes,
         *equipment.inbox,
         parts.hooks.say_asides,
         framing.bring_nearby,
@@ -248,7 +256,7 @@ def _framing(
         memory=memory.section if memory else str,
         system=equipment.system,
         more=equipment.sections,
-        volatile=(servers_section(parts.mcp),) if parts.mcp else (),
+        servers=lambda: parts.mcp.offers if parts.mcp else (),
     )
     return Framing(framer=framer, toolkit=toolkit, parts=parts)
 
@@ -294,12 +302,16 @@ def _report_failure(engine: Engine, name: str, error: Exception) -> None:
 async def _connected(
     servers: tuple[McpServer, ...], engine: Engine, notices: Notices
 ) -> McpTools | None:
-    """Connect to the MCP servers; tools that the session had loaded are loaded again."""
-    if not servers:
+    """Connect to the MCP servers; tools that the session had found count as found again.
+
+    A session that had servers keeps the tools that stand for them, even if none is left.
+    """
+    names = {str(tool.get("name")) for tool in engine.frame.tools if not is_deferred(tool)}
+    if not servers and CALL_TOOL.name not in names:
         return None
-    mcp = McpTools(servers)
+    mcp = McpTools(servers, can_refer=references_in(engine))
     notices.extend(await mcp.connect())
-    mcp.load(str(tool.get("name")) for tool in engine.frame.tools)
+    mcp.load(names)
     return mcp
 
 

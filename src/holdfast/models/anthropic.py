@@ -17,6 +17,7 @@ from holdfast.errors import AuthenticationFailed, ModelError, StreamBroken
 from holdfast.messages import Json, JsonObject
 from holdfast.messages.usage import count_of
 from holdfast.models.assemble import Assembly
+from holdfast.models.capabilities import without_window
 from holdfast.models.connection import NO_KEY, SdkModel, is_loopback, load_extra
 from holdfast.models.protocol import Request
 from holdfast.models.translate import explain, read_fault, translated
@@ -87,7 +88,7 @@ def wire_name(model: str) -> str:
     """Remove what a provider does not know of a name: our prefixes and `[1m]`."""
     for prefix in PREFIXES:
         model = model.removeprefix(prefix)
-    return model.removesuffix("[1m]")
+    return without_window(model)
 
 
 def _decoded(data: str) -> JsonObject:

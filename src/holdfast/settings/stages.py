@@ -82,6 +82,15 @@ class ClearSettings:
         "further tools whose output can be had again, as 'mcp__db__query=fetch, Ask=search'",
         form=r"|\s*[^=,\s]+=(read|search|shell|fetch|write)(\s*,\s*[^=,\s]+=(read|search|shell|fetch|write))*\s*",
     )
+    inputs: bool = setting(
+        True, "clear long inputs of old writes and edits, too, where the text behind is sent anew"
+    )
+    thinking: bool = setting(
+        True, "drop old thinking while the cache is dead, unless the model binds it to the prompt"
+    )
+    keep_thinking_turns: int = setting(
+        1, "the last turn that thought is what the next one builds on", low=1
+    )
     idle: bool = setting(True, "clear when the cache has died anyway, so that it costs nothing")
     idle_least_tokens: int = setting(
         2_000, "less is not worth what the model loses sight of, even for nothing", low=0

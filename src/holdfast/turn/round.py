@@ -19,6 +19,7 @@ from holdfast.errors import ModelError, StoreError
 from holdfast.log.entries import Began, Ran
 from holdfast.messages import JsonObject, ToolUse
 from holdfast.models.protocol import Event, Reply
+from holdfast.tools.call_tool import called
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.turn.answer import AnswerWriter, RecordEntry
@@ -188,6 +189,7 @@ class _Runner:
 
     def submit(self, use: ToolUse) -> None:
         """Queue a call, and start it if nothing stands against it."""
+        use = called(use)
         tool = self.toolbox.tools.get(use.name)
         is_safe = tool is None or tool.is_read_only(use.input)
         self.count += 1

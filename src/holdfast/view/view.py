@@ -17,6 +17,7 @@ from holdfast.log.entries import (
     Asked,
     Began,
     Cleared,
+    ClearedInput,
     Collapsed,
     Compacted,
     Framed,
@@ -322,7 +323,18 @@ class View:
             self._before_round = self._before_round + (self._list.measure - before)
             if self.reported is not None and self.reported.n == self._last_round:
                 self.reported = replace(self.reported, then=self._before_round)
-        self._drop_thinking(entry, first)
+        touched = [first, *(self._shorten_input(short) for short in entry.inputs)]
+        for n in entry.thinking:
+            item = self.item_of(n)
+            if isinstance(item, Round) and not item.drops_thinking:
+                self._list.replace(structs.replace(item.without_thinking(), drops_thinking=True))
+        self._drop_thinking(entry, min((i for i in touched if i is not None), default=None))
+
+    def _shorten_input(self, short: ClearedInput) -> int | None:
+        owner = self.round_of(short.tool_use_id)
+        if owner is None:
+            return None
+        return self._list.replace(owner.with_inputs({short.tool_use_id: short.input}))
 
     def _snipped(self, entry: Snipped) -> None:
         still_open = self.open_round()

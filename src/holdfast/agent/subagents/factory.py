@@ -32,6 +32,7 @@ from holdfast.agent.subagents.supervisor import Slots, Supervisor
 from holdfast.agent.subagents.task_tools import task_tools
 from holdfast.agent.subagents.teammates import Teammates
 from holdfast.agent.subagents.worker import AgentWorker, Borrowed, ChildBudget
+from holdfast.agent.toolkit import references_in
 from holdfast.errors import HoldfastError
 from holdfast.hooks import Hooks
 from holdfast.log import Header, Log
@@ -177,7 +178,7 @@ class AgentFactory:
             engine.switch(model.name, "the parent's model by now")
         fallback = parent.models.fallback
         try:
-            mcp = await self._servers(order)
+            mcp = await self._servers(order, engine)
         except BaseException:
             engine.close()
             raise
@@ -263,11 +264,11 @@ class AgentFactory:
             above=gate,
         )
 
-    async def _servers(self, order: Order) -> McpTools | None:
+    async def _servers(self, order: Order, engine: Engine) -> McpTools | None:
         """Connect to the agent's own servers; its parent's are shared."""
         definition = order.definition
         own = tuple(one for one in definition.own_servers if _had(order.reach, one.name))
-        mcp = McpTools(own)
+        mcp = McpTools(own, can_refer=references_in(engine))
         self.parent.notices.extend(await mcp.connect() if own else ())
         theirs = self.parent.mcp
         if theirs is not None:

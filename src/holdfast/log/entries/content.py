@@ -54,6 +54,8 @@ class Source(Struct, frozen=True, omit_defaults=True):
     file: str
     kind: Literal["user", "project", "local"] = "project"
     measure: Measure = NOTHING
+    digest: str = ""
+    """Of the text; "gone" once the model was told that the file is."""
 
 
 class Said(Entry, frozen=True, kw_only=True, tag="said"):
@@ -64,7 +66,9 @@ class Said(Entry, frozen=True, kw_only=True, tag="said"):
     hidden: bool = False
     """For the model only: reminders, attachments, nudges."""
     sources: tuple[Source, ...] = ()
-    """Instruction files this message brings, because something near them was touched."""
+    """Instruction files this message brings: near what was touched, or changed since the frame."""
+    servers: dict[str, str] = {}
+    """MCP servers this message describes, each with a digest; an empty one for a server that left."""
     measure: Measure = NOTHING
     origin: str = ""
     """The message's id in the transcript it was imported from."""
@@ -122,6 +126,8 @@ class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
     instructions: str = ""
     sources: tuple[Source, ...] = ()
     """The files the instructions are from, in their order."""
+    servers: dict[str, str] = {}
+    """The MCP servers the prompt describes, each with a digest of its description."""
     options: JsonObject = field(default_factory=dict)
     """Request parameters that are part of the cached prefix: thinking, effort and the like."""
     betas: tuple[str, ...] = ()

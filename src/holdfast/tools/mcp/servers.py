@@ -21,6 +21,8 @@ START_SECONDS = 30.0
 """A server fetched by a package runner takes its time; longer means it hangs."""
 CALL_SECONDS = 300.0
 """Browsers and builds are slow; past five minutes the user has stopped waiting."""
+RETRY_SECONDS = 60.0
+"""A server that could not be reached is tried again by a search; one that hangs not by each."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
@@ -40,6 +42,7 @@ class McpServer(Struct, frozen=True, kw_only=True):
     call_seconds: float = CALL_SECONDS
     section: SettingsSection | None = None
     """Where it comes from, to be compared with what the user trusted before it starts."""
+    retry_seconds: float = RETRY_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

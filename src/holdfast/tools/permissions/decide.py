@@ -26,7 +26,7 @@ from holdfast.tools.permissions.script import Command
 
 SESSIONS_OWN = frozenset(
     {
-        "Agent", "AgentStop", "EnterPlan", "SendMessage", "Skill", "TaskClaim", "TaskCreate",
+        "Agent", "AgentStop", "CallTool", "EnterPlan", "SendMessage", "Skill", "TaskClaim", "TaskCreate",
         "TaskGet", "TaskList", "TaskUpdate", "TodoWrite", "ToolSearch", "memory",
     }
 )  # fmt: skip
