@@ -91,7 +91,7 @@ async def test_what_one_session_learns_the_next_one_knows(project, kept):
 
 
 async def test_the_cursor_is_in_the_log_when_the_session_is_closed(project):
-    """By the outbox; resumed, nothing is looked through again and nothing shown twice."""
+    """By the outbox; resumed, nothing is looked through again."""
     async with agent(project, LEARN) as one:
         await say(one, "we deploy on Tuesday nights")
     [report] = entries(one, Remembered)
@@ -100,11 +100,29 @@ async def test_the_cursor_is_in_the_log_when_the_session_is_closed(project):
     script = "text: On Tuesday.\n---\ntext: Nothing new."
     async with agent(project, script, resume=one.session.id) as again:
         await say(again, "when do deploys go out?")
-        assert "last 3 messages" in str(again.model.requests[1].kwargs["messages"][-1])
-        id = again.session.id
-    async with agent(project, script, resume=id) as third:
-        await say(third, "and when do deploys go out?")
-        assert len(entries(third, Recalled)) == 1
+        assert "last 2 messages" in str(again.model.requests[1].kwargs["messages"][-1])
+
+
+async def test_what_was_recalled_is_not_recalled_again_while_it_is_in_the_view(project):
+    """Nor in the same session resumed; what another session was shown does not count."""
+    async with agent(project, LEARN) as one:
+        await say(one, "we deploy on Tuesday nights")
+    script = "text: On Tuesday.\n---\ntext: Nothing new."
+    async with agent(project, script) as two:
+        await say(two, "when do deploys go out?")
+        id = two.session.id
+    async with agent(project, script, resume=id) as again:
+        await say(again, "and when do deploys go out?")
+        assert len(entries(again, Recalled)) == 1
+
+
+async def test_what_was_said_or_written_in_the_view_is_not_recalled_back(project):
+    """The session in which it was learnt has it before it, whoever wrote it down."""
+    async with agent(project, f"{LEARN}\n---\ntext: On Tuesday.\n---\ntext: Nothing.") as one:
+        await say(one, "we deploy on Tuesday nights")
+        await one.background.drain(10.0)
+        await say(one, "when do deploys go out?")
+    assert entries(one, Recalled) == []
 
 
 async def test_a_session_in_which_the_agent_wrote_itself_is_not_looked_through(project):

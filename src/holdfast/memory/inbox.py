@@ -5,7 +5,7 @@ untrusted text. Accepted proposals become commits; declined ones stay on record,
 not proposed again. A removal cannot wait, so where consent is needed only the user removes memories.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
@@ -163,6 +163,9 @@ class ConsentedMemories:
 
     def read(self, file: str) -> str:
         return self.open().read(file)
+
+    def search(self, query: str, limit: int) -> Mapping[str, str]:
+        return self.open().find(query, limit)
 
     def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
         return WAITS if self.keep(changes, why=why).is_asked else ""
