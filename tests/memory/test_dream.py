@@ -200,7 +200,7 @@ def test_no_dream_takes_more_than_its_share(store, write, repository):
 
 def test_the_uses_of_all_that_was_merged_add_up(store, write, repository):
     """Of three that say the same, the one that stays was used as often as all of them."""
-    write(*(memory(f"{name}.md", TUESDAY, at) for name, at in zip("abc", (1.0, 2.0, 3.0))))
+    write(*(memory(f"{name}.md", TUESDAY, at) for at, name in enumerate("abc", 1)))
     store.count_uses({"a.md": 1, "b.md": 3, "c.md": 5})
     assert dream(store, SETTINGS, repository=repository).merged.keys() == {"b.md", "c.md"}
     assert store.uses()["a.md"] == 9

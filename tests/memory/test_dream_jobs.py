@@ -236,13 +236,19 @@ async def test_stopped_it_never_happened_and_left_a_report(project):
     assert stored(project) == ["a.md", "b.md"]
 
 
-async def test_a_killed_dream_is_reported_by_the_next_session(project):
-    """Once; its lock is free again and its memories are as they were."""
+def killed_while_dreaming(project):
+    """Let a process take the lock and die; return its number."""
     pid = os.fork()
     if not pid:
         with lock(project).hold():
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(pid, 0)
+    return pid
+
+
+async def test_a_killed_dream_is_reported_by_the_next_session(project):
+    """Once; its lock is free again and its memories are as they were."""
+    pid = killed_while_dreaming(project)
     assert lock(project).look().pid == pid
     for count in (1, 0):
         async with agent(project, "text: Hello.", by="engine") as one:

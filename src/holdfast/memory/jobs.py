@@ -23,7 +23,7 @@ from holdfast.memory.recall import Recall, RecallStage, Recollection, choose_wit
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.team import TeamMemories
 from holdfast.memory.tool import memories_only, memory_tool, usable_tools
-from holdfast.memory.untrusted_input import UntrustedInput, outside_below
+from holdfast.memory.untrusted_input import watch_session
 from holdfast.request.prompt.sections import memory_text
 from holdfast.settings import MemorySettings
 from holdfast.tools.protocol import Tool
@@ -111,7 +111,8 @@ class MemoryJobs:
     _repository: Path = field(init=False)
     _cursor: ExtractionCursor = field(init=False)
     _viewed: ViewedMemories = field(init=False)
-    _untrusted: UntrustedInput = field(default_factory=UntrustedInput)
+    is_outside: Callable[[], bool] = field(init=False)
+    """Whether this session, or an agent that worked for it, took in text from outside."""
     _rests: int = 0
     """Ends of work since memories were last extracted."""
 
@@ -121,6 +122,7 @@ class MemoryJobs:
         at = MemoryPlace(store=place, root=self.root)
         self._cursor, self._viewed = ExtractionCursor(at), ViewedMemories(at)
         self.store = LazyStore(place, team, limits, self._claim)
+        self.is_outside = watch_session(self.engine)
         self._repository = team.parents[len(TEAM.parts) - 1]
         self.stage = RecallStage(self.recall, answered=self.engine.view.history)
         self.dreams = DreamJobs(
@@ -185,11 +187,6 @@ class MemoryJobs:
             clock=self.clock,
         )
         return await recall.recall(asked, shown)
-
-    def is_outside(self) -> bool:
-        """Whether this session, or an agent that worked for it, took in text from outside."""
-        by = self._untrusted.follow(self.engine.view.history)
-        return bool(by) or outside_below(self.engine.directory / "agents")
 
     def after_turn(self, engine: Engine) -> None:
         """Begin what is due once the work is done."""
