@@ -240,7 +240,7 @@ def _memory(plan: Blueprint, parts: AgentParts, ask: AskFork, background: Backgr
         unasked=parts.guard.unasked,
         background=background,
         notify=parts.notices.add,
-        learns=parts.engine.settings.memory.extract in ("always", plan.caller),
+        caller=plan.caller,
     )
 
 
@@ -253,12 +253,16 @@ def _framing(
         prompt=parts.engine.settings.prompt,
         skills=partial(skills_at, context),
         scratchpad=parts.scratchpad,
-        memory=memory.section if memory else str,
+        memory=memory.section if memory and _has(equipment, MEMORY) else str,
         system=equipment.system,
         more=equipment.sections,
         servers=lambda: parts.mcp.offers if parts.mcp else (),
     )
     return Framing(framer=framer, toolkit=toolkit, parts=parts)
+
+
+def _has(equipment: Equipment, name: str) -> bool:
+    return any(tool.name == name for tool in equipment.tools)
 
 
 def _layers(

@@ -27,6 +27,9 @@ DIAGNOSIS = "cache-diagnosis-2026-04-07"
 GLOBAL_SCOPE = "cache-scope-simulated"
 """Caches sections across organisations: simulator only, no public provider has it yet."""
 
+SHORT: JsonObject = {"type": "ephemeral"}
+"""Asks for five minutes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caching:
@@ -34,6 +37,9 @@ class Caching:
 
     places: tuple[MarkerPlace, ...] = ()
     """The message blocks that carry a marker."""
+    tail: MarkerPlace | None = None
+    """From here on markers ask for five minutes, whatever the frame asks for: nothing reads what
+    stands there once the work on it is done."""
     key: str = ""
     """Routes calls that share a prefix to the same machine, where a provider takes such a key."""
     previous_id: str = ""
@@ -97,7 +103,7 @@ def build(
         kwargs["tools"] = sorted(tools, key=lambda tool: str(tool.get("name")))
     if len(tools) < len(frame.tools):
         messages = spelt_out(messages)
-    kwargs["messages"] = marked(messages, caching.places, marker(frame))
+    kwargs["messages"] = _marked(messages, caching, frame)
     if able.family == "openai" and caching.key:
         kwargs["prompt_cache_key"] = caching.key
     if DIAGNOSIS in frame.betas:
@@ -110,8 +116,15 @@ def build(
     return Request(kwargs=kwargs | options, betas=betas)
 
 
+def _marked(messages: Sequence[JsonObject], caching: Caching, frame: Framed) -> list[JsonObject]:
+    tail = caching.tail
+    short = [place for place in caching.places if tail is not None and place >= tail]
+    kept = [place for place in caching.places if place not in short]
+    return marked(marked(messages, kept, marker(frame)), short, SHORT)
+
+
 def marker(frame: Framed) -> JsonObject:
-    return {"type": "ephemeral"} | ({"ttl": "1h"} if frame.lifetime == "1h" else {})
+    return SHORT | ({"ttl": "1h"} if frame.lifetime == "1h" else {})
 
 
 def free_slots(frame: Framed) -> int:

@@ -24,7 +24,7 @@ from holdfast.agent.subagents.delivery import Delivery
 from holdfast.agent.subagents.fork_worker import ForkWorker
 from holdfast.agent.subagents.mail_socket import MailSocket
 from holdfast.agent.subagents.mailer import AgentDirectory, Mailer, agent_box
-from holdfast.agent.subagents.memory_scopes import open_scope
+from holdfast.agent.subagents.memory_scopes import open_scope, own_memories
 from holdfast.agent.subagents.names import LEAD, MAIN
 from holdfast.agent.subagents.order import Order, ToolReach, Worker
 from holdfast.agent.subagents.send_tool import send_tool
@@ -36,9 +36,8 @@ from holdfast.agent.toolkit import references_in
 from holdfast.errors import HoldfastError
 from holdfast.hooks import Hooks
 from holdfast.log import Header, Log
-from holdfast.memory.branch import Direct
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.tool import memory_tool
+from holdfast.memory.tool import MEMORY, memory_tool
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
 from holdfast.request.prompt.sections import memory_text
@@ -79,6 +78,8 @@ class SubagentContext:
     ask: AskUser | None
     open_model: Callable[[str], Model]
     assemble: Assemble
+    is_outside: Callable[[], bool]
+    """Whether one of them took in text from outside."""
     mails: dict[str, Delivery] = field(default_factory=dict)
 
 
@@ -212,17 +213,27 @@ class AgentFactory:
         store: MemoryStore | None,
     ) -> Equipment:
         attached = attach_subagents(parts, self.shared, Place(order=order, above=above))
-        memory = (memory_tool(Direct(store=store, by="agent")),) if store else ()
-        own = (*attached.tools, *tools, *memory)
+        memory = (self._memory_tool(parts, order, store),) if store else ()
+        chosen = _chosen(order, self.shared.base, (*attached.tools, *tools, *memory))
+        has_memory = any(tool.name == MEMORY for tool in chosen)
         wanted = order.definition.skills
         system = briefing(
             order,
             parts.tool_context.root,
             pad=self.parent.scratchpad,
             skills=[one for one in skills_at(parts.tool_context) if one.name in wanted],
-            memory=memory_text(store.index()) if store else "",
+            memory=memory_text(store.index()) if store and has_memory else "",
         )
-        return replace(attached, tools=_chosen(order, self.shared.base, own), system=system)
+        return replace(attached, tools=chosen, system=system)
+
+    def _memory_tool(self, parts: AgentParts, order: Order, store: MemoryStore) -> Tool:
+        memories = own_memories(
+            *(store, order.definition.name, parts.engine),
+            session=self.shared.session,
+            root=parts.tool_context.root,
+            is_outside=self.shared.is_outside,
+        )
+        return memory_tool(memories)
 
     def _engine(self, order: Order, spill: Spill) -> Engine:
         """Begin an agent's log under its parent's, or reopen it."""
@@ -317,10 +328,13 @@ def _had(reach: ToolReach, server: str) -> bool:
 
 
 def _chosen(order: Order, base: tuple[Tool, ...], own: tuple[Tool, ...]) -> tuple[Tool, ...]:
-    """Choose an agent's tools, sorted as requests list them."""
+    """Choose an agent's tools, sorted as requests list them; a memory of its own brings its tool."""
     there = {tool.name: tool for tool in base if tool.name not in OWN_TOOLS}
     there |= {tool.name: tool for tool in own}
-    names = sorted(tools_for(order.definition, there))
+    definition = order.definition
+    if definition.tools is not None and MEMORY in there:
+        definition = replace(definition, tools=(*definition.tools, MEMORY))
+    names = sorted(tools_for(definition, there))
     return tuple(there[name] for name in names if order.reach.keeps(name))
 
 
