@@ -11,6 +11,7 @@ does not; `tool_change_read_share` is the least of all.
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import sys
@@ -138,7 +139,7 @@ async def _say(agent: Agent, words: str) -> str:
 def read_share(history: list[AnyEntry], calls: int = 1) -> float:
     """Return the least share of the cache that one of the last calls read."""
     usages = [entry.usage for entry in history if isinstance(entry, Replied) and entry.usage]
-    pairs = list(zip(usages, usages[1:], strict=False))[-calls:]
+    pairs = list(itertools.pairwise(usages))[-calls:]
     return min(
         after.cache_read_tokens / (before.cache_read_tokens + before.cache_write_tokens)
         for before, after in pairs

@@ -21,9 +21,7 @@ PLAIN = {"role": "user", "content": [{"type": "text", "text": "hi"}]}
 
 def request(model):
     frame = Framed(tools=(TOOL, LATER), cached=False)
-    return build(
-        frame, [PLAIN, FOUND], model=model, max_output_tokens=9, caching=Caching()
-    ).kwargs
+    return build(frame, [PLAIN, FOUND], model=model, max_output_tokens=9, caching=Caching()).kwargs
 
 
 def test_a_model_that_takes_references_gets_them():

@@ -59,7 +59,7 @@ def command(
         _report_removed(removed, _sweep_results(store, settings.spill), as_json)
     else:
         for line in store.unreadable():
-            click.echo(line, err=True)
+            say(line, err=True)
         _list(store.sessions(None if everywhere else Path.cwd()), everywhere, as_json)
 
 

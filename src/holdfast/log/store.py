@@ -108,7 +108,7 @@ class FileStore:
                 f"{session!r} is the beginning of several sessions: {some}; give more of it"
             )
         for project in self._projects():
-            if session and os.path.exists(project / f"{session}.jsonl"):
+            if session and (project / f"{session}.jsonl").exists():
                 load_header(project / f"{session}.jsonl")  # says why it is not listed
         skipped = "".join(f"; {line}" for line in self.unreadable())
         raise SessionNotFound(

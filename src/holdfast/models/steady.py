@@ -106,7 +106,7 @@ class _SoFar:
         return False
 
 
-class closing:  # noqa: N801 - read as a verb, like `contextlib.aclosing`
+class closing:
     """Close a generator at once, so that its connection does not wait for the garbage collector."""
 
     def __init__(self, events: AsyncIterator[Event]) -> None:

@@ -3,7 +3,6 @@
 from importlib.resources import files
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
