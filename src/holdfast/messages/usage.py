@@ -75,19 +75,29 @@ def fields_of(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, Mapping) else {}
 
 
+_COUNTS = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_input_tokens": "cache_read_tokens",
+    "cache_creation_input_tokens": "cache_write_tokens",
+}
+"""A provider's names of what we count, with ours."""
+
+
+def has_odd_counts(raw: Mapping[str, Json]) -> bool:
+    """Say whether something stands where a provider's count belongs and is none."""
+    counts = any(raw.get(name) and not count_of(raw[name]) for name in _COUNTS)
+    split = raw.get("cache_creation") or {}
+    return counts or not isinstance(split, Mapping)
+
+
 def usage_from_wire(value: Json) -> Usage:
     """Read a provider's usage object; what is missing or no count is zero."""
     raw = fields_of(value)
     split = fields_of(raw.get("cache_creation"))
-    known = {
-        "input_tokens": "input_tokens",
-        "output_tokens": "output_tokens",
-        "cache_read_input_tokens": "cache_read_tokens",
-        "cache_creation_input_tokens": "cache_write_tokens",
-    }
-    counts = {ours: count_of(raw.get(theirs)) for theirs, ours in known.items()}
+    counts = {ours: count_of(raw.get(theirs)) for theirs, ours in _COUNTS.items()}
     extra = {
-        key: value for key, value in raw.items() if key not in known and key != "cache_creation"
+        key: value for key, value in raw.items() if key not in _COUNTS and key != "cache_creation"
     }
     return Usage(
         **counts,

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.log.entries import AnyEntry, Framed, Imported, Ran, Replied, Said
 from holdfast.messages import Content, Json, Text, ToolResult, Usage, usage_from_wire
+from holdfast.messages.usage import has_odd_counts
 from holdfast.messages.measure import measure_content
 from holdfast.view.block_roles import answerable, speakable
 
@@ -34,12 +35,11 @@ class ImportAccount:
         """Read what an answer used; a report that cannot be read is counted, not kept."""
         if not isinstance(raw, dict):
             return None
-        try:
-            usage = usage_from_wire(raw)
-        except (TypeError, ValueError, AttributeError):
-            self.repaired["usage that cannot be read"] += 1
-            return None
-        return usage if usage.total_tokens else None
+        usage = usage_from_wire(raw)
+        if usage.total_tokens:
+            return usage
+        self.repaired.update(["usage that cannot be read"] * has_odd_counts(raw))
+        return None
 
 
 class OfAnswer(TypedDict, total=False):
