@@ -83,7 +83,7 @@ class LazyStore:
         shared = self.team.index().strip() if self.team is not None and self.has_any else ""
         if not shared:
             return own
-        lead = f"The team's, in the repository under `{TEAM.as_posix()}/` (read them with Read):"
+        lead = f"The team's, files in the repository under `{TEAM.as_posix()}/`:"
         return f"{own}\n\n{lead}\n\n{shared}".strip()
 
     def close(self) -> None:
