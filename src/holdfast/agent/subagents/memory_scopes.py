@@ -124,19 +124,19 @@ class OwnMemory:
                 repository=team_directory(root).parent.parent,
             )
 
-        def opened() -> MemoryStore:
+        def claimed() -> MemoryStore:
             written = viewed.follow(engine.view.history).take_written()
             memories.take_written(self.store, written)
             return self.store
 
         memories = ConsentedMemories(
-            open=opened,
+            open=claimed,
             by="agent",
             provenance=provenance,
             is_outside=self._is_outside,
             command=f"holdfast memory --agent {self._name}",
         )
-        self._claim = opened
+        self._claim = claimed
         return memory_tool(memories)
 
     def close(self) -> None:
