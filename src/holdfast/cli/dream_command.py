@@ -43,6 +43,8 @@ def _without_model(settings: Settings, *, is_trial: bool) -> DreamReport:
         if is_trial:
             return dream(store, settings.dream, repository=repository, is_trial=True)
         lock = DreamLock(store.root, stale_seconds=settings.dream.stale_minutes * 60)
+        if dead := lock.release_dead():
+            click.echo(f"A dream of process {dead.pid} was killed and changed nothing.", err=True)
         with lock.hold(is_by_hand=True):
             return dream(store, settings.dream, repository=repository)
 

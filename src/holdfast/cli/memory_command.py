@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -38,48 +38,44 @@ NUMBER_DIGITS = 18
 MOST = 10**NUMBER_DIGITS - 1
 
 
-@dataclass(frozen=True, slots=True)
-class AgentChoice:
-    """Whose memories are meant: a kind of agent's, '' the project's."""
-
-    agent: str
-    scope: Scope | None
-
-
 @contextmanager
 def memory_store() -> Iterator[MemoryStore]:
     """Open the chosen memories, after adopting edits made by hand."""
-    with _opened(click.get_current_context().find_object(AgentChoice)) as store:
+    with _open_store(*_chosen_agent()) as store:
         store.adopt()
         for file, problem in store.problems.items():
             say(f"{plain(file)} was left out: {plain(problem)}", err=True)
         yield store
 
 
-def _opened(choice: AgentChoice | None) -> MemoryStore:
+def _chosen_agent() -> tuple[str, Scope | None]:
+    """Return the kind of agent whose memories are meant, '' for the project's, and the scope."""
+    above = click.get_current_context().parent
+    given = above.params if above is not None and above.command is command else {}
+    return given.get("agent", ""), given.get("scope")
+
+
+def _open_store(agent: str, scope: Scope | None) -> MemoryStore:
     here, limits = Path.cwd(), load_settings(Path.cwd()).memory
-    if choice is None or not choice.agent:
+    if not agent:
         return MemoryStore(memory_directory(home(), here, limits.directory), limits)
-    scopes = scopes_of(choice.agent, here, home())
-    scope = choice.scope or scopes[0]
-    if choice.scope is None and len(scopes) > 1:
-        raise click.UsageError(f"{choice.agent} has memories in several scopes; choose --scope")
-    if scope not in scopes:
-        raise NoSuchMemory(f"agents named {choice.agent!r} have no memories in the scope {scope}")
-    return open_store(choice.agent, scope, here, home(), limits)
+    scopes = scopes_of(agent, here, home())
+    if scope is None and len(scopes) > 1:
+        raise click.UsageError(f"{agent} has memories in several scopes; choose --scope")
+    if scope is not None and scope not in scopes:
+        raise NoSuchMemory(f"agents named {agent!r} have no memories in the scope {scope}")
+    return open_store(agent, scope or scopes[0], here, home(), limits)
 
 
 @click.group(epilog="Example: holdfast memory log")
 @click.option("--agent", default="", metavar="NAME", help="Those of a kind of agent.")
 @click.option("--scope", type=click.Choice(SCOPES), help="Which, if it has several.")
-@click.pass_context
-def command(context: click.Context, agent: str, scope: Scope | None) -> None:
+def command(agent: str, scope: Scope | None) -> None:
     """Show, search, edit, undo and export memories.
 
     They are the current project's, or with --agent those that a kind of agent keeps for itself.
     Each command prints JSON with --json.
     """
-    context.obj = AgentChoice(agent, scope)
 
 
 @command.command(epilog="Example: holdfast memory log deploys.md")
@@ -250,8 +246,7 @@ def inbox(accept: str | None, decline: str | None, as_json: bool) -> None:
         if not which:
             lines = [line for one in box.waiting() for line in _proposal_lines(box, one)]
             report(as_json, box.waiting(), lines or ["No proposals."])
-            choice = click.get_current_context().find_object(AgentChoice)
-            if not as_json and choice and not choice.agent:
+            if not as_json and not _chosen_agent()[0]:
                 report(False, None, _waiting_elsewhere())
             return
         word, decide = ("accepted", box.accept) if accept else ("declined", box.decline)

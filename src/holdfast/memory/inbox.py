@@ -6,7 +6,7 @@ not proposed again. A removal cannot wait, so where consent is needed only the u
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal, TypeAlias
 
 from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange, diff, sha
@@ -186,3 +186,10 @@ class ConsentedMemories:
             traced, by=self.by, why=why, session=provenance.session, is_outside=is_outside
         )
         return KeptMemory(names=tuple(one.file for one in asked), is_asked=True)
+
+    def take_written(self, store: MemoryStore, written: Mapping[str, float]) -> KeptMemory:
+        """Keep files that were written into a store's directory, and when, as if through this."""
+        changes = store.take_edits(written) if written else []
+        if not changes:
+            return KeptMemory()
+        return replace(self, open=lambda: store).keep(changes, why="written into the directory")

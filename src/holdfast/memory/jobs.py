@@ -83,7 +83,7 @@ class LazyStore:
         shared = self.team.index().strip() if self.team is not None and self.has_any else ""
         if not shared:
             return own
-        lead = f"The team's, in the repository under `{TEAM.as_posix()}/` (read them with Read):"
+        lead = f"The team's, files in the repository under `{TEAM.as_posix()}/`:"
         return f"{own}\n\n{lead}\n\n{shared}".strip()
 
     def close(self) -> None:
@@ -140,21 +140,21 @@ class MemoryJobs:
 
     def tool(self) -> Tool:
         """Make the memory tool; what the user must consent to passes through the inbox."""
-        return memory_tool(self._pages(self.store.store), self.clock)
+        return memory_tool(self._pages(), self.clock)
 
-    def _pages(self, opened: Callable[[], MemoryStore]) -> ConsentedMemories:
+    def _pages(self) -> ConsentedMemories:
         return ConsentedMemories(
-            open=opened, by="agent", provenance=self._provenance, is_outside=self.is_outside
+            open=self.store.store,
+            by="agent",
+            provenance=self._provenance,
+            is_outside=self.is_outside,
         )
 
     def _claim(self, store: MemoryStore) -> None:
         """Keep what the agent wrote with file tools as if it had used the memory tool."""
         written = self._viewed.follow(self.engine.view.history).take_written()
-        changes = store.take_edits(written) if written else []
-        if not changes:
-            return
         try:
-            kept = self._pages(lambda: store).keep(changes, why="written into the directory")
+            kept = self._pages().take_written(store, written)
         except TROUBLE as error:
             self._report(Failed(what=EXTRACT, error=f"{', '.join(written)}: {error}"))
             return

@@ -35,8 +35,8 @@ READERS = {"Read": "read", "Grep": "search", "Glob": "search"}
 """The tools that read, each with the kind it must have."""
 SHELL = "Bash"
 REFUSAL = (
-    "Not possible here. You may read (Read, Grep, Glob, commands that change nothing) and change"
-    " memories with the memory tool; nothing else."
+    "Not possible here. You may look at files and sessions, and change memories with the memory"
+    " tool; nothing else."
 )
 WRITES = "Not possible here: this command is not known to change nothing. Use a simpler one."
 

@@ -138,6 +138,23 @@ async def test_an_agent_that_read_untrusted_text_only_proposes_memories(opened, 
     assert (waiting.file, waiting.is_outside) == ("tests.md", True)
 
 
+@pytest.mark.parametrize("fetch", ["", 'tool: Bash {"command": "curl -s file:///dev/null"}\n---\n'])
+async def test_what_an_agent_writes_into_its_memories_directory_follows_the_rules(opened, fetch):
+    """A commit of the agent's, or after untrusted text a proposal and no file."""
+    _define("keeper", "memory: user")
+    place = home() / "agent-memory" / "keeper"
+    given = {"file_path": str(place / "tests.md"), "content": "Run the tests with make."}
+    wrote = f"{fetch}tool: Write {json.dumps(given)}\n---\ntext: noted"
+    scripts = {"start now": CALL % ', "agent": "keeper"', "do it": wrote}
+    async with opened(scripts, mode="bypass") as agent:
+        await told(agent)
+    with MemoryStore(place) as store:
+        by = [commit.by for commit in store.history.log()]
+        waiting = [one.file for one in Inbox(store).waiting()]
+    assert (by, waiting) == (([], ["tests.md"]) if fetch else (["agent"], []))
+    assert (place / "tests.md").exists() == (not fetch)
+
+
 async def test_what_its_parent_read_counts_for_an_agent_too(opened):
     """The task it was given may be a stranger's."""
     _define("keeper", "memory: user")

@@ -24,7 +24,7 @@ from holdfast.agent.subagents.delivery import Delivery
 from holdfast.agent.subagents.fork_worker import ForkWorker
 from holdfast.agent.subagents.mail_socket import MailSocket
 from holdfast.agent.subagents.mailer import AgentDirectory, Mailer, agent_box
-from holdfast.agent.subagents.memory_scopes import open_scope, own_memories
+from holdfast.agent.subagents.memory_scopes import OwnMemory, open_scope
 from holdfast.agent.subagents.names import LEAD, MAIN
 from holdfast.agent.subagents.order import Order, ToolReach, Worker
 from holdfast.agent.subagents.send_tool import send_tool
@@ -36,8 +36,7 @@ from holdfast.agent.toolkit import references_in
 from holdfast.errors import HoldfastError
 from holdfast.hooks import Hooks
 from holdfast.log import Header, Log
-from holdfast.memory.store import MemoryStore
-from holdfast.memory.tool import MEMORY, memory_tool
+from holdfast.memory.tool import MEMORY
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
 from holdfast.request.prompt.sections import memory_text
@@ -153,13 +152,12 @@ class AgentFactory:
         return await (self._fork(order) if order.is_fork else self._agent(order, above))
 
     async def _agent(self, order: Order, above: Supervisor) -> AgentWorker:
-        place, limits = self.parent.tool_context, self.parent.engine.settings.memory
-        store = open_scope(order.definition, place.root, place.home, limits)
+        memory = self._own_memory(order.definition)
         try:
-            agent = await self.shared.assemble(await self._blueprint(order, above, store))
+            agent = await self.shared.assemble(await self._blueprint(order, above, memory))
         except BaseException:
-            if store is not None:
-                store.close()
+            if memory is not None:
+                memory.close()
             raise
         if order.prompt:
             agent.session.user(order.prompt)
@@ -167,10 +165,20 @@ class AgentFactory:
         team = self.shared.teammates.team
         if order.is_teammate and team is not None:
             mail.also(team.box(order.called))
-        return AgentWorker(agent, mail, store)
+        return AgentWorker(agent, mail, memory)
+
+    def _own_memory(self, definition: Definition) -> OwnMemory | None:
+        place, shared = self.parent.tool_context, self.shared
+        limits = self.parent.engine.settings.memory
+        store = open_scope(definition, place.root, place.home, limits)
+        if store is None:
+            return None
+        return OwnMemory(
+            store, definition.name, session=shared.session, is_outside=shared.is_outside
+        )
 
     async def _blueprint(
-        self, order: Order, above: Supervisor, store: MemoryStore | None
+        self, order: Order, above: Supervisor, memory: OwnMemory | None
     ) -> Blueprint:
         parent, definition = self.parent, order.definition
         spill, model = Spill(), self._model(definition)
@@ -198,7 +206,7 @@ class AgentFactory:
             ),
             notices=Notices(lambda line: parent.notices.add(f"{order.called}: {line}")),
             mcp=mcp,
-            equip=partial(self._equip, order=order, above=above, store=store),
+            equip=partial(self._equip, order=order, above=above, memory=memory),
             source=order.source,
             caller=order.source,
         )
@@ -210,30 +218,21 @@ class AgentFactory:
         *,
         order: Order,
         above: Supervisor,
-        store: MemoryStore | None,
+        memory: OwnMemory | None,
     ) -> Equipment:
         attached = attach_subagents(parts, self.shared, Place(order=order, above=above))
-        memory = (self._memory_tool(parts, order, store),) if store else ()
-        chosen = _chosen(order, self.shared.base, (*attached.tools, *tools, *memory))
-        has_memory = any(tool.name == MEMORY for tool in chosen)
-        wanted = order.definition.skills
+        root, wanted = parts.tool_context.root, order.definition.skills
+        remembers = (memory.tool(parts.engine, root),) if memory else ()
+        chosen = _chosen(order, self.shared.base, (*attached.tools, *tools, *remembers))
+        has_tool = any(tool.name == MEMORY for tool in chosen)
         system = briefing(
             order,
-            parts.tool_context.root,
+            root,
             pad=self.parent.scratchpad,
             skills=[one for one in skills_at(parts.tool_context) if one.name in wanted],
-            memory=memory_text(store.index()) if store and has_memory else "",
+            memory=memory_text(memory.store.index()) if memory and has_tool else "",
         )
         return replace(attached, tools=chosen, system=system)
-
-    def _memory_tool(self, parts: AgentParts, order: Order, store: MemoryStore) -> Tool:
-        memories = own_memories(
-            *(store, order.definition.name, parts.engine),
-            session=self.shared.session,
-            root=parts.tool_context.root,
-            is_outside=self.shared.is_outside,
-        )
-        return memory_tool(memories)
 
     def _engine(self, order: Order, spill: Spill) -> Engine:
         """Begin an agent's log under its parent's, or reopen it."""

@@ -8,20 +8,24 @@ the home directory.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from holdfast.agent.subagents.definition import Definition
 from holdfast.agent.subagents.names import checked_name
-from holdfast.errors import StoreError
+from holdfast.errors import HoldfastError, StoreError
 from holdfast.log.entries import Said
 from holdfast.memory.errors import NoSuchMemory
 from holdfast.memory.inbox import ConsentedMemories
+from holdfast.memory.memory_calls import MemoryPlace, ViewedMemories
 from holdfast.memory.paths import team_directory
 from holdfast.memory.provenance import Provenance
 from holdfast.memory.store import MemoryStore
+from holdfast.memory.tool import memory_tool
 from holdfast.settings import MemorySettings
 from holdfast.settings.project import project_root, slug
+from holdfast.tools.protocol import Tool
 from holdfast.turn.engine import Engine
 
 Scope: TypeAlias = Literal["project", "local", "user"]
@@ -94,32 +98,47 @@ def agents_with_memories(root: Path, home: Path) -> Iterator[tuple[str, Scope]]:
                 yield place.name, scope
 
 
-def own_memories(
-    store: MemoryStore,
-    name: str,
-    engine: Engine,
-    *,
-    session: str,
-    root: Path,
-    is_outside: Callable[[], bool],
-) -> ConsentedMemories:
-    """Let an agent write its own memories by the rules that hold for the project's.
+class OwnMemory:
+    """The memory of one agent while it works."""
 
-    `session` is the one it works in, `is_outside` whether untrusted text was read there.
-    """
+    def __init__(
+        self, store: MemoryStore, name: str, *, session: str, is_outside: Callable[[], bool]
+    ) -> None:
+        """`session` is the one it works in, `is_outside` whether untrusted text was read there."""
+        self.store = store
+        self._name = name
+        self._session = session
+        self._is_outside = is_outside
+        self._claim: Callable[[], object] = lambda: None
+        """Keeps what the agent wrote into the directory itself."""
 
-    def provenance() -> Provenance:
-        said = (entry.n for entry in reversed(engine.view.history) if isinstance(entry, Said))
-        return Provenance(
-            session=f"{session}/{engine.log.header.session}",
-            message=next(said, 0),
-            repository=team_directory(root).parent.parent,
+    def tool(self, engine: Engine, root: Path) -> Tool:
+        """Make the agent's memory tool; what it writes follows the rules of the project's."""
+        viewed = ViewedMemories(MemoryPlace(store=self.store.root, root=root))
+
+        def provenance() -> Provenance:
+            said = (entry.n for entry in reversed(engine.view.history) if isinstance(entry, Said))
+            return Provenance(
+                session=f"{self._session}/{engine.log.header.session}",
+                message=next(said, 0),
+                repository=team_directory(root).parent.parent,
+            )
+
+        def claimed() -> MemoryStore:
+            written = viewed.follow(engine.view.history).take_written()
+            memories.take_written(self.store, written)
+            return self.store
+
+        memories = ConsentedMemories(
+            open=claimed,
+            by="agent",
+            provenance=provenance,
+            is_outside=self._is_outside,
+            command=f"holdfast memory --agent {self._name}",
         )
+        self._claim = claimed
+        return memory_tool(memories)
 
-    return ConsentedMemories(
-        open=lambda: store,
-        by="agent",
-        provenance=provenance,
-        is_outside=is_outside,
-        command=f"holdfast memory --agent {name}",
-    )
+    def close(self) -> None:
+        with closing(self.store), suppress(HoldfastError):  # its log has what cannot be kept
+            self._claim()
