@@ -94,7 +94,7 @@ async def test_every_call_runs_though_all_have_the_same_id(tmp_path):
         ran = [entry for entry in history if isinstance(entry, Ran)]
         assert len(set(uses)) == 3
         assert [entry.tool_use_id for entry in ran] == uses
-        assert ["run-0", "run-1", "run-2"] == [text_of(e.content).strip()[:5] for e in ran]
+        assert [text_of(e.content).strip()[:5] for e in ran] == ["run-0", "run-1", "run-2"]
         sent = wire.requests[-1]["messages"]
         assert [m["tool_call_id"] for m in sent if m["role"] == "tool"] == uses
 

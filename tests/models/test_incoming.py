@@ -25,8 +25,27 @@ from holdfast.view.tool_ids import with_own_ids
 
 DEEP = json.loads("[" * 900 + "]" * 900)
 ODD = st.sampled_from(
-    [None, True, -1, 0, 3.5, float("nan"), float("inf"), 10**400, "", "12", "x", [], {}, [None]]
-    + [["x"], {"a": [1]}, {"type": "text"}, DEEP, b"bytes"]
+    [
+        None,
+        True,
+        -1,
+        0,
+        3.5,
+        float("nan"),
+        float("inf"),
+        10**400,
+        "",
+        "12",
+        "x",
+        [],
+        {},
+        [None],
+        ["x"],
+        {"a": [1]},
+        {"type": "text"},
+        DEEP,
+        b"bytes",
+    ]
 )
 
 STREAM = [

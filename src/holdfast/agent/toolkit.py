@@ -74,8 +74,9 @@ class Toolkit:
 
 def references_in(engine: Engine) -> Callable[[str], bool]:
     """Tell the tools whose deferred definition a session's requests carry."""
-    return lambda name: capabilities(engine.model).tool_references and any(
-        is_deferred(tool) and tool.get("name") == name for tool in engine.frame.tools
+    return lambda name: (
+        capabilities(engine.model).tool_references
+        and any(is_deferred(tool) and tool.get("name") == name for tool in engine.frame.tools)
     )
 
 

@@ -17,9 +17,7 @@ NAME = "CallTool"
 
 class CallToolInput(Input, frozen=True, kw_only=True):
     name: Annotated[str, Meta(description="The tool's name, as listed.", min_length=1)]
-    input: Annotated[
-        JsonObject, Meta(description="Its input, as ToolSearch shows the schema.")
-    ]
+    input: Annotated[JsonObject, Meta(description="Its input, as ToolSearch shows the schema.")]
 
 
 async def _refuse(given: CallToolInput, _tool_context: ToolContext) -> Outcome:

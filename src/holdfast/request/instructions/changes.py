@@ -30,7 +30,9 @@ class InstructionChanges:
 def instruction_changes(told: Mapping[str, Source], now: Gathered) -> InstructionChanges | None:
     """Compare what the model was told with what the files say; None if it is the same."""
     sources = {part.path: source_of(part) for part in now.parts}
-    parts = tuple(part for part in now.parts if _differs(told.get(str(part.path)), sources[part.path]))
+    parts = tuple(
+        part for part in now.parts if _differs(told.get(str(part.path)), sources[part.path])
+    )
     gone = [
         structs.replace(source, digest=GONE, measure=NOTHING)
         for file, source in told.items()

@@ -88,10 +88,7 @@ def _tagged(part: InstructionPart) -> str:
     """Wrap a file in its tag, escaping tags in its text so that it cannot pose as another file."""
     text = re.sub(r"<(?=/?\s*(?:instructions|reminder)\b)", "&lt;", part.text, flags=re.IGNORECASE)
     name = quoteattr(_readable(str(part.path)))
-    return (
-        f"<instructions file={name} from={quoteattr(_FROM[part.kind])}>\n"
-        f"{text}\n</instructions>"
-    )
+    return f"<instructions file={name} from={quoteattr(_FROM[part.kind])}>\n{text}\n</instructions>"
 
 
 def _readable(path: str) -> str:
