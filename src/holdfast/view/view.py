@@ -1,9 +1,8 @@
 """The view: what the model sees, folded from the log entry by entry.
 
 `fold(entries)` returns a view; `view.apply(entry)` keeps it up to date at a cost that depends on
-what the entry touches, not on the length of the history. The view decides what each kind of entry
-does to the item list. Undo folds the whole log again, without the undone entries and what rests on
-them.
+what the entry touches, not on the length of the history. Any entries can be folded: what cannot be
+applied is `damage`. Undo folds the whole log again, without the undone entries and what rests on them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -63,13 +62,12 @@ class View:
         self.in_force: InForce = in_force or InForce()
         self.damage: list[tuple[int, str]] = []
         """Entries that could not be applied, by number, and why."""
-        self._newest = 0
         self._list = ItemList()
         self._began: set[str] = set()
         self._pins: set[int] = set()
         self._is_chosen = False
         """The model was chosen by an entry; what answers call themselves does not change it."""
-        self._last_round = 0
+        self._newest = self._last_round = 0
         self._before_round: Measure = NOTHING
         """The measure of the view before the last round began."""
         self._turn_end = 0
