@@ -182,7 +182,7 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return structs.replace(self, answer_measure=measure_content(spoken))
 
     def with_inputs(self, shorter: Mapping[str, JsonObject]) -> "Round":
-        changed = structs.replace(self, inputs=self.inputs | shorter)
+        changed = structs.replace(self, inputs={**self.inputs, **shorter})
         shown = _answer(changed._said(), changed.hides_thinking("seen"))
         return structs.replace(changed, answer_measure=measure_content(shown))
 
