@@ -93,7 +93,7 @@ _DIRECTORY = re.compile(rb'"directory":("(?:[^"\\]|\\.)*")')
 def load(path: Path) -> Loaded:
     """Read a whole log; damaged lines are left out and reported, misplaced ones put in order."""
     with open_to_read(path) as file:
-        loaded = _opening(path, file)
+        loaded = _first_line(path, file)
         was_enabled = gc.isenabled()
         gc.disable()  # a log is a tree of fresh values: there is no cycle to look for
         try:
@@ -109,7 +109,7 @@ def load(path: Path) -> Loaded:
 
 def load_header(path: Path) -> Header:
     with open_to_read(path) as file:
-        return _opening(path, file).header
+        return _first_line(path, file).header
 
 
 def open_to_read(path: Path, what: str = "log") -> BufferedReader:
@@ -126,7 +126,7 @@ def open_to_read(path: Path, what: str = "log") -> BufferedReader:
         raise TranscriptError(path, "may not be read by you; check its permissions") from None
 
 
-def _opening(path: Path, file: BufferedReader) -> Loaded:
+def _first_line(path: Path, file: BufferedReader) -> Loaded:
     """Read the first line; if it is damaged, the file's name says which session it is."""
     first = file.readline(_HEADER_LIMIT_BYTES)
     try:

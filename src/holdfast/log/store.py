@@ -11,6 +11,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -107,9 +108,10 @@ class FileStore:
             raise SessionNotFound(
                 f"{session!r} is the beginning of several sessions: {some}; give more of it"
             )
-        for project in self._projects():
-            if session and (project / f"{session}.jsonl").exists():
-                load_header(project / f"{session}.jsonl")  # says why it is not listed
+        for project in self._projects() if session else ():
+            with suppress(PermissionError):
+                if (project / f"{session}.jsonl").exists():
+                    load_header(project / f"{session}.jsonl")  # says why it is not listed
         skipped = "".join(f"; {line}" for line in self.unreadable())
         raise SessionNotFound(
             f"there is no session {session!r}; `holdfast sessions` lists them{skipped}"

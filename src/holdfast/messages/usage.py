@@ -37,6 +37,11 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @property
+    def deleted_tokens(self) -> int:
+        """How many cached tokens the edits of the request deleted."""
+        return count_of((self.extra or {}).get("cache_deleted_input_tokens"))
+
+    @property
     def total_tokens(self) -> int:
         """The context's size once the answer is part of it."""
         return self.prompt_tokens + self.output_tokens

@@ -16,8 +16,8 @@ from holdfast.messages import Json, JsonObject
 MOST_DEPTH = 100
 """No tool takes deeper input, and JSON readers give up at about a thousand."""
 TOO_DEEP = "(nested too deeply)"
-INTEGERS = range(-(2**63), 2**64)
-"""What a line of the log can hold."""
+MOST_BITS = 10_000
+"""Of an integer; Python writes none much longer as text."""
 
 _MISREAD = (AttributeError, TypeError, ValueError, LookupError, RecursionError, OverflowError)
 
@@ -38,14 +38,10 @@ def tame(value: Any, depth: int = MOST_DEPTH) -> Json:
 
 
 def _number(value: int | float) -> int | float | None:
-    """Return a number that JSON has; an integer past what others read becomes a float."""
-    if isinstance(value, int) and value in INTEGERS:
-        return value
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+    """Return a number that JSON has, or None."""
+    if isinstance(value, int):
+        return value if value.bit_length() <= MOST_BITS else None
+    return value if math.isfinite(value) else None
 
 
 def is_deep(value: Json, depth: int = MOST_DEPTH) -> bool:

@@ -80,6 +80,7 @@ class Session:
         self._max_tokens = max_tokens
         self._sleep = sleep
         self._attempt = 0
+        self._waited = 0.0
         self._has_recovered = False
         """An overflow was recovered from in this turn; a second one is raised."""
         self._dice = random.Random()
@@ -229,7 +230,7 @@ class Session:
             response = final()
             if isinstance(response, Awaitable):
                 response = await response
-        self._attempt, self._has_recovered = 0, False
+        self._attempt, self._waited, self._has_recovered = 0, 0.0, False
         self.engine.record_reply(reply_from(response), self.layers.after_turn)
 
     async def failed(self, error: BaseException) -> Literal["retry"]:
@@ -245,9 +246,10 @@ class Session:
             if await self.layers.compact.recover(self.engine, ours):
                 return "retry"
         self._attempt += 1
-        wait = wait_seconds(ours, self._attempt, RETRIES, self._dice)
+        wait = wait_seconds(ours, self._attempt, RETRIES, self._dice, self._waited)
         if wait is None:
             raise ours from error
+        self._waited += wait
         await self._sleep(wait)
         return "retry"
 

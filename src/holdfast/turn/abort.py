@@ -29,8 +29,8 @@ async def stop(task: "asyncio.Future[T]") -> None:
     A generator whose next step still runs cannot be closed.
     """
     cancelled: asyncio.CancelledError | None = None
+    task.cancel()
     while not task.done():
-        task.cancel()
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError as error:

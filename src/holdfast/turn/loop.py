@@ -7,6 +7,7 @@ continue has a limit, so no script of answers keeps the loop going for ever.
 """
 
 import asyncio
+import random
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
@@ -19,13 +20,14 @@ from holdfast.log.entries import Failed, Snipped
 from holdfast.log.spending import Budget
 from holdfast.messages import is_blank, is_thought, text_of
 from holdfast.models.protocol import Finished, Model, Reply
-from holdfast.models.retry import RETRIES, Retries, stream_with_retries
+from holdfast.models.retry import RETRIES, Retries, stream_with_retries, wait_seconds
 from holdfast.models.steady import PATIENCE, Patience
 from holdfast.settings import LoopSettings
 from holdfast.turn.abort import unless, until
 from holdfast.turn.engine import AfterTurn, Engine, Stage
 from holdfast.turn.models import Models
-from holdfast.turn.round import Played, RoundEvent, ToolBegan, Toolbox, play
+from holdfast.turn.round import Played, RoundEvent, ToolBegan, Toolbox, failed_calls, play
+from holdfast.view.items import last_round
 
 ContinueReason: TypeAlias = Literal[
     "next_turn",
@@ -113,6 +115,10 @@ class LoopState:
     deltas: tuple[int, ...] = ()
     """Output tokens of the last answers, for the token budget."""
     continuations: int = 0
+    broken: int = 0
+    """Answers in a row that broke after a tool call."""
+    failed: tuple[bytes, int] = (b"", 0)
+    """How the last round's calls failed, and how often in a row they did in just that way."""
 
 
 Step: TypeAlias = Stopped | tuple[LoopState, Continued]
@@ -240,7 +246,7 @@ class Loop:
             return Stopped(reason="denied", text=_text(played.reply))
         state = _counted(state, played.reply)
         if played.results:
-            return self._next_turn(state)
+            return await self._after_tools(state, played)
         reply = played.reply
         assert reply is not None, "without tools a broken stream raises"
         if reply.stop_reason == "refusal":
@@ -257,6 +263,21 @@ class Loop:
             detail = "the model gave no answer, although asked again"
             return self._resumed(state, EMPTY) or Stopped(reason="empty", detail=detail)
         return await self._at_rest(state, reply)
+
+    async def _after_tools(self, state: LoopState, played: Played) -> Step:
+        """Go on, unless answers keep breaking or the same calls keep failing."""
+        broken = state.broken + 1 if played.error is not None else 0
+        if played.error is not None:
+            wait = wait_seconds(played.error, broken, self.retries, random.Random())
+            if wait is None:
+                return Stopped(reason="model_error", detail=str(played.error))
+            await unless(self.abort, self.sleep(wait))
+        failed = failed_calls(last_round(self.engine.view.items))
+        times = state.failed[1] + 1 if failed and failed == state.failed[0] else 1
+        if times > self.settings.same_failures:
+            detail = f"the same tool calls failed in the same way {times} times in a row"
+            return Stopped(reason="model_error", text=_text(played.reply), detail=detail)
+        return self._next_turn(replace(state, broken=broken, failed=(failed, times)))
 
     def _next_turn(self, state: LoopState) -> Step:
         fresh = replace(
@@ -331,7 +352,8 @@ class Loop:
     async def _after_overflow(self, state: LoopState, error: PromptTooLong) -> Step:
         """Make room, once for each turn, and ask again."""
         try:
-            made_room = None if state.overflow_tried else await self._make_room(error)
+            recovering = partial(self.engine.doubting, partial(self.recover, error))
+            made_room = None if state.overflow_tried else await unless(self.abort, recovering())
         except ContextOverflow as overflow:
             return self._overflown(overflow)
         if self.abort.is_set():
@@ -339,9 +361,6 @@ class Loop:
         if made_room:
             return replace(state, overflow_tried=True), Continued(reason="overflow_recovered")
         return Stopped(reason="prompt_too_long", detail=str(error))
-
-    async def _make_room(self, error: PromptTooLong) -> bool | None:
-        return await unless(self.abort, self.engine.doubting(partial(self.recover, error)))
 
     def _overflown(self, overflow: ContextOverflow) -> Stopped:
         """Stop because not even the least that must be sent fits, and say what it consists of."""

@@ -11,8 +11,10 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, TypeAlias
 
+import msgspec
 from msgspec import structs
 
 from holdfast.errors import ModelError, StoreError
@@ -23,6 +25,7 @@ from holdfast.tools.call_tool import called
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.turn.answer import AnswerWriter, RecordEntry
+from holdfast.view.items import Round
 
 PARALLEL_TOOLS = 10
 """More at once gain little: the disk is the bottleneck by then."""
@@ -141,6 +144,15 @@ async def play(
         ends_turn=runner.ends_turn,
         error=error,
     )
+
+
+def failed_calls(last: Round | None) -> bytes:
+    """Return a hash of a round's calls and results; b'' unless all of them failed."""
+    if last is None or not last.results or not all(result.is_error for result in last.results):
+        return b""
+    calls = [(use.name, use.input) for use in last.tool_uses()]
+    results = [result.content for result in last.results]
+    return sha256(msgspec.json.encode((calls, results))).digest()
 
 
 @dataclass(slots=True, eq=False)
