@@ -27,6 +27,7 @@ from holdfast.log.store import FileStore, Store
 from holdfast.memory.jobs import MemoryJobs
 from holdfast.memory.tool import MEMORY
 from holdfast.messages import ToolUse
+from holdfast.models.capabilities import is_simulated
 from holdfast.models.protocol import Model
 from holdfast.request.frame import Framer
 from holdfast.request.instructions import Nearby, ground
@@ -85,6 +86,7 @@ async def build_agent(
     permissions, hooks = load_permissions(directory), load_hooks(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
     notices, spill = Notices(kept=map(_not_trusted, untrusted)), Spill()
+    models = Models(model, fallback)
     log = store.open(resume) if resume else store.create(directory=directory)
     with log.closed_on_failure():
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
@@ -96,11 +98,15 @@ async def build_agent(
         Blueprint(
             engine=engine,
             spill=spill,
-            models=Models(model, fallback),
+            models=models,
             tool_context=context,
             gate=Gate(rules=permissions.rules, mode=mode or permissions.mode, ask=ask),
             hooks=Hooks(hooks=hooks.hooks),
-            budget=Budget(settings.budget, session=spent_in(engine.view.history)),
+            budget=Budget(
+                settings.budget,
+                session=spent_in(engine.view.history),
+                is_simulated=lambda: is_simulated(models.current().name),
+            ),
             notices=notices,
             tools=tools,
             mcp=mcp,
