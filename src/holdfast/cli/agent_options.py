@@ -20,7 +20,9 @@ from holdfast.tools.permissions import AskUser, Mode
 
 OFFLINE_MODEL = "simulated/claude-sonnet-5-5"
 """Answered by the simulator's digest brain, which explores, edits and tests without a model."""
-OFFLINE = "offline: a fixed plan on a simulated API, no model; tokens are simulated and cost nothing"
+OFFLINE = (
+    "offline: a fixed plan on a simulated API, no model; tokens are simulated and cost nothing"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,9 +126,7 @@ def _shown_input(use: ToolUse) -> str:
     return one_line(" ".join(map(str, use.input.values())), INPUT_CHARS)
 
 
-async def _work(
-    chosen: AgentOptions, prompt: str, *, quiet: bool, as_stream: bool
-) -> RunReport:
+async def _work(chosen: AgentOptions, prompt: str, *, quiet: bool, as_stream: bool) -> RunReport:
     async with chosen.running() as agent:
         done = RunReport(session=agent.session.id)
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, agent.abort.set)

@@ -357,7 +357,6 @@ class Engine:
         finally:
             self.log.close()
 
-
     def _was_simulated(self) -> bool:
         """True if the simulator answered: what it counts says nothing about the real model."""
         switches = (entry for entry in self.view.history if isinstance(entry, Switched))
