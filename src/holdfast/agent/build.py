@@ -86,7 +86,6 @@ async def build_agent(
     permissions, hooks = load_permissions(directory), load_hooks(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
     notices, spill = Notices(kept=map(_not_trusted, untrusted)), Spill()
-    models = Models(model, fallback)
     log = store.open(resume) if resume else store.create(directory=directory)
     with log.closed_on_failure():
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
@@ -98,15 +97,11 @@ async def build_agent(
         Blueprint(
             engine=engine,
             spill=spill,
-            models=models,
+            models=Models(model, fallback),
             tool_context=context,
             gate=Gate(rules=permissions.rules, mode=mode or permissions.mode, ask=ask),
             hooks=Hooks(hooks=hooks.hooks),
-            budget=Budget(
-                settings.budget,
-                session=spent_in(engine.view.history),
-                is_simulated=lambda: is_simulated(models.current().name),
-            ),
+            budget=_budget(engine),
             notices=notices,
             tools=tools,
             mcp=mcp,
@@ -115,6 +110,14 @@ async def build_agent(
             begins="resume" if resume else "startup",
             has_memory=settings.memory.on and all(tool.name != MEMORY for tool in tools),
         )
+    )
+
+
+def _budget(engine: Engine) -> Budget:
+    return Budget(
+        engine.settings.budget,
+        session=spent_in(engine.view.history),
+        is_simulated=lambda: is_simulated(engine.model),
     )
 
 
@@ -147,13 +150,7 @@ async def _assembled(plan: Blueprint) -> Agent:
     memory = _memory(plan, parts, ask, background) if plan.has_memory else None
     tools = (*plan.tools, history_over(engine), *((memory.tool(),) if memory else ()))
     equipment = await plan.equip(parts, tools)
-    toolkit = Toolkit(
-        tools=equipment.tools,
-        engine=engine,
-        models=plan.models,
-        known=parts.known,
-        mcp=plan.mcp,
-    )
+    toolkit = Toolkit(tools=equipment.tools, parts=parts)
     framing = _framing(parts, toolkit, equipment, memory)
     layers = _layers(plan, parts, framing, equipment, ask, background)
     stages = (

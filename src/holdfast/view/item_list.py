@@ -5,9 +5,9 @@ it stands for, so it is found by bisection. The cost of a change depends on what
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
-from holdfast.log.entries import Cleared
+from holdfast.log.entries import Cleared, ClearedInput
 from holdfast.messages import Message
 from holdfast.messages.measure import NOTHING, Measure
 from holdfast.view.items import Item, Result, Round, join, stand_ins
@@ -91,6 +91,15 @@ class ItemList:
         if touched:
             self._forget(touched[0])
         return touched[0] if touched else None
+
+    def shorten(self, inputs: Iterable[ClearedInput]) -> list[int]:
+        """Put shorter inputs in place of those of calls; return the indexes of their rounds."""
+        owners = [(self.round_of(short.tool_use_id), short) for short in inputs]
+        return [
+            self.replace(owner.with_inputs({short.tool_use_id: short.input}))
+            for owner, short in owners
+            if owner is not None
+        ]
 
     def _has_result(self, i: int, ids: Container[str]) -> bool:
         item = self.items[i]

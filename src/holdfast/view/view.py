@@ -17,7 +17,6 @@ from holdfast.log.entries import (
     Asked,
     Began,
     Cleared,
-    ClearedInput,
     Collapsed,
     Compacted,
     Framed,
@@ -323,18 +322,9 @@ class View:
             self._before_round = self._before_round + (self._list.measure - before)
             if self.reported is not None and self.reported.n == self._last_round:
                 self.reported = replace(self.reported, then=self._before_round)
-        touched = [first, *(self._shorten_input(short) for short in entry.inputs)]
-        for n in entry.thinking:
-            item = self.item_of(n)
-            if isinstance(item, Round) and not item.drops_thinking:
-                self._list.replace(structs.replace(item.without_thinking(), drops_thinking=True))
+        touched = [first, *self._list.shorten(entry.inputs)]
+        self._hide_thinking(item for n in entry.thinking if (item := self.item_of(n)))
         self._drop_thinking(entry, min((i for i in touched if i is not None), default=None))
-
-    def _shorten_input(self, short: ClearedInput) -> int | None:
-        owner = self.round_of(short.tool_use_id)
-        if owner is None:
-            return None
-        return self._list.replace(owner.with_inputs({short.tool_use_id: short.input}))
 
     def _snipped(self, entry: Snipped) -> None:
         still_open = self.open_round()
@@ -394,7 +384,10 @@ class View:
         """Drop the thinking of every round after the changed item, if the entry says so."""
         if not entry.drops_thinking or changed is None:
             return
-        for item in self.items[changed + 1 :]:
+        self._hide_thinking(self.items[changed + 1 :])
+
+    def _hide_thinking(self, items: Iterable[Item]) -> None:
+        for item in list(items):
             if isinstance(item, Round) and not item.drops_thinking:
                 self._list.replace(structs.replace(item.without_thinking(), drops_thinking=True))
 
