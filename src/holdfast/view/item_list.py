@@ -94,11 +94,10 @@ class ItemList:
 
     def shorten(self, inputs: Iterable[ClearedInput]) -> list[int]:
         """Put shorter inputs in place of those of calls; return the indexes of their rounds."""
-        owners = [(self.round_of(short.tool_use_id), short) for short in inputs]
         return [
             self.replace(owner.with_inputs({short.tool_use_id: short.input}))
-            for owner, short in owners
-            if owner is not None
+            for short in inputs
+            if (owner := self.round_of(short.tool_use_id)) is not None
         ]
 
     def _has_result(self, i: int, ids: Container[str]) -> bool:
