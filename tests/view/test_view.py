@@ -4,6 +4,7 @@ from holdfast.log.entries import (
     Asked,
     Began,
     Cleared,
+    ClearedInput,
     Collapsed,
     Compacted,
     Failed,
@@ -511,3 +512,34 @@ def test_edits_that_the_provider_ignored_do_not_count_once_they_are_text():
         sizes.append(gauge.size_tokens(view.total))
     assert sizes[0] > 19_000
     assert sizes[1] < 12_000
+
+
+def test_shorter_inputs_and_hidden_thinking_are_sent_and_measured():
+    """The measure is that of what is sent, the round keeps the whole, and undo restores both."""
+    first = ToolUse(id="a", name="Write", input={"file_path": "x", "content": "long " * 99})
+    second = ToolUse(id="b", name="Write", input={"file_path": "y", "content": "text " * 99})
+    thought = Thinking(thinking="hm " * 50, signature="s")
+    entries = (
+        Switched(model=KEEPS_THINKING),
+        Said(content=(Text(text="go"),)),
+        Replied(response_id="r", content=(thought, first, second), model=KEEPS_THINKING),
+        Ran(tool_use_id="a", content="done"),
+        Ran(tool_use_id="b", content="done"),
+        Cleared(
+            ids=(),
+            texts=(),
+            inputs=tuple(ClearedInput(id, {"content": "[cleared]"}) for id in ("a", "b")),
+            thinking=(3,),
+        ),
+    )
+    history = numbered(map(measured, entries))
+    view = fold(history)
+    answer = view.messages()[1]
+    assert [block.input for block in answer.content] == [{"content": "[cleared]"}] * 2
+    sent = [block for message in view.messages() for block in message.content]
+    assert view.total == measure_content(sent)
+    assert view.items[1].tool_uses() == [first, second]
+    whole = fold(history[:-1])
+    view.apply(Undone(n=7, target=6))
+    assert view.messages() == whole.messages()
+    assert view.total == whole.total

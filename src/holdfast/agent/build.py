@@ -27,6 +27,7 @@ from holdfast.log.store import FileStore, Store
 from holdfast.memory.jobs import MemoryJobs
 from holdfast.memory.tool import MEMORY
 from holdfast.messages import ToolUse
+from holdfast.models.capabilities import is_simulated
 from holdfast.models.protocol import Model
 from holdfast.request.frame import Framer
 from holdfast.request.instructions import Nearby, ground
@@ -100,7 +101,7 @@ async def build_agent(
             tool_context=context,
             gate=Gate(rules=permissions.rules, mode=mode or permissions.mode, ask=ask),
             hooks=Hooks(hooks=hooks.hooks),
-            budget=Budget(settings.budget, session=spent_in(engine.view.history)),
+            budget=_budget(engine),
             notices=notices,
             tools=tools,
             mcp=mcp,
@@ -109,6 +110,14 @@ async def build_agent(
             begins="resume" if resume else "startup",
             has_memory=settings.memory.on and all(tool.name != MEMORY for tool in tools),
         )
+    )
+
+
+def _budget(engine: Engine) -> Budget:
+    return Budget(
+        engine.settings.budget,
+        session=spent_in(engine.view.history),
+        is_simulated=lambda: is_simulated(engine.model),
     )
 
 
@@ -141,13 +150,7 @@ async def _assembled(plan: Blueprint) -> Agent:
     memory = _memory(plan, parts, ask, background) if plan.has_memory else None
     tools = (*plan.tools, history_over(engine), *((memory.tool(),) if memory else ()))
     equipment = await plan.equip(parts, tools)
-    toolkit = Toolkit(
-        tools=equipment.tools,
-        engine=engine,
-        models=plan.models,
-        known=parts.known,
-        mcp=plan.mcp,
-    )
+    toolkit = Toolkit(tools=equipment.tools, parts=parts)
     framing = _framing(parts, toolkit, equipment, memory)
     layers = _layers(plan, parts, framing, equipment, ask, background)
     stages = (

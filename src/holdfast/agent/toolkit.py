@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from holdfast.agent.parts import AgentParts
 from holdfast.log.entries import Framed
 from holdfast.messages import JsonObject
 from holdfast.models.capabilities import capabilities
@@ -16,7 +17,6 @@ from holdfast.tools.history.tool import history_tool
 from holdfast.tools.mcp import McpTools
 from holdfast.tools.protocol import Tool
 from holdfast.turn.engine import Engine
-from holdfast.turn.models import Models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +24,11 @@ class Toolkit:
     """Lists tools as requests do, and knows each by name."""
 
     tools: tuple[Tool, ...]
-    engine: Engine
-    models: Models
-    known: dict[str, Tool]
-    """Every tool that may be called; grows as MCP servers join."""
-    mcp: McpTools | None
+    parts: AgentParts
+
+    @property
+    def mcp(self) -> McpTools | None:
+        return self.parts.mcp
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ class Toolkit:
         self._know()
         found = self.mcp.loaded if self.mcp else ()
         listed = tuple(tool.definition() for tool in (*self._fixed(), *found))
-        if self.mcp is None or not capabilities(self.models.current().name).tool_references:
+        if self.mcp is None or not capabilities(self.parts.models.current().name).tool_references:
             return listed
         others = (tool for tool in self.mcp.tools if tool not in found)
         return (*listed, *(deferred(tool.definition()) for tool in others))
@@ -63,12 +63,12 @@ class Toolkit:
     def _know(self) -> None:
         """Let all tools be called, those of servers that joined since included."""
         tools = (*self._fixed(), *(self.mcp.tools if self.mcp else ()))
-        self.known.update((tool.name, tool) for tool in tools)
-        self.engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)
+        self.parts.known.update((tool.name, tool) for tool in tools)
+        self.parts.engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)
 
     def described(self, name: str) -> Described:
         """Describe a tool: one of ours by what it declares, any other by its name."""
-        tool = self.known.get(name)
+        tool = self.parts.known.get(name)
         return declared_by(tool) if tool else description_of(name)
 
 

@@ -6,7 +6,7 @@ sessions write to. A limit that is reached ends a run before the next call.
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -85,6 +85,8 @@ class Budget:
     limits: BudgetSettings
     session: Spent = field(default_factory=Spent)
     ledger: Path = field(default_factory=lambda: home() / "spent")
+    is_simulated: Callable[[], bool] = lambda: False
+    """Whether calls cost nothing just now; they count for the session's limits only."""
     problem: str = ""
     """Why the day's ledger could not be written; '' while it can."""
     _unwritten: Spent = field(default_factory=Spent)
@@ -94,6 +96,8 @@ class Budget:
         """Count a call for the session and, as far as it can be written, in the day's ledger."""
         spent = spent_on(model, usage)
         self.session = self.session + spent
+        if self.is_simulated():
+            return spent
         self._unwritten = self._unwritten + spent
         try:
             # the newline comes first, so that a line torn by a crash spoils only itself

@@ -12,8 +12,8 @@ import msgspec
 
 from holdfast.log.entries import AnyEntry, Framed, Imported, Ran, Replied, Said
 from holdfast.messages import Content, Json, Text, ToolResult, Usage, usage_from_wire
-from holdfast.messages.usage import has_odd_counts
 from holdfast.messages.measure import measure_content
+from holdfast.messages.usage import has_odd_counts
 from holdfast.view.block_roles import answerable, speakable
 
 _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)

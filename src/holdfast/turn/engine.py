@@ -22,7 +22,7 @@ from holdfast.log.entries import AnyEntry, Failed, Framed, Ran, Replied, Said, S
 from holdfast.log.results import Results, headed, is_over
 from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
 from holdfast.messages.measure import Measure
-from holdfast.models.capabilities import capabilities
+from holdfast.models.capabilities import capabilities, is_simulated
 from holdfast.models.protocol import Reply, Request
 from holdfast.request.build import Caching, Wire, build, first_messages, free_slots
 from holdfast.request.cache.advice import window_at_cost
@@ -348,7 +348,7 @@ class Engine:
     def close(self) -> None:
         """Save what was learnt about tokens, as far as that is possible, and close the log."""
         try:
-            if self.settings.gauge.calibrate:
+            if self.settings.gauge.calibrate and not self._was_simulated():
                 for calibration in self._follower.calibrations.values():
                     save_calibration(calibration)
         except OSError as error:
@@ -356,6 +356,11 @@ class Engine:
                 self.report(Failed(what="calibration", error=f"not saved: {error}"))
         finally:
             self.log.close()
+
+    def _was_simulated(self) -> bool:
+        """True if the simulator answered: what it counts says nothing about the real model."""
+        switches = (entry for entry in self.view.history if isinstance(entry, Switched))
+        return any(is_simulated(entry.model) for entry in switches)
 
 
 def _name_of(stage: Stage) -> str:

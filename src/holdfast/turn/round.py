@@ -168,7 +168,7 @@ class _Job:
     def deny(self, verdict: Denied) -> Outcome:
         """Return what the model reads instead of a result."""
         self.refused = verdict.refused
-        return Outcome(content=verdict.reason, is_error=True)
+        return Outcome(content=verdict.reason, is_error=True, is_denied=True)
 
     def start(self, work: Coroutine[Any, Any, Outcome]) -> "asyncio.Task[Outcome]":
         """Begin, and count the time from now on."""

@@ -41,6 +41,8 @@ class Beside:
         return f"{' and '.join(parts)}, about {self.tokens:,} tokens"
 
     def add_to(self, entry: Cleared) -> Cleared:
+        if not self:
+            return entry
         return structs.replace(
             entry,
             inputs=tuple(one.short for one in self.inputs),
