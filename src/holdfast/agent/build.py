@@ -281,7 +281,7 @@ def _layers(
     return build_layers(
         plan.spill,
         ask=ask,
-        hooks=compaction_hooks(parts, framing, agents),
+        hooks=compaction_hooks(parts, framing, agents, is_autonomous=plan.caller != "chat"),
         background=background,
         describe=framing.toolkit.described,
         on_cleared=lambda path: context.files.disarm(context.resolve(path)),

@@ -228,7 +228,13 @@ class CompactSettings:
         False, "let the provider compact on its side where it can; ours keeps more and is readable"
     )
     failures: int = setting(
-        3, "after this many in a row no model is asked any more by itself", low=1, high=100
+        3, "after this many in a row no model is asked by itself for a while", low=1, high=100
+    )
+    retry_seconds: float = setting(
+        1_800.0, "until one is asked again: most outages are over by then", low=0
+    )
+    retry_compactions: int = setting(
+        5, "or after this many made from the log: a summary is worth another try", low=1
     )
     rung_seconds: float = setting(
         300.0, "how long one way of having a summary written may take", low=1
@@ -242,6 +248,12 @@ class CompactSettings:
     )
     thrash_turns: int = setting(
         3, "a window that is full again after so few answers was refilled by something", low=1
+    )
+    thrash_ratio: float = setting(
+        0.1,
+        "of the line; one that is reached again after so little was compacted to no avail",
+        low=0.0,
+        high=1.0,
     )
     thrash_times: int = setting(3, "how often in a row before that is looked into", low=1)
     words_tokens: int = setting(

@@ -149,13 +149,6 @@ def test_over_its_budget_finished_ones_shrink_first():
     assert "T1 [#10] (done): 1 Please see to this" in text
 
 
-def test_secrets_are_masked():
-    """What is given to mask with is applied."""
-    ledger = keep_ledger(said("key: s3cret"))
-    text = show_words(ledger, PLENTY, masked=lambda t: t.replace("s3cret", "*")).text
-    assert text.endswith("key: *")
-
-
 def test_nothing_said_is_nothing_told():
     """An empty ledger has no heading either."""
     assert show_words(keep_ledger([]), PLENTY).text == ""
@@ -177,8 +170,10 @@ def test_within_the_budget_every_directive_is_verbatim(texts):
 
 
 @given(st.lists(st.text(max_size=400), max_size=20), st.integers(0, 500))
-def test_every_directive_keeps_its_line_whatever_the_budget(texts, budget):
-    """None is left out altogether: at the least its beginning and its number stay."""
+def test_every_directive_keeps_its_line_or_is_said_to_be_left_out(texts, budget):
+    """At the least its beginning and its number stay; the oldest may go, by name."""
     ledger = keep_ledger(said(*texts))
     told = show_words(ledger, budget).text
-    assert all(f"[#{each.message}]" in told for each in ledger.directives)
+    missing = [each for each in ledger.directives if f"[#{each.message}]" not in told]
+    assert not missing or "left out; the log has them" in told
+    assert not ledger.directives or f"[#{ledger.directives[-1].message}]" in told

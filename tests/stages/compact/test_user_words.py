@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from holdfast.log.entries import Directed
 from holdfast.stages.compact.directives import keep_ledger
 from holdfast.stages.compact.summary import ask_for_summary
-from holdfast.stages.compact.user_words import show_words, words_tokens
+from holdfast.stages.compact.user_words import SHORTENED, show_words, words_tokens
 from holdfast.stages.facts.facts import WordsFact
 from holdfast.view.tokens import estimated_tokens
 
@@ -28,12 +28,12 @@ def test_a_message_of_any_length_is_whole_while_the_budget_lasts():
 
 
 def test_the_oldest_finished_one_goes_before_any_that_is_open():
-    """Its number stays, and how much of it there is."""
+    """Its number stays, and it is said that words are left out."""
     one = ledger(SPEC, SPEC.upper(), "go on", done=(10,))
     shown = show_words(one, words_tokens(one) - 100)
     assert SPEC.upper() in shown.text
     assert [each.message for each in shown.shortened] == [10]
-    assert f"[all {len(SPEC):,} characters in [#10]]" in shown.text
+    assert SHORTENED in shown.text
 
 
 def test_a_paste_is_shortened_before_prose_that_asks_for_something():
@@ -54,6 +54,15 @@ def test_what_must_be_shortened_fills_the_room_that_is_left():
     shown = show_words(one, budget)
     assert estimated_tokens(shown.text) > 0.8 * budget
     assert "characters left out, all in [#10] …]" in shown.text
+
+
+def test_at_last_the_oldest_are_left_out_and_that_is_said():
+    """Three thousand messages cannot stand in a small window, not even by their first words."""
+    one = ledger(*(f"Do step {n} as it is drawn on page {n} of the plan." for n in range(3_000)))
+    shown = show_words(one, 2_000)
+    assert estimated_tokens(shown.text) <= 2_000
+    assert "older messages from [#10] to [#" in shown.text
+    assert one.directives[-1].text in shown.text
 
 
 def test_a_model_is_asked_to_cover_exactly_what_was_shortened():

@@ -90,6 +90,8 @@ class Compacted(ViewChange, frozen=True, kw_only=True, tag="compacted"):
     """First and last message that were kept verbatim beside the summary."""
     before_tokens: int = 0
     after_tokens: int = 0
+    focus: str = ""
+    """What the summary was asked to dwell on, by a person or a hook."""
     survived: float = 1.0
     """The share of exact names in recent and directing messages that the summary still has."""
     seconds: float = 0.0

@@ -39,6 +39,7 @@ class Material:
 
     segment: Segment
     facts: Facts
+    """With secrets masked, and so is the ledger."""
     ledger: DirectiveLedger
     budget_tokens: int
     """For all of it."""
@@ -46,7 +47,7 @@ class Material:
     """Of that, for the user's messages, which nothing else can recover."""
 
     def words(self) -> ShownWords:
-        return show_words(self.ledger, self.words_tokens, masked=masked)
+        return show_words(self.ledger, self.words_tokens)
 
     def smaller(self, share: float, words_share: float = 1.0) -> "Material":
         """Leave less room: for the user's messages, and for all that stands beside them."""
@@ -56,7 +57,7 @@ class Material:
 
     def trimmed(self) -> "Material":
         """Leave no room for what the user pasted, and for what is finished."""
-        words = min(self.words_tokens, trimmed_tokens(self.ledger, masked=masked))
+        words = min(self.words_tokens, trimmed_tokens(self.ledger))
         beside = self.budget_tokens - self.words_tokens
         return replace(self, budget_tokens=words + beside, words_tokens=words)
 
@@ -98,10 +99,11 @@ def gathered(
     most_words_tokens: int = LIMITS.words_tokens,
     most_tokens: int = 0,
 ) -> Material:
-    facts = gather(history, segment.items)
+    # masked before anything is cut: half a secret is not recognised
+    facts = gather(history, segment.items).masked(masked)
     directed = (entry for entry in history if isinstance(entry, Directed))
     ledger = keep_ledger(facts.words(), directed)
-    words = min(words_tokens(ledger, masked=masked), most_words_tokens)
+    words = min(words_tokens(ledger), most_words_tokens)
     beside = max(0, budget_for(segment_tokens, facts, most_words_tokens) - words)
     return Material(
         segment=segment,
@@ -125,11 +127,10 @@ def compose(material: Material, written: Judged | None, manner: Manner) -> Compo
 
 
 def _digested(material: Material, *, has_log: bool) -> str:
-    facts, marks = material.facts.masked(masked), material.ledger.marks()
     return digest(
-        facts,
+        material.facts,
         material.budget_tokens,
-        marks=marks,
+        marks=material.ledger.marks(),
         has_log=has_log,
         words_tokens=material.words_tokens,
     )
@@ -140,7 +141,7 @@ def _written(material: Material, written: Judged) -> str:
     words = material.words().text
     judged = masked(written.text())
     left = max(material.budget_tokens - estimated_tokens(words) - estimated_tokens(judged), 0)
-    added = engine_part(material.facts.masked(masked), max(left, LIMITS.least_tokens))
+    added = engine_part(material.facts, max(left, LIMITS.least_tokens))
     sections = (f"## {n}. {name}\n{added[n]}" for n, name in HEADINGS.items() if added.get(n))
     return "\n\n".join((*filter(None, (words, judged)), *sections))
 

@@ -32,6 +32,7 @@ from holdfast.stages.compact.floor import explain_floor, floor
 from holdfast.stages.compact.hooks import Trigger
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import ask_for_summary
+from holdfast.stages.compact.user_words import show_words
 from holdfast.stages.compact.writing import SOURCE
 from holdfast.stages.prefix_lock import drops_thinking
 from holdfast.tools.recovered import is_restored_file
@@ -69,6 +70,8 @@ class CompactionDraft:
     composed: Composed
     restored: SpokenContent = ()
     since: int = 0
+    focus: str = ""
+    """What its summary was asked to dwell on."""
     is_edited: bool = False
     """A person replaced its text."""
 
@@ -159,6 +162,22 @@ def check_helps(
         )
 
 
+def check_shorter(engine: Engine, material: Material) -> None:
+    """Raise if not even a summary of no words could be shorter, before one is paid for."""
+    words = show_words(material.ledger, material.trimmed().words_tokens).text
+    least = _without(engine, material.segment) + measure_content((Text(text=words),))
+    before, after = engine.fullness().used_tokens, engine.size_tokens(least)
+    if after >= before:
+        raise NotShorter(_no_shorter(before, after))
+
+
+def _no_shorter(before: int, after: int) -> str:
+    return (
+        f"a summary would be no shorter: {before:,} tokens would become {after:,}; "
+        "nothing was changed"
+    )
+
+
 def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
     """Shrink a draft until the result leaves room to work, or at least is under the line."""
     roomy = _roomy(engine, draft, manner, line)
@@ -212,7 +231,7 @@ def trimmed(engine: Engine, draft: CompactionDraft, manner: Manner) -> Compactio
 
 def target_for(engine: Engine, draft: CompactionDraft, line: int, share: float = 0.0) -> int:
     """Return what may be filled afterwards; more if what a compaction does not touch is heavy."""
-    stays = engine.weigher()(_staying(engine, draft))
+    stays = engine.weigher()(_without(engine, draft.material.segment))
     filled = max(engine.settings.compact.filled_ratio, share) * line
     return int(max(filled, stays + LEAST_SHARE * (line - stays)))
 
@@ -251,12 +270,14 @@ def after_tokens(engine: Engine, draft: CompactionDraft, restored: SpokenContent
 
 
 def _total_after(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> Measure:
-    return _staying(engine, draft) + measure_content((*draft.content, *restored))
+    come = measure_content((*draft.content, *restored))
+    return _without(engine, draft.material.segment) + come
 
 
-def _staying(engine: Engine, draft: CompactionDraft) -> Measure:
+def _without(engine: Engine, segment: Segment) -> Measure:
+    """Measure what a compaction of a segment leaves as it is."""
     gone = NOTHING
-    for item in draft.material.segment.items:
+    for item in segment.items:
         if not engine.view.is_pinned(item):
             gone = gone + item.measure
     return engine.view.total - gone
@@ -311,10 +332,7 @@ def _compacted(
     before = engine.fullness().used_tokens
     after = after_tokens(engine, draft, draft.restored)
     if trigger == "manual" and after >= before:
-        raise NotShorter(
-            f"a summary would be no shorter: {before:,} tokens would become {after:,}; "
-            "nothing was changed"
-        )
+        raise NotShorter(_no_shorter(before, after))
     return Compacted(
         first=segment.first,
         last=segment.last,
@@ -325,6 +343,7 @@ def _compacted(
         kept=segment.kept,
         before_tokens=before,
         after_tokens=after,
+        focus=draft.focus,
         survived=round(draft.composed.survival.share, 4),
         seconds=round(seconds, 3),
         usage=spent_in(engine.view.history[draft.since :]),

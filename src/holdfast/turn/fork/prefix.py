@@ -62,6 +62,11 @@ class Prefix:
             ),
         )
 
+    def with_output(self, least_tokens: int) -> "Prefix":
+        """Let answers be at least this long."""
+        most = max(self.max_output_tokens, least_tokens)
+        return self if most == self.max_output_tokens else replace(self, max_output_tokens=most)
+
     def shared_places(self) -> tuple[MarkerPlace, ...]:
         """Mark what the parent cached; if nothing, the end, so that siblings share it."""
         place = self.cached_to or last_place(self.messages)
