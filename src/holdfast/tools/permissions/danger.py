@@ -10,6 +10,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
 from holdfast.tools.permissions.inner import every_command, program
@@ -99,6 +100,13 @@ _GIT_CASES = (
         words=names("remove rm set-url deinit foreach"),
     ),
 )
+
+
+_GIT_PLAIN = names(
+    "--no-pager -P --no-optional-locks --literal-pathspecs --no-replace-objects --version --help -v"
+    " -h --glob-pathspecs --noglob-pathspecs --icase-pathspecs"
+)
+"""Options in front of git's verb that change nothing about what it runs or where."""
 
 
 def find_danger(script: Script, text: str) -> Danger | None:
@@ -210,10 +218,19 @@ def _fed_shell(name: str, command: Command) -> Iterator[Danger]:
         yield Danger(level="risk", reason=f"feeds what it was sent to {name}")
 
 
+def _without_directories(arguments: tuple[str, ...]) -> list[str]:
+    """Leave out `-C` and its value, which stand in front of git's verb."""
+    rest = list(arguments)
+    while rest[:1] == ["-C"]:
+        del rest[:2]
+    return rest
+
+
 def _git(name: str, command: Command) -> Iterator[Danger]:
     if name != "git":
         return
-    if command.arguments[:1] and re.match(r"(-c|--config-env|--exec-path)", command.arguments[0]):
+    before_verb = takewhile(lambda a: a.startswith("-"), _without_directories(command.arguments))
+    if any(option not in _GIT_PLAIN for option in before_verb):
         yield Danger(level="risk", reason="changes what git itself would run")
     words, letters = set(command.arguments), set(_letters(command))
     for case in _GIT_CASES:

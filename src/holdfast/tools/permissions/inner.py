@@ -9,7 +9,7 @@ written. What hides its name from all this is opaque.
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 
 from holdfast.tools.permissions.script import Command, Script, Word, names
 from holdfast.tools.permissions.shell import read_script
@@ -87,8 +87,8 @@ def hidden_commands(script: Script) -> Iterator[Command]:
 def _data(command: Command) -> Iterator[str]:
     """Yield the values and quoted texts that another program, or the shell later on, may run."""
     for text in (*command.assignments, *command.arguments):
-        if value := text.partition("=")[2]:
-            yield value
+        for found in re.finditer("=", text[:DATA_CHARS]):
+            yield text[found.end() :].lstrip("!")
     for word in command.words:
         if word.is_literal and _HIDDEN.search(word.text):
             yield word.text
@@ -151,9 +151,11 @@ def _hides(command: Command) -> bool:
     if is_loose and (name in ("eval", "source", ".") or "-c" in command.arguments):
         return True
     if name in ("xargs", "parallel"):
-        last = command.arguments[-1:] or ("",)
-        is_open = last[0] == "-c" or program(last[0]) in _CARRIERS | _INTERPRETERS
-        return is_open or (name == "parallel" and last[0].startswith("-"))
+        last = command.arguments[-1] if command.arguments else ""
+        given = " ".join(command.arguments)
+        is_replaced = bool(re.search(r"(?:^| )(?:-I|--replace=) ?(\S+)(?: -\S+)* \1(?: |$)", given))
+        is_open = last == "-c" or program(last) in _CARRIERS | _INTERPRETERS
+        return is_open or is_replaced or (name == "parallel" and (not last or last[0] == "-"))
     return _is_fed(command, name) or any(_SPAWNS.search(text) for text in _code(command))
 
 
@@ -181,7 +183,7 @@ def _code(command: Command) -> Iterator[str]:
     if name not in _INTERPRETERS and not name.startswith(("python", "perl", "ruby")):
         return
     takes_first = name in ("awk", "gawk", "mawk", "nawk", "sed")
-    for before, word in zip(command.words, command.words[1:], strict=False):
+    for before, word in pairwise(command.words):
         is_first = takes_first and not word.text.startswith("-")
         if is_first or _INLINE.fullmatch(before.text) or word.text.startswith(("+", "!")):
             yield word.text
@@ -201,13 +203,14 @@ def _carried(command: Command) -> Iterator[Command]:
 def _texts(command: Command) -> Iterator[str]:
     """Yield the arguments that a shell would read as a script of their own."""
     words = command.words
-    if not words or not any(program(word.text) in _CARRIERS for word in words):
-        return
-    for word in words[1:]:
-        if any(char in word.text for char in " \t\n;&|<>$`"):
+    is_carrier = any(program(word.text) in _CARRIERS for word in words)
+    for before, word in pairwise(words):
+        is_run = is_carrier or before.text in _RUN_WORDS
+        if is_run and any(char in word.text for char in " \t\n;&|<>$`"):
             yield word.text
             if re.match(r"-[A-Za-z].", word.text):
                 yield word.text[2:]
-    if program(words[0].text) in ("eval", "ssh", "trap", "source", "."):
+    if program(command.name) in ("eval", "ssh", "trap", "source", "."):
         yield " ".join(command.arguments)
-    yield from (r.target.text for r in command.redirects if r.operator == "<<<")
+    if is_carrier:
+        yield from (r.target.text for r in command.redirects if r.operator == "<<<")
