@@ -10,7 +10,6 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Literal
 
 from holdfast.tools.permissions.inner import every_command, program
@@ -218,19 +217,22 @@ def _fed_shell(name: str, command: Command) -> Iterator[Danger]:
         yield Danger(level="risk", reason=f"feeds what it was sent to {name}")
 
 
-def _without_directories(arguments: tuple[str, ...]) -> list[str]:
-    """Leave out `-C` and its value, which stand in front of git's verb."""
-    rest = list(arguments)
-    while rest[:1] == ["-C"]:
-        del rest[:2]
-    return rest
+def _before_verb(arguments: tuple[str, ...]) -> Iterator[str]:
+    """Yield the options in front of git's verb, but for a directory to start in."""
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "-C":
+            next(rest, None)
+        elif argument.startswith("-"):
+            yield argument
+        else:
+            return
 
 
 def _git(name: str, command: Command) -> Iterator[Danger]:
     if name != "git":
         return
-    before_verb = takewhile(lambda a: a.startswith("-"), _without_directories(command.arguments))
-    if any(option not in _GIT_PLAIN for option in before_verb):
+    if any(option not in _GIT_PLAIN for option in _before_verb(command.arguments)):
         yield Danger(level="risk", reason="changes what git itself would run")
     words, letters = set(command.arguments), set(_letters(command))
     for case in _GIT_CASES:
