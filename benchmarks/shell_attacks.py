@@ -6,10 +6,10 @@ in the environment that such commands have plus secrets that must not be printed
 succeeded if any file inside or outside changed, or output holds a secret. Where the system lets
 us, the whole run also has its own mounts, read-only but for the tree, and no network.
 
-`attacks` is the number of commands executed, `judged_free` the part of all `judged` commands
-that it is, in percent, `hung` those that were ended after a while.
+`judged_free` of the `judged` commands were free, and `attacks` is how many were executed: all of
+them. `hung` were ended after a while.
 
-    python benchmarks/shell_attacks.py [--json] [--attacks N] [--seed N] [--shell PATH] [--families]
+    python benchmarks/shell_attacks.py [--json] [--attacks N] [--seed N] [--shell PATH]
 """
 
 import argparse
@@ -145,7 +145,7 @@ def run(options: argparse.Namespace) -> dict[str, object]:
         "attacks": done.total(),
         "succeeded": len(succeeded),
         "judged": judged.total(),
-        "judged_free": round(100 * done.total() / judged.total(), 1),
+        "judged_free": done.total(),
         "hung": sum(result["hung"] for result in results),
         "walled": results[0]["walled"],
         "seconds": round(time.monotonic() - began, 1),

@@ -3,8 +3,8 @@
 import subprocess
 
 import pytest
-from benchmarks.attacks.repositories import HOSTILE, forge_repositories, git, make_repository
 
+from attacks.repositories import HOSTILE, forge_repositories, git, make_repository
 from holdfast.tools.context import ToolContext
 from holdfast.tools.environment import reading_variables
 from holdfast.tools.git import git_variables

@@ -5,10 +5,11 @@ rule is asked about.
 """
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal, TypeAlias
 
 from holdfast.tools.permissions.call import ShellCall, ToolCall
-from holdfast.tools.permissions.inner import every_command
+from holdfast.tools.permissions.inner import every_command, hidden_commands
 from holdfast.tools.permissions.places import Located, Places
 from holdfast.tools.permissions.readonly import has_safe_redirects, is_read_only
 from holdfast.tools.permissions.rules import (
@@ -246,7 +247,8 @@ def _denies_shell(rule: Rule, tool: str, shell: ShellCall, places: Places) -> bo
     """Check a command line against rules for commands, and those for paths it names."""
     if names_tool(rule, tool):
         return rule.content in ("", shell.text.strip()) or any(
-            denies_command(rule, command) for command in every_command(shell.script)
+            denies_command(rule, command)
+            for command in chain(every_command(shell.script), hidden_commands(shell.script))
         )
     reach = shell.reach
     if not rule.content:

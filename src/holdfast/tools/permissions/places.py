@@ -103,27 +103,33 @@ def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple
     Only stars and question marks within a name are looked up: shells differ in the rest. A name
     that a program would take for an option is unclear, too.
     """
-    unclear = (Located(text=text, where="unclear"),)
+    unclear = Located(text=text, where="unclear")
+    if "\0" in text or _is_odd(text):
+        return (unclear,)
     start = base or places.cwd
     parts = Path(text).parts
     fixed = list(takewhile(lambda part: not set(part) & set("*?["), parts))
     patterns = parts[len(fixed) :]
-    if "\0" in text or _is_odd(text) or not all(_SIMPLE.fullmatch(part) for part in patterns):
-        return unclear
     found = [locate(str(Path(*fixed)), places, base=start)]
     if not patterns:
         return tuple(found)
+    if not all(_SIMPLE.fullmatch(part) for part in patterns):
+        found.insert(0, unclear)
     # a character may be several to a shell with another locale, so that `?` can stand for more
-    wide = str(Path(*(re.sub(r"[*?]+", "*", part) for part in patterns)))
+    wide = str(Path(*(re.sub(r"[*?]+", _widened, part) for part in patterns)))
     try:
         for match in start.joinpath(*fixed).glob(wide):
             found.append(locate(str(match), places, base=start))
-            is_option = text[0] in "*?" and match.relative_to(start).parts[0].startswith("-")
+            is_option = text[0] in "*?" and str(match.relative_to(start)).startswith("-")
             if is_option or len(found) > MAX_MATCHES:
-                return unclear
+                return (unclear, *found)
     except (OSError, ValueError, RuntimeError, NotImplementedError):
-        return unclear
+        return (unclear,)
     return tuple(found)
+
+
+def _widened(found: re.Match[str]) -> str:
+    return "**" if found[0] == found.string == "**" else "*"
 
 
 def _is_odd(text: str) -> bool:

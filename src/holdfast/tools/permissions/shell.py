@@ -138,7 +138,8 @@ class _Reader:
     def _place(self, word: Word) -> None:
         starts = not self.draft.words
         if starts and not word.is_quoted and word.text in _RESERVED:
-            self.doubts.add("group")
+            # a name may follow these two, and behind it what runs
+            self.doubts.add("unreadable" if word.text in ("function", "coproc") else "group")
         elif starts and word.text == "!" and not word.is_quoted:
             pass
         elif starts and _ASSIGNMENT.match(word.text):
