@@ -208,7 +208,8 @@ _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 
 def readable_text(html: str, address: str = "") -> str:
     reader = _Reader(address)
-    reader.feed(html)
+    end = html.rfind(">") + 1  # a tag that never ends is text; the parser would try each anew
+    reader.feed(html[:end] + html[end:].replace("<", "&lt;"))
     reader.close()
     return _tidy("".join(reader.parts), reader.title)
 
