@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from holdfast.log.secrets import masked
-from holdfast.messages import Text
+from holdfast.messages import Text, ToolResult
 from holdfast.messages.cut import cut, one_line, outline, sentences, tight, without_code
 from holdfast.request.instructions.markdown import imports_in, without_comments
 from holdfast.stages.compact.directives import cancellings, clauses, read_claims
@@ -35,7 +35,6 @@ from holdfast.stages.facts.user_text import (
     is_interruption,
     is_summary,
     notices,
-    refusal,
     reply,
     typed,
 )
@@ -43,6 +42,7 @@ from holdfast.tools import front_matter
 from holdfast.tools.globs import glob_expression
 from holdfast.tools.permissions import is_read_only_command
 from holdfast.tools.web import readable_text
+from holdfast.transcripts.claude_code.refusals import refusal
 from holdfast.turn.loop import budget_in
 
 CHARS = 50_000
@@ -70,7 +70,10 @@ READERS: dict[str, Reader] = {
     "is_interruption": lambda text: is_interruption((Text(text=text),)),
     "is_summary": lambda text: is_summary((Text(text=text),)),
     "notices": lambda text: list(notices((Text(text=text),))),
-    "refusal": refusal,
+    "refusal": lambda text: refusal(
+        ToolResult(tool_use_id="t", content=(Text(text=text),), is_error=True),
+        {"toolUseResult": text},
+    ),
     "reply": lambda text: reply(f"User has answered your questions: {text}x"),
     "masked": masked,
     "readable_text": readable_text,

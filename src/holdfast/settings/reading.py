@@ -106,6 +106,8 @@ def _check_owner(place: Path) -> None:
         status = place.stat()
     except OSError:
         return
+    if not stat.S_ISDIR(status.st_mode):
+        raise ConfigError(f"{place} is not a directory; set HOLDFAST_HOME to one")
     if os.getuid() not in (0, status.st_uid) and status.st_uid != 0:
         raise ConfigError(f"{place} belongs to another user; set HOLDFAST_HOME to one of yours")
     if status.st_mode & stat.S_IWOTH:
