@@ -169,6 +169,18 @@ def test_the_home_is_where_the_environment_says(monkeypatch, tmp_path):
     assert home() == Path.home() / ".holdfast"
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o702])
+def test_a_home_that_anybody_can_write_to_is_refused(monkeypatch, tmp_path, mode):
+    """Whoever can write there can have commands run."""
+    place = tmp_path / "home"
+    place.mkdir()
+    monkeypatch.setenv("HOLDFAST_HOME", str(place))
+    assert home() == place
+    place.chmod(mode)
+    with pytest.raises(ConfigError, match="can be written by everybody"):
+        home()
+
+
 def test_each_test_has_a_home_of_its_own():
     """And none of the settings of whoever runs the suite."""
     ours = {name for name in os.environ if name.startswith("HOLDFAST_")}

@@ -36,7 +36,8 @@ def command(yes: bool, as_json: bool) -> None:
     if as_json:
         shown = [{"kind": kind, "file": str(s.file), "value": s.value} for kind, s in waiting]
         for one in imports:
-            shown.append({"kind": "import", "file": str(one.importer), "value": str(one.path)})
+            kind = "local" if one.sha256 else "import"
+            shown.append({"kind": kind, "file": str(one.importer), "value": str(one.path)})
         json_out(shown)
         return
     if not waiting and not imports:
@@ -48,7 +49,12 @@ def command(yes: bool, as_json: bool) -> None:
             trust(section)
             say("Trusted.")
     for one in imports:
-        say(f"{plain(str(one.importer))} imports {plain(str(one.path))}")
-        if yes or ask_yes_no("Trust it, whatever the file will contain?"):
+        if one.sha256:
+            say(f"{plain(str(one.path))} would speak for you")
+            question = "Did you write it as it is now?"
+        else:
+            say(f"{plain(str(one.importer))} imports {plain(str(one.path))}")
+            question = "Trust it, whatever the file will contain?"
+        if yes or ask_yes_no(question):
             vouch(one.fingerprint)
             say("Trusted.")

@@ -255,7 +255,7 @@ def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
     with explained(path.parent):
         private_directory(path.parent)
     with explained(path):
-        write_new(path, lines(), mode=PRIVATE_FILE)
+        write_new(path, lines())
     return count
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -92,9 +93,27 @@ def home() -> Path:
     """Return where Holdfast keeps its files: `HOLDFAST_HOME`, or `.holdfast` in the user's home."""
     chosen = os.environ.get("HOLDFAST_HOME")
     try:
-        return Path(chosen).expanduser() if chosen else Path.home() / ".holdfast"
+        place = Path(chosen).expanduser() if chosen else Path.home() / ".holdfast"
     except RuntimeError as error:
         raise ConfigError(f"HOLDFAST_HOME is {chosen!r}: {error}; give a whole path") from error
+    _check_owner(place)
+    return place
+
+
+def _check_owner(place: Path) -> None:
+    """Refuse a home that others can write to: they would be writing our settings and hooks."""
+    try:
+        status = place.stat()
+    except OSError:
+        return
+    if not stat.S_ISDIR(status.st_mode):
+        raise ConfigError(f"{place} is not a directory; set HOLDFAST_HOME to one")
+    if os.getuid() not in (0, status.st_uid) and status.st_uid != 0:
+        raise ConfigError(f"{place} belongs to another user; set HOLDFAST_HOME to one of yours")
+    if status.st_mode & stat.S_IWOTH:
+        raise ConfigError(
+            f"{place} can be written by everybody; chmod o-w it, or set HOLDFAST_HOME"
+        )
 
 
 def load_settings(project: Path | None = None) -> Settings:

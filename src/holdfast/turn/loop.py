@@ -391,10 +391,16 @@ _BUDGET = re.compile(
 )
 
 
+BUDGET_DIGITS = 12
+"""A longer number is no budget but part of something else."""
+
+
 def budget_in(text: str) -> int:
     """Read a token budget out of what the user says: `+500k …`, or "use 2M tokens"."""
     found = _BUDGET.search(text)
     if not found:
         return 0
     number, unit = found[1] or found[3], (found[2] or found[4]).lower()
+    if len(number) > BUDGET_DIGITS:
+        return 0
     return int(float(number) * {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000}[unit])

@@ -48,15 +48,18 @@ class InstructionPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A file outside the project that one of the project's files imports."""
+    """What needs the user's word: an import from outside the project, or a file to speak for them."""
 
     importer: Path
     path: Path
+    sha256: str = ""
+    """Of a file that would speak for the user: they wrote exactly this."""
 
     @property
     def fingerprint(self) -> str:
-        """Identifies what the user trusts: this file, imported by that one."""
-        said = msgspec.json.encode(["import", str(self.importer), str(self.path)])
+        """Identifies what the user trusts: this file, imported by that one, or with this text."""
+        what = ["local", self.sha256] if self.sha256 else ["import", str(self.importer)]
+        said = msgspec.json.encode([*what, str(self.path)])
         return hashlib.sha256(said).hexdigest()
 
 
@@ -139,9 +142,7 @@ class _Gatherer:
         return self._add(part, hops=0, is_users=candidate.kind == "user")
 
     def _may_start(self, candidate: InstructionCandidate, path: Path) -> bool:
-        if candidate.kind == "user":
-            return True
-        if candidate.is_above:
+        if candidate.kind == "user" or candidate.is_above:
             return is_users_or_roots(candidate.path)
         if self.ground.is_inside(path):
             return True
@@ -236,11 +237,25 @@ class _Gatherer:
             return None
         return InstructionPart(
             path=path,
-            kind=candidate.kind,
+            kind=self._kind(candidate, path, text),
             text=text,
             imported_by=imported_by,
             is_for_paths=bool(patterns),
         )
+
+    def _kind(self, candidate: InstructionCandidate, path: Path, text: str) -> SourceKind:
+        """Return who speaks; a file named as the user's own came with the project until they say so."""
+        if candidate.kind != "local":
+            return candidate.kind
+        mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        waiting = Waiting(importer=path, path=path, sha256=mark)
+        if waiting.fingerprint in self.trusted:
+            return "local"
+        self.waiting.append(waiting)
+        self.notices.append(
+            f"{path} is read as the project's; if you wrote it, say so with `holdfast trust`"
+        )
+        return "project"
 
     def report_dropped(self) -> None:
         if not self._dropped:

@@ -162,7 +162,7 @@ class _Tree:
         waiting = sorted(self.covered)
         while waiting:
             path = waiting.pop()
-            for word in set(_WORD.findall(_beginning(path))):
+            for word in set(_WORD.findall(_head_of(path))):
                 for found in self._by_name.get(word, ()):
                     is_named = found.name == word and (found.suffix or found in self._runnable)
                     if found not in self.covered and (is_named or found.parent == path.parent):
@@ -183,7 +183,7 @@ def _is_runnable(path: Path) -> bool:
     return stat.S_ISREG(status.st_mode) and bool(status.st_mode & 0o111)
 
 
-def _beginning(path: Path) -> str:
+def _head_of(path: Path) -> str:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return ""
