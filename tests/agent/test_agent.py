@@ -218,15 +218,16 @@ async def test_the_model_is_told_which_skills_there_are(project):
 
 
 async def test_forks_of_an_agent_are_asked_and_paid_like_itself(project):
-    """Its model answers, its purse pays, its abort ends them."""
-    async with agent(project, "text: Done.\n---\ntext: A summary.", mode="bypass") as one:
+    """Its model answers, its budget pays; stopping a turn does not stop them."""
+    script = "text: Done.\n---\ntext: A summary.\n---\ntext: Another."
+    async with agent(project, script, mode="bypass") as one:
         await run(one)
         spent = one.budget.session.answers
         reply = await one.ask(ForkRequest(say="Sum up.", source="notes"))
         assert reply.text == "A summary."
         assert one.budget.session.answers == spent + 1
         one.abort.set()
-        assert (await one.ask(ForkRequest(say="Again.", source="notes"))).reason == "aborted"
+        assert (await one.ask(ForkRequest(say="Again.", source="notes"))).text == "Another."
 
 
 async def test_a_fork_asks_the_fallback_once_that_answers(project):

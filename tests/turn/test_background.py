@@ -2,7 +2,10 @@
 
 import asyncio
 
-from holdfast.turn.background import Background, Job
+from holdfast.messages import Usage
+from holdfast.models.protocol import Finished, Reply
+from holdfast.turn.background import Background, Job, watched
+from holdfast.turn.fork import ForkRequest
 
 
 def noting(done, name, gate=None):
@@ -77,15 +80,74 @@ async def test_stopped_it_can_begin_again():
 
 
 async def test_whoever_looks_on_sees_what_is_under_way():
-    """With its last steps; what is done is no longer told."""
+    """Only what is under way, each piece of work with a progress of its own."""
     background, gate = Background(), asyncio.Event()
     job = background.job("dream")
     job.begin(noting([], "x", gate))
-    job.steps = ("Grep moved", "memory delete /memories/a.md")
-    assert background.lines() == ["dream", "  Grep moved", "  memory delete /memories/a.md"]
+    await asyncio.sleep(0)
+    first = job.progress
+    assert background.busy == [job]
     gate.set()
     await job.drain(1.0)
-    assert background.lines() == []
+    assert background.busy == []
+    job.begin(noting([], "y"))
+    await job.drain(1.0)
+    assert job.progress is not first
+
+
+async def test_what_is_stopped_for_a_reason_is_reported_once():
+    """A second stop while it cleans up adds nothing; without a reason the caller reports."""
+    heard, cleaned, is_going = [], asyncio.Event(), asyncio.Event()
+    background = Background(on_failure=lambda name, error: heard.append((name, str(error))))
+
+    async def slow_to_stop():
+        is_going.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await cleaned.wait()
+
+    job = background.job("dream")
+    job.begin(slow_to_stop)
+    await is_going.wait()
+    background.cancel("the user left")
+    await asyncio.sleep(0)
+    background.cancel("the user left")
+    cleaned.set()
+    await job.stop("the session ended")
+    assert heard == [("dream", "the user left")]
+    job.begin(asyncio.Event().wait)
+    await job.stop()
+    assert len(heard) == 1
+
+
+async def test_only_what_a_job_asks_is_counted_for_it():
+    """A question of the foreground is nobody's progress, even while a job runs."""
+    reply = Reply(
+        response_id="r",
+        model="claude-opus-4-6",
+        content=(),
+        stop_reason="end_turn",
+        usage=Usage(output_tokens=7),
+    )
+
+    async def ask(request):
+        if request.on_event is not None:
+            request.on_event(Finished(reply=reply))
+        return request.source
+
+    asking, gate, job = watched(ask), asyncio.Event(), Job("dream")
+
+    async def work():
+        await asking(ForkRequest(say="x", source="dream"))
+        await gate.wait()
+
+    job.begin(work)
+    await asyncio.sleep(0)
+    assert await asking(ForkRequest(say="y", source="compact")) == "compact"
+    gate.set()
+    await job.drain(1.0)
+    assert (job.progress.answers, job.progress.spent.output_tokens) == (1, 7)
 
 
 async def test_only_the_named_jobs_are_waited_for():

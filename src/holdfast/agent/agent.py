@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 
 from holdfast.agent.hook_events import HookEvents
+from holdfast.agent.jobs import Jobs
 from holdfast.agent.notices import Notices
 from holdfast.agent.parts import AgentParts, Equipment
 from holdfast.agent.subagents.supervisor import Supervisor
@@ -42,8 +43,10 @@ class Agent:
     abort: asyncio.Event
     memory: MemoryJobs | None
     equipment: Equipment
+    jobs: Jobs
     _events: AsyncGenerator[LoopEvent, None] | None = None
     """The run in progress."""
+    _is_closed: bool = False
 
     @property
     def engine(self) -> Engine:
@@ -117,6 +120,16 @@ class Agent:
                 break
         yield end
 
+    async def until_news(self) -> list[str]:
+        """Wait until mail or a report arrives that the model has not read; say what, a line each.
+
+        For a front end that waits for its user: `run()` without a prompt lets the model answer.
+        Nothing is taken in here, so a wait that is cancelled loses nothing.
+        """
+        while not (news := self.equipment.waiting(self.engine)):
+            await self.equipment.next_look(self.engine.settings.agents.mail_poll_seconds)
+        return news
+
     async def _next_news(self) -> bool:
         """Wait until an agent that works for this one reports; False if none will."""
         while not await self._has_news():
@@ -147,7 +160,13 @@ class Agent:
         return self.engine.switch(model.name, reason)
 
     async def close(self, reason: str = "other") -> None:
-        """End what runs, run SessionEnd hooks, save what was learnt; the log is closed in any case."""
+        """End what runs, run SessionEnd hooks, save what was learnt; the log is closed in any case.
+
+        Memory jobs get `memory.drain_seconds` to finish; `background.cancel` cuts that short.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
         try:
             if self._events is not None:
                 await self._events.aclose()
@@ -155,11 +174,14 @@ class Agent:
                 await self.supervisor.close()
             if self.memory is not None:
                 await self.memory.close()
-            await self.background.stop()  # before the model that answers them is closed
+            await self.background.stop(
+                "it was stopped: the session ended"
+            )  # while the model is open
             await self.tool_context.close()
             if self.toolkit.mcp is not None:
                 await self.toolkit.mcp.close()
-            await self.hooks.end(reason)
+            if self.loop.source == "main":
+                await self.hooks.end(reason)
             await self.parts.models.close()
         finally:
             self.session.close()

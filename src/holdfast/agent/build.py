@@ -15,11 +15,14 @@ from holdfast.agent.agent import Agent, StopHooks
 from holdfast.agent.compaction_hooks import compaction_hooks
 from holdfast.agent.framing import Framing
 from holdfast.agent.hook_events import HookEvents
+from holdfast.agent.jobs import Jobs
 from holdfast.agent.notices import Notices
 from holdfast.agent.parts import AgentParts, Blueprint, Equipment, scratchpad_of
+from holdfast.agent.room_warning import RoomWarning
 from holdfast.agent.subagents.setup import equip_main
 from holdfast.agent.tool_guard import ToolGuard
 from holdfast.agent.toolkit import Toolkit, history_over, references_in
+from holdfast.errors import Aborted
 from holdfast.hooks import Hooks, load_hooks
 from holdfast.log.entries import Failed, Ran, Replied
 from holdfast.log.spending import Budget, spent_in
@@ -53,7 +56,7 @@ from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from holdfast.tools.protocol import Tool
 from holdfast.tools.skills import skills_at
 from holdfast.tools.standard import STANDARD
-from holdfast.turn.background import Background
+from holdfast.turn.background import Background, watched
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork
 from holdfast.turn.loop import Loop
@@ -85,7 +88,7 @@ async def build_agent(
     settings, servers = settings or load_settings(directory), load_servers(directory)
     permissions, hooks = load_permissions(directory), load_hooks(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
-    notices, spill = Notices(kept=map(_not_trusted, untrusted)), Spill()
+    notices, spill = Notices(kept=(*map(_not_trusted, untrusted), *hooks.skipped)), Spill()
     log = store.open(resume) if resume else store.create(directory=directory)
     with log.closed_on_failure():
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
@@ -145,7 +148,7 @@ async def assemble(plan: Blueprint) -> Agent:
 async def _assembled(plan: Blueprint) -> Agent:
     engine, settings = plan.engine, plan.engine.settings
     parts = _parts(plan)
-    ask = parts.forks(plan.abort).ask
+    ask = watched(parts.forks().ask)
     background = Background(on_failure=partial(_report_failure, engine))
     memory = _memory(plan, parts, ask, background) if plan.has_memory else None
     tools = (*plan.tools, history_over(engine), *((memory.tool(),) if memory else ()))
@@ -168,7 +171,11 @@ async def _assembled(plan: Blueprint) -> Agent:
         settings=settings.loop,
         budget=plan.budget,
         stages=stages,
-        after_turn=(*layers.after_turn, *((memory.after_turn,) if memory else ())),
+        after_turn=(
+            *layers.after_turn,
+            *((memory.after_turn,) if memory else ()),
+            *((RoomWarning(parts.notices.add),) if plan.is_main else ()),
+        ),
         can_make_room=layers.compact.can_make_room(settings),
         recover=partial(layers.compact.recover, engine),
         on_stop=StopHooks(hooks=parts.hooks, session=parts.session, source=plan.source),
@@ -184,6 +191,7 @@ async def _assembled(plan: Blueprint) -> Agent:
         abort=plan.abort,
         memory=memory,
         equipment=equipment,
+        jobs=Jobs(background=background, supervisor=equipment.supervisor),
     )
     await _begin(agent, framing, plan)
     return agent
@@ -286,6 +294,7 @@ def _layers(
         describe=framing.toolkit.described,
         on_cleared=lambda path: context.files.disarm(context.resolve(path)),
         notify=parts.notices.add,
+        is_main=plan.is_main,
         edits_notes=plan.is_main,
     )
 
@@ -303,7 +312,8 @@ async def _begin(agent: Agent, framing: Framing, plan: Blueprint) -> None:
 
 
 def _report_failure(engine: Engine, name: str, error: Exception) -> None:
-    engine.report(Failed(what=name, error=f"{type(error).__name__}: {error}"))
+    said = str(error) if isinstance(error, Aborted) else f"{type(error).__name__}: {error}"
+    engine.report(Failed(what=name, error=said))
 
 
 async def _connected(

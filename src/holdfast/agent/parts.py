@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.agent.hook_events import HookEvents
 from holdfast.agent.notices import Notices
+from holdfast.agent.subagents.delivery import Delivery
 from holdfast.agent.subagents.supervisor import Supervisor
 from holdfast.agent.tool_guard import ToolGuard
 from holdfast.hooks import Hooks
@@ -50,13 +51,12 @@ class AgentParts:
     nearby: Nearby
     toolbox: Toolbox
 
-    def forks(self, abort: asyncio.Event) -> Forks:
-        """Make forks of the agent's conversation; `abort` ends them all."""
+    def forks(self) -> Forks:
+        """Make forks of the agent's conversation, which end with whoever asks, not with a turn."""
         return Forks(
             parent=self.engine,
             model=self.models.current,
             toolbox=lambda: self.toolbox,
-            abort=abort,
             budget=self.budget,
         )
 
@@ -85,6 +85,19 @@ class Equipment:
     """Replaces the whole system prompt."""
     sections: tuple[Section, ...] = ()
     """Added to it."""
+    mail: Delivery | None = None
+
+    def waiting(self, engine: Engine) -> list[str]:
+        """List the mail and reports that the model has not read, a line each."""
+        letters = self.mail.waiting_lines(engine) if self.mail is not None else []
+        return [*letters, *(self.supervisor.unread_lines() if self.supervisor else ())]
+
+    async def next_look(self, seconds: float) -> None:
+        """Wait until it is worth looking again: an agent has news, or mail may have come."""
+        if self.supervisor is None:
+            await asyncio.Event().wait()  # nobody writes to an agent without agents
+        else:
+            await self.supervisor.news_within(seconds)
 
 
 Equip: TypeAlias = Callable[[AgentParts, tuple[Tool, ...]], Awaitable[Equipment]]

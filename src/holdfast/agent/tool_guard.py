@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.agent.hook_events import HookEvents
-from holdfast.messages import JsonObject, ResultContent, Text, ToolUse, text_of
+from holdfast.hooks import HookVerdict
+from holdfast.messages import Json, JsonObject, ResultContent, Text, ToolUse, text_of
 from holdfast.request.instructions import Nearby
 from holdfast.tools.context import ToolContext
-from holdfast.tools.permissions import Gate, Mode, Places
+from holdfast.tools.permissions import Decision, Gate, Mode, Places, Question
 from holdfast.tools.permissions.gate import combine
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.turn.engine import Engine
@@ -44,11 +45,23 @@ class ToolGuard:
         if verdict.should_stop:
             return Denied(reason=verdict.stop_reason or "a hook ended the turn", ends_turn=True)
         given = use.input if verdict.updated_input is None else verdict.updated_input
-        decision = await gate.check(tool, given, self.places(), hook=verdict.decision())
+        answered = HookVerdict()
+
+        async def ask_hooks(question: Question) -> Decision | None:
+            nonlocal answered
+            answered = await self.hooks.fire("PermissionRequest", _asked(question))
+            return answered.decision()
+
+        decision = await gate.check(
+            tool, given, self.places(), hook=verdict.decision(), ask_first=ask_hooks
+        )
+        if decision.outcome == "allow" and answered.updated_input is not None:
+            given = answered.updated_input
+            decision = gate.judge(tool, given, self.places())
         if decision.outcome == "deny":
             return Denied(
                 reason=f"Not allowed: {decision.reason}.",
-                ends_turn=decision.by_user,
+                ends_turn=decision.by_user or answered.should_stop,
                 refused=decision.words if decision.by_user else None,
             )
         return Allowed(input=given)
@@ -124,6 +137,27 @@ class ToolGuard:
             path = use.input.get(name)
             if isinstance(path, str) and path:
                 self.nearby.touch(self.tool_context.resolve(path))
+
+
+def _asked(question: Question) -> JsonObject:
+    """Describe a question as PermissionRequest hooks expect it, with the rule a lasting yes would add."""
+    rule = question.suggestion
+    suggestions: list[Json] = []
+    if rule is not None:
+        named: JsonObject = {"toolName": rule.tool, "ruleContent": rule.content}
+        suggestions.append(
+            {
+                "type": "addRules",
+                "rules": [named],
+                "behavior": "allow",
+                "destination": "session",
+            }
+        )
+    return {
+        "tool_name": question.tool,
+        "tool_input": question.given,
+        "permission_suggestions": suggestions,
+    }
 
 
 def _fields(use: ToolUse) -> JsonObject:

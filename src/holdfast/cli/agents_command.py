@@ -6,7 +6,7 @@ import click
 
 from holdfast.agent.subagents import notices
 from holdfast.agent.subagents.registry import AgentRegistry, Known
-from holdfast.agent.subagents.supervisor import stop_request
+from holdfast.agent.subagents.supervisor import Wish, request_file
 from holdfast.cli import options
 from holdfast.cli.output import plain, report
 from holdfast.errors import LogLocked
@@ -19,9 +19,14 @@ from holdfast.settings.files import private_directory
 @click.command(epilog="Example: holdfast agents newest")
 @click.argument("session", default="newest")
 @click.option("--stop", "stopped", metavar="AGENT", help="Stop an agent, by its id or name.")
+@click.option(
+    "--background", "sent_back", metavar="AGENT", help="Let the session go on without waiting."
+)
 @click.option("--log", "shown", metavar="AGENT", help="Print the path of an agent's log.")
 @options.as_json
-def command(session: str, stopped: str | None, shown: str | None, as_json: bool) -> None:
+def command(
+    session: str, stopped: str | None, sent_back: str | None, shown: str | None, as_json: bool
+) -> None:
     """List a session's agents, find their logs, stop one.
 
     SESSION is `newest` by default. `holdfast explain SESSION/AGENT` shows what an agent did, as
@@ -29,9 +34,13 @@ def command(session: str, stopped: str | None, shown: str | None, as_json: bool)
     """
     found = FileStore().find(session)
     known = AgentRegistry().follow(load(found.path).entries).known
-    if stopped or shown:
-        one = _named(known, stopped or shown or "")
-        said = _stop(found, one) if stopped else str(_log_of(found, one))
+    if named := stopped or sent_back or shown:
+        one = _named(known, named)
+        said = str(_log_of(found, one))
+        if stopped:
+            said = _stop(found, one)
+        elif sent_back:
+            said = _send_back(found, one)
         report(as_json, {"agent": one.id, "done": said}, [said])
         return
     lines = [plain(notices.line(one)) for one in known.values()]
@@ -63,11 +72,24 @@ def _stop(found: FoundSession, one: Known) -> str:
         with Log.open(found.path) as log:
             log.append(Ended(agent=one.id, state="stopped", by_user=True))
     except LogLocked:
-        request = stop_request(found.path, one.id)
-        private_directory(request.parent)
-        request.touch(mode=0o600)
+        _request(found, one, "stop")
         return f"{one.id} is being stopped."
     return f"{one.id} is stopped; only you can start it again."
+
+
+def _send_back(found: FoundSession, one: Known) -> str:
+    """Ask the process that holds the log to go on without waiting for an agent."""
+    if one.ended is not None or one.spawned.is_background:
+        where = f"has ended already: {one.state}" if one.ended else "is in the background already"
+        return f"{one.id} {where}; nothing was changed."
+    _request(found, one, "background")
+    return f"{one.id} goes on in the background if its session is running."
+
+
+def _request(found: FoundSession, one: Known, wish: Wish) -> None:
+    request = request_file(found.path, one.id, wish)
+    private_directory(request.parent)
+    request.touch(mode=0o600)
 
 
 def _as_json(found: FoundSession, one: Known) -> dict[str, object]:

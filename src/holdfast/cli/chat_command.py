@@ -3,8 +3,9 @@
 import asyncio
 import functools
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import get_args
 
 import click
@@ -14,26 +15,33 @@ from holdfast.cli.agent_options import AgentOptions, agent_options
 from holdfast.cli.context_command import lines
 from holdfast.cli.line_input import LineInput, keep_terminal
 from holdfast.cli.output import plain, say, say_below, tokens
-from holdfast.cli.rendering import show, show_notices, show_where
+from holdfast.cli.rendering import show, show_notice, show_notices, show_where
 from holdfast.cli.target import OURS, CommandTarget
-from holdfast.errors import HoldfastError
+from holdfast.errors import ConfigError, HoldfastError
 from holdfast.models import open_model
 from holdfast.reports.context import describe
 from holdfast.tools.permissions import Answer, Mode, Question
+from holdfast.turn.abort import stop
 from holdfast.view.gauge import replay
 from holdfast.view.window import window_for
 
 SHOWN_LINES = 60
 """Of a value in a question; a whole file to be written need not scroll past."""
 
+HALF_TYPED_SECONDS = 0.5
+"""How often a line that is being typed is looked at, to wake the model once nobody types."""
+
 HELP = """/compact [WHAT]  summarise the history, with a focus on WHAT
 /undo [N]        undo the newest compaction, or entry N as `holdfast explain` lists them
 /redo [N]        re-apply an undone change
 /context         show what fills the window
+/drop N [N...]   let messages leave the view; /undo brings them back
+/rewind [N]      go back to before your message N, or the newest, in a branch
+/clear           begin anew, in a new session
 /agents          list running agents, and those whose report has not been read
 /stop AGENT      stop an agent; only you can start it again
-/jobs            list background jobs (memory, dream) and their last steps
-/jobs stop NAME  stop a background job and discard its work
+/jobs            list what works in the background: notes, memory, dreams, agents
+/jobs kill N     stop one of them, by its number or name
 /model NAME      switch to another model
 /mode MODE       how freely tools may run: ask, accept_edits, plan, bypass
 /exit            leave; `holdfast chat --resume newest` resumes"""
@@ -53,25 +61,96 @@ def command(chosen: AgentOptions) -> None:
 
 async def _chat(chosen: AgentOptions) -> None:
     typed = LineInput()
+    following = await _talk(chosen, typed)
+    while following is not None:
+        if not following.resume:  # a new session has the prompt that was asked for
+            following = replace(following, system=chosen.system)
+        following = await _talk(following, typed)
+
+
+async def _talk(chosen: AgentOptions, typed: LineInput) -> AgentOptions | None:
+    """Talk in one session; return the options of the next, None to leave."""
     async with chosen.running(ask=functools.partial(_ask, typed), source="chat") as agent:
+        agent.notices.listen(lambda line: typed.above(lambda: show_notice(line)))
         say(f"session {agent.session.id}, {agent.model.name}. /help lists commands.")
         if chosen.resume:
             show_where(agent)
         show_notices(agent)
+        wakes_left = agent.engine.settings.agents.wakes
         while True:
             try:
-                said = (await typed.read("\n> ")).strip()
+                said = await _next_words(agent, typed, may_wake=wakes_left > 0)
             except EOFError:
-                return
-            if said in ("/exit", "/quit"):
-                return
-            if said.startswith("/"):
-                try:
-                    await _run_slash_command(agent, typed, said)
-                except HoldfastError as error:
-                    say(str(error), fg="red", err=True)
-            elif said:
-                await _turn(agent, said)
+                break
+            word = said.partition(" ")[0] if said else ""
+            wakes_left = wakes_left - 1 if said is None else agent.engine.settings.agents.wakes
+            if word in ("/exit", "/quit"):
+                break
+            try:
+                if word in ("/rewind", "/clear"):
+                    there = _moved(agent, chosen, str(said))
+                    await _leave(agent, word.removeprefix("/"))
+                    return there
+                if word.startswith("/"):
+                    await _run_slash_command(agent, typed, str(said))
+                elif said != "":
+                    await _turn(agent, said or "")
+            except HoldfastError as error:
+                say(str(error), fg="red", err=True)
+        await _leave(agent, "prompt_input_exit")
+        return None
+
+
+async def _next_words(agent: Agent, typed: LineInput, *, may_wake: bool) -> str | None:
+    """Wait for a line; None if mail or a report came first, which the model is to answer.
+
+    While somebody types, or when the model was woken too often, the news is only shown.
+    """
+    reading = asyncio.create_task(typed.read("\n> "))
+    news = asyncio.create_task(agent.until_news())
+    try:
+        await asyncio.wait({reading, news}, return_when=asyncio.FIRST_COMPLETED)
+        if not reading.done():
+            typed.above(lambda: _show_news(news.result()))
+        while not reading.done() and (typed.half_typed() or not may_wake):
+            await asyncio.wait({reading}, timeout=HALF_TYPED_SECONDS)
+        return reading.result().strip() if reading.done() else None
+    finally:
+        await stop(reading)
+        await stop(news)
+
+
+def _show_news(lines: list[str]) -> None:
+    for line in lines:
+        show_notice(line)
+
+
+def _moved(agent: Agent, chosen: AgentOptions, said: str) -> AgentOptions:
+    """Return how to go on in another session: one that begins anew, or a branch of this one."""
+    word, _, number = said.partition(" ")
+    known = replace(chosen, mode=agent.gate.mode, resume="", system=None)
+    if word == "/rewind":
+        known = replace(known, resume=agent.session.rewind(_number(number)))
+        say("Files in the project stay as they are.")
+    say(f"`holdfast chat --resume {agent.session.id}` goes on where you were.")
+    return known
+
+
+def _number(text: str) -> int:
+    text = text.strip().removeprefix("#")
+    if text and not text.isdecimal():
+        raise ConfigError(f"{text!r} is no number; `holdfast explain` shows them")
+    return int(text or 0)
+
+
+async def _leave(agent: Agent, reason: str) -> None:
+    """Close the agent; say what is waited for, and let Ctrl-C cut that short."""
+    busy = ", ".join(job.name for job in agent.background.busy)
+    if busy:
+        seconds = agent.engine.settings.memory.drain_seconds
+        say(f"Waiting up to {seconds:g} s for: {busy}. Ctrl-C leaves at once.", err=True)
+    with _on_interrupt(lambda: agent.background.cancel("it was stopped: the user left")):
+        await agent.close(reason)
 
 
 async def _turn(agent: Agent, said: str) -> None:
@@ -81,11 +160,15 @@ async def _turn(agent: Agent, said: str) -> None:
     _show_room(agent)
 
 
-@contextmanager
-def _stoppable(agent: Agent) -> Iterator[None]:
+def _stoppable(agent: Agent) -> AbstractContextManager[None]:
     """Make Ctrl-C stop the agent's work instead of the program."""
+    return _on_interrupt(agent.abort.set)
+
+
+@contextmanager
+def _on_interrupt(act: Callable[[], None]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, agent.abort.set)
+    loop.add_signal_handler(signal.SIGINT, act)
     try:
         yield
     finally:
@@ -118,10 +201,10 @@ async def _run_slash_command(agent: Agent, typed: LineInput, said: str) -> None:
             is_stopped = await agent.supervisor.stop(rest, by_user=True)
             say(f"{rest} {'was stopped' if is_stopped else 'is not running'}.")
         case "/jobs":
-            verb, _, name = rest.partition(" ")
-            if verb == "stop" and name in agent.background.jobs:
-                await agent.background.job(name).stop()
-            say("\n".join(map(plain, agent.background.lines())) or "No job is running.")
+            await _jobs(agent, rest)
+        case "/drop" if rest:
+            agent.session.drop(*map(_number, rest.split()))
+            say("They leave the view as soon as that is possible; /undo brings them back.")
         case "/model" if rest:
             await _switch(agent, typed, rest)
         case "/mode" if rest in get_args(Mode):
@@ -129,6 +212,17 @@ async def _run_slash_command(agent: Agent, typed: LineInput, said: str) -> None:
             say(f"mode: {rest}")
         case _:
             say(HELP)
+
+
+async def _jobs(agent: Agent, rest: str) -> None:
+    verb, _, which = rest.partition(" ")
+    if verb in ("kill", "stop") and which.strip():
+        job = await agent.jobs.stop(which.strip())
+        say(f"{job.name} was stopped.")
+    for job in agent.jobs.running():
+        say("\n   ".join(map(plain, (job.line(), *job.doing))))
+    if not agent.jobs.running():
+        say("No job is running.")
 
 
 def _context(agent: Agent) -> Iterator[str]:

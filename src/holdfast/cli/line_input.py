@@ -2,6 +2,7 @@
 
 `input` blocks, so it runs in a daemon thread: Ctrl-C must not wait for a line that is never typed.
 A cancelled read keeps its thread, and the next `read` gets its line, so that no input is lost.
+What is printed meanwhile goes above the line being typed, as far as the terminal tells what it is.
 """
 
 import asyncio
@@ -9,9 +10,14 @@ import atexit
 import concurrent.futures
 import sys
 import threading
+from collections.abc import Callable
 
 from holdfast.cli.output import harmless
 
+try:
+    import readline
+except ImportError:  # lines are then read as the terminal gives them
+    readline = None  # type: ignore[assignment]
 try:
     import termios
 except ImportError:  # Windows restores its terminal itself
@@ -24,11 +30,28 @@ class LineInput:
     def __init__(self) -> None:
         self._coming: concurrent.futures.Future[str] | None = None
         self._turn = asyncio.Lock()
+        self._prompt = ""
+
+    def half_typed(self) -> str:
+        """Return what stands in the line being typed, as far as that is known."""
+        if self._coming is None or readline is None or not sys.stdin.isatty():
+            return ""
+        return readline.get_line_buffer()
+
+    def above(self, show: Callable[[], None]) -> None:
+        """Print something without disturbing the line being typed."""
+        if self._coming is None or not sys.stdout.isatty():
+            show()
+            return
+        print("\r\x1b[K", end="", flush=True)  # noqa: T201 - erases the prompt
+        show()
+        print(f"{self._prompt}{self.half_typed()}", end="", flush=True)  # noqa: T201
 
     async def read(self, prompt: str) -> str:
         """Show the prompt and wait for a line; raise `EOFError` at the end of the input."""
         prompt = harmless(prompt)
         async with self._turn:
+            self._prompt = prompt.lstrip("\n")
             coming = self._coming
             if coming is None:
                 coming = self._coming = concurrent.futures.Future()

@@ -44,6 +44,7 @@ EVENTS = {
             timeout_seconds=PROMPT_TIMEOUT_SECONDS,
         ),
         HookEvent(name="PreToolUse", matches_on="tool_name", can_block=True),
+        HookEvent(name="PermissionRequest", matches_on="tool_name"),
         HookEvent(name="PostToolUse", matches_on="tool_name", can_block=True),
         HookEvent(name="InstructionsLoaded", matches_on="load_reason"),
         HookEvent(name="Stop", can_block=True),

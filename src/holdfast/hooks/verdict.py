@@ -83,6 +83,8 @@ def _read_answer(event: HookEvent, answer: JsonObject) -> HookVerdict:
     own = own if isinstance(own, dict) else {}
     if own.get("hookEventName", event.name) != event.name:
         return HookVerdict(errors=(f"it answered for {own['hookEventName']!r}, not {event.name}",))
+    if event.name == "PermissionRequest":
+        return _read_permission(answer, own.get("decision"))
     decision = _text(answer, "decision")
     permission: Permission | None = None
     if event.name == "PreToolUse":
@@ -97,6 +99,21 @@ def _read_answer(event: HookEvent, answer: JsonObject) -> HookVerdict:
         context=tuple(filter(None, [_text(own, "additionalContext")])),
         messages=tuple(filter(None, [_text(answer, "systemMessage")])),
         should_stop=answer.get("continue") is False,
+        stop_reason=_text(answer, "stopReason"),
+    )
+
+
+def _read_permission(answer: JsonObject, decision: Json) -> HookVerdict:
+    """Read what a hook answers in the user's place; without a decision the user is asked."""
+    said = decision if isinstance(decision, dict) else {}
+    given = said.get("updatedInput")
+    behavior = _text(said, "behavior")
+    return HookVerdict(
+        permission=_PERMISSIONS.get(behavior) if behavior in ("allow", "deny") else None,
+        reason=_text(said, "message"),
+        updated_input=given if isinstance(given, dict) else None,
+        messages=tuple(filter(None, [_text(answer, "systemMessage")])),
+        should_stop=answer.get("continue") is False or said.get("interrupt") is True,
         stop_reason=_text(answer, "stopReason"),
     )
 

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from holdfast.errors import SessionNotFound, StoreError, TranscriptError
 from holdfast.log import Header, Loaded, Log, branch_log, load, load_header, write_log
+from holdfast.log.beside import copy_beside, copy_upto
 from holdfast.log.entries import AnyEntry
 from holdfast.settings import home
 from holdfast.settings.project import project_root, slug
@@ -70,14 +71,17 @@ class FileStore:
         return load(found.path).under(found.id)
 
     def branch(self, session: str, *, upto: int | None = None) -> Log:
-        """Copy a session under a new id, up to and including entry `upto`."""
+        """Copy a session under a new id, up to and including entry `upto`, as it was then."""
         source = self.find(session).path
         id = new_id()
         path = source.with_name(f"{id}.jsonl")
         branch_log(source, path, id, upto=upto)
-        if source.with_suffix("").is_dir():
-            shutil.copytree(source.with_suffix(""), path.with_suffix(""))
-        return Log.open(path)
+        log = Log.open(path)
+        if upto is None:
+            copy_beside(source.with_suffix(""), path.with_suffix(""))
+        else:
+            copy_upto(source.with_suffix(""), path.with_suffix(""), log.entries)
+        return log
 
     def add(self, header: Header, entries: Iterable[AnyEntry]) -> Path:
         """Write a whole session at once, such as an imported one."""

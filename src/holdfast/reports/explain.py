@@ -1,7 +1,7 @@
 """What happened in a session, turn by turn: calls, costs, and what changed what the model sees."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.log.answers import UniqueAnswer, all_answers, day_of
@@ -11,13 +11,17 @@ from holdfast.log.entries import (
     Cleared,
     Collapsed,
     Compacted,
+    Dreamt,
+    Dropped,
     Ended,
     Failed,
     Forked,
     Noted,
     Pinned,
     Ran,
+    Recalled,
     Redone,
+    Remembered,
     Replied,
     Restored,
     Said,
@@ -37,8 +41,13 @@ from holdfast.view.gauge import Follower
 
 FOCUS_CHARS = 200
 """Of what a summary was asked to dwell on."""
+CLEARED_SHOWN = 4
+"""Of the results that were cleared; the rest is counted."""
+CALL_CHARS = 60
+"""Of a call, to recognise it."""
 
 _NOTED_BY = {"engine": "the log alone", "model": "a model", "person": "a person"}
+_REMEMBERED_BY = {"agent": "the agent", "extraction": "a job beside it", "person": "a person"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +93,7 @@ class _Reader:
     def __init__(self) -> None:
         self.turns: list[ExplainedTurn] = []
         self._view, self._follower = View(), Follower()
+        self._uses: dict[str, ToolUse] = {}
 
     def take(self, entry: AnyEntry) -> None:
         before = self._size()
@@ -98,14 +108,16 @@ class _Reader:
         turn.tokens_after = after
         match entry:
             case Replied():
-                turn.calls.update(use.name for use in entry.content if isinstance(use, ToolUse))
+                uses = [block for block in entry.content if isinstance(block, ToolUse)]
+                turn.calls.update(use.name for use in uses)
+                self._uses |= {use.id: use for use in uses}
             case Ran(is_error=True):
                 turn.errors += 1
             case Forked():
                 self._spend(entry)
         if _is_act(entry):
             saved = before - after if isinstance(entry, ViewChange | Undone | Redone) else 0
-            text = describe_entry(entry)
+            text = describe_entry(entry, self._uses)
             turn.acts.append(Act(n=entry.n, kind=kind_of(entry), text=text, saved_tokens=saved))
 
     def pay(self, answer: UniqueAnswer) -> None:
@@ -125,19 +137,22 @@ class _Reader:
 def _is_act(entry: AnyEntry) -> bool:
     if isinstance(entry, Forked):
         return not entry.source.startswith("agent:")  # an agent's calls are in its own log
-    changes = ViewChange | Undone | Redone | Switched | CacheBroke
-    return isinstance(entry, changes | Failed | Swept | Spawned | Ended | Noted)
+    changes = ViewChange | Undone | Redone | Switched | CacheBroke | Dropped
+    beside = Spawned | Ended | Noted | Remembered | Recalled | Dreamt
+    return isinstance(entry, changes | Failed | Swept | beside)
 
 
 def kind_of(entry: AnyEntry) -> str:
     return type(entry).__name__.lower()
 
 
-def describe_entry(entry: AnyEntry) -> str:
-    """Describe in one line what an entry did."""
+def describe_entry(entry: AnyEntry, uses: Mapping[str, ToolUse] | None = None) -> str:
+    """Describe in one line what an entry did; `uses` are the calls made before it, by id."""
     match entry:
         case Forked():
             return _describe_fork(entry)
+        case Remembered() | Recalled() | Dreamt():
+            return _describe_memory(entry)
         case Ended(agent=agent, state=state, by_user=by_user):
             return f"the agent {agent} {state}" + (", by the user" if by_user else "")
         case Spawned(agent=agent, kind=kind, task=task):
@@ -145,8 +160,11 @@ def describe_entry(entry: AnyEntry) -> str:
             return f"the agent {agent} ({kind}) was started{where}: {task}"
         case Noted(cursor=n, by=by, tokens=tokens):
             return f"up to message {n}, by {_NOTED_BY[by]}: about {tokens:,} tokens"
-        case Cleared(why=why) if why:
-            return why  # it says itself how many
+        case Cleared(ids=ids, why=why):
+            said = why or _describe_change(entry)  # a reason says itself how many
+            named = [_call(uses[id]) for id in ids if uses and id in uses]
+            more = f" and {len(named) - CLEARED_SHOWN} more" if len(named) > CLEARED_SHOWN else ""
+            return f"{said} ({', '.join(named[:CLEARED_SHOWN])}{more})" if named else said
         case ViewChange():
             said = _describe_change(entry)
             return f"{said}: {entry.why}" if entry.why else said
@@ -175,10 +193,31 @@ def _describe_change(entry: ViewChange) -> str:
     return ""
 
 
+def _call(use: ToolUse) -> str:
+    given = next((str(value) for value in use.input.values() if isinstance(value, str)), "")
+    return printable_line(f"{use.name} {given}", CALL_CHARS)
+
+
+def _describe_memory(entry: Remembered | Recalled | Dreamt) -> str:
+    match entry:
+        case Recalled(names=names, said=n):
+            return f"shown to the model in message {n}: {', '.join(names)}"
+        case Remembered(names=names, inbox=inbox, by=by, cursor=n):
+            how = "waits for your consent" if inbox else f"written by {_REMEMBERED_BY[by]}"
+            return f"{', '.join(names)} ({how})" if names else f"nothing new up to message {n}"
+        case Dreamt(why=why, by=by, commit=commit):
+            undo = f" (undo: holdfast memory undo {commit})" if commit else ""
+            how = "by a model" if by == "model" else "without a model"
+            return f"memories were put in order {how}: {why or 'no change'}{undo}"
+
+
 def _describe_other(entry: AnyEntry) -> str:
     match entry:
         case Swept(files=files, bytes=count, why=why):
             return f"{counted(len(files), 'file')} of {count:,} bytes removed, {why}"
+        case Dropped(targets=targets, on=on, by=by):
+            verb = "marked to leave the view" if on else "no longer marked"
+            return f"{counted(len(targets), 'message')} {verb} by the {by}"
         case Undone(target=n) | Redone(target=n):
             return f"entry {n} was {kind_of(entry)}"
         case Switched(model=model, reason=reason):

@@ -21,7 +21,7 @@ from typing import Literal, Self
 
 from holdfast.errors import ModelError, PromptTooLong, RequestRejected
 from holdfast.log import Log
-from holdfast.log.entries import Compacted, Framed, Section, Switched
+from holdfast.log.entries import Compacted, Dropped, Framed, Section, Switched
 from holdfast.log.store import FileStore, Store
 from holdfast.messages import (
     Content,
@@ -40,8 +40,10 @@ from holdfast.models.translate import translate
 from holdfast.request.frame import frame
 from holdfast.request.lifetime import latched
 from holdfast.request.server_side import declared
+from holdfast.session.rewind import rewind_point
 from holdfast.settings import Settings, home, load_settings
 from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
+from holdfast.stages.snip import drop, keep
 from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import Layers, build_layers
 from holdfast.tools.context import ToolContext
@@ -266,6 +268,22 @@ class Session:
     def redo(self, n: int = 0) -> str:
         """Re-apply an undone change, by default the newest."""
         return redo(self.engine, n)
+
+    def drop(self, *numbers: int, why: str = "") -> Dropped:
+        """Mark messages to leave the view with the next request that allows it; undo brings them back."""
+        return drop(self.engine, numbers, why=why)
+
+    def keep(self, *numbers: int) -> None:
+        """Remove the marks of messages that have not left the view yet."""
+        keep(self.engine, numbers)
+
+    def rewind(self, n: int = 0, *, store: Store | None = None) -> str:
+        """Branch to before the user's message n, by default the newest; return the branch to resume.
+
+        This session stays as it is, and so do the files that were changed since.
+        """
+        with (store or FileStore()).branch(self.id, upto=rewind_point(self.view.history, n)) as log:
+            return log.header.session
 
     def close(self) -> None:
         """Stop what runs in the background, save what was learnt, and close the log."""

@@ -124,7 +124,13 @@ class AgentsSettings:
         low=1,
     )
     mail_poll_seconds: float = setting(
-        0.5, "how soon an idle teammate notices mail from another process", low=0.05
+        0.5, "how soon an idle teammate or session notices mail", low=0.05
+    )
+    wakes: int = setting(
+        20,
+        "turns in a row on mail and reports while the user says nothing: two sessions that write to "
+        "each other end there",
+        low=0,
     )
     mail_chars: int = setting(
         32_000, "one message: as much as an answer; more belongs in a file that is named", low=100

@@ -55,12 +55,14 @@ def build_layers(
     describe: Describe = description_of,
     on_cleared: Callable[[str], None] = lambda _: None,
     notify: Callable[[str], None] = lambda _: None,
+    is_main: bool = True,
     edits_notes: bool = False,
 ) -> Layers:
     """Build a session's layers around the spill that its engine already passes results to.
 
     Without `ask` only what needs no model is done; `on_cleared` gets each path whose text the
-    model no longer sees; `edits_notes` lets a fork write the notes with the session's own tools.
+    model no longer sees; only the main agent (`is_main`) edits the provider's cache; `edits_notes`
+    lets a fork write the notes with the session's own tools.
     """
     background = background or Background()
     notes = Notes(
@@ -78,7 +80,7 @@ def build_layers(
     return Layers(
         spill=spill,
         snip=Snip(),
-        clear=Clearing(describe=describe, forget=on_cleared, tell=notify),
+        clear=Clearing(describe=describe, forget=on_cleared, tell=notify, is_main=is_main),
         collapse=Collapse(ask),
         compact=compact,
         notes=notes,

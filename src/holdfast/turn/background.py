@@ -1,13 +1,22 @@
 """Background work: each job does one thing at a time, and never raises into the foreground.
 
-A newer job replaces the queued one; failures go to a callback. When a session ends, jobs get some
-time to finish and are then stopped.
+A newer job replaces the queued one; failures, and what was stopped, go to a callback. Stopping the
+foreground stops no job; when a session ends, jobs get some time to finish and are then stopped.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
+
+from holdfast.errors import Aborted
+from holdfast.log.spending import Spent, spent_on
+from holdfast.messages import ToolUse
+from holdfast.models.protocol import Finished
+from holdfast.turn.fork import AskFork, ForkReply, ForkRequest
+from holdfast.turn.round import RoundEvent, ToolBegan, ToolRan
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[], Awaitable[None]]
@@ -19,6 +28,48 @@ def _ignore(_name: str, _error: Exception) -> None:
     pass
 
 
+_WRITES = ("Edit", "Write", "NotebookEdit")
+_PATHS = ("file_path", "notebook_path", "path")
+
+
+@dataclass(slots=True)
+class JobProgress:
+    """What a piece of work did so far, as the events of its calls show it."""
+
+    since: float = field(default_factory=time.time)
+    phase: str = "starting"
+    answers: int = 0
+    calls: int = 0
+    """Of tools."""
+    files: dict[str, None] = field(default_factory=dict)
+    """Those it changed, in order."""
+    spent: Spent = field(default_factory=Spent)
+
+    def see(self, event: object) -> None:
+        match event:
+            case ToolBegan(use=use):
+                self.calls += 1
+                if self.phase != "updating":
+                    self.phase = "updating" if _is_writing(use) else "reading"
+            case ToolRan(use=use, outcome=outcome) if not outcome.is_error and _is_writing(use):
+                found = (use.input.get(name) for name in _PATHS)
+                self.files |= {str(path): None for path in found if path}
+            case Finished(reply=reply):
+                self.answers += 1
+                self.spent = self.spent + spent_on(reply.model, reply.usage)
+
+    def line(self) -> str:
+        """Say in one line how far it is."""
+        facts = [self.phase, f"{self.answers} answers", f"{self.calls} tool calls"]
+        if self.files:
+            facts.append(f"changed {', '.join(self.files)}")
+        return ", ".join((*facts, f"${self.spent.usd:.4f}"))
+
+
+def _is_writing(use: ToolUse) -> bool:
+    return use.name in _WRITES or (use.name == "memory" and use.input.get("command") != "view")
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """One kind of background work."""
@@ -27,6 +78,8 @@ class Job:
     on_failure: OnFailure = _ignore
     steps: Sequence[str] = ()
     """The last steps of the work in progress, for display."""
+    progress: JobProgress = field(default_factory=JobProgress)
+    """Of the work in progress, or the last."""
     _doing: "asyncio.Task[Any] | None" = None
     _next: Work | None = None
 
@@ -43,7 +96,7 @@ class Job:
 
     def run(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Start work whose result, or failure, the caller takes from the task."""
-        task = asyncio.create_task(work, name=self.name)
+        task = asyncio.create_task(self._begun(work), name=self.name)
         self._doing = task
         return task
 
@@ -56,11 +109,17 @@ class Job:
         if self._doing is not None and not self._doing.done():
             await asyncio.wait({self._doing}, timeout=seconds)
 
-    def cancel(self) -> None:
-        """Cancel the work in progress without waiting for its end, and drop the queue."""
+    def cancel(self, why: str = "") -> None:
+        """Cancel the work in progress without waiting for its end, and drop the queue.
+
+        With `why` the work counts as failed; without, whoever cancels it reports that.
+        """
         self._next = None
-        if self._doing is not None:
-            self._doing.cancel()
+        if self._doing is None or self._doing.done():
+            return
+        if why and not self._doing.cancelling():
+            self.on_failure(self.name, Aborted(why))
+        self._doing.cancel()
 
     async def drain(self, seconds: float) -> bool:
         """Wait for the work to finish, then stop it; return whether it finished in time."""
@@ -69,9 +128,9 @@ class Job:
         await self.stop()
         return is_done
 
-    async def stop(self) -> None:
+    async def stop(self, why: str = "") -> None:
         """Cancel the work in progress, wait for its end, and drop the queue."""
-        self.cancel()
+        self.cancel(why)
         if self._doing is not None and not self._doing.done():
             await asyncio.wait({self._doing})
 
@@ -79,10 +138,19 @@ class Job:
         wanted: Work | None = work
         while wanted is not None:
             try:
-                await wanted()
+                await self._begun(wanted())
             except Exception as error:  # noqa: BLE001 - background work never raises into the foreground
                 self.on_failure(self.name, error)
             wanted, self._next = self._next, None
+
+    async def _begun(self, work: Awaitable[T]) -> T:
+        self.progress, self.steps = JobProgress(), ()
+        _CURRENT.set(self)
+        return await work
+
+
+_CURRENT: ContextVar[Job | None] = ContextVar("job", default=None)
+"""The job that the running task works for."""
 
 
 @dataclass(slots=True)
@@ -93,17 +161,40 @@ class Background:
     def job(self, name: str) -> Job:
         return self.jobs.setdefault(name, Job(name, self.on_failure))
 
-    def lines(self) -> list[str]:
-        """List the busy jobs, each with its last steps."""
-        busy = [job for job in self.jobs.values() if job.is_busy]
-        return [line for job in busy for line in (job.name, *(f"  {step}" for step in job.steps))]
+    @property
+    def busy(self) -> list[Job]:
+        return [job for job in self.jobs.values() if job.is_busy]
 
-    async def stop(self) -> None:
+    def cancel(self, why: str) -> None:
+        """Cancel every job without waiting for its end."""
+        for job in self.busy:
+            job.cancel(why)
+
+    async def stop(self, why: str = "") -> None:
         """Stop every job, and wait until each has cleaned up."""
-        await asyncio.gather(*(job.stop() for job in self.jobs.values()))
+        await asyncio.gather(*(job.stop(why) for job in self.jobs.values()))
 
     async def drain(self, seconds: float, *names: str) -> list[str]:
         """Let these jobs, or all, finish side by side; return the names of those stopped as late."""
         jobs = list(map(self.job, names)) or list(self.jobs.values())
         done = await asyncio.gather(*(job.drain(seconds) for job in jobs))
         return [job.name for job, is_done in zip(jobs, done, strict=True) if not is_done]
+
+
+def watched(ask: AskFork) -> AskFork:
+    """Count what forks do for the job that asks; questions of the foreground pass unchanged."""
+
+    async def asked(request: ForkRequest) -> ForkReply:
+        job = _CURRENT.get()
+        if job is None:
+            return await ask(request)
+        progress, before = job.progress, request.on_event
+
+        def see(event: RoundEvent) -> None:
+            progress.see(event)
+            if before is not None:
+                before(event)
+
+        return await ask(replace(request, on_event=see))
+
+    return asked

@@ -9,7 +9,7 @@ import pytest
 
 from casting import Cast, entries, hidden, told, until
 from holdfast.agent.subagents.memory_scopes import open_store
-from holdfast.agent.subagents.supervisor import LOOK_SECONDS, stop_request
+from holdfast.agent.subagents.supervisor import LOOK_SECONDS, request_file
 from holdfast.agent.subagents.worker import AgentWorker
 from holdfast.log.entries import Ended, Ran, Spawned
 from holdfast.memory.inbox import Inbox
@@ -247,7 +247,7 @@ async def test_the_user_stops_one_from_another_terminal(opened):
         async for _ in agent.run("start now"):
             pass
         [id] = agent.supervisor.running
-        stop_request(agent.engine.log.path, id).touch()
+        request_file(agent.engine.log.path, id, "stop").touch()
         await until(lambda: entries(agent, Ended))
         [ended] = entries(agent, Ended)
         assert (ended.state, ended.by_user) == ("stopped", True)
@@ -336,7 +336,7 @@ async def test_a_wish_to_stop_is_for_the_life_it_was_made_in(opened):
     held = cast.hold("go on please")
     async with opened(cast) as agent:
         await told(agent)
-        wish = stop_request(agent.engine.log.path, entries(agent, Spawned)[0].agent)
+        wish = request_file(agent.engine.log.path, entries(agent, Spawned)[0].agent, "stop")
         wish.touch()
         async for _ in agent.run("wake"):
             pass

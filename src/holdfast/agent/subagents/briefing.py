@@ -13,12 +13,19 @@ from holdfast.tools.skills import Skill
 
 
 def briefing(
-    order: Order, root: Path, *, pad: Path, skills: Sequence[Skill] = (), memory: str = ""
+    order: Order,
+    root: Path,
+    *,
+    pad: Path,
+    skills: Sequence[Skill] = (),
+    memory: str = "",
+    is_planning: bool = False,
 ) -> str:
     parts = (
         order.definition.prompt,
         _place(order, root, pad),
         _team(order),
+        _plan() if order.is_teammate and is_planning else "",
         *(f"# {skill.name}\n\n{skill.body}" for skill in skills),
         memory,
     )
@@ -49,4 +56,12 @@ def _team(order: Order) -> str:
         "nowhere by itself: tell the others what they need with SendMessage. When you have "
         "answered you wait for mail; shared tasks are found with TaskList. Asked to shut down, "
         "agree with SendMessage as soon as nothing is left half done."
+    )
+
+
+def _plan() -> str:
+    return (
+        f"# Your plan\n\nYou are in plan mode: you can read and search, and change nothing. Work out "
+        f"a plan, send it to {LEAD!r} with SendMessage and a message of type plan_request, and end "
+        "your answer. Begin once it is approved; if it is not, change it and send it again."
     )

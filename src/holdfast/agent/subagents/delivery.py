@@ -48,10 +48,14 @@ class Delivery:
 
     def is_waiting(self, engine: Engine) -> bool:
         """Return whether mail waits; an unreadable mailbox counts as empty."""
+        return bool(self.waiting_lines(engine))
+
+    def waiting_lines(self, engine: Engine) -> list[str]:
+        """Say in a line each which mail waits; an unreadable mailbox counts as empty."""
         try:
-            return bool(self._waiting(engine))
+            return [_line(letter) for _, letter in self._waiting(engine)]
         except _BoxError:
-            return False
+            return []
 
     def _deliver(self, engine: Engine) -> None:
         room_chars = engine.settings.agents.mail_round_chars
@@ -81,6 +85,11 @@ def delivered_as(letter: Letter) -> Said | Failed:
             what="mail", error=f"a mail could not be read: {letter.reason}", detail=letter.cursor
         )
     return Said(content=(Text(text=render(letter.value)),), hidden=True, mail=letter.cursor)
+
+
+def _line(letter: Letter) -> str:
+    mail = letter.value
+    return "mail that cannot be read" if mail is None else f"mail from {mail.sender}"
 
 
 def cursors_in(history: Iterable[AnyEntry]) -> dict[str, int]:

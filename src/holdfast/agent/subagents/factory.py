@@ -7,7 +7,6 @@ a session share; `attach_subagents` gives one of them its supervisor, its mail a
 both.
 """
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -123,6 +122,7 @@ def attach_subagents(parts: AgentParts, shared: SubagentContext, place: Place) -
         around=near.around,
         resume=near.resume,
         team=lambda: shared.teammates.team,
+        approve_plan=supervisor.approve_plan,
         limit_chars=settings.mail_chars,
     )
     mail = shared.mails[id] = Delivery(agent_box(shared.directory, id))
@@ -135,7 +135,7 @@ def attach_subagents(parts: AgentParts, shared: SubagentContext, place: Place) -
         send_tool(mailer),
         *task_tools(shared.teammates.tasks, name, is_lead=order is None),
     )
-    return Equipment(tools=tools, supervisor=supervisor, inbox=(mail, supervisor.report))
+    return Equipment(tools=tools, supervisor=supervisor, inbox=(mail, supervisor.report), mail=mail)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -165,7 +165,7 @@ class AgentFactory:
         team = self.shared.teammates.team
         if order.is_teammate and team is not None:
             mail.also(team.box(order.called))
-        return AgentWorker(agent, mail, memory)
+        return AgentWorker(agent, mail, memory, lambda: self.parent.gate.mode)
 
     def _own_memory(self, definition: Definition) -> OwnMemory | None:
         place, shared = self.parent.tool_context, self.shared
@@ -231,6 +231,7 @@ class AgentFactory:
             pad=self.parent.scratchpad,
             skills=[one for one in skills_at(parts.tool_context) if one.name in wanted],
             memory=memory_text(memory.store.index()) if memory and has_tool else "",
+            is_planning=parts.gate.mode == "plan",
         )
         return replace(attached, tools=chosen, system=system)
 
@@ -293,7 +294,7 @@ class AgentFactory:
     async def _fork(self, order: Order) -> ForkWorker:
         parent = self.parent
         if self._forks is None:
-            self._forks = parent.forks(asyncio.Event())  # in the background they outlive an abort
+            self._forks = parent.forks()
         gate = self._gate(order)
         worker = ForkWorker(
             order,

@@ -20,6 +20,7 @@ from holdfast.log import load
 from holdfast.log.entries import AnyEntry, Framed, Replied, Spawned
 from holdfast.messages import ToolUse
 from holdfast.request.build import Wire, first_messages
+from holdfast.request.edits import placed
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import ForkReply, ForkRequest, Forks, Permit, Prefix
 from holdfast.view import fold
@@ -116,6 +117,9 @@ class ForkWorker:
         if self._task is not None:
             self._task.cancel()
 
+    def approve_plan(self) -> None:
+        """Do nothing: a fork is no teammate, and has its parent's mode."""
+
     async def progress(self) -> str:
         """Return '', since a fork may not fork; the last tool call is used instead."""
         return ""
@@ -128,7 +132,7 @@ def prefix_of(engine: Engine, fork: str) -> Prefix:
     """Rebuild a fork's prefix: its parent's conversation up to the answer that started it."""
     view = fold(upto_answer(engine.view.history, fork))
     frame = view.frame or Framed()
-    messages = first_messages(frame) + Wire().messages(view.messages())
+    messages = first_messages(frame) + Wire().messages(view.messages(), placed(view))
     then = replace(
         engine.prefix(),
         frame=frame,

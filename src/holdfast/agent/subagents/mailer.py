@@ -116,6 +116,8 @@ class Mailer:
     """Resumes a stopped agent, which then finds its mail."""
     team: Callable[[], Teammates | None] = lambda: None
     """Returns its team, once there is one."""
+    approve_plan: Callable[[str], None] = lambda _name: None
+    """Lets a teammate carry out the plan that it asked the lead to approve."""
     limit_chars: int = 32_000
     """The setting `agents.mail_chars`."""
     find_session: Callable[[str], Path] = lambda session: FileStore().find(session).directory
@@ -175,6 +177,8 @@ class Mailer:
                 team = self.team()
                 assert team is not None, "teammates are known from a team"
                 await asyncio.to_thread(Mailbox(team.box(name)).send, mail)
+                if isinstance(body, PlanAnswer) and body.approve:
+                    self.approve_plan(name)
                 return f"put into the mailbox of {name}"
             case ToSession(session=session):
                 return await self._to_session(session, mail)

@@ -113,6 +113,10 @@ class Worker(Protocol):
 
     def stop(self) -> None: ...
 
+    def approve_plan(self) -> None:
+        """Let it carry out its plan, if it was started in plan mode."""
+        ...
+
     async def progress(self) -> str:
         """Return what it does in a few words, or ''."""
         ...

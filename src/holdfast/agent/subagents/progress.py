@@ -9,11 +9,80 @@ THINKING = "Thinking about the task"
 WORD_CHARS = 40
 """Longer words are cut."""
 ASK = (
-    "Say in three to five words, in the present tense, what you are doing just now, naming the file "
+    "Say in two to five words, in the present tense, what you are doing just now, naming the file "
     "or function: for example 'Reading the parser in loop.py'. Answer with these words only."
 )
-WORDS = (3, 5)
-"""Fewer say nothing, more take too long to read."""
+WORDS = (2, 5)
+"""A verb and a thing at least; more take too long to read."""
+_VAGUE = frozenset(
+    [
+        "a",
+        "about",
+        "again",
+        "all",
+        "an",
+        "and",
+        "around",
+        "at",
+        "by",
+        "code",
+        "codebase",
+        "changes",
+        "details",
+        "everything",
+        "file",
+        "files",
+        "for",
+        "from",
+        "how",
+        "in",
+        "into",
+        "issue",
+        "it",
+        "its",
+        "more",
+        "my",
+        "new",
+        "next",
+        "now",
+        "of",
+        "on",
+        "one",
+        "our",
+        "problem",
+        "project",
+        "repository",
+        "request",
+        "result",
+        "results",
+        "situation",
+        "some",
+        "something",
+        "step",
+        "task",
+        "that",
+        "the",
+        "their",
+        "them",
+        "these",
+        "thing",
+        "things",
+        "this",
+        "those",
+        "through",
+        "to",
+        "up",
+        "user",
+        "various",
+        "what",
+        "with",
+        "work",
+        "working",
+        "you",
+        "your",
+    ]
+)
+"""Words that name nothing: a line whose verb is followed by these only says nothing."""
 
 _FILES = {
     "Read": "Reading the file",
@@ -47,8 +116,18 @@ def progress_line(use: ToolUse | None) -> str:
 def taken(said: str) -> str:
     """Return a model's line if it has the right form, else ''."""
     line = " ".join(said.split()).strip(" .'\"`")
-    fits = WORDS[0] <= len(line.split()) <= WORDS[1] and line.isprintable()
-    return line if fits and len(line) <= WORDS[1] * WORD_CHARS else ""
+    words = line.split()
+    fits = WORDS[0] <= len(words) <= WORDS[1] and line.isprintable()
+    is_short = len(line) <= WORDS[1] * WORD_CHARS
+    return line if fits and is_short and _is_going_on(words[0]) and _names(words[1:]) else ""
+
+
+def _is_going_on(verb: str) -> bool:
+    return verb.casefold().endswith("ing") and verb.isalpha()
+
+
+def _names(words: list[str]) -> bool:
+    return any(word.casefold().strip(".,:;") not in _VAGUE for word in words)
 
 
 def _program(command: str) -> str:

@@ -14,6 +14,7 @@ from holdfast.agent.subagents.progress import progress_line
 from holdfast.agent.subagents.teammates import Teammates
 from holdfast.agent.subagents.worktree import KeptWorktree, finish
 from holdfast.messages import ToolUse
+from holdfast.turn.background import JobProgress
 from holdfast.turn.loop import LoopEvent
 from holdfast.turn.round import ToolBegan, ToolRan
 
@@ -41,6 +42,7 @@ class RunningAgent:
     by_user: bool = False
     sent_back: asyncio.Event = field(default_factory=asyncio.Event)
     doing: str = ""
+    progress: JobProgress = field(default_factory=JobProgress)
     _last_use: ToolUse | None = None
     _stops_as: AgentEnd | None = None
     _is_leaving: bool = False
@@ -100,6 +102,7 @@ class RunningAgent:
                 self.teammates.leave(self.order.called)
 
     def see(self, event: LoopEvent) -> None:
+        self.progress.see(event)
         match event:
             case ToolBegan(use=use):
                 self._last_use = use

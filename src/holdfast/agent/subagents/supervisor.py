@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from holdfast.agent.subagents import notices
 from holdfast.agent.subagents.catalogue import Definitions
@@ -33,8 +33,10 @@ from holdfast.tools.protocol import Outcome, Refused
 from holdfast.turn.engine import Engine
 
 LOOK_SECONDS = 0.5
-"""How often stop requests from other terminals are checked."""
+"""How often requests from other terminals are checked."""
 
+Wish: TypeAlias = Literal["stop", "background"]
+"""What another terminal may ask for."""
 Fire: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
 Create: TypeAlias = Callable[[Order, "Supervisor"], Awaitable[Worker]]
 """Makes the worker that an order asks for, under this supervisor."""
@@ -186,7 +188,8 @@ class Supervisor:
             if order.tree is not None:
                 await asyncio.to_thread(finish, order.tree)
             raise
-        stop_request(self.engine.log.path, order.id).unlink(missing_ok=True)  # from an earlier run
+        for wish in get_args(Wish):  # from an earlier run
+            request_file(self.engine.log.path, order.id, wish).unlink(missing_ok=True)
         self.engine.record(_spawned(one.order, call, self.teammates.session, one.worker.reach))
         self.running[order.id] = one
         one.start(self._ended)
@@ -255,6 +258,12 @@ class Supervisor:
             one.sent_back.set()
         return [one.order.id for one in waited]
 
+    def approve_plan(self, name: str) -> None:
+        """Let a teammate carry out its plan: the lead has said so."""
+        for one in self.running.values():
+            if one.order.is_teammate and one.order.called == name:
+                one.worker.approve_plan()
+
     async def stop(self, id: str, *, by_user: bool = False) -> bool:
         """Stop an agent; return whether it was running."""
         one = self.running.get(id)
@@ -279,6 +288,16 @@ class Supervisor:
         self._news.clear()
         await self._news.wait()
         return True
+
+    async def news_within(self, seconds: float) -> None:
+        """Wait until an agent ends or becomes idle, at most so long."""
+        self._news.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._news.wait(), seconds)
+
+    def unread_lines(self) -> list[str]:
+        """Describe the ends that were not reported to the model."""
+        return [notices.line(one) for one in self.registry.unreported()]
 
     def lines(self) -> list[str]:
         """Describe the agents that run or have unread reports."""
@@ -319,15 +338,22 @@ class Supervisor:
         while self.running:
             await asyncio.sleep(LOOK_SECONDS)
             for id in tuple(self.running):
-                request = stop_request(self.engine.log.path, id)
-                if request.exists():
-                    request.unlink(missing_ok=True)
+                if self._was_requested(id, "background"):
+                    self.send_back(id)
+                if self._was_requested(id, "stop"):
                     await self.stop(id, by_user=True)
             every = self.limits.progress_seconds
             if every and time.monotonic() - reported >= every:
                 reported = time.monotonic()
                 for one in tuple(self.running.values()):
                     await self._look_at(one)
+
+    def _was_requested(self, id: str, wish: Wish) -> bool:
+        """Take a request that another process left."""
+        request = request_file(self.engine.log.path, id, wish)
+        is_there = request.exists()
+        request.unlink(missing_ok=True)
+        return is_there
 
     async def _look_at(self, one: RunningAgent) -> None:
         if one.is_background and not one.is_idle:
@@ -347,9 +373,9 @@ class Supervisor:
             await self.mail_socket.close()
 
 
-def stop_request(log: Path, id: str) -> Path:
-    """Return the file by which another process requests that an agent be stopped."""
-    return log.with_suffix("") / "agents" / f"{id}.stop"
+def request_file(log: Path, id: str, wish: Wish) -> Path:
+    """Return the file by which another process asks for something to be done with an agent."""
+    return log.with_suffix("") / "agents" / f"{id}.{wish}"
 
 
 def _spawned(order: Order, call: str, team: str, reach: ToolReach) -> Spawned:

@@ -6,7 +6,7 @@ and recorded in the parent's log, so that limits hold for all agents together, a
 resumed sessions know of every call, even of agents that were killed.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -21,6 +21,8 @@ from holdfast.log.spending import Budget, Spent
 from holdfast.messages import Usage
 from holdfast.models.capabilities import Capabilities
 from holdfast.models.protocol import Event, Model, Request
+from holdfast.tools.permissions import Mode
+from holdfast.turn.abort import unless
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import ForkRequest
 from holdfast.turn.loop import Stopped
@@ -32,6 +34,8 @@ class AgentWorker:
     mail: Delivery
     memory: OwnMemory | None
     """Its own, opened for it."""
+    mode_after_plan: Callable[[], Mode] = lambda: "plan"
+    """Returns its parent's mode."""
     is_stopped: bool = False
 
     @property
@@ -57,13 +61,19 @@ class AgentWorker:
         self.is_stopped = True
         self.agent.abort.set()
 
+    def approve_plan(self) -> None:
+        """End plan mode; from here on it may do what its parent may, and never more."""
+        if self.agent.gate.mode == "plan":
+            self.agent.gate.switch_mode(self.mode_after_plan())
+
     async def progress(self) -> str:
         """Ask the model, on a fork without tools; '' if it gives no valid line."""
         try:
-            reply = await self.agent.ask(ForkRequest(say=ASK, source="progress"))
+            asking = self.agent.ask(ForkRequest(say=ASK, source="progress"))
+            reply = await unless(self.agent.abort, asking)
         except Exception:  # noqa: BLE001 - progress is optional
             return ""
-        return taken(reply.text)
+        return taken(reply.text) if reply is not None else ""
 
     async def close(self) -> None:
         try:

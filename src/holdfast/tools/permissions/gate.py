@@ -40,6 +40,8 @@ class Answer:
 
 
 AskUser: TypeAlias = Callable[[Question], Awaitable[Answer]]
+AskFirst: TypeAlias = Callable[[Question], Awaitable[Decision | None]]
+"""Decides in the user's place; None leaves it to the user."""
 
 
 class Gate:
@@ -82,8 +84,12 @@ class Gate:
         places: Places,
         *,
         hook: Decision | None = None,
+        ask_first: AskFirst | None = None,
     ) -> Decision:
-        """Allow or deny a call, asking the user if need be; `hook` is what a hook decided before."""
+        """Allow or deny a call, asking the user if need be; `hook` is what a hook decided before.
+
+        `ask_first` gets the question before the user does, also where there is no user.
+        """
         call = examine(tool, given, places)
         decision = combine(decide(call, self.rules, self.in_force, places), hook)
         key = msgspec.json.encode([tool.name, given], order="deterministic")
@@ -91,7 +97,14 @@ class Gate:
             reason = f"this was refused before: {self._denials[key]}"
             decision = Decision(outcome="deny", reason=reason)
         elif decision.outcome == "ask":
-            decision = await self._ask_user(call, given, decision)
+            question = Question(
+                tool=call.tool,
+                given=given,
+                reason=decision.reason,
+                suggestion=suggest_rule(call),
+            )
+            first = await ask_first(question) if ask_first is not None else None
+            decision = first or await self._ask_user(question)
         if decision.by_user:
             self._denials[key] = decision.reason
         return decision
@@ -100,14 +113,11 @@ class Gate:
         """Let everything be asked again, after a new message of the user."""
         self._denials.clear()
 
-    async def _ask_user(self, call: ToolCall, given: JsonObject, decision: Decision) -> Decision:
+    async def _ask_user(self, question: Question) -> Decision:
         if self._ask is None:
-            reason = f"there is no user to ask, and {decision.reason}"
+            reason = f"there is no user to ask, and {question.reason}"
             return Decision(outcome="deny", reason=reason)
-        suggestion = suggest_rule(call)
-        question = Question(
-            tool=call.tool, given=given, reason=decision.reason, suggestion=suggestion
-        )
+        suggestion = question.suggestion
         answer = await self._ask(question)
         if answer.choice == "no":
             reason = answer.reason or "the user said no"

@@ -1,0 +1,163 @@
+"""Work beside a conversation, over HTTP with the official SDK: it has a life of its own."""
+
+import asyncio
+import subprocess
+import threading
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from casting import entries, until
+from holdfast.agent.build import build_agent
+from holdfast.log.entries import Dreamt, Failed, Forked, Noted, Remembered
+from holdfast.memory.commits import MemoryChange
+from holdfast.memory.lock import DreamLock
+from holdfast.memory.memory import Memory
+from holdfast.memory.paths import memory_directory
+from holdfast.memory.store import MemoryStore
+from holdfast.models import open_model
+from holdfast.reports.explain import explain
+from holdfast.settings import Settings, home
+from holdfast.simulator import BrainAnswer, BrainRequest, running
+from holdfast.simulator.brains import text, tool_use
+
+pytest.importorskip("anthropic")
+
+JOBS = ("notes", "memory", "dream")
+
+
+class Held:
+    """Answers the conversation at once, and its forks when they are let go."""
+
+    def __init__(self):
+        self.may_answer = threading.Event()
+        self.held = []
+
+    async def answer(self, request: BrainRequest) -> BrainAnswer:
+        last = request.messages[-1]["content"][-1].get("text", "")
+        if last == "first":
+            return BrainAnswer(blocks=(text("Hello."),))
+        self.held.append(last)
+        await until(self.may_answer.is_set)
+        return BrainAnswer(blocks=(text("Nothing to change."),))
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A repository with a memory, and five sessions since the last dream."""
+    place = tmp_path / "project"
+    place.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=place, check=True)
+    root = memory_directory(home(), place)
+    with MemoryStore(root) as store:
+        memory = Memory(file="a.md", name="a", description="board", body="It is in Linear.\n")
+        change = MemoryChange(file="a.md", text=memory.text, expected="")
+        store.commit([change], by="agent", why="begin")
+    for number in range(5):
+        (root.parent / f"{number}.jsonl").write_text("")
+    return place
+
+
+@asynccontextmanager
+async def at_work(project, brain):
+    """An agent that has answered once, with every job under way."""
+    given = Settings()
+    settings = replace(
+        given,
+        memory=replace(given.memory, extract="always", consent="write", drain_seconds=5.0),
+        notes=replace(given.notes, first_tokens=1, model=True),
+    )
+    with running(brain) as simulator:
+        model = open_model("simulated/claude-sonnet-5-5", base_url=simulator.url, api_key="x")
+        agent = await build_agent(model, directory=project, mode="bypass", settings=settings)
+        try:
+            async for _ in agent.run("first"):
+                pass
+            await until(lambda: len(brain.held) == len(JOBS))
+            yield agent
+        finally:
+            brain.may_answer.set()
+            await agent.close()
+
+
+def busy(agent):
+    return sorted(job.name for job in agent.background.busy)
+
+
+async def test_stopping_a_turn_stops_no_job(project):
+    """Notes, extraction and dream go on, come to their end, and are recorded as done."""
+    brain = Held()
+    async with at_work(project, brain) as agent:
+
+        async def turn():
+            return [event async for event in agent.run("second")][-1]
+
+        doing = asyncio.create_task(turn())
+        await until(lambda: "second" in brain.held)
+        agent.abort.set()
+        assert (await doing).reason == "aborted_streaming"
+        assert busy(agent) == sorted(JOBS)
+        brain.may_answer.set()
+        assert await agent.background.drain(10.0) == []
+        assert [entry.by for entry in entries(agent, Noted)] == ["model"]
+        assert len(entries(agent, Remembered)) == 1
+        assert [entry.by for entry in entries(agent, Dreamt)] == ["model"]
+        assert entries(agent, Failed) == []
+
+
+async def test_a_killed_job_leaves_a_trace_and_does_not_count_as_done(project):
+    """By its number, while the others go on; the dream is due again."""
+    async with at_work(project, Held()) as agent:
+        [number] = [job.number for job in agent.jobs.running() if job.name == "dream"]
+        stopped = await agent.jobs.stop(str(number))
+        assert (stopped.kind, stopped.progress.phase) == ("dream", "starting")
+        assert busy(agent) == ["memory", "notes"]
+        [failed] = entries(agent, Failed)
+        assert (failed.what, failed.error) == ("dream", "it was stopped by the user")
+        assert entries(agent, Dreamt) == []
+        lock = DreamLock(memory_directory(home(), project), stale_seconds=3_600).look()
+        assert (lock.pid, lock.last) == (0, 0.0)
+        acts = [act for turn in explain(agent.session.view.history) for act in turn.acts]
+        assert "dream: it was stopped by the user" in [act.text for act in acts]
+
+
+async def test_what_a_job_does_is_counted(project):
+    """Its phase, its answers and calls, the files it changed, and what it spent."""
+
+    class Writing(Held):
+        async def answer(self, request):
+            last = request.messages[-1]["content"][-1]
+            if "memory" in str(request.messages[-2:]) and last["type"] == "tool_result":
+                self.held.append("after the edit")
+                await until(self.may_answer.is_set)
+                return BrainAnswer(blocks=(text("Done."),))
+            if "dream" in last.get("text", "").lower():
+                self.held.append("dream")
+                change = {"command": "str_replace", "path": "/memories/a.md"}
+                words = {"old_str": "Linear", "new_str": "Jira"}
+                return BrainAnswer(blocks=(tool_use("memory", change | words),))
+            return await super().answer(request)
+
+    brain = Writing()
+    async with at_work(project, brain) as agent:
+        await until(lambda: "after the edit" in brain.held)
+        [dream] = [job for job in agent.jobs.running() if job.name == "dream"]
+        done = dream.progress
+        assert (done.phase, done.answers, done.calls) == ("updating", 1, 1)
+        assert list(done.files) == ["/memories/a.md"]
+        paid = [one for one in entries(agent, Forked) if one.source == "dream"]
+        assert done.spent.output_tokens == paid[0].usage.output_tokens > 0
+        assert dream.line(now=done.since + 7).startswith(
+            f"{dream.number}  dream, for 7 s: updating, 1 answers, 1 tool calls, "
+            "changed /memories/a.md, $0.0"
+        )
+
+
+async def test_leaving_stops_jobs_with_a_trace(project):
+    """Whoever leaves at once finds in the log what was not done."""
+    async with at_work(project, Held()) as agent:
+        agent.background.cancel("it was stopped: the user left")
+        await asyncio.wait_for(agent.close(), 5)
+    told = {entry.what: entry.error for entry in entries(agent, Failed)}
+    assert told == dict.fromkeys(JOBS, "it was stopped: the user left")
