@@ -49,7 +49,7 @@ def copy_upto(source: Path, target: Path, entries: Sequence[AnyEntry]) -> None:
 
 
 def _sockets(directory: str, names: list[str]) -> list[str]:
-    return [one for one in names if stat.S_ISSOCK(os.lstat(os.path.join(directory, one)).st_mode)]
+    return [one for one in names if stat.S_ISSOCK(Path(directory, one).lstat().st_mode)]
 
 
 def _files(source: Path) -> Iterator[Path]:
