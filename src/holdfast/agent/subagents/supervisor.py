@@ -283,7 +283,7 @@ class Supervisor:
         """Wait until an agent ends or becomes idle; return False if none is busy."""
         if self.registry.unreported():
             return True
-        if all(one.is_idle for one in self.running.values()):
+        if all(one.is_idle and not one.worker.has_mail() for one in self.running.values()):
             return False
         self._news.clear()
         await self._news.wait()
