@@ -1,0 +1,72 @@
+"""Going back in a session, dropping messages from it: nothing is lost by either."""
+
+import pytest
+
+from holdfast.errors import NotInHistory
+from holdfast.log.entries import Dropped, Replied, Said, Snipped, Titled
+from holdfast.messages import Text, text_of
+from holdfast.models.protocol import collect
+from holdfast.models.scripted import ScriptedModel
+from holdfast.session import Session
+from holdfast.session.rewind import rewind_point
+
+MODEL = "claude-opus-4-6"
+HISTORY = [
+    Said(n=3, content=(Text(text="one"),)),
+    Replied(n=4, response_id="a", model=MODEL, content=(Text(text="1"),)),
+    Said(n=5, content=(Text(text="aside"),), hidden=True),
+    Said(n=6, content=(Text(text="two"),)),
+    Titled(n=7, title="x"),
+]
+
+
+@pytest.mark.parametrize(("n", "kept"), [(0, 5), (6, 5), (3, 2), (4, 4), (5, 5), (7, 7)])
+def test_before_a_message_of_the_users_or_after_anything_else(n, kept):
+    """What the user said is taken back, what was done is kept."""
+    assert rewind_point(HISTORY, n) == kept
+
+
+@pytest.mark.parametrize(("history", "n"), [([], 0), (HISTORY, 8)])
+def test_where_there_is_nothing_to_go_back_to_it_says_so(history, n):
+    """With the way to find what there is."""
+    with pytest.raises(NotInHistory):
+        rewind_point(history, n)
+
+
+@pytest.fixture
+async def session(tmp_path):
+    """A session with two turns."""
+    model = ScriptedModel("text: first\n---\ntext: second", name=MODEL)
+    with Session.open(model=MODEL, directory=tmp_path) as opened:
+        for words in ("one", "two"):
+            opened.user(words)
+            opened.engine.record_reply(await collect(model.stream(await opened.prepare())))
+        yield opened
+
+
+def shown(session):
+    return [text_of(message.content) for message in session.view.messages()]
+
+
+async def test_a_rewound_session_goes_on_in_a_branch(session):
+    """The model sees what it saw then; the session itself has not changed."""
+    before = shown(session)
+    with Session.resume(session.rewind()) as branch:
+        assert shown(branch) == ["one", "first"]
+        branch.user("three")
+        await branch.prepare()
+    assert shown(session) == before == ["one", "first", "two", "second"]
+
+
+async def test_dropped_messages_leave_with_the_next_request_and_come_back_by_undo(session):
+    """A mark can be taken back before it took effect."""
+    numbers = [entry.n for entry in session.view.history if isinstance(entry, Said | Replied)]
+    mark = session.drop(*numbers[:2], why="a detour")
+    assert isinstance(mark, Dropped) and shown(session)[0] == "one"
+    session.keep(numbers[1])
+    session.user("three")
+    await session.prepare()
+    assert "one" not in shown(session) and "first" in shown(session)
+    [snipped] = [entry for entry in session.view.history if isinstance(entry, Snipped)]
+    session.undo(snipped.n)
+    assert shown(session)[0] == "one"
