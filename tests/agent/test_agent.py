@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from holdfast.log.entries import Ran, Said
 from holdfast.messages import text_of
 from holdfast.messages.rules import violations
 from holdfast.models.scripted import ScriptedModel
+from holdfast.settings import home, load_settings
 from holdfast.tools.permissions import Answer
 from holdfast.turn.fork import ForkRequest
 from holdfast.turn.loop import Stopped
@@ -240,3 +242,114 @@ async def test_a_fork_asks_the_fallback_once_that_answers(project):
         one.session.user("hello")
         assert (await one.ask(ForkRequest(say="Sum up.", source="notes"))).text == "Done."
         assert before.requests == []
+
+
+def hooks_in_home(hooks):
+    """Configure hooks: commands by event."""
+    home().mkdir(parents=True, exist_ok=True)
+    groups = {
+        event: [{"hooks": [{"type": "command", "command": command}]}]
+        for event, command in hooks.items()
+    }
+    (home() / "settings.json").write_text(json.dumps({"hooks": groups}))
+
+
+async def test_hooks_that_are_not_supported_are_named(project):
+    """An event there is not, and a kind of hook that is not run; the rest is used."""
+    home().mkdir(parents=True, exist_ok=True)
+    groups = {"Stop": [{"hooks": [{"type": "prompt", "prompt": "is it done?"}]}], "Landing": []}
+    (home() / "settings.json").write_text(json.dumps({"hooks": groups}))
+    async with agent(project, "text: ok") as one:
+        told = "\n".join(one.notices.take())
+        assert "only hooks of type 'command' are run, not 'prompt'" in told
+        assert "no event Landing" in told
+
+
+def decided(**decision):
+    return json.dumps({"hookSpecificOutput": {"decision": decision}})
+
+
+WRITE = 'tool: Write {"file_path": "new.txt", "content": "x"}\n---\ntext: ok'
+
+
+async def test_a_hook_answers_a_question_in_the_users_place(project, tmp_path):
+    """Also where there is no user; it sees the call and the rule that a lasting yes would add."""
+    yes = decided(behavior="allow")
+    hooks_in_home({"PermissionRequest": f"cat > {tmp_path}/asked; echo '{yes}'"})
+    async with agent(project, WRITE) as one:
+        await run(one)
+        assert (project / "new.txt").read_text() == "x"
+    asked = json.loads((tmp_path / "asked").read_text())
+    assert (asked["tool_name"], asked["tool_input"]["content"]) == ("Write", "x")
+    [suggestion] = asked["permission_suggestions"]
+    assert suggestion["rules"] == [{"toolName": "Edit", "ruleContent": f"{project}/new.txt"}]
+
+
+async def test_a_hook_that_is_asked_can_say_no_or_leave_it_to_the_user(project):
+    """Its reason reaches the model; an exit status is no answer."""
+    asked = []
+
+    async def yes(question):
+        asked.append(question.tool)
+        return Answer(choice="once")
+
+    no = decided(behavior="deny", message="not on a Friday")
+    hooks_in_home({"PermissionRequest": f"echo '{no}'"})
+    async with agent(project, WRITE, ask=yes) as one:
+        assert (await run(one))[-1].reason == "completed"
+        assert results(one) == ["Not allowed: not on a Friday."]
+    stop = decided(behavior="deny", message="enough", interrupt=True)
+    hooks_in_home({"PermissionRequest": f"echo '{stop}'"})
+    async with agent(project, WRITE, ask=yes) as one:
+        assert (await run(one))[-1].reason == "denied"
+    assert asked == []
+    hooks_in_home({"PermissionRequest": "echo no >&2; exit 2"})
+    async with agent(project, WRITE, ask=yes) as one:
+        await run(one)
+        assert asked == ["Write"]
+
+
+async def test_what_a_hook_makes_of_a_call_is_held_against_the_rules(project):
+    """An allowed question does not let another call pass that a rule forbids."""
+    changed = decided(behavior="allow", updatedInput={"file_path": "kept.txt", "content": "x"})
+    hooks_in_home({"PermissionRequest": f"echo '{changed}'"})
+    settings = json.loads((home() / "settings.json").read_text())
+    settings["permissions"] = {"deny": ["Edit(kept.txt)"]}
+    (home() / "settings.json").write_text(json.dumps(settings))
+    async with agent(project, WRITE) as one:
+        await run(one)
+        assert results(one)[0].startswith("Not allowed: ")
+        assert not (project / "kept.txt").exists() and not (project / "new.txt").exists()
+
+
+async def test_only_the_main_session_begins_and_ends_for_hooks(project, tmp_path):
+    """An agent that works for it has events of its own."""
+    events = ("SessionStart", "SessionEnd", "SubagentStart", "SubagentStop")
+    hooks_in_home({event: f"echo {event} >> {tmp_path}/fired" for event in events})
+    script = 'tool: Agent {"description": "d", "prompt": "p"}\n---\ntext: mine\n---\ntext: done'
+    async with agent(project, script, mode="bypass") as one:
+        await run(one)
+    fired = (tmp_path / "fired").read_text().split()
+    assert fired == ["SessionStart", "SubagentStart", "SubagentStop", "SessionEnd"]
+
+
+async def test_closing_twice_is_closing_once(project, tmp_path):
+    """A front end may close what its caller closes again."""
+    hooks_in_home({"SessionEnd": f"cat >> {tmp_path}/ended"})
+    async with agent(project, "text: ok") as one:
+        await one.close("clear")
+    assert (tmp_path / "ended").read_text().count('"reason":"clear"') == 1
+
+
+async def test_near_the_line_the_user_is_warned_once(project):
+    """Not with every answer, and again only after there was room."""
+    settings = load_settings(project)
+    window = replace(settings.window, limit_tokens=40_000, warning_buffer_tokens=60_000)
+    (project / "long.txt").write_text("a line of words to fill the window\n" * 1_500)
+    script = "\n---\n".join(('tool: Read {"file_path": "long.txt"}', "text: a", "text: b"))
+    async with agent(project, script, mode="bypass", settings=replace(settings, window=window)) as one:
+        for words in ("read", "again"):
+            await run(one, words)
+        told = [line for line in one.notices.take() if "nearly full" in line]
+        assert len(told) == 1
+        assert "of 40,000 tokens; from " in told[0]

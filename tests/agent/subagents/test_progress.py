@@ -40,11 +40,20 @@ def test_whatever_a_call_says_the_line_has_three_to_five_words(name, text):
     ("said", "line"),
     [
         ("Reading the loop in agent.py.", "Reading the loop in agent.py"),
+        ("Reading runAgent.ts", "Reading runAgent.ts"),
+        ("Running the tests", "Running the tests"),
+        ("Fixing null check in validate.ts", "Fixing null check in validate.ts"),
         ("Working", ""),
+        ("Investigating the issue", ""),
+        ("Working on it", ""),
+        ("Looking through the code", ""),
+        ("Analyzed the branch diff", ""),
+        ("Ran all the tests", ""),
+        ("the parser in loop.py", ""),
         ("I have read all of the files that there are", ""),
         ("", ""),
     ],
 )
 def test_a_models_line_counts_only_in_that_form(said, line):
-    """Else the last tool call tells."""
+    """Present tense, naming something; else the last tool call tells."""
     assert taken(said) == line
